@@ -1,0 +1,78 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+/// Warnings are errors where we test, never in a user's build: tomorrow's compiler warns more.
+let strict: [SwiftSetting] = Context.environment["CI"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])]
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let asyncHTTPClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
+
+let package = Package(
+    name: "perennial",
+    platforms: [.macOS(.v15)],
+    products: [.executable(name: "perennial", targets: ["perennial"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
+        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+    ],
+    targets: [
+        .target(name: "Subscriptions", swiftSettings: strict),
+        .target(name: "AppStore", dependencies: [asyncHTTPClient, nioCore, nioHTTP1], swiftSettings: strict),
+        .target(
+            name: "SQL", path: "sql", exclude: ["README.md"],
+            resources: [.embedInCode("migrations"), .embedInCode("queries"), .embedInCode("reports")],
+            swiftSettings: strict),
+        .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+        .target(name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict),
+        .target(name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto], swiftSettings: strict),
+        .target(
+            name: "Tracking",
+            dependencies: ["Subscriptions", "AppStore", "Ledger", hummingbird, serviceLifecycle, logging, metrics],
+            swiftSettings: strict),
+        .target(
+            name: "AppStoreSimulator", dependencies: [hummingbird, nioCore, nioHTTP1, nioPosix], swiftSettings: strict),
+        .executableTarget(
+            name: "perennial",
+            dependencies: [
+                "Subscriptions", "AppStore", "Postgres", "SQL", "Ledger", "Tracking", "AppStoreSimulator", argumentParser,
+                configuration, yams,
+            ],
+            swiftSettings: strict),
+
+        .target(
+            name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL"], path: "Tests/TestSupport",
+            swiftSettings: strict),
+        .testTarget(name: "SubscriptionsTests", dependencies: ["Subscriptions"], swiftSettings: strict),
+        .testTarget(name: "AppStoreTests", dependencies: ["AppStore", hummingbird, "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "LedgerTests", dependencies: ["Ledger", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "TrackingTests", dependencies: ["Tracking", "TestSupport", hummingbirdTesting], swiftSettings: strict),
+        .testTarget(
+            name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", hummingbirdTesting],
+            swiftSettings: strict),
+        .testTarget(
+            name: "SimulationTests", dependencies: ["Tracking", "AppStoreSimulator", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(name: "TidyTests", swiftSettings: strict),
+    ]
+)

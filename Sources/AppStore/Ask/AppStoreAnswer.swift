@@ -1,0 +1,38 @@
+/// What came back from asking Apple about one receipt. An outage is an answer too: `response` is nil and `trouble` says why.
+public struct AppStoreAnswer: Sendable, Equatable {
+    /// The endpoint that gave the final answer, or failed to.
+    public let environment: StoreEnvironment
+    /// The HTTP status of the final call; nil when none arrived.
+    public let httpStatus: Int?
+    /// The final body as it came, at most `AppStoreOptions.responseBytesMax`; empty when none arrived or it was too large.
+    /// After a broken transfer, the part that arrived.
+    public let body: [UInt8]
+    /// The body decoded; nil when HTTP was not 200 or the body is not a verifyReceipt answer. Its `status` may still be nil.
+    public let response: VerifyReceiptResponse?
+    /// One sentence when there is no usable response; nil otherwise. Never holds a secret or a receipt.
+    public let trouble: String?
+    /// How many requests were sent for this answer: 0 to 3.
+    public let calls: Int
+    /// Whether the final call used the previous secret. Unless its status is 21004 again, the current secret is wrong.
+    public let usedPreviousSecret: Bool
+    /// How long all calls took together, in milliseconds.
+    public let elapsedMilliseconds: Int
+    /// Apple's name for the final call, to quote in a support case (`x-apple-jingle-correlation-key` or `x-apple-request-uuid`).
+    public let correlationID: String?
+
+    /// An answer, as a test or another implementation of the seam makes it.
+    public init(
+        environment: StoreEnvironment, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
+        trouble: String?, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int, correlationID: String?
+    ) {
+        self.environment = environment
+        self.httpStatus = httpStatus
+        self.body = body
+        self.response = response
+        self.trouble = trouble
+        self.calls = calls
+        self.usedPreviousSecret = usedPreviousSecret
+        self.elapsedMilliseconds = elapsedMilliseconds
+        self.correlationID = correlationID
+    }
+}

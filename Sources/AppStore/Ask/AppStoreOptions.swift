@@ -1,0 +1,74 @@
+import AsyncHTTPClient
+import NIOCore
+
+/// Where and how to ask Apple, with a limit on everything.
+public struct AppStoreOptions: Sendable {
+    /// Apple's production endpoint.
+    public static let appleProductionURL = "https://buy.itunes.apple.com/verifyReceipt"
+    /// Apple's sandbox endpoint, also for TestFlight and App Review purchases.
+    public static let appleSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
+
+    /// Asked about production receipts.
+    public var productionURL: String
+    /// Asked about sandbox receipts.
+    public var sandboxURL: String
+    /// How long a connection may take, TLS included. Takes effect through `clientConfiguration`.
+    public var connectTimeout: Duration
+    /// How long one `verify` may take with all its calls.
+    public var deadline: Duration
+    /// The largest answer read, in bytes. Answers with long histories reach several MB.
+    public var responseBytesMax: Int
+    /// The longest receipt sent, in bytes of Base64; the rest of the request adds less than a kilobyte.
+    public var requestBytesMax: Int
+    /// How many connections to one endpoint are kept. Takes effect through `clientConfiguration`.
+    public var connectionsPerHostMax: Int
+
+    /// Apple's endpoints and the suggested limits.
+    public init(
+        productionURL: String = appleProductionURL, sandboxURL: String = appleSandboxURL,
+        connectTimeout: Duration = .seconds(5), deadline: Duration = .seconds(30),
+        responseBytesMax: Int = 32 * 1024 * 1024, requestBytesMax: Int = 8 * 1024 * 1024,
+        connectionsPerHostMax: Int = 64
+    ) {
+        self.productionURL = productionURL
+        self.sandboxURL = sandboxURL
+        self.connectTimeout = connectTimeout
+        self.deadline = deadline
+        self.responseBytesMax = responseBytesMax
+        self.requestBytesMax = requestBytesMax
+        self.connectionsPerHostMax = connectionsPerHostMax
+    }
+
+    /// How the `HTTPClient` given to `AppStore.live` must be configured: no redirects, since one would carry the shared
+    /// secret elsewhere, and HTTP/1.1, since one dead HTTP/2 connection would take every call with it.
+    public var clientConfiguration: HTTPClient.Configuration {
+        var configuration = HTTPClient.Configuration(
+            redirectConfiguration: .disallow,
+            timeout: .init(connect: .nanoseconds(connectTimeout.wholeNanoseconds)),
+            connectionPool: .init(
+                idleTimeout: .seconds(20), concurrentHTTP1ConnectionsPerHostSoftLimit: connectionsPerHostMax),
+            decompression: .disabled)
+        configuration.httpVersion = .http1Only
+        return configuration
+    }
+
+    /// The address of one store.
+    func url(of environment: StoreEnvironment) -> String {
+        switch environment {
+        case .production: productionURL
+        case .sandbox: sandboxURL
+        }
+    }
+}
+
+extension Duration {
+    /// This length in nanoseconds; saturates far beyond any time-out.
+    var wholeNanoseconds: Int64 {
+        let seconds = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !seconds.overflow else { return components.seconds > 0 ? .max : .min }
+        return seconds.partialValue + components.attoseconds / 1_000_000_000
+    }
+
+    /// This length in milliseconds, rounded down.
+    var wholeMilliseconds: Int { Int(wholeNanoseconds / 1_000_000) }
+}

@@ -1,0 +1,38 @@
+/// One receipt to ask Apple about. Printing it never shows the receipt or a secret.
+public struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The receipt in standard Base64 on one line: `ReceiptData.base64`, or Apple's `latest_receipt`.
+    public var receipt: String
+    /// The app's shared secret; without one `password` is left out, which Apple accepts for receipts without subscriptions.
+    public var secret: String?
+    /// The secret before the last rotation; tried once when Apple answers 21004.
+    public var previousSecret: String?
+    /// Where to ask first: what was remembered for this receipt, else production (App Review uses production builds).
+    public var askFirst: StoreEnvironment
+    /// Whether sandbox receipts are accepted. When false, sandbox is never asked and 21007 is final.
+    public var sandboxAllowed: Bool
+
+    /// A request; everything but the receipt has a default.
+    public init(
+        receipt: String, secret: String? = nil, previousSecret: String? = nil,
+        askFirst: StoreEnvironment = .production, sandboxAllowed: Bool = true
+    ) {
+        self.receipt = receipt
+        self.secret = secret
+        self.previousSecret = previousSecret
+        self.askFirst = askFirst
+        self.sandboxAllowed = sandboxAllowed
+    }
+
+    /// What may be printed.
+    public var description: String {
+        "AppStoreRequest(\(receipt.utf8.count) characters, askFirst: \(askFirst.rawValue), sandboxAllowed: \(sandboxAllowed))"
+    }
+
+    /// What may be printed.
+    public var debugDescription: String { description }
+
+    /// What may be dumped.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["askFirst": askFirst, "sandboxAllowed": sandboxAllowed])
+    }
+}

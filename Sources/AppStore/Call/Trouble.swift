@@ -1,0 +1,69 @@
+import AsyncHTTPClient
+import NIOCore
+
+/// Sentences for everything that can go wrong on the way to Apple. None quotes a body or a request: they may hold secrets.
+enum Trouble {
+    static let followedRedirect =
+        "The answer came from a redirect and is not trusted; make the HTTP client with AppStoreOptions.clientConfiguration."
+
+    static let noTimeLeft = "The time for this check was used up before the next call; it will be asked again."
+
+    static func requestTooLarge(_ bytes: Int, limit: Int) -> String {
+        "The receipt has \(bytes) bytes of Base64, more than the limit of \(limit); it was not sent."
+    }
+
+    static func tooLarge(_ limit: Int) -> String {
+        "The answer is larger than the limit of \(limit) bytes; it was not read."
+    }
+
+    static func brokenTransfer(bytes: Int, _ error: any Error) -> String {
+        "The answer broke off after \(bytes) bytes (\(name(of: error)))."
+    }
+
+    /// An HTTP status other than 200, with what kind of body came.
+    static func http(_ status: Int, body: [UInt8]) -> String {
+        switch status {
+        case 300..<400: "The store answered HTTP \(status); redirects are not followed, check the configured address."
+        case 429: "The store answered HTTP 429: too many requests; ask more slowly."
+        case 400..<500: "The store answered HTTP \(status)\(kind(of: body)); check the configured address."
+        default: "The store answered HTTP \(status)\(kind(of: body)); that is trouble at the store, ask again later."
+        }
+    }
+
+    /// A call that brought no answer.
+    static func failure(_ error: any Error) -> String {
+        if error is CancellationError { return "The check was cancelled, for example because the process is stopping." }
+        guard let error = error as? HTTPClientError else { return unreachable(error) }
+        switch error {
+        case .cancelled: return "The check was cancelled, for example because the process is stopping."
+        case .deadlineExceeded, .readTimeout, .writeTimeout: return "The store did not answer in time."
+        case .connectTimeout, .getConnectionFromPoolTimeout: return "No connection to the store could be made in time."
+        case .tlsHandshakeTimeout: return "The TLS handshake with the store took too long."
+        case .remoteConnectionClosed: return "The store closed the connection before answering."
+        case .invalidURL, .emptyHost, .emptyScheme:
+            return "The configured address of the store is not a URL; check the configuration."
+        default: return unreachable(error)
+        }
+    }
+
+    private static func unreachable(_ error: any Error) -> String {
+        let isTLS = String(reflecting: type(of: error)).contains("SSL") || name(of: error).contains("SSL")
+        if isTLS { return "The TLS connection to the store failed (\(name(of: error))); check certificates and the clock." }
+        return "The store could not be reached (\(name(of: error)))."
+    }
+
+    /// An error in a few printable words.
+    private static func name(of error: any Error) -> String {
+        let text = (error as? HTTPClientError)?.shortDescription ?? String(describing: error)
+        return text.printable(charactersMax: 160)
+    }
+
+    private static func kind(of body: [UInt8]) -> String {
+        switch body.first(where: { !$0.isWhiteSpace }) {
+        case nil: " with an empty body"
+        case UInt8(ascii: "<"): " with a web page"
+        case UInt8(ascii: "{"): " with a JSON object"
+        case .some: " with a text"
+        }
+    }
+}

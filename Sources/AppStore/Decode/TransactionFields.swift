@@ -1,0 +1,77 @@
+/// One row Apple sent about a purchase or a period, as it stands: nothing is concluded from it.
+///
+/// Instants are milliseconds since 1970. Apple: "responseBody.Latest_receipt_info" and "responseBody.Receipt.In_app".
+public struct TransactionFields: Sendable, Hashable {
+    /// Where the row stood: `latest_receipt_info[3]`, `receipt.in_app[0]`; in legacy answers `receipt`,
+    /// `latest_receipt_info` or `latest_expired_receipt_info`.
+    public let path: String
+    /// How many were bought; 1 when missing or absurd.
+    public let quantity: Int
+    /// What was bought.
+    public let productID: String
+    /// One delivery of the purchase; not stable. A row without it, which Apple never sends, gets a name made of its
+    /// original transaction and purchase instant (`1000/1432400579000`), so that two periods never share one.
+    public let transactionID: String
+    /// The subscription or purchase this belongs to; the transaction id when missing.
+    public let originalTransactionID: String
+    /// The billing period; absent on one-time purchases and on some family-shared rows.
+    public let webOrderLineItemID: String?
+    /// Start of this period; may lie in the future. The original purchase date when missing.
+    public let purchasedAt: Int64
+    /// Start of the chain, or the moment of a restore.
+    public let originalPurchasedAt: Int64?
+    /// End of the paid period, before any grace. A row without it is a one-time purchase.
+    public let expiresAt: Int64?
+    /// When Apple refunded, revoked or replaced it. A customer who turns renewal off does not set it.
+    public let cancelledAt: Int64?
+    /// `1`: trouble with the app; `0`: anything else; raw.
+    public let cancellationReason: String?
+    /// Whether the period is a free trial.
+    public let isTrialPeriod: Bool
+    /// Whether the period has an introductory price.
+    public let isInIntroOfferPeriod: Bool
+    /// Whether a higher level of service replaced it.
+    public let isUpgraded: Bool
+    /// The promotional offer redeemed.
+    public let promotionalOfferID: String?
+    /// The offer code's reference name.
+    public let offerCodeRefName: String?
+    /// The group of the product.
+    public let subscriptionGroupIdentifier: String?
+    /// `PURCHASED` or `FAMILY_SHARED`, raw.
+    public let ownershipType: String?
+    /// What the app passed at purchase, a UUID.
+    public let appAccountToken: String?
+
+    /// The path of one field, for an explanation: `latest_receipt_info[3].expires_date_ms`.
+    public func path(of field: String) -> String { path + "." + field }
+
+    /// Reads a row; nil when it names no product, no transaction or no moment.
+    init?(reading object: JSONValue, path: String) {
+        let fields = LenientFields(object: object)
+        guard let productID = fields.text("product_id"),
+            let purchasedAt = fields.instant("purchase_date") ?? fields.instant("original_purchase_date")
+        else { return nil }
+        let transactionID = fields.identifier("transaction_id")
+        guard let originalTransactionID = fields.identifier("original_transaction_id") ?? transactionID else { return nil }
+        self.path = path
+        self.productID = productID
+        self.purchasedAt = purchasedAt
+        self.originalTransactionID = originalTransactionID
+        self.transactionID = transactionID ?? "\(originalTransactionID)/\(purchasedAt)"
+        quantity = fields.whole("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
+        webOrderLineItemID = fields.identifier("web_order_line_item_id")
+        originalPurchasedAt = fields.instant("original_purchase_date")
+        expiresAt = fields.instant("expires_date")
+        cancelledAt = fields.instant("cancellation_date")
+        cancellationReason = fields.text("cancellation_reason")
+        isTrialPeriod = fields.flag("is_trial_period") ?? false
+        isInIntroOfferPeriod = fields.flag("is_in_intro_offer_period") ?? false
+        isUpgraded = fields.flag("is_upgraded") ?? false
+        promotionalOfferID = fields.text("promotional_offer_id")
+        offerCodeRefName = fields.text("offer_code_ref_name")
+        subscriptionGroupIdentifier = fields.identifier("subscription_group_identifier")
+        ownershipType = fields.text("in_app_ownership_type")
+        appAccountToken = fields.text("app_account_token")
+    }
+}

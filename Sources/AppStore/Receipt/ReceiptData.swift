@@ -1,0 +1,60 @@
+import Foundation
+
+/// A receipt as Apple wants it: standard Base64, padded, on one line. Two spellings of the same bytes become equal.
+///
+/// Nearly every answer 21002 in practice comes from a damaged spelling, so the usual damage is repaired here. The decoding
+/// after the repair is strict, and what cannot be a receipt is refused with a sentence.
+public struct ReceiptData: Sendable, Hashable {
+    /// The most characters accepted, before any repair: 8 MiB. Real receipts reach about 100 kB.
+    public static let charactersMax = 8 * 1024 * 1024
+
+    /// The receipt in standard, padded Base64 without white space; what to send, to store and to digest.
+    public let base64: String
+    /// What the bytes look like.
+    public let form: ReceiptForm
+
+    /// The decoded receipt.
+    public var bytes: [UInt8] {
+        Data(base64Encoded: base64).map { [UInt8]($0) } ?? []
+    }
+
+    /// Repairs what devices, proxies and editors do to Base64, then decodes strictly.
+    ///
+    /// Repaired are line breaks, spaces for pluses, the URL-safe alphabet, missing padding, JSON escapes, quotes, a `data:`
+    /// prefix, PEM armour, percent encoding and Base64 in Base64.
+    public init(normalising raw: String) throws(ReceiptDataError) {
+        guard raw.utf8.count <= Self.charactersMax else { throw .tooLarge(characters: raw.utf8.count) }
+        var decoded = try Self.decode(raw)
+        if decoded.form == .unknown, let inner = try Self.recognisedInside(decoded.bytes, layersLeft: 3) {
+            decoded = inner
+        }
+        base64 = Data(decoded.bytes).base64EncodedString()
+        form = decoded.form
+    }
+
+    private static func decode(_ text: String) throws(ReceiptDataError) -> DecodedReceipt {
+        try ReceiptSpelling(repairing: text).decoded()
+    }
+
+    /// The receipt inside bytes that are themselves Base64 text; nil when they are not, or lead to nothing we know.
+    ///
+    /// A layer is taken off only when the inside is recognised, so that bytes which merely happen to be letters stay.
+    private static func recognisedInside(
+        _ bytes: [UInt8], layersLeft: Int
+    ) throws(ReceiptDataError) -> DecodedReceipt? {
+        guard layersLeft > 0, bytes.count >= 16, bytes.allSatisfy({ $0 < 0x7F && ($0 >= 0x20 || $0.isWhiteSpace) }) else {
+            return nil
+        }
+        let inner: DecodedReceipt
+        do {
+            inner = try decode(String(decoding: bytes, as: UTF8.self))
+        } catch {
+            switch error {
+            case .signedTransaction, .serverNotification: throw error
+            case .empty, .tooLarge, .json, .propertyList, .webPage, .foreignCharacter, .cutShort: return nil
+            }
+        }
+        guard inner.form == .unknown else { return inner }
+        return try recognisedInside(inner.bytes, layersLeft: layersLeft - 1)
+    }
+}

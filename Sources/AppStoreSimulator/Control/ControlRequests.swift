@@ -1,0 +1,75 @@
+/// The body of `POST /simulator/customers`: a named kind, or a script of one's own.
+struct CustomerRequest: Decodable, Sendable {
+    let script: CustomerScript
+    let environment: StoreEnvironment
+
+    enum CodingKeys: String, CodingKey {
+        case kind, script, environment
+    }
+
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        if let written = try values.decodeIfPresent(CustomerScript.self, forKey: .script) {
+            script = written
+        } else {
+            script = (try values.decodeIfPresent(ScriptKind.self, forKey: .kind) ?? .loyal).script
+        }
+        let name = try values.decodeIfPresent(String.self, forKey: .environment) ?? "Production"
+        guard let environment = StoreEnvironment(named: name) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .environment, in: values, debugDescription: "environment is Production or Sandbox")
+        }
+        self.environment = environment
+    }
+}
+
+/// The body of `POST /simulator/secret`.
+struct SecretRequest: Decodable, Sendable {
+    let secret: String
+}
+
+extension CustomerScript: Decodable {
+    enum CodingKeys: String, CodingKey {
+        case product, trial, grace, lifetime, restored, charge, steps, drawn
+        case familyShared = "family_shared"
+        case pastPeriods = "past_periods"
+    }
+
+    /// Reads a script; what is left out is as in a loyal monthly customer. At most 60 past periods.
+    public init(from decoder: any Decoder) throws {
+        self.init()
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product) ?? product
+        startsWithTrial = try values.decodeIfPresent(Bool.self, forKey: .trial) ?? false
+        hasGrace = try values.decodeIfPresent(Bool.self, forKey: .grace) ?? false
+        isFamilyShared = try values.decodeIfPresent(Bool.self, forKey: .familyShared) ?? false
+        ownsLifetime = try values.decodeIfPresent(Bool.self, forKey: .lifetime) ?? false
+        hasRestored = try values.decodeIfPresent(Bool.self, forKey: .restored) ?? false
+        chargeHabit = try values.decodeIfPresent(ChargeHabit.self, forKey: .charge) ?? .onTime
+        pastPeriods = min(60, max(0, try values.decodeIfPresent(Int.self, forKey: .pastPeriods) ?? 0))
+        steps = try values.decodeIfPresent([Step].self, forKey: .steps) ?? []
+        isDrawn = try values.decodeIfPresent(Bool.self, forKey: .drawn) ?? false
+    }
+}
+
+extension CustomerScript.Step: Codable {
+    enum CodingKeys: String, CodingKey {
+        case period, at
+    }
+
+    /// Reads `{"period":0,"at":0.5,"action":"refund"}`; the action's own fields stand beside it.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            period: try values.decode(Int.self, forKey: .period), at: try values.decode(Double.self, forKey: .at),
+            action: try CustomerAction(from: decoder))
+    }
+
+    /// Writes the same form.
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(period, forKey: .period)
+        try values.encode(at, forKey: .at)
+        try action.encode(to: encoder)
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+
+/// A trouble the store makes on purpose for a share of the verifyReceipt calls.
+public struct Fault: Decodable, Sendable {
+    /// What goes wrong.
+    public enum Kind: String, Decodable, Sendable, CaseIterable {
+        /// A body of only a status, `status`, 21005 unless given.
+        case status
+        /// An HTTP error, `code`, 503 unless given, with Apple's plain text.
+        case http
+        /// No answer at all; the connection closes after `seconds`, 60 unless given.
+        case hang
+        /// The right answer, cut in the middle.
+        case truncate
+        /// HTTP 200 with a page of HTML.
+        case html
+        /// The right answer after `seconds`, 5 unless given.
+        case slow
+    }
+
+    /// What goes wrong.
+    public var kind: Kind
+    /// The share of the calls, 0 to 1.
+    public var share: Double
+    /// For `status`.
+    public var status: Int?
+    /// For `status` of 21100 to 21199: Apple's `is-retryable`.
+    public var isRetryable: Bool?
+    /// For `http`.
+    public var code: Int?
+    /// For `hang` and `slow`.
+    public var seconds: Double?
+    /// Milliseconds since 1970 at which it is over; nil is never.
+    public var untilMilliseconds: Int64?
+
+    /// A fault for all calls, for ever, unless changed.
+    public init(_ kind: Kind, share: Double = 1) {
+        self.kind = kind
+        self.share = share
+    }
+
+    enum CodingKeys: String, CodingKey {
+        case kind, share, status, code, seconds, until
+        case isRetryable = "is_retryable"
+    }
+
+    /// Reads the body of the control call. `until` is milliseconds or an RFC 3339 text.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        kind = try values.decode(Kind.self, forKey: .kind)
+        share = try values.decodeIfPresent(Double.self, forKey: .share) ?? 1
+        status = try values.decodeIfPresent(Int.self, forKey: .status)
+        isRetryable = try values.decodeIfPresent(Bool.self, forKey: .isRetryable)
+        code = try values.decodeIfPresent(Int.self, forKey: .code)
+        seconds = try values.decodeIfPresent(Double.self, forKey: .seconds)
+        guard values.contains(.until) else { return }
+        if let milliseconds = try? values.decode(Int64.self, forKey: .until) {
+            untilMilliseconds = milliseconds
+            return
+        }
+        let text = try values.decode(String.self, forKey: .until)
+        let date = try Date(text, strategy: .iso8601)
+        untilMilliseconds = Int64(date.timeIntervalSince1970 * 1000)
+    }
+}

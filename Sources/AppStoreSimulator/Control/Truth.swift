@@ -1,0 +1,128 @@
+/// Everything the store knows about one customer at one instant, in the store's own words. Instants are milliseconds
+/// since 1970.
+public struct CustomerTruth: Codable, Sendable {
+    /// The name, like `c000017`.
+    public var customer: String
+    /// The bundle id of the app.
+    public var app: String
+    /// `Production` or `Sandbox`.
+    public var environment: StoreEnvironment
+    /// The instant this was true.
+    public var now: Int64
+    /// Apple answers 21010 from now on.
+    public var accountDeleted: Bool
+    /// One subscription a customer.
+    public var subscriptions: [SubscriptionTruth]
+    /// One-time purchases.
+    public var purchases: [PurchaseTruth]
+
+    enum CodingKeys: String, CodingKey {
+        case customer, app, environment, subscriptions, purchases
+        case now = "now_ms"
+        case accountDeleted = "account_deleted"
+    }
+}
+
+/// One subscription.
+public struct SubscriptionTruth: Codable, Sendable {
+    /// Apple's id of the chain.
+    public var originalTransactionID: String
+    /// The current product.
+    public var product: String
+    /// The product of the next renewal.
+    public var autoRenewProduct: String
+    /// Renewal is on.
+    public var autoRenewStatus: Bool
+    /// Apple's 1 to 5 once it ended or is in retry.
+    public var expirationIntent: Int?
+    /// Charges are tried again.
+    public var inBillingRetry: Bool
+    /// The end of grace, also when it is over.
+    public var graceUntil: Int64?
+    /// `PURCHASED` or `FAMILY_SHARED`.
+    public var ownership: String
+    /// In the order they were booked.
+    public var periods: [PeriodTruth]
+    /// What happened, in order.
+    public var log: [HappeningTruth]
+
+    enum CodingKeys: String, CodingKey {
+        case product, ownership, periods, log
+        case originalTransactionID = "original_transaction_id"
+        case autoRenewProduct = "auto_renew_product"
+        case autoRenewStatus = "auto_renew_status"
+        case expirationIntent = "expiration_intent"
+        case inBillingRetry = "in_billing_retry"
+        case graceUntil = "grace_until_ms"
+    }
+}
+
+/// One period of a subscription.
+public struct PeriodTruth: Codable, Sendable {
+    /// The server's id of the row.
+    public var transactionID: String
+    /// Absent for family members.
+    public var webOrderLineItemID: String?
+    /// The product bought.
+    public var product: String
+    /// When the store charged it and first showed it.
+    public var booked: Int64
+    /// Its start.
+    public var purchase: Int64
+    /// Its end.
+    public var expires: Int64
+    /// It was free.
+    public var isTrial: Bool
+    /// When it was refunded, revoked or replaced.
+    public var cancelled: Int64?
+    /// It was replaced by a higher level.
+    public var upgraded: Bool
+
+    enum CodingKeys: String, CodingKey {
+        case product, upgraded
+        case transactionID = "transaction_id"
+        case webOrderLineItemID = "web_order_line_item_id"
+        case booked = "booked_ms"
+        case purchase = "purchase_ms"
+        case expires = "expires_ms"
+        case isTrial = "is_trial"
+        case cancelled = "cancelled_ms"
+    }
+}
+
+/// One happening of a subscription.
+public struct HappeningTruth: Codable, Sendable {
+    /// When, as RFC 3339 text in whole seconds, for people.
+    public var at: String
+    /// When, in milliseconds since 1970.
+    public var atMilliseconds: Int64
+    /// What.
+    public var kind: HappeningKind
+    /// The period it is about.
+    public var transactionID: String?
+    /// For `lapsed`.
+    public var expirationIntent: Int?
+
+    enum CodingKeys: String, CodingKey {
+        case at, kind
+        case atMilliseconds = "at_ms"
+        case transactionID = "transaction_id"
+        case expirationIntent = "expiration_intent"
+    }
+}
+
+/// A one-time purchase.
+public struct PurchaseTruth: Codable, Sendable {
+    /// Apple's id.
+    public var transactionID: String
+    /// The product bought.
+    public var product: String
+    /// When.
+    public var purchase: Int64
+
+    enum CodingKeys: String, CodingKey {
+        case product
+        case transactionID = "transaction_id"
+        case purchase = "purchase_ms"
+    }
+}

@@ -1,0 +1,58 @@
+/// How a customer will live: what is bought, and what is done in which period.
+public struct CustomerScript: Sendable {
+    /// When the store charges a renewal.
+    public enum ChargeHabit: String, Codable, Sendable, CaseIterable {
+        /// Up to a thirtieth of a month before the expiry.
+        case early
+        /// At the expiry.
+        case onTime = "on_time"
+        /// Up to a hundredth of a month after the expiry.
+        case late
+    }
+
+    /// One action in one period.
+    public struct Step: Sendable {
+        /// Counts periods from 0.
+        public var period: Int
+        /// 0 is the period's start and 1 its end; beyond 1 counts in periods, but at most in months, after the end.
+        public var at: Double
+        /// What is done.
+        public var action: CustomerAction
+
+        /// An action at a point of a period.
+        public init(period: Int, at: Double, action: CustomerAction) {
+            self.period = period
+            self.at = at
+            self.action = action
+        }
+
+        /// An action with its defaults at a point of a period.
+        public init(period: Int, at: Double, _ kind: CustomerAction.Kind) {
+            self.init(period: period, at: at, action: CustomerAction(kind))
+        }
+    }
+
+    /// The first product.
+    public var product = SubscriptionProduct.monthly
+    /// The first period is free.
+    public var startsWithTrial = false
+    /// The app has the grace period switched on for this customer.
+    public var hasGrace = false
+    /// A family member's share of someone else's subscription.
+    public var isFamilyShared = false
+    /// The customer also owns the one-time purchase.
+    public var ownsLifetime = false
+    /// The device restored: its receipt carries transaction ids of its own.
+    public var hasRestored = false
+    /// When renewals are charged.
+    public var chargeHabit = ChargeHabit.onTime
+    /// Periods that lie in the past at the start.
+    public var pastPeriods = 0
+    /// What is done in which period.
+    public var steps: [Step] = []
+    /// The seed also decides what is done, period by period.
+    public var isDrawn = false
+
+    /// A loyal customer of the monthly product.
+    public init() {}
+}

@@ -1,0 +1,101 @@
+/// One subscription's life: a machine that moves from turn to turn. Where it stands at an instant depends only on its
+/// script, its seed and the actions applied so far, never on how often somebody looked.
+struct Life: Sendable {
+    enum Phase: Sendable, Equatable {
+        case subscribed
+        case retrying(graceUntil: Moment?, graceIsOver: Bool, until: Moment)
+        /// Over, with Apple's expiration intent; a revoked family share has none.
+        case ended(intent: Int?, graceUntil: Moment?)
+    }
+
+    struct ScheduledStep: Sendable {
+        let at: Moment
+        let action: CustomerAction
+    }
+
+    /// More periods than this make answers that no customer has; the life then lapses as the sandbox does.
+    static let periodsMax = 400
+    /// A tester's subscription renews twelve times.
+    static let sandboxRenewalsMax = 12
+
+    let script: CustomerScript
+    let scale: TimeScale
+    let environment: StoreEnvironment
+    let drawn: DrawnSteps
+
+    private(set) var now: Moment
+    var periods: [Period] = []
+    var happenings: [Happening] = []
+    var phase = Phase.subscribed
+    var renewalIsOn = true
+    var cardFails = false
+    var nextProduct: SubscriptionProduct
+    var renewals = 0
+    var accountIsDeleted = false
+    var steps: [ScheduledStep] = []
+
+    /// Begins with the first purchase, at a whole second.
+    init(script: CustomerScript, start: Moment, scale: TimeScale, environment: StoreEnvironment, temper: UInt64) {
+        self.script = script
+        self.scale = scale
+        self.environment = environment
+        self.drawn = DrawnSteps(temper: temper)
+        self.now = start.wholeSecond
+        self.nextProduct = script.product
+        book(
+            script.product, purchase: now, isTrial: script.startsWithTrial,
+            as: script.startsWithTrial ? .trialStarted : .purchased)
+    }
+
+    /// Lets the time pass. An earlier instant changes nothing.
+    mutating func advance(to moment: Moment) {
+        while let turn = nextTurn, turn.at <= moment {
+            now = turn.at
+            perform(turn)
+        }
+        now = max(now, moment)
+    }
+
+    /// Adds a period and everything the script wants to happen in it.
+    mutating func book(_ product: SubscriptionProduct, purchase: Moment, isTrial: Bool, as kind: HappeningKind) {
+        let length = isTrial ? scale.trial : scale.length(of: product)
+        let period = Period(
+            ordinal: periods.count, product: product, bookedAt: now, purchase: purchase, expires: purchase + length,
+            isTrial: isTrial)
+        periods.append(period)
+        nextProduct = product
+        phase = .subscribed
+        record(kind, period: period.ordinal)
+        schedule(script.steps.filter { $0.period == period.ordinal }, in: period)
+        schedule(drawn.steps(in: period.ordinal, of: script), in: period)
+    }
+
+    /// Ends the subscription. Some drawn customers come back after a while.
+    mutating func end(intent: Int?, graceUntil: Moment? = nil) {
+        renewalIsOn = false
+        phase = .ended(intent: intent, graceUntil: graceUntil)
+        guard let last = periods.last, let delay = drawn.comeback(after: last.ordinal, of: script, scale: scale) else {
+            return
+        }
+        insert(ScheduledStep(at: now + delay, action: CustomerAction(.resubscribe)))
+    }
+
+    mutating func record(_ kind: HappeningKind, period: Int? = nil, intent: Int? = nil) {
+        happenings.append(Happening(at: now, kind: kind, ordinal: period, expirationIntent: intent))
+    }
+
+    private mutating func schedule(_ wanted: [CustomerScript.Step], in period: Period) {
+        let length = Double(period.expires.milliseconds - period.purchase.milliseconds)
+        let afterwards = min(length, Double(scale.length(of: .monthly)))
+        for step in wanted {
+            let within = min(max(step.at, 0), 1) * length
+            let beyond = max(step.at - 1, 0) * afterwards
+            insert(ScheduledStep(at: period.purchase + Int64(within + beyond), action: step.action))
+        }
+    }
+
+    private mutating func insert(_ step: ScheduledStep) {
+        let index = steps.firstIndex { $0.at > step.at } ?? steps.endIndex
+        steps.insert(step, at: index)
+    }
+}

@@ -1,0 +1,155 @@
+/// What somebody does, now. An action that makes no sense is refused and changes nothing.
+extension Life {
+    mutating func apply(_ action: CustomerAction) throws(ActionRefused) {
+        guard !accountIsDeleted else { throw ActionRefused("the account is deleted") }
+        switch action.kind {
+        case .refund: try refund(action)
+        case .reverseRefund: try reverseRefund()
+        case .disableRenewal: try disableRenewal()
+        case .enableRenewal: try enableRenewal()
+        case .failBilling: try failBilling()
+        case .recover: try recover()
+        case .upgrade: try upgrade()
+        case .downgrade: try downgrade(to: action.product)
+        case .resubscribe: try resubscribe(with: action.product)
+        case .deleteAccount:
+            accountIsDeleted = true
+            record(.accountDeleted)
+        case .revokeFamily: try revokeFamily()
+        case .extend: try extend(seconds: action.seconds)
+        }
+    }
+
+    private func ownPeriod() throws(ActionRefused) -> Period {
+        guard !script.isFamilyShared else { throw ActionRefused("a family member cannot do this") }
+        guard let head = periods.last else { throw ActionRefused("nothing was bought") }
+        return head
+    }
+
+    private func subscribedPeriod() throws(ActionRefused) -> Period {
+        let head = try ownPeriod()
+        guard phase == .subscribed else { throw ActionRefused("the subscription is not running") }
+        return head
+    }
+
+    private mutating func refund(_ action: CustomerAction) throws(ActionRefused) {
+        let head = try ownPeriod()
+        let charged = periods.indices.filter { periods[$0].cancellation == nil && periods[$0].purchase <= now }
+        let ago = action.periodsAgo ?? 0
+        guard ago >= 0, ago < charged.count else { throw ActionRefused("there is no such period to refund") }
+        let index = charged[charged.count - 1 - ago]
+        periods[index].cancel(at: now, reason: action.reason == 1 ? 1 : 0, isUpgrade: false)
+        record(.refunded, period: index)
+        guard index == head.ordinal, phase == .subscribed, action.keepsRenewal != true else { return }
+        if renewalIsOn { record(.renewalDisabled, period: index) }
+        end(intent: 1)
+    }
+
+    private mutating func reverseRefund() throws(ActionRefused) {
+        let head = try ownPeriod()
+        guard let index = periods.lastIndex(where: { $0.cancellation.map { !$0.isUpgrade } ?? false }) else {
+            throw ActionRefused("there is no refund to reverse")
+        }
+        periods[index].undoCancellation(at: now)
+        record(.refundReversed, period: index)
+        // Renewal stays off: the customer has the period back, not the promise to pay again.
+        guard index == head.ordinal, head.expires > now, case .ended = phase else { return }
+        phase = .subscribed
+    }
+
+    private mutating func disableRenewal() throws(ActionRefused) {
+        let head = try ownPeriod()
+        guard renewalIsOn else { throw ActionRefused("renewal is off already") }
+        switch phase {
+        case .subscribed:
+            renewalIsOn = false
+            record(.renewalDisabled, period: head.ordinal)
+        case .retrying(let graceUntil, let graceIsOver, _):
+            // What Apple shows of a customer who leaves during grace is not known, so it is not simulated.
+            guard graceUntil == nil || graceIsOver else { throw ActionRefused("not during the grace period") }
+            record(.renewalDisabled, period: head.ordinal)
+            record(.lapsed, period: head.ordinal, intent: 2)
+            end(intent: 2, graceUntil: graceUntil)
+        case .ended: throw ActionRefused("the subscription is over")
+        }
+    }
+
+    private mutating func enableRenewal() throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        guard !renewalIsOn else { throw ActionRefused("renewal is on already") }
+        renewalIsOn = true
+        record(.renewalEnabled, period: head.ordinal)
+    }
+
+    private mutating func failBilling() throws(ActionRefused) {
+        _ = try subscribedPeriod()
+        guard !cardFails else { throw ActionRefused("the card fails already") }
+        cardFails = true
+    }
+
+    private mutating func recover() throws(ActionRefused) {
+        let head = try ownPeriod()
+        guard cardFails else { throw ActionRefused("the card works") }
+        switch phase {
+        case .subscribed: cardFails = false
+        case .retrying(let graceUntil, _, _):
+            cardFails = false
+            renewals += 1
+            // Within grace no day is lost; later the new period begins with the charge.
+            let isInGrace = graceUntil.map { $0 > now } ?? false
+            let purchase = isInGrace ? head.expires : max(head.expires, now.wholeSecond)
+            book(nextProduct, purchase: purchase, isTrial: false, as: .recovered)
+        case .ended: throw ActionRefused("the subscription is over")
+        }
+    }
+
+    private mutating func upgrade() throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        guard !head.product.isHigherLevel else { throw ActionRefused("there is no higher level") }
+        guard head.cancellation == nil else { throw ActionRefused("the period is refunded") }
+        guard head.expires > now else { throw ActionRefused("the next charge is under way") }
+        let instant = now.wholeSecond
+        periods[head.ordinal].cancel(at: instant, reason: 0, isUpgrade: true)
+        if !renewalIsOn { record(.renewalEnabled, period: head.ordinal) }
+        renewalIsOn = true
+        book(.plusMonthly, purchase: instant, isTrial: false, as: .upgraded)
+    }
+
+    private mutating func downgrade(to wanted: SubscriptionProduct?) throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        guard renewalIsOn else { throw ActionRefused("renewal is off") }
+        let product = wanted ?? head.product.downgrade
+        guard head.product.isHigherLevel || !product.isHigherLevel else { throw ActionRefused("that is an upgrade") }
+        guard product != nextProduct else { throw ActionRefused("that product is chosen already") }
+        nextProduct = product
+        record(product == head.product ? .changeWithdrawn : .downgradeScheduled, period: head.ordinal)
+    }
+
+    private mutating func resubscribe(with wanted: SubscriptionProduct?) throws(ActionRefused) {
+        let head = try ownPeriod()
+        guard case .ended = phase else { throw ActionRefused("the subscription is not over") }
+        guard periods.count < Life.periodsMax else { throw ActionRefused("the life has its most periods") }
+        renewalIsOn = true
+        cardFails = false
+        renewals = 0
+        book(wanted ?? head.product, purchase: now.wholeSecond, isTrial: false, as: .resubscribed)
+    }
+
+    private mutating func revokeFamily() throws(ActionRefused) {
+        guard script.isFamilyShared, let head = periods.last else { throw ActionRefused("nothing is shared") }
+        guard phase == .subscribed else { throw ActionRefused("the share is over") }
+        periods[head.ordinal].cancel(at: now, reason: 0, isUpgrade: false)
+        record(.revoked, period: head.ordinal)
+        end(intent: nil)
+    }
+
+    private mutating func extend(seconds: Double?) throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        guard !head.isTrial, head.cancellation == nil else { throw ActionRefused("this period cannot be extended") }
+        let wanted = seconds.map { $0 * 1000 } ?? Double(scale.length(of: head.product)) / 4
+        guard wanted > 0, wanted < 90 * 86_400_000 else { throw ActionRefused("an extension is under 90 days") }
+        let whole = Int64((wanted / 1000).rounded(.up)) * 1000
+        periods[head.ordinal].extend(to: head.expires + whole, at: now)
+        record(.extended, period: head.ordinal)
+    }
+}

@@ -1,0 +1,65 @@
+/// One paid (or free) stretch of a subscription. It keeps what was known when, so that a device's receipt can stay
+/// frozen at its creation while the server's rows move on.
+struct Period: Sendable {
+    struct Expiry: Sendable {
+        let knownAt: Moment
+        let expires: Moment
+    }
+
+    struct Cancellation: Sendable {
+        let at: Moment
+        let reason: Int
+        let isUpgrade: Bool
+        var undoneAt: Moment?
+    }
+
+    /// Counts the periods of one subscription from 0, and gives the row its ids.
+    let ordinal: Int
+    let product: SubscriptionProduct
+    let bookedAt: Moment
+    let purchase: Moment
+    let isTrial: Bool
+    private(set) var expiries: [Expiry]
+    private(set) var cancellations: [Cancellation] = []
+
+    init(ordinal: Int, product: SubscriptionProduct, bookedAt: Moment, purchase: Moment, expires: Moment, isTrial: Bool)
+    {
+        self.ordinal = ordinal
+        self.product = product
+        self.bookedAt = bookedAt
+        self.purchase = purchase
+        self.isTrial = isTrial
+        self.expiries = [Expiry(knownAt: bookedAt, expires: expires)]
+    }
+
+    /// The newest expiry.
+    var expires: Moment { expiries.last?.expires ?? purchase }
+
+    /// The cancellation that stands now.
+    var cancellation: Cancellation? { cancellations.last { $0.undoneAt == nil } }
+
+    func expires(asOf moment: Moment) -> Moment {
+        expiries.last { $0.knownAt <= moment }?.expires ?? expires
+    }
+
+    func cancellation(asOf moment: Moment) -> Cancellation? {
+        cancellations.last { cancellation in
+            guard cancellation.at <= moment else { return false }
+            guard let undoneAt = cancellation.undoneAt else { return true }
+            return undoneAt > moment
+        }
+    }
+
+    mutating func extend(to expires: Moment, at moment: Moment) {
+        expiries.append(Expiry(knownAt: moment, expires: expires))
+    }
+
+    mutating func cancel(at moment: Moment, reason: Int, isUpgrade: Bool) {
+        cancellations.append(Cancellation(at: moment, reason: reason, isUpgrade: isUpgrade, undoneAt: nil))
+    }
+
+    mutating func undoCancellation(at moment: Moment) {
+        guard let index = cancellations.lastIndex(where: { $0.undoneAt == nil }) else { return }
+        cancellations[index].undoneAt = moment
+    }
+}

@@ -1,0 +1,15 @@
+/// The two stores Apple runs. Their ids and receipts never mix.
+public enum StoreEnvironment: String, CaseIterable, Codable, Sendable {
+    /// The real store.
+    case production = "Production"
+    /// The testers' store.
+    case sandbox = "Sandbox"
+
+    /// Accepts `Sandbox` and `sandbox`; anything unknown is nil.
+    init?(named name: String) {
+        guard let found = Self.allCases.first(where: { $0.rawValue.lowercased() == name.lowercased() }) else {
+            return nil
+        }
+        self = found
+    }
+}

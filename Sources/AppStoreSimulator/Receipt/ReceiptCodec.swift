@@ -1,0 +1,80 @@
+import Foundation
+
+/// What the store needs to know about a receipt it once made.
+struct ReceiptIdentity: Sendable, Equatable {
+    let customer: Int
+    let creation: Moment
+    let environment: StoreEnvironment
+}
+
+/// Makes receipts and knows them again without storing any: the last bytes, where Apple's signature would be, hold
+/// whose receipt it is, when it was made, and a checksum over everything with the store's seed.
+struct ReceiptCodec: Sendable {
+    enum Reading: Equatable, Sendable {
+        case genuine(ReceiptIdentity)
+        /// Not Base64, or not a receipt at all (21002).
+        case malformed
+        /// A receipt's form, but another signature (21003).
+        case forged
+    }
+
+    private static let trailerSize = 32
+
+    let seed: UInt64
+
+    func encode(_ identity: ReceiptIdentity, payload: [UInt8]) -> [UInt8] {
+        let content = DERWriter.element(DERWriter.explicitTag, DERWriter.octets(payload))
+        let signedData =
+            DERWriter.integer(1) + DERWriter.element(DERWriter.setTag, [])
+            + DERWriter.element(DERWriter.sequenceTag, DERWriter.pkcs7(1) + content)
+            + DERWriter.element(DERWriter.setTag, DERWriter.octets(trailer(of: identity)))
+        var bytes = DERWriter.element(
+            DERWriter.sequenceTag,
+            DERWriter.pkcs7(2)
+                + DERWriter.element(
+                    DERWriter.explicitTag, DERWriter.element(DERWriter.sequenceTag, signedData)))
+        bytes.replaceSubrange((bytes.count - 8)..., with: bigEndian(checksum(bytes.dropLast(8))))
+        return bytes
+    }
+
+    func read(base64 text: String) -> Reading {
+        guard let data = Data(base64Encoded: text) else { return .malformed }
+        return read(Array(data))
+    }
+
+    func read(_ bytes: [UInt8]) -> Reading {
+        guard bytes.count > Self.trailerSize * 2, bytes[0] == DERWriter.sequenceTag,
+            DERWriter.declaredSize(of: bytes) == bytes.count
+        else { return .malformed }
+        let trailer = Array(bytes.suffix(Self.trailerSize))
+        guard Array(trailer.suffix(8)) == bigEndian(checksum(bytes.dropLast(8))) else { return .forged }
+        guard let customer = Int(exactly: number(trailer[0..<8])),
+            let milliseconds = Int64(exactly: number(trailer[8..<16]))
+        else { return .forged }
+        return .genuine(
+            ReceiptIdentity(
+                customer: customer, creation: Moment(milliseconds: milliseconds),
+                environment: trailer[16] == 0 ? .production : .sandbox))
+    }
+
+    private func trailer(of identity: ReceiptIdentity) -> [UInt8] {
+        let environment: UInt8 =
+            switch identity.environment {
+            case .production: 0
+            case .sandbox: 1
+            }
+        return bigEndian(UInt64(identity.customer)) + bigEndian(UInt64(max(0, identity.creation.milliseconds)))
+            + [environment] + [UInt8](repeating: 0, count: 15)
+    }
+
+    /// FNV-1a, keyed with the seed. It keeps honest mistakes apart, not attackers: this is a pretend store.
+    private func checksum(_ bytes: some Sequence<UInt8>) -> UInt64 {
+        var hash = 0xCBF2_9CE4_8422_2325 ^ SeededGenerator.mixed(seed &+ 1)
+        for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return SeededGenerator.mixed(hash)
+    }
+
+    private func bigEndian(_ value: UInt64) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
+
+    private func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+}

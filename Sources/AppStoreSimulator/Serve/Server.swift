@@ -1,0 +1,41 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+extension Simulator {
+    private static let threadsMax = 4
+
+    /// Listens on the options' host and port until the task is cancelled; then stops listening, closes the
+    /// connections and returns. `onListening` gets the port. Throws when the address cannot be bound.
+    public func run(onListening: @Sendable (Int) async -> Void = { _ in }) async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: min(System.coreCount, Self.threadsMax))
+        do {
+            try await serve(on: group, onListening: onListening)
+        } catch {
+            try await group.shutdownGracefully()
+            throw error
+        }
+        try await group.shutdownGracefully()
+    }
+
+    private func serve(
+        on group: MultiThreadedEventLoopGroup, onListening: @Sendable (Int) async -> Void
+    ) async throws {
+        let channel = try await ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { child in
+                child.eventLoop.makeCompletedFuture {
+                    try child.pipeline.syncOperations.configureHTTPServerPipeline(withErrorHandling: true)
+                    try child.pipeline.syncOperations.addHandler(RequestHandler(simulator: self))
+                }
+            }
+            .bind(host: options.host, port: options.port).get()
+        try await withTaskCancellationHandler {
+            await onListening(channel.localAddress?.port ?? options.port)
+            try await channel.closeFuture.get()
+        } onCancel: {
+            channel.close(promise: nil)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+/// How a pretend App Store is set up.
+public struct SimulatorOptions: Sendable {
+    /// The address to listen on.
+    public var host = "127.0.0.1"
+    /// The port to listen on; 0 takes any free one.
+    public var port = 8090
+    /// Decides the population, the ids and the faults.
+    public var seed: UInt64
+    /// The app's shared secret at the start, 32 hexadecimal characters derived from the seed unless set.
+    public var sharedSecret: String
+    /// The only app this store sells.
+    public var bundleID = "com.example.tracker"
+    /// Customers of the production store at the start.
+    public var customers = 200
+    /// Customers of the sandbox at the start.
+    public var sandboxCustomers = 10
+    /// The length of a month in seconds; a week is a quarter, a year twelve. Periods are whole seconds, at least one.
+    public var monthSeconds = 60.0
+    /// Seeded customers have 0 to this many periods behind them at the epoch.
+    public var pastPeriodsMax = 6
+    /// The instant, in milliseconds since 1970, the population is laid out around; nil is the start of the process.
+    /// The same seed and epoch give the same lives.
+    public var epochMilliseconds: Int64?
+    /// Bytes of a request body above this are answered with HTTP 413.
+    public var bodyBytesMax = 8 << 20
+
+    /// Options with the defaults and the secret of a seed.
+    public init(seed: UInt64 = 1) {
+        self.seed = seed
+        self.sharedSecret = SimulatorOptions.secret(of: seed)
+    }
+
+    static func secret(of seed: UInt64) -> String {
+        var numbers = SeededGenerator(seed: seed, stream: 77)
+        let digits = Array("0123456789abcdef")
+        return String((0..<32).map { _ in digits[numbers.below(16)] })
+    }
+}

@@ -1,0 +1,184 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SubscriptionLedger {
+    /// Every registered app, by bundle id.
+    public func apps() async throws -> [App] {
+        try await query(Queries.readApps).map(App.init(row:))
+    }
+
+    /// The app with the given bundle id; the error names those that exist.
+    public func app(_ bundleID: BundleID) async throws -> App {
+        let apps = try await apps()
+        guard let app = apps.first(where: { $0.bundleID == bundleID }) else {
+            let known = apps.prefix(5).map(\.bundleID.text).joined(separator: ", ")
+            throw LedgerError(
+                .notFound,
+                "No app has the bundle id \(bundleID); "
+                    + (apps.isEmpty ? "add it with `perennial app add`." : "registered are \(known)."))
+        }
+        return app
+    }
+
+    /// Registers an app with its sealed secrets and its budget of calls.
+    public func addApp(_ new: NewApp) async throws {
+        guard !new.bundleID.text.isEmpty, new.bundleID.text.utf8.count <= 255 else {
+            throw LedgerError(.invalid, "A bundle id has 1 to 255 characters, like com.example.app.")
+        }
+        let parameters: [Parameter] = [
+            .text(new.bundleID.text), .text(new.name ?? new.bundleID.text),
+            .bytea(try sealed(new.secret, for: new.bundleID)), .bytea(try sealed(new.previousSecret, for: new.bundleID)),
+            .bool(new.sandboxAllowed), .float8(new.callsPerSecond), .float8(max(1, new.burst ?? new.callsPerSecond)),
+        ]
+        do {
+            _ = try await write(Queries.addApp, parameters)
+        } catch let error as DatabaseError where error.violates("app_bundle_id_unique") {
+            throw LedgerError(.exists, "\(new.bundleID) is registered already; change it with `perennial app set`.")
+        }
+    }
+
+    /// Changes what is given and keeps the rest.
+    public func setApp(_ bundleID: BundleID, _ change: AppChange) async throws {
+        let rows = try await write(
+            Queries.setApp,
+            [
+                .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
+                .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
+            ])
+        if rows.isEmpty { _ = try await app(bundleID) }
+    }
+
+    /// Replaces the shared secret; the present one stays as the previous one, and a pause of the app ends.
+    public func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
+        let rows = try await write(
+            Queries.rotateSecret,
+            [
+                .text(bundleID.text), .bytea(try sealed(secret, for: bundleID)),
+                .bytea(try sealed(previous, for: bundleID)),
+            ])
+        if rows.isEmpty { _ = try await app(bundleID) }
+    }
+
+    /// The app's secrets in clear; they must not leave the check.
+    public func secrets(of app: App) throws -> AppSecrets {
+        AppSecrets(
+            current: try opened(app.sealedSecret, for: app.bundleID),
+            previous: try opened(app.sealedPreviousSecret, for: app.bundleID))
+    }
+
+    /// Stops asking Apple for one app for a while.
+    public func pause(_ appID: Int32, seconds: Double, because reason: String) async throws {
+        _ = try await write(Queries.pauseApp, [.int4(appID), .float8(seconds), .text(reason)])
+    }
+
+    private func sealed(_ secret: String?, for bundleID: BundleID) throws -> [UInt8]? {
+        guard let secret else { return nil }
+        return try requiredSeal().seal(secret, for: bundleID.text)
+    }
+
+    private func opened(_ sealed: [UInt8]?, for bundleID: BundleID) throws -> String? {
+        guard let sealed else { return nil }
+        return try requiredSeal().open(sealed, for: bundleID.text)
+    }
+
+    private func requiredSeal() throws(LedgerError) -> SecretSeal {
+        guard let seal else {
+            throw LedgerError(
+                .invalid,
+                "Secrets are sealed with a master key; set PERENNIAL_MASTER_KEY "
+                    + "(make one with `head -c 32 /dev/urandom | base64`).")
+        }
+        return seal
+    }
+}
+
+/// What `addApp` needs to know.
+public struct NewApp: Sendable {
+    /// Apple's bundle id.
+    public var bundleID: BundleID
+    /// A name for people; the bundle id when absent.
+    public var name: String?
+    /// The app-specific shared secret of App Store Connect.
+    public var secret: String?
+    /// The secret before the last rotation.
+    public var previousSecret: String?
+    /// Whether purchases of Apple's sandbox are accepted.
+    public var sandboxAllowed: Bool
+    /// Calls a second to Apple; 0 is unlimited.
+    public var callsPerSecond: Double
+    /// Calls at once after a pause; as many as a second's when absent.
+    public var burst: Double?
+
+    /// An app to register.
+    public init(
+        bundleID: BundleID, name: String? = nil, secret: String? = nil, previousSecret: String? = nil,
+        sandboxAllowed: Bool = true, callsPerSecond: Double = 50, burst: Double? = nil
+    ) {
+        self.bundleID = bundleID
+        self.name = name
+        self.secret = secret
+        self.previousSecret = previousSecret
+        self.sandboxAllowed = sandboxAllowed
+        self.callsPerSecond = callsPerSecond
+        self.burst = burst
+    }
+}
+
+/// What `setApp` changes; nil keeps.
+public struct AppChange: Sendable {
+    /// A new name.
+    public var name: String?
+    /// Whether sandbox purchases are accepted.
+    public var sandboxAllowed: Bool?
+    /// What happens when another customer uploads an owned subscription.
+    public var ownershipPolicy: OwnershipPolicy?
+    /// Calls a second to Apple; 0 is unlimited.
+    public var callsPerSecond: Double?
+    /// Calls at once after a pause.
+    public var burst: Double?
+
+    /// A change that keeps everything.
+    public init() {}
+}
+
+extension App {
+    init(row: Row) throws {
+        id = try row.int4("app_id")
+        bundleID = BundleID(try row.text("bundle_id"))
+        name = try row.text("name")
+        sandboxAllowed = try row.bool("sandbox_allowed")
+        ownershipPolicy = try row.word("ownership_policy")
+        leeway = Delay(milliseconds: try row.int8("leeway_ms"))
+        sandboxLeeway = Delay(milliseconds: try row.int8("sandbox_leeway_ms"))
+        outageAllowance = Delay(milliseconds: try row.int8("outage_allowance_ms"))
+        callsPerSecond = try row.float8("rate")
+        burst = try row.float8("burst")
+        let reason = try row.textIfPresent("open_reason") ?? "paused"
+        pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
+        sealedSecret = try row.byteaIfPresent("sealed_secret")
+        sealedPreviousSecret = try row.byteaIfPresent("sealed_previous_secret")
+    }
+}
+
+extension Row {
+    /// A word of one of our enums.
+    func word<Word: RawRepresentable<String>>(_ column: String) throws -> Word {
+        let text = try text(column)
+        guard let word = Word(rawValue: text) else {
+            throw LedgerError(.mismatch, "The ledger's column \(column) holds the unknown word \(text); run a newer perennial.")
+        }
+        return word
+    }
+
+    func wordIfPresent<Word: RawRepresentable<String>>(_ column: String) throws -> Word? {
+        isNull(column) ? nil : try word(column)
+    }
+}
+
+extension DatabaseError {
+    func violates(_ name: String) -> Bool {
+        guard case .server(_, let constraint, _) = kind else { return false }
+        return constraint == name
+    }
+}

@@ -1,0 +1,70 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// One product of an app's catalog.
+public struct CatalogProduct: Sendable, Hashable {
+    /// The product.
+    public var id: ProductID
+    /// Its subscription group.
+    public var group: String?
+    /// Its level in the group; 1 is the highest, as in App Store Connect.
+    public var level: Int32?
+    /// Its period as an ISO 8601 duration, such as P1M.
+    public var period: String?
+    /// Its price in thousandths of the currency's unit.
+    public var priceMilliunits: Int64?
+    /// The currency of the price.
+    public var currency: String?
+    /// The rights it grants.
+    public var entitlements: [String]
+
+    /// A product.
+    public init(
+        id: ProductID, group: String? = nil, level: Int32? = nil, period: String? = nil, priceMilliunits: Int64? = nil,
+        currency: String? = nil, entitlements: [String]
+    ) {
+        self.id = id
+        self.group = group
+        self.level = level
+        self.period = period
+        self.priceMilliunits = priceMilliunits
+        self.currency = currency
+        self.entitlements = entitlements
+    }
+}
+
+extension SubscriptionLedger {
+    /// Makes the given products the whole catalog of an app; what they granted before stays true for the time before now.
+    public func applyCatalog(_ products: [CatalogProduct], to bundleID: BundleID) async throws {
+        let grants = products.flatMap { product in product.entitlements.map { (product: product.id.text, right: $0) } }
+        _ = try await app(bundleID)
+        try await database.transaction { transaction in
+            guard let row = try transaction.query(Queries.lockCatalog, [.text(bundleID.text)]).first else { return }
+            let app = Parameter.int4(try row.int4("app_id"))
+            let rights = [app, .texts(grants.map(\.product)), .texts(grants.map(\.right))]
+            try transaction.query(Queries.insertGrants, rights)
+            try transaction.query(Queries.endGrants, rights)
+            try transaction.query(Queries.deleteProducts, [app, .texts(products.map(\.id.text))])
+            try transaction.query(
+                Queries.upsertProducts,
+                [
+                    app, .texts(products.map(\.id.text)), .texts(products.map(\.group)), .int4s(products.map(\.level)),
+                    .texts(products.map(\.period)), .int8s(products.map(\.priceMilliunits)),
+                    .texts(products.map(\.currency)),
+                ])
+        }
+    }
+
+    /// The catalog of an app as it applies now.
+    public func catalog(of bundleID: BundleID) async throws -> [CatalogProduct] {
+        _ = try await app(bundleID)
+        return try await query(Queries.listProducts, [.text(bundleID.text)]).map { row in
+            CatalogProduct(
+                id: ProductID(try row.text("product_id")), group: try row.textIfPresent("group_id"),
+                level: try row.int4IfPresent("level"), period: try row.textIfPresent("period"),
+                priceMilliunits: try row.int8IfPresent("price_milliunits"), currency: try row.textIfPresent("currency"),
+                entitlements: try row.textIfPresent("entitlements")?.split(separator: ",").map(String.init) ?? [])
+        }
+    }
+}

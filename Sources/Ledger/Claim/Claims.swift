@@ -1,0 +1,146 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// How many receipts of one app and lane to claim.
+public struct Quota: Sendable, Hashable {
+    /// The app.
+    public let app: App
+    /// The lane.
+    public let lane: Lane
+    /// Receipts at most.
+    public let receipts: Int
+
+    /// A quota.
+    public init(app: App, lane: Lane, receipts: Int) {
+        self.app = app
+        self.lane = lane
+        self.receipts = receipts
+    }
+}
+
+/// Receipts of one app and lane that are due.
+public struct DueReceipts: Sendable, Hashable {
+    /// The app.
+    public let appID: Int32
+    /// The lane.
+    public let lane: Lane
+    /// How many, up to the limit of the question.
+    public let receipts: Int
+
+    /// A count.
+    public init(appID: Int32, lane: Lane, receipts: Int) {
+        self.appID = appID
+        self.lane = lane
+        self.receipts = receipts
+    }
+}
+
+extension SubscriptionLedger {
+    /// Announces a worker process.
+    public func startWorker(host: String, process: Int32) async throws -> WorkerID {
+        let rows = try await write(Queries.startWorker, [.text(host), .int4(process)])
+        guard let row = rows.first else { throw LedgerError(.mismatch, "The worker was not registered.") }
+        return WorkerID(number: try row.int4("worker_id"))
+    }
+
+    /// Says that a worker is alive, or that it stopped.
+    public func beat(_ worker: WorkerID, stopped: Bool = false) async throws {
+        _ = try await write(Queries.beatWorker, [.int4(worker.number), .bool(stopped)])
+    }
+
+    /// How many receipts of each app and lane are due, counted up to `limit`; paused apps are left out.
+    public func due(limit: Int, by dueBy: Instant? = nil) async throws -> [DueReceipts] {
+        try await query(Queries.countDue, [.int4(Int32(clamping: limit)), .instant(dueBy)]).map { row in
+            DueReceipts(
+                appID: try row.int4("app_id"), lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
+                receipts: Int(try row.int8("receipts")))
+        }
+    }
+
+    /// What was due by `instant` and is still to be asked about: one sentence an app, and the number of receipts.
+    public func overdue(by instant: Instant) async throws -> (receipts: Int, why: [String]) {
+        let rows = try await query(Queries.overdue, [.instant(instant)])
+        let sentences = try rows.map { row in
+            let (bundle, count) = (try row.text("bundle_id"), try row.int8("receipts"))
+            let leased = try row.int8("leased")
+            let why = try row.textIfPresent("paused_because") ?? (leased > 0 ? "\(leased) held by another worker" : "the budget of calls or the time ran out")
+            return "\(bundle): \(count) left: \(why)"
+        }
+        return (try rows.reduce(0) { $0 + Int(try $1.int8("receipts")) }, sentences)
+    }
+
+    /// The database's clock.
+    public func now() async throws -> Instant {
+        guard let row = try await query(Queries.readClock).first else {
+            throw LedgerError(.mismatch, "The database gave no time.")
+        }
+        return try row.instant("recorded_at")
+    }
+
+    /// Reserves calls to Apple: how many of the `wanted` ones each app may make now.
+    public func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
+        let rows = try await write(
+            Queries.takeBudget, [.int4s(wanted.map(\.app.id)), .int4s(wanted.map { Int32(clamping: $0.calls) })])
+        return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.int4("app_id"), Int(try $0.int4("granted"))) })
+    }
+
+    /// Leases due receipts within the quotas; what a crashed worker held is due again when its lease ends.
+    ///
+    /// Only what was due by `dueBy` is claimed, where given. `now` replaces the database's clock in tests only.
+    public func claim(
+        for worker: WorkerID, _ quotas: [Quota], leaseSeconds: Double, dueBy: Instant? = nil, now: Instant? = nil
+    ) async throws -> [Claim] {
+        let apps = Dictionary(quotas.map { ($0.app.id, $0.app) }) { first, _ in first }
+        let rows = try await write(
+            Queries.claim,
+            [
+                .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
+                .int2s(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }), .instant(now),
+                .instant(dueBy),
+            ])
+        return try rows.compactMap { row in
+            guard let app = apps[try row.int4("app_id")] else { return nil }
+            return try Claim(row: row, app: app)
+        }
+    }
+
+    /// Leases one receipt at once, due or not; throws `busy` while another process asks about it.
+    public func claim(_ receipt: ReceiptID, for worker: WorkerID, leaseSeconds: Double) async throws -> Claim {
+        let rows = try await write(
+            Queries.claimOne, [.int4(worker.number), .float8(leaseSeconds), .int8(receipt.number)])
+        guard let row = rows.first else {
+            guard try await query(Queries.findReceipts, [.text(nil), .text(nil), .int8(receipt.number), .int4(1)]).isEmpty else {
+                throw LedgerError(.busy, "Receipt \(receipt) is being checked by another process; try again in a minute.")
+            }
+            throw LedgerError(.notFound, "There is no receipt \(receipt); see `perennial receipt list`.")
+        }
+        let appID = try row.int4("app_id")
+        guard let app = try await apps().first(where: { $0.id == appID }) else {
+            throw LedgerError(.notFound, "The app of receipt \(receipt) is gone.")
+        }
+        return try Claim(row: row, app: app)
+    }
+
+    /// Hands claimed receipts back unasked; the attempt does not count.
+    public func release(_ claims: [Claim], of worker: WorkerID) async throws {
+        guard !claims.isEmpty else { return }
+        _ = try await write(
+            Queries.release,
+            [.int4(worker.number), .int8s(claims.map(\.receiptID.number)), .int8s(claims.map(\.leaseToken))])
+    }
+}
+
+extension Claim {
+    init(row: Row, app: App) throws {
+        let lane = try row.int2("lane")
+        guard let lane = Lane(rawValue: lane) else {
+            throw LedgerError(.mismatch, "The schedule holds the unknown lane \(lane); run a newer perennial.")
+        }
+        self.init(
+            receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
+            environment: try row.wordIfPresent("environment"), lane: lane, attempts: Int(try row.int2("attempts")),
+            claimedAt: try row.instant("claimed_at"), scheduledFor: try row.instant("scheduled_for"),
+            leaseToken: try row.int8("lease_token"))
+    }
+}

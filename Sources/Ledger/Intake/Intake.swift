@@ -1,0 +1,95 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+import Subscriptions
+
+/// The key of a stored receipt.
+public struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertible {
+    /// The number.
+    public let number: Int64
+
+    /// A receipt's key from its number.
+    public init(_ number: Int64) {
+        self.number = number
+    }
+
+    /// The number in digits.
+    public var description: String { String(number) }
+
+    /// Orders by number.
+    public static func < (left: ReceiptID, right: ReceiptID) -> Bool { left.number < right.number }
+}
+
+/// A receipt as a customer's device, or an import, brought it.
+public struct Upload: Sendable {
+    /// The app it is for.
+    public var appID: Int32
+    /// The operator's own id of the customer, 1 to 255 characters.
+    public var customer: String
+    /// The receipt's bytes, after base64 was normalised and decoded.
+    public var receipt: [UInt8]
+    /// Whether it comes from an import, which never takes a live subscription from its owner.
+    public var imported: Bool
+    /// The storefront the device saw.
+    public var storefront: String?
+    /// The price the device saw, in thousandths of the currency's unit.
+    public var priceMilliunits: Int64?
+    /// The currency of that price.
+    public var currency: String?
+
+    /// An upload.
+    public init(
+        appID: Int32, customer: String, receipt: [UInt8], imported: Bool, storefront: String? = nil,
+        priceMilliunits: Int64? = nil, currency: String? = nil
+    ) {
+        self.appID = appID
+        self.customer = customer
+        self.receipt = receipt
+        self.imported = imported
+        self.storefront = storefront
+        self.priceMilliunits = priceMilliunits
+        self.currency = currency
+    }
+}
+
+/// Where an upload went.
+public struct StoredUpload: Sendable, Hashable {
+    /// The receipt's key.
+    public let receiptID: ReceiptID
+    /// Whether the receipt was not known before.
+    public let isNew: Bool
+}
+
+extension SubscriptionLedger {
+    /// Keeps uploads, all or none; a receipt is stored once however often it comes.
+    public func store(_ uploads: [Upload]) async throws -> [StoredUpload] {
+        for upload in uploads { try Upload.requireCustomer(upload.customer) }
+        return try await database.transaction { transaction in
+            try uploads.map { upload in
+                let rows = try transaction.query(Queries.storeReceipt, upload.parameters)
+                guard let row = rows.first else {
+                    throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
+                }
+                return StoredUpload(receiptID: ReceiptID(try row.int8("receipt_id")), isNew: try row.bool("is_new"))
+            }
+        }
+    }
+}
+
+extension Upload {
+    /// Throws unless the text can be a customer's id: 1 to 255 characters, none of them NUL.
+    public static func requireCustomer(_ customer: String) throws(LedgerError) {
+        guard (1...255).contains(customer.unicodeScalars.count), !customer.unicodeScalars.contains("\0") else {
+            throw LedgerError(
+                .invalid, "A customer id has 1 to 255 characters; this one has \(customer.unicodeScalars.count).")
+        }
+    }
+
+    fileprivate var parameters: [Parameter] {
+        [
+            .int4(appID), .text(customer), .bytea([UInt8](SHA256.hash(data: Data(receipt)))), .bytea(receipt),
+            .bool(imported), .text(storefront), .int8(priceMilliunits), .text(currency),
+        ]
+    }
+}

@@ -1,0 +1,30 @@
+/// Why the ledger refuses, in one sentence that says what to do.
+public struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What kind of refusal it is, for callers that map it to an exit status or an HTTP status.
+    public enum Kind: Sendable, Hashable {
+        /// The named thing does not exist.
+        case notFound
+        /// The thing exists already.
+        case exists
+        /// What was given cannot be used.
+        case invalid
+        /// The stored history or key does not fit this program.
+        case mismatch
+        /// Another holder has it at the moment; try again.
+        case busy
+    }
+
+    /// The kind of refusal.
+    public let kind: Kind
+    /// One sentence: what, where, what to do.
+    public let message: String
+
+    /// A refusal with its sentence.
+    public init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+
+    /// The sentence.
+    public var description: String { message }
+}

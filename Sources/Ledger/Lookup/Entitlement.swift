@@ -1,0 +1,54 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// One right of one customer: whether it is granted, until when, why, and how fresh the answer is.
+public struct Entitlement: Sendable, Hashable {
+    /// The right's name.
+    public let name: String
+    /// Whether the customer has it.
+    public let granted: Bool
+    /// When it ends unless something changes; nil when it does not end or is not granted.
+    public let until: Instant?
+    /// The product that grants or granted it.
+    public let productID: ProductID?
+    /// The state of the subscription behind it.
+    public let state: String?
+    /// Why that state.
+    public let reason: String?
+    /// Apple's environment.
+    public let environment: StoreEnvironment
+    /// What the answer rests on.
+    public let basis: String
+    /// Apple's clock of the evidence.
+    public let asOf: Instant
+    /// When the last verified answer came.
+    public let checkedAt: Instant
+}
+
+extension SubscriptionLedger {
+    /// What a customer may use at `time` as known at `knownAt`, now where nil; a customer nobody knows has nothing.
+    public func entitlements(
+        app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil
+    ) async throws -> [Entitlement] {
+        let rows = try await reads.query(
+            Statement(Queries.entitlements),
+            [.text(bundleID.text), .text(customer), .instant(time), .instant(knownAt)])
+        return try rows.map(Entitlement.init(row:))
+    }
+}
+
+extension Entitlement {
+    init(row: Row) throws {
+        name = try row.text("entitlement")
+        granted = try row.bool("granted")
+        until = try row.instantIfPresent("until")
+        productID = try row.textIfPresent("product_id").map { ProductID($0) }
+        state = try row.textIfPresent("state")
+        reason = try row.textIfPresent("reason")
+        environment = try row.word("environment")
+        basis = try row.text("basis")
+        asOf = try row.instant("as_of")
+        checkedAt = try row.instant("checked_at")
+    }
+}

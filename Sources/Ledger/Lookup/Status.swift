@@ -1,0 +1,78 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// How the whole stands, for `status`.
+public struct LedgerStatus: Sendable {
+    /// One lane of one app.
+    public struct LaneStatus: Sendable {
+        /// The app.
+        public let bundleID: BundleID
+        /// The lane.
+        public let lane: Lane
+        /// Receipts scheduled.
+        public let receipts: Int64
+        /// Receipts due and not claimed.
+        public let due: Int64
+        /// Receipts due for more than a minute.
+        public let overdue: Int64
+        /// Receipts being asked about.
+        public let inFlight: Int64
+        /// When the next one is due.
+        public let nextDueAt: Instant?
+    }
+
+    /// Per app and lane.
+    public let lanes: [LaneStatus]
+    /// Stored receipts.
+    public let receipts: Int64
+    /// Receipts Apple vouched for.
+    public let verified: Int64
+    /// Receipts Apple never vouched for.
+    public let unverified: Int64
+    /// Receipts whose last answer was a refusal.
+    public let rejected: Int64
+    /// Known subscriptions.
+    public let subscriptions: Int64
+    /// Committed events that have no position yet.
+    public let unsequencedEvents: Int64
+    /// The feed's last position.
+    public let feedPosition: Int64
+    /// The feed's id.
+    public let feedID: String
+    /// Workers that gave a sign of life in the last two minutes.
+    public let workers: Int64
+    /// When the newest verified answer came.
+    public let lastCheckedAt: Instant?
+    /// Apps whose checks are paused, with the reason.
+    public let pauses: [(bundleID: BundleID, pause: App.Pause)]
+}
+
+extension SubscriptionLedger {
+    /// How the whole stands now.
+    public func status() async throws -> LedgerStatus {
+        let lanes = try await query(Queries.status).map(LedgerStatus.LaneStatus.init(row:))
+        let pauses = try await apps().compactMap { app in app.pause.map { (app.bundleID, $0) } }
+        guard let row = try await query(Queries.statusTotals).first else {
+            throw LedgerError(.mismatch, "The ledger gave no totals; run `perennial migrate`.")
+        }
+        return LedgerStatus(
+            lanes: lanes, receipts: try row.int8("receipts"), verified: try row.int8("verified"),
+            unverified: try row.int8("unverified"), rejected: try row.int8("rejected"),
+            subscriptions: try row.int8("subscriptions"), unsequencedEvents: try row.int8("unsequenced"),
+            feedPosition: try row.int8("position"), feedID: try row.text("feed_id"), workers: try row.int8("workers"),
+            lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses)
+    }
+}
+
+extension LedgerStatus.LaneStatus {
+    init(row: Row) throws {
+        bundleID = BundleID(try row.text("bundle_id"))
+        lane = Lane(rawValue: try row.int2("lane")) ?? .sweep
+        receipts = try row.int8("receipts")
+        due = try row.int8("due")
+        overdue = try row.int8("overdue")
+        inFlight = try row.int8("in_flight")
+        nextDueAt = try row.instantIfPresent("next_due_at")
+    }
+}

@@ -1,0 +1,59 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// A stored receipt as `receipt list` and `receipt show` tell it.
+public struct StoredReceipt: Sendable {
+    /// The receipt's key.
+    public let id: ReceiptID
+    /// The app it is for.
+    public let bundleID: BundleID
+    /// Who uploaded it.
+    public let customers: [String]
+    /// The subscriptions it was seen to hold.
+    public let subscriptions: [OriginalTransactionID]
+    /// Where it was verified.
+    public let environment: StoreEnvironment?
+    /// What the last answer was worth; nil before the first.
+    public let outcome: String?
+    /// The last answer's reason, when it was not verified.
+    public let reason: String?
+    /// When it was first received.
+    public let receivedAt: Instant
+    /// When Apple was last asked.
+    public let askedAt: Instant?
+    /// When Apple last vouched for it.
+    public let verifiedAt: Instant?
+    /// When Apple will be asked again; nil when the receipt needs no more questions.
+    public let nextCheckAt: Instant?
+}
+
+extension SubscriptionLedger {
+    /// Stored receipts, newest first, of an app and a customer where given.
+    public func receipts(
+        app bundleID: BundleID? = nil, customer: String? = nil, id: ReceiptID? = nil, limit: Int = 100
+    ) async throws -> [StoredReceipt] {
+        let rows = try await query(
+            Queries.findReceipts,
+            [.text(bundleID?.text), .text(customer), .int8(id?.number), .int4(Int32(clamping: limit))])
+        return try rows.map(StoredReceipt.init(row:))
+    }
+}
+
+extension StoredReceipt {
+    init(row: Row) throws {
+        id = ReceiptID(try row.int8("receipt_id"))
+        bundleID = BundleID(try row.text("bundle_id"))
+        customers = try row.textIfPresent("customers").map { $0.split(separator: ",").map(String.init) } ?? []
+        subscriptions = try row.textIfPresent("subscriptions").map {
+            $0.split(separator: ",").map { OriginalTransactionID(String($0)) }
+        } ?? []
+        environment = try row.wordIfPresent("environment")
+        outcome = try row.textIfPresent("outcome")
+        reason = try row.textIfPresent("reason")
+        receivedAt = try row.instant("received_at")
+        askedAt = try row.instantIfPresent("asked_at")
+        verifiedAt = try row.instantIfPresent("verified_at")
+        nextCheckAt = try row.instantIfPresent("due_at")
+    }
+}

@@ -1,0 +1,54 @@
+import Crypto
+import Foundation
+import Subscriptions
+
+/// A fingerprint of what an answer means, without the clocks that differ from one answer to the next.
+///
+/// Two answers of one meaning are one observation.
+struct Meaning: Hashable, Sendable {
+    /// 32 bytes.
+    let digest: [UInt8]
+
+    init(of finding: Finding) {
+        var lines: [String]
+        switch finding {
+        case .verified(let evidence):
+            lines = ["verified", evidence.environment.rawValue, evidence.bundleID?.text ?? ""]
+            lines += evidence.transactions.map(Self.line(of:)).sorted()
+            lines += evidence.renewals.map(Self.line(of:)).sorted()
+        case .rejected(let refusal):
+            lines = ["rejected", refusal.status.map(String.init) ?? "", refusal.reason]
+        case .indeterminate(let trouble):
+            lines = ["indeterminate", trouble.status.map(String.init) ?? "", trouble.reason]
+        }
+        digest = [UInt8](SHA256.hash(data: Data(lines.joined(separator: "\n").utf8)))
+    }
+
+    private static func line(of row: TransactionRow) -> String {
+        fields([
+            row.source == .latestReceiptInfo ? "latest" : "device", row.transactionID.text,
+            row.originalTransactionID.text, row.webOrderLineItemID?.text, row.productID.text, String(row.quantity),
+            text(row.purchasedAt), text(row.originalPurchasedAt), text(row.expiresAt), text(row.cancelledAt),
+            row.cancellationReason, String(row.isUpgraded), String(row.isTrial), String(row.isIntro),
+            row.promotionalOfferID, row.offerCodeRefName, row.groupID?.text, row.ownership.map { "\($0)" },
+            row.appAccountToken,
+        ])
+    }
+
+    private static func line(of row: RenewalRow) -> String {
+        fields([
+            row.originalTransactionID.text, row.productID.text, row.renewsToProductID?.text,
+            row.willRenew.map { String($0) }, row.expirationIntent, row.inBillingRetry.map { String($0) },
+            text(row.graceExpiresAt), row.priceConsentStatus, row.priceIncreaseStatus, row.promotionalOfferID,
+            row.offerCodeRefName,
+        ])
+    }
+
+    private static func fields(_ fields: [String?]) -> String {
+        fields.map { $0 ?? "\u{0}" }.joined(separator: "\u{1F}")
+    }
+
+    private static func text(_ instant: Instant?) -> String? {
+        instant.map { String($0.milliseconds) }
+    }
+}

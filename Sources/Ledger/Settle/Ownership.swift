@@ -1,0 +1,67 @@
+/// The key of a customer.
+struct CustomerID: Hashable, Sendable {
+    let number: Int64
+}
+
+/// A customer's wish to own what an uploaded receipt holds.
+struct OwnershipClaim: Hashable, Sendable {
+    let customer: CustomerID
+    /// The operator's own id of the customer.
+    let name: String
+    let imported: Bool
+}
+
+/// Who owns a thing now, and how often that changed lately.
+struct Owner: Hashable, Sendable {
+    var customer: CustomerID
+    /// The open row that says so; nil when this settlement made them the owner.
+    var rowID: Int64?
+    /// Transfers in the last 30 days.
+    var transfers: Int
+}
+
+/// What became of a customer's claim to a subscription or purchase, and why.
+public enum OwnershipAnswer: Hashable, Sendable {
+    /// The customer owned it already.
+    case held
+    /// Nobody owned it; now the customer does.
+    case assigned
+    /// Another customer owned it; now this one does.
+    case transferred
+    /// Another customer goes on owning it; one sentence says why.
+    case refused(String)
+}
+
+/// Transfers of one subscription in 30 days, after which its owner keeps it.
+let transfersMax = 3
+
+/// Decides one claim by the app's policy; a matching `app_account_token` beats every policy.
+func decideOwnership(
+    of claim: OwnershipClaim, owner: Owner?, policy: OwnershipPolicy, accountToken: String?, givesAccess: Bool
+) -> OwnershipAnswer {
+    guard let owner else { return .assigned }
+    if owner.customer == claim.customer { return .held }
+    if let accountToken, accountToken.lowercased() == claim.name.lowercased() { return .transferred }
+    if claim.imported, givesAccess {
+        return .refused("An import does not take a live subscription from its owner.")
+    }
+    switch policy {
+    case .keep:
+        return .refused("The app's policy is that the first owner keeps it.")
+    case .transferIfLapsed where givesAccess:
+        return .refused("The app's policy transfers only what gives no access any more.")
+    case .transfer, .transferIfLapsed:
+        guard owner.transfers < transfersMax else {
+            return .refused("It was transferred \(transfersMax) times in 30 days; its owner keeps it for now.")
+        }
+        return .transferred
+    }
+}
+
+/// The claim that is served first at first sight: the customer the `app_account_token` names, else the newest uploader.
+func firstOwner(among claims: [OwnershipClaim], accountToken: String?) -> OwnershipClaim? {
+    if let token = accountToken?.lowercased(), let named = claims.last(where: { $0.name.lowercased() == token }) {
+        return named
+    }
+    return claims.last
+}

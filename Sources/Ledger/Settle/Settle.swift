@@ -1,0 +1,72 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SubscriptionLedger {
+    /// Settles a batch in one transaction: facts, timelines, events, observations and schedules change together.
+    ///
+    /// A batch that collides with another one is tried again from memory, then in halves, so that one bad receipt never
+    /// sinks the others. After a commit whose outcome is unknown the same batch is sent again: equal evidence changes
+    /// nothing and the lease is gone, so the second time is a no-op.
+    public func settle(
+        _ batch: [Settlement], by worker: WorkerID, speedup: Int, reconcile: @escaping Reconcile
+    ) async throws -> [Settled] {
+        guard !batch.isEmpty else { return [] }
+        var attempt = 0
+        while true {
+            attempt += 1
+            do {
+                return try await database.transaction { transaction in
+                    var run = try SettlementRun(batch, worker: worker, speedup: speedup, in: transaction)
+                    run.fold(by: reconcile)
+                    return try run.write(in: transaction)
+                }
+            } catch let error as DatabaseError where error.isWorthRepeating && attempt < settlementAttemptsMax {
+                continue
+            } catch where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
+                return try await settleInHalves(batch, by: worker, speedup: speedup, reconcile: reconcile)
+            }
+        }
+    }
+
+    private func settleInHalves(
+        _ batch: [Settlement], by worker: WorkerID, speedup: Int, reconcile: @escaping Reconcile
+    ) async throws -> [Settled] {
+        let middle = batch.count / 2
+        var settled: [Settled] = []
+        var failure: (any Error)?
+        for half in [batch[..<middle], batch[middle...]] {
+            do {
+                settled += try await settle(Array(half), by: worker, speedup: speedup, reconcile: reconcile)
+            } catch {
+                failure = error
+            }
+        }
+        if settled.isEmpty, let failure { throw failure }
+        return settled
+    }
+}
+
+/// Attempts at one settlement before it is halved.
+private let settlementAttemptsMax = 3
+
+extension DatabaseError {
+    /// Whether the same transaction, sent again, can succeed without harm.
+    fileprivate var isWorthRepeating: Bool {
+        switch kind {
+        case .commitUnknown, .connectionLost: true
+        case .server: isSerializationFailure
+        case .cannotConnect, .timedOut, .queueFull, .closed, .cancelled, .decoding: false
+        }
+    }
+}
+
+extension DatabaseError? {
+    /// Whether the database itself is away, so that smaller batches would not help.
+    fileprivate var isUnreachable: Bool {
+        switch self?.kind {
+        case .cannotConnect, .connectionLost, .commitUnknown, .closed, .cancelled, .queueFull: true
+        case .server, .timedOut, .decoding, nil: false
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import Postgres
+import SQL
+
+/// What Perennial remembers, in PostgreSQL: claims, settlements, state, events, the feed, customers and lookups.
+public struct SubscriptionLedger: Sendable {
+    let database: Database
+    let reads: Database
+    let seal: SecretSeal?
+
+    /// A ledger on a primary, with lookups from a hot standby if there is one.
+    ///
+    /// Without a `seal` everything works that needs no app's secret.
+    public init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil) {
+        self.database = database
+        self.reads = reads ?? database
+        self.seal = seal
+    }
+
+    func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
+        try await database.query(Statement(file), parameters)
+    }
+
+    /// Runs one writing statement in a transaction of its own.
+    func write(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
+        try await database.transaction { try $0.query(file, parameters) }
+    }
+}
+
+extension Statement {
+    init(_ file: SQLFile) {
+        self.init(name: file.name, sql: file.text)
+    }
+}
+
+extension Transaction {
+    @discardableResult
+    func query(_ file: SQLFile, _ parameters: [Parameter] = []) throws -> [Row] {
+        try query(Statement(file), parameters)
+    }
+}

@@ -1,0 +1,69 @@
+import CLibPQ
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+extension Connection {
+    /// Connects, on the calling thread, within a limit (name resolution is the system's and has its own).
+    /// - Throws: `.cannotConnect` with libpq's reason.
+    static func open(_ settings: ConnectionSettings, within limit: Duration) throws(DatabaseError) -> Connection {
+        do {
+            return try open(settings.keywords, within: limit)
+        } catch {
+            // PgBouncer refuses `options` unless it is told to ignore them.
+            guard error.message.contains("unsupported startup parameter") else { throw error }
+            return try open(settings.plainKeywords, within: limit)
+        }
+    }
+
+    private static func open(
+        _ keywords: [(name: String, value: String)], within limit: Duration
+    ) throws(DatabaseError) -> Connection {
+        let end = ContinuousClock.now + limit
+        guard let pointer = start(keywords) else { throw .cannotConnect("out of memory") }
+        // libpq would print notices and warnings of the start-up to standard error.
+        PQsetNoticeProcessor(pointer, { _, _ in }, nil)
+        var awaited = POLLOUT
+        while true {
+            guard PQstatus(pointer) != CONNECTION_BAD else { throw failed(pointer) }
+            guard awaitSocket(of: pointer, awaited, until: end) else {
+                PQfinish(pointer)
+                throw .cannotConnect("no answer within \(limit.components.seconds) seconds")
+            }
+            switch PQconnectPoll(pointer) {
+            case PGRES_POLLING_READING: awaited = POLLIN
+            case PGRES_POLLING_WRITING: awaited = POLLOUT
+            case PGRES_POLLING_OK: return Connection(owning: pointer)
+            default: throw failed(pointer)
+            }
+        }
+    }
+
+    private static func failed(_ pointer: OpaquePointer) -> DatabaseError {
+        let reason = oneLine(String(cString: PQerrorMessage(pointer)))
+        PQfinish(pointer)
+        return .cannotConnect(reason)
+    }
+
+    private static func awaitSocket(of pointer: OpaquePointer, _ events: Int32, until end: Moment) -> Bool {
+        while true {
+            var polled = pollfd(fd: PQsocket(pointer), events: Int16(events), revents: 0)
+            let remaining = end - ContinuousClock.now
+            guard remaining > .zero else { return false }
+            let ready = poll(&polled, 1, remaining.pollMilliseconds)
+            if ready > 0 || (ready < 0 && errno != EINTR) { return true }
+        }
+    }
+
+    private static func start(_ keywords: [(name: String, value: String)]) -> OpaquePointer? {
+        var names: [UnsafePointer<CChar>?] = keywords.map { strdup($0.name).map { UnsafePointer($0) } }
+        var values: [UnsafePointer<CChar>?] = keywords.map { strdup($0.value).map { UnsafePointer($0) } }
+        names.append(nil)
+        values.append(nil)
+        defer { for text in names + values { free(UnsafeMutablePointer(mutating: text)) } }
+        return PQconnectStartParams(names, values, 1)
+    }
+}

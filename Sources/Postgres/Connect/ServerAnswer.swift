@@ -1,0 +1,67 @@
+import CLibPQ
+
+/// One result, sorted by what it means for us.
+enum ServerAnswer {
+    case rows(ResultTable)
+    /// The server refused.
+    case failure(DatabaseError)
+    /// The server ends the connection, or it has ended.
+    case lost(reason: String)
+    /// An earlier statement of the same batch failed, so this one was not run.
+    case aborted
+    /// The end of a batch.
+    case sync
+    /// Something nobody asked for, such as the start of a COPY; the connection cannot be used any more.
+    case unexpected(String)
+
+    /// Takes over the result.
+    init(_ result: OpaquePointer, of statementName: String) {
+        switch PQresultStatus(result) {
+        case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
+            self = .rows(ResultTable(owning: result, of: statementName))
+            return
+        case PGRES_PIPELINE_SYNC: self = .sync
+        case PGRES_PIPELINE_ABORTED: self = .aborted
+        case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: self = Self.failure(result, statementName)
+        default: self = .unexpected("'\(statementName)' began a transfer that is not supported (COPY)")
+        }
+        PQclear(result)
+    }
+
+    /// The fields of an error, by the letters of `postgres_ext.h` (`PG_DIAG_…`), which Swift does not import.
+    private enum Field: Character {
+        case message = "M"
+        case sqlState = "C"
+        case constraint = "n"
+        case table = "t"
+        case sourceFunction = "R"
+
+        var code: Int32 { rawValue.asciiValue.map(Int32.init) ?? 0 }
+    }
+
+    private static func failure(_ result: OpaquePointer, _ statementName: String) -> ServerAnswer {
+        let text = field(result, .message) ?? oneLine(String(cString: PQresultErrorMessage(result)))
+        // Without a SQLSTATE libpq wrote the message itself. Shutdown and crash (57P01 to 57P03) end the connection.
+        guard let sqlState = field(result, .sqlState), !["57P01", "57P02", "57P03"].contains(sqlState) else {
+            return .lost(reason: text)
+        }
+        if sqlState == "57014" { return .failure(.statementTimedOut(statementName)) }
+        // The server quotes the offending value in data errors; it is the customer's and not for a log.
+        let sentence = sqlState.hasPrefix("22") ? hidingQuotedText(in: text) : text
+        let constraint = field(result, .constraint)
+        let table = field(result, .table)
+        // "cached plan must not change result type" may be translated; the function that raises it is not.
+        let stale =
+            sqlState == "26000"
+            || (sqlState == "0A000" && field(result, .sourceFunction) == "RevalidateCachedQuery")
+        let error = DatabaseError(
+            .server(sqlState: sqlState, constraint: constraint, table: table),
+            "PostgreSQL refused '\(statementName)': \(oneLine(sentence)) (SQLSTATE \(sqlState)).",
+            isStalePreparation: stale)
+        return .failure(error)
+    }
+
+    private static func field(_ result: OpaquePointer, _ field: Field) -> String? {
+        PQresultErrorField(result, field.code).map { String(cString: $0) }
+    }
+}

@@ -1,0 +1,189 @@
+import CLibPQ
+
+/// One connection in pipeline mode: many reads on their way at once, answered in the order they were sent.
+///
+/// Everything up to a Sync is one transaction for the server: when one read fails, those behind it in its batch are not
+/// run. They come back from `receive` to be sent again, which is safe because they are reads.
+struct Pipeline {
+    private enum Entry {
+        case preparation(Statement, serverName: String)
+        case run(Attempt, serverName: String)
+        case sync
+    }
+
+    let connection: Connection
+    private let statementTimeout: Duration
+    private var entries = Fifo<Entry>()
+    /// The result of the first entry was read, the NULL that ends it was not.
+    private var awaitsEnd = false
+    private var firstSince: Moment
+    private var wasCancelled = false
+    private var lastCancellation: Moment?
+    /// How many reads are on their way.
+    private(set) var inFlight = 0
+    /// Whether bytes wait to be written.
+    private(set) var needsFlush = false
+
+    init(_ connection: Connection, statementTimeout: Duration, at now: Moment) throws(DatabaseError) {
+        self.connection = connection
+        self.statementTimeout = statementTimeout
+        firstSince = now
+        guard PQenterPipelineMode(connection.pointer) == 1 else { throw .cannotConnect(connection.complaint) }
+    }
+
+    /// Sends a batch with one Sync behind it. What cannot be sent is in flight all the same; `lose` gives it back.
+    mutating func send(_ attempts: [Attempt], at now: Moment) {
+        if entries.isEmpty { begin(at: now) }
+        let named = attempts.map { ($0, serverName(of: $0.call)) }
+        for (attempt, serverName) in named {
+            if !connection.sendRun(serverName, attempt.call.parameters) { connection.isBroken = true }
+            entries.append(.run(attempt, serverName: serverName))
+        }
+        inFlight += attempts.count
+        sync()
+        flush()
+    }
+
+    /// A preparation gets a Sync of its own, so that no failing read can abort it.
+    private mutating func serverName(of call: ReadCall) -> String {
+        if let known = connection.prepared.serverName(of: call.statement, call.parameters) { return known }
+        let serverName = connection.prepared.begin(call.statement, call.parameters)
+        if !connection.sendPreparation(serverName, call.statement, call.parameters) { connection.isBroken = true }
+        entries.append(.preparation(call.statement, serverName: serverName))
+        sync()
+        return serverName
+    }
+
+    private mutating func sync() {
+        if PQpipelineSync(connection.pointer) != 1 { connection.isBroken = true }
+        entries.append(.sync)
+    }
+
+    /// Writes what waits to be written.
+    mutating func flush() {
+        let flushed = PQflush(connection.pointer)
+        if flushed < 0 { connection.isBroken = true }
+        needsFlush = flushed == 1
+    }
+
+    /// Reads what has arrived and resumes callers; answers the reads to be sent again. Sets `isBroken` on loss.
+    mutating func receive(at now: Moment) -> [Attempt] {
+        if PQconsumeInput(connection.pointer) == 0 { connection.isBroken = true }
+        var again: [Attempt] = []
+        // Once nothing is outstanding PQgetResult would wait for ever, and so it would while PQisBusy.
+        while let entry = entries.first, PQisBusy(connection.pointer) == 0 {
+            guard let result = PQgetResult(connection.pointer) else {
+                guard awaitsEnd else { break }
+                awaitsEnd = false
+                next(at: now)
+                continue
+            }
+            take(result, for: entry, at: now, &again)
+            if connection.isBroken { break }
+        }
+        if PQstatus(connection.pointer) == CONNECTION_BAD { connection.isBroken = true }
+        return again
+    }
+
+    private mutating func take(_ result: OpaquePointer, for entry: Entry, at now: Moment, _ again: inout [Attempt]) {
+        switch entry {
+        case .sync:
+            guard case .sync = ServerAnswer(result, of: "Sync") else {
+                connection.isBroken = true
+                return
+            }
+            next(at: now)
+        case .preparation(let statement, let serverName):
+            awaitsEnd = true
+            let answer = ServerAnswer(result, of: statement.name)
+            if case .failure(let error) = answer { failPreparation(statement, serverName, error) }
+            if answer.endsConnection { connection.isBroken = true }
+        case .run(let attempt, let serverName):
+            awaitsEnd = true
+            settle(attempt, serverName, ServerAnswer(result, of: attempt.call.statement.name), at: now, &again)
+        }
+    }
+
+    private mutating func settle(
+        _ attempt: Attempt, _ serverName: String, _ answer: ServerAnswer, at now: Moment, _ again: inout [Attempt]
+    ) {
+        var attempt = attempt
+        switch answer {
+        case .rows(let table): attempt.call.caller.finish(.success(table.rows))
+        case .aborted: again.append(attempt)
+        case .failure(let error) where error.isStalePreparation && !attempt.wasStale:
+            connection.prepared.forget(attempt.call.statement, serverName: serverName)
+            attempt.wasStale = true
+            again.append(attempt)
+        case .failure(let error) where error.kind == .timedOut && wasMeantForPredecessor(at: now) && !attempt.wasHit:
+            attempt.wasHit = true
+            again.append(attempt)
+        case .failure(let error): attempt.call.fail(error)
+        case .lost, .unexpected, .sync: connection.isBroken = true
+        }
+    }
+
+    /// The statement does not parse, so nobody who sent it will get another answer.
+    private mutating func failPreparation(_ statement: Statement, _ serverName: String, _ error: DatabaseError) {
+        connection.prepared.forget(statement, serverName: serverName)
+        for case .run(let attempt, serverName) in entries.all { attempt.call.fail(error) }
+    }
+
+    private mutating func next(at now: Moment) {
+        if case .run = entries.first { inFlight -= 1 }
+        entries.removeFirst()
+        begin(at: now)
+    }
+
+    private mutating func begin(at now: Moment) {
+        firstSince = now
+        wasCancelled = false
+    }
+}
+
+/// Limits and loss.
+extension Pipeline {
+    /// A cancellation reaches whatever runs when it arrives.
+    private func wasMeantForPredecessor(at now: Moment) -> Bool {
+        guard let lastCancellation else { return false }
+        return now - firstSince < statementTimeout && now - lastCancellation < Connection.slack * 2
+    }
+
+    /// Asks the server to cancel a read that runs too long, and gives the connection up when that did not help.
+    mutating func enforceTimeout(at now: Moment) {
+        guard !entries.isEmpty else { return }
+        let elapsed = now - firstSince
+        if elapsed > statementTimeout + Connection.slack * 2 {
+            if case .run(let attempt, _) = entries.first {
+                attempt.call.fail(.statementTimedOut(attempt.call.statement.name))
+            }
+            connection.isBroken = true
+        } else if elapsed > statementTimeout + Connection.slack, !wasCancelled {
+            wasCancelled = true
+            lastCancellation = now
+            connection.cancelFromAnotherThread()
+        }
+    }
+
+    /// Tells callers who have waited since `moment` or longer; their reads go on and their answers are dropped.
+    func expire(since moment: Moment, _ limit: Duration) {
+        for case .run(let attempt, _) in entries.all where attempt.since <= moment {
+            attempt.call.fail(.waitedTooLong(for: "'\(attempt.call.statement.name)'", limit))
+        }
+    }
+
+    /// Gives back the reads that were on their way when the connection broke; each is sent again once.
+    func lose(at now: Moment) -> [Attempt] {
+        var again: [Attempt] = []
+        for case .run(var attempt, _) in entries.all where !attempt.call.caller.isFinished {
+            if attempt.wasLost {
+                attempt.call.fail(.connectionLost(during: attempt.call.statement.name, connection.complaint))
+            } else {
+                attempt.wasLost = true
+                attempt.since = now
+                again.append(attempt)
+            }
+        }
+        return again
+    }
+}

@@ -1,0 +1,202 @@
+import CLibPQ
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// The thread that owns the pipelined connections: it drains the line into them, reads answers and resumes callers.
+final class ReadLoop {
+    /// A place for one connection.
+    private enum Place {
+        case down(until: Moment)
+        case opening
+        case up(Pipeline)
+    }
+
+    /// Reads behind one Sync: few enough that a failing one makes few others wait for a second turn.
+    private static let batchMax = 256
+    /// Reads on their way on one connection.
+    private static let inFlightMax = 1_024
+
+    private let pool: ReadPool
+    private let tick: (Moment) -> Void
+    private var places: [Place]
+    private var backoffs: [Backoff]
+    private var again: [Attempt] = []
+    private var outage: DatabaseError?
+
+    init(_ pool: ReadPool, tick: @escaping (Moment) -> Void) {
+        self.pool = pool
+        self.tick = tick
+        let now = ContinuousClock.now
+        places = Array(repeating: .down(until: now), count: pool.configuration.readConnections)
+        backoffs = Array(repeating: Backoff(), count: pool.configuration.readConnections)
+    }
+
+    /// Serves until the pool is closed and nothing is on its way.
+    func run() {
+        while true {
+            let now = ContinuousClock.now
+            acceptOpened(at: now)
+            enforceLimits(at: now)
+            tick(now)
+            if pool.waiting.isClosed, isIdle || !isUp { break }
+            openWhereNeeded(at: now)
+            dispatch(at: now)
+            sleep(from: now)
+        }
+        for attempt in again { attempt.call.fail(.closed) }
+    }
+
+    private var isUp: Bool {
+        places.contains { if case .up = $0 { true } else { false } }
+    }
+
+    private var isIdle: Bool {
+        again.isEmpty
+            && places.allSatisfy { place in
+                switch place {
+                case .down, .opening: true
+                case .up(let pipeline): pipeline.inFlight == 0
+                }
+            }
+    }
+
+    // MARK: Connections
+
+    private func acceptOpened(at now: Moment) {
+        for opened in pool.takeOpened() {
+            do throws(DatabaseError) {
+                let connection = try opened.outcome.get()
+                let limit = pool.configuration.statementTimeout
+                places[opened.place] = .up(try Pipeline(connection, statementTimeout: limit, at: now))
+                if outage != nil { pool.note("Connected to PostgreSQL for reads again.") }
+                outage = nil
+            } catch {
+                places[opened.place] = .down(until: now + backoffs[opened.place].next())
+                if outage != error { pool.note("\(error.message) Trying again until it works.") }
+                outage = error
+            }
+        }
+    }
+
+    private func openWhereNeeded(at now: Moment) {
+        guard !again.isEmpty || pool.waiting.count > 0 else { return }
+        for (index, place) in places.enumerated() {
+            guard case .down(let until) = place, until <= now else { continue }
+            places[index] = .opening
+            pool.open(place: index)
+        }
+    }
+
+    /// Takes a broken connection out of use. The pause before the next one grows until an answer has arrived.
+    private func lose(_ pipeline: Pipeline, at index: Int, _ now: Moment) {
+        let lost = pipeline.lose(at: now)
+        pool.note(
+            "The connection for reads was lost with \(lost.count) reads on their way, which are sent again: "
+                + "\(pipeline.connection.complaint).")
+        again.append(contentsOf: lost)
+        places[index] = .down(until: now + backoffs[index].next())
+    }
+
+    // MARK: Limits
+
+    private func enforceLimits(at now: Moment) {
+        let configuration = pool.configuration
+        let limit = isUp ? configuration.waitLimit : configuration.connectTimeout
+        let error =
+            isUp
+            ? DatabaseError.waitedTooLong(for: "a read", limit)
+            : outage ?? .cannotConnect("no answer within \(limit.components.seconds) seconds")
+        for call in pool.takeWaiting(since: now - limit) { call.fail(error) }
+        for attempt in again where now - attempt.since >= limit { attempt.call.fail(error) }
+        again.removeAll { $0.call.caller.isFinished }
+
+        let wholeLimit = configuration.waitLimit + configuration.statementTimeout + Connection.slack
+        for index in places.indices {
+            guard case .up(var pipeline) = places[index] else { continue }
+            pipeline.enforceTimeout(at: now)
+            pipeline.expire(since: now - wholeLimit, wholeLimit)
+            keep(pipeline, at: index, now)
+        }
+    }
+
+    private func keep(_ pipeline: Pipeline, at index: Int, _ now: Moment) {
+        if pipeline.connection.isBroken {
+            lose(pipeline, at: index, now)
+        } else {
+            places[index] = .up(pipeline)
+        }
+    }
+
+    // MARK: Sending and receiving
+
+    private func dispatch(at now: Moment) {
+        while let (index, room) = roomiest() {
+            let batch = nextBatch(atMost: min(room, Self.batchMax))
+            guard !batch.isEmpty, case .up(var pipeline) = places[index] else { return }
+            places[index] = .opening
+            pipeline.send(batch, at: now)
+            keep(pipeline, at: index, now)
+        }
+    }
+
+    private func nextBatch(atMost most: Int) -> [Attempt] {
+        var batch = Array(again.prefix(most))
+        again.removeFirst(batch.count)
+        for waiting in pool.take(atMost: most - batch.count) {
+            batch.append(Attempt(call: waiting.call, since: waiting.since))
+        }
+        return batch.filter { !$0.call.caller.isFinished }
+    }
+
+    private func roomiest() -> (index: Int, room: Int)? {
+        var best: (index: Int, room: Int)?
+        for (index, place) in places.enumerated() {
+            guard case .up(let pipeline) = place, pipeline.inFlight < Self.inFlightMax else { continue }
+            let room = Self.inFlightMax - pipeline.inFlight
+            if room > best?.room ?? 0 { best = (index, room) }
+        }
+        return best
+    }
+
+    private func sleep(from now: Moment) {
+        var polled = [pollfd(fd: pool.wakeUp.readEnd, events: Int16(POLLIN), revents: 0)]
+        var polledPlaces: [Int] = []
+        for (index, place) in places.enumerated() {
+            guard case .up(let pipeline) = place else { continue }
+            let events = pipeline.needsFlush ? POLLIN | POLLOUT : POLLIN
+            polled.append(pollfd(fd: pipeline.connection.socket, events: Int16(events), revents: 0))
+            polledPlaces.append(index)
+        }
+        let timeout = sleepLimit(from: now)
+        _ = poll(&polled, nfds_t(polled.count), timeout.pollMilliseconds)
+        if polled[0].revents != 0 { pool.wakeUp.settle() }
+        let awake = ContinuousClock.now
+        for (index, descriptor) in zip(polledPlaces, polled.dropFirst()) where descriptor.revents != 0 {
+            receive(index, at: awake)
+        }
+    }
+
+    /// Short while anyone waits, so that limits are kept to a tenth of a second.
+    private func sleepLimit(from now: Moment) -> Duration {
+        let waiting = pool.park()
+        if waiting > 0, roomiest() != nil { return .zero }
+        if waiting == 0, isIdle { return .seconds(1) }
+        var limit = Duration.milliseconds(100)
+        for case .down(let until) in places { limit = min(limit, max(until - now, .milliseconds(1))) }
+        return limit
+    }
+
+    private func receive(_ index: Int, at now: Moment) {
+        guard case .up(var pipeline) = places[index] else { return }
+        places[index] = .opening
+        let before = pipeline.inFlight
+        again.append(contentsOf: pipeline.receive(at: now))
+        if pipeline.inFlight < before { backoffs[index].reset() }
+        if pipeline.needsFlush, !pipeline.connection.isBroken { pipeline.flush() }
+        keep(pipeline, at: index, now)
+    }
+}

@@ -1,0 +1,59 @@
+/// One row of an answer, read by column name. Every reading function throws `.decoding`, naming column and type, when
+/// the column does not exist or has another type; the plain ones also when it is NULL, the `…IfPresent` ones answer nil.
+public struct Row: Sendable {
+    let table: ResultTable
+    let index: Int32
+
+    /// The names of the columns, in order.
+    public var columns: [String] { table.columns }
+
+    /// Whether the column is NULL.
+    public func isNull(_ column: String) throws(DatabaseError) -> Bool {
+        table.isNull(index, try position(of: column))
+    }
+
+    func present<Value>(_ column: String, _ type: ColumnType<Value>) throws(DatabaseError) -> Value {
+        guard let value = try optional(column, type) else {
+            throw failure("Column '\(column)' is NULL where \(type.name) was asked for")
+        }
+        return value
+    }
+
+    func optional<Value>(_ column: String, _ type: ColumnType<Value>) throws(DatabaseError) -> Value? {
+        let position = try position(of: column)
+        guard !table.isNull(index, position) else { return nil }
+        let stored = table.type(of: position)
+        guard let value = table.withBytes(index, position, { type.decode(stored, $0) }) else {
+            throw failure("Column '\(column)' cannot be read as \(type.name), its type has OID \(stored)")
+        }
+        return value
+    }
+
+    func filled<Value>(_ column: String, _ type: ColumnType<Value>) throws(DatabaseError) -> [Value] {
+        try withoutNulls(try present(column, type.elements), column)
+    }
+
+    func filledIfPresent<Value>(_ column: String, _ type: ColumnType<Value>) throws(DatabaseError) -> [Value]? {
+        guard let elements = try optional(column, type.elements) else { return nil }
+        return try withoutNulls(elements, column)
+    }
+
+    private func withoutNulls<Value>(_ elements: [Value?], _ column: String) throws(DatabaseError) -> [Value] {
+        let values = elements.compactMap { $0 }
+        guard values.count == elements.count else {
+            throw failure("Column '\(column)' has a NULL element where none was expected")
+        }
+        return values
+    }
+
+    private func position(of column: String) throws(DatabaseError) -> Int32 {
+        guard let position = table.position(of: column) else {
+            throw failure("There is no column '\(column)'")
+        }
+        return position
+    }
+
+    private func failure(_ what: String) -> DatabaseError {
+        DatabaseError(.decoding, "\(what) (statement '\(table.statementName)'); correct the statement or the reader.")
+    }
+}

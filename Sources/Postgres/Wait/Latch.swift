@@ -1,0 +1,35 @@
+import Synchronization
+
+/// Lets tasks wait until a number of threads have ended.
+final class Latch: Sendable {
+    private struct Memory {
+        var remaining: Int
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let memory: Mutex<Memory>
+
+    init(threads: Int) { memory = Mutex(Memory(remaining: threads)) }
+
+    /// One thread has ended.
+    func countDown() {
+        let waiting: [CheckedContinuation<Void, Never>] = memory.withLock { memory in
+            memory.remaining -= 1
+            guard memory.remaining <= 0 else { return [] }
+            defer { memory.waiting = [] }
+            return memory.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Waits until all have ended.
+    func wait() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isOver = memory.withLock { memory in
+                if memory.remaining > 0 { memory.waiting.append(continuation) }
+                return memory.remaining <= 0
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import CLibPQ
+
+/// How a writer's work ended.
+enum WorkEnd<Value> {
+    /// The connection turned out to be dead before anything was asked of the server: another one may be tried.
+    case neverBegan(DatabaseError)
+    case ended(Result<Value, any Error>)
+}
+
+extension Connection {
+    /// BEGIN, the body, COMMIT; ROLLBACK when the body throws or a statement failed.
+    func transaction<Value>(
+        statementTimeoutMilliseconds: Int, _ body: (Transaction) throws -> Value
+    ) -> WorkEnd<Value> {
+        let limit = Duration.milliseconds(statementTimeoutMilliseconds)
+        do {
+            let begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
+            _ = try rows(of: command(begin, named: "BEGIN", within: limit), "BEGIN")
+        } catch {
+            return isBroken ? .neverBegan(error) : .ended(.failure(error))
+        }
+
+        let transaction = Transaction(on: self, statementTimeoutMilliseconds: statementTimeoutMilliseconds)
+        let outcome = Result { try body(transaction) }
+        transaction.end()
+        switch outcome {
+        case .success(let value):
+            do {
+                if let failure = transaction.failure { throw failure }
+                try commit(within: limit)
+                return .ended(.success(value))
+            } catch {
+                rollBack(within: limit)
+                return .ended(.failure(error))
+            }
+        case .failure(let error):
+            rollBack(within: limit)
+            return .ended(.failure(error))
+        }
+    }
+
+    private func commit(within limit: Duration) throws(DatabaseError) {
+        switch command("COMMIT", named: "COMMIT", within: limit) {
+        case .rows(let table):
+            guard table.commandTag != "COMMIT" else { return }
+            throw DatabaseError(
+                .server(sqlState: "25P02", constraint: nil, table: nil),
+                "PostgreSQL answered COMMIT with \(table.commandTag): the transaction was not kept.")
+        case .failure(let error):
+            // An error with a living connection is definite: a deferred constraint failed and nothing was kept.
+            throw isBroken ? .commitUnknown(error.message) : error
+        case .lost(let reason), .unexpected(let reason): throw .commitUnknown(reason)
+        case .aborted, .sync: throw .commitUnknown("an answer that belongs to a pipeline")
+        }
+    }
+
+    /// Leaves the connection idle or broken; the server rolls a broken one back itself.
+    private func rollBack(within limit: Duration) {
+        guard !isBroken, PQtransactionStatus(pointer) != PQTRANS_IDLE else { return }
+        _ = command("ROLLBACK", named: "ROLLBACK", within: limit)
+        if PQtransactionStatus(pointer) != PQTRANS_IDLE { isBroken = true }
+    }
+}

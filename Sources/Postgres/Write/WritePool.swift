@@ -1,0 +1,163 @@
+import Dispatch
+import Synchronization
+
+/// The callers that wait for a connection of their own, and what its writers know together.
+final class WritePool: Sendable {
+    private struct Memory {
+        var line: WaitingLine<WriteCall>
+        var connectedWriters = 0
+        var outage: DatabaseError?
+    }
+
+    let configuration: DatabaseConfiguration
+    let settings: ConnectionSettings
+    let note: @Sendable (String) -> Void
+    private let memory: Mutex<Memory>
+    private let work = DispatchSemaphore(value: 0)
+    private let latch: Latch
+
+    init(
+        _ configuration: DatabaseConfiguration, _ settings: ConnectionSettings,
+        note: @escaping @Sendable (String) -> Void
+    ) {
+        self.configuration = configuration
+        self.settings = settings
+        self.note = note
+        memory = Mutex(Memory(line: WaitingLine(limit: configuration.queueLimit)))
+        latch = Latch(threads: configuration.writeConnections)
+    }
+
+    /// Starts the writers' threads; false when the system has none left.
+    func start() -> Bool {
+        (0..<configuration.writeConnections).map { _ in
+            let hasStarted = startThread {
+                Writer(self).run()
+                self.latch.countDown()
+            }
+            if !hasStarted { latch.countDown() }
+            return hasStarted
+        }.allSatisfy { $0 }
+    }
+
+    /// Waits for a turn and does the work on a writer's thread. A caller cancelled while it waits leaves the line; once
+    /// the work runs its outcome matters and is waited for.
+    func perform<Value: Sendable>(
+        _ body: @escaping @Sendable (Connection) -> WorkEnd<Value>
+    ) async throws -> Value {
+        let caller = Caller<Value, any Error>()
+        let call = WriteCall(
+            run: { connection in
+                switch body(connection) {
+                case .neverBegan(let error): return error
+                case .ended(let outcome):
+                    caller.finish(outcome)
+                    return nil
+                }
+            }, fail: { caller.finish(.failure($0)) })
+        let outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, any Error>, Never>) in
+                caller.suspend(continuation)
+                join(call, caller)
+            }
+        } onCancel: {
+            if let ticket = caller.ticket { leave(ticket) }
+        }
+        return try outcome.get()
+    }
+
+    private func join<Value: Sendable>(_ call: WriteCall, _ caller: Caller<Value, any Error>) {
+        do {
+            let ticket = try memory.withLock { memory throws(DatabaseError) in
+                try memory.line.join(call, at: ContinuousClock.now)
+            }
+            caller.ticket = ticket
+            work.signal()
+            // A cancellation that came before the ticket was known could not leave.
+            if Task.isCancelled { leave(ticket) }
+        } catch {
+            call.fail(error)
+        }
+    }
+
+    private func leave(_ ticket: Int) {
+        memory.withLock { $0.line.leave(ticket) }?.fail(.cancelled)
+    }
+
+    /// Tells callers who have waited too long: for a connection when there is none, else for their turn.
+    func expire(at now: Moment) {
+        let (expired, error) = memory.withLock { memory -> ([WriteCall], DatabaseError) in
+            let isConnected = memory.connectedWriters > 0
+            let limit = isConnected ? configuration.waitLimit : configuration.connectTimeout
+            return (
+                memory.line.takeWaiting(since: now - limit),
+                isConnected ? .waitedTooLong(for: "a transaction", limit) : Self.outage(memory, limit)
+            )
+        }
+        for call in expired { call.fail(error) }
+    }
+
+    /// Takes no more work: those who wait get `.closed`, what runs finishes.
+    func beginClosing() {
+        let waiting = memory.withLock { $0.line.close() }
+        for call in waiting { call.fail(.closed) }
+        for _ in 0..<configuration.writeConnections { work.signal() }
+    }
+
+    /// Waits until all writers have ended.
+    func awaitEnd() async { await latch.wait() }
+
+    private static func outage(_ memory: Memory, _ limit: Duration) -> DatabaseError {
+        memory.outage ?? .cannotConnect("no answer within \(limit.components.seconds) seconds")
+    }
+}
+
+/// What the writers ask and report, from their threads.
+extension WritePool {
+    /// Why there is no connection.
+    var outage: DatabaseError { memory.withLock { Self.outage($0, configuration.connectTimeout) } }
+
+    /// Sleeps until someone waits; false when the pool is closed and no one does.
+    func awaitCaller() -> Bool {
+        while true {
+            let (isEmpty, isClosed) = memory.withLock { ($0.line.count == 0, $0.line.isClosed) }
+            if !isEmpty { return true }
+            if isClosed { return false }
+            work.wait()
+        }
+    }
+
+    /// Takes the next caller, and wakes a colleague when there are more: rings may have been used up by a pause.
+    func take() -> WaitingLine<WriteCall>.Waiting? {
+        let (waiting, areMore) = memory.withLock { memory in (memory.line.take(), memory.line.count > 0) }
+        if areMore { work.signal() }
+        return waiting
+    }
+
+    /// Sleeps through a pause between two attempts to connect; closing ends it.
+    func pause(for pause: Duration) {
+        let end = ContinuousClock.now + pause
+        while ContinuousClock.now < end, !memory.withLock({ $0.line.isClosed }) {
+            let milliseconds = Int((end - ContinuousClock.now).pollMilliseconds)
+            _ = work.wait(timeout: .now() + .milliseconds(milliseconds))
+        }
+    }
+
+    func connected() {
+        let wasOut = memory.withLock { memory in
+            memory.connectedWriters += 1
+            defer { memory.outage = nil }
+            return memory.outage != nil
+        }
+        if wasOut { note("Connected to PostgreSQL for transactions again.") }
+    }
+
+    func disconnected() { memory.withLock { $0.connectedWriters -= 1 } }
+
+    func failedToConnect(_ error: DatabaseError) {
+        let isNews = memory.withLock { memory in
+            defer { memory.outage = error }
+            return memory.outage != error
+        }
+        if isNews { note("\(error.message) Trying again until it works.") }
+    }
+}

@@ -1,0 +1,83 @@
+import Dispatch
+
+/// Work that needs a connection of its own for a while, with its type forgotten.
+struct WriteCall: Sendable {
+    /// Does the work and tells its caller; answers why when it never began and another connection may be tried.
+    let run: @Sendable (Connection) -> DatabaseError?
+    /// Tells the caller that it was not done.
+    let fail: @Sendable (DatabaseError) -> Void
+}
+
+/// One thread with one connection, which serves the callers of a pool one by one.
+final class Writer {
+    private let pool: WritePool
+    private var connection: Connection?
+    private var backoff = Backoff()
+
+    init(_ pool: WritePool) { self.pool = pool }
+
+    /// Serves until the pool is closed and no one waits.
+    func run() {
+        while pool.awaitCaller() {
+            // The next caller is taken only when there is a connection for it: waiting callers can be told of an
+            // outage while this thread is busy connecting.
+            guard let connection = connected() else {
+                pool.pause(for: backoff.next())
+                continue
+            }
+            guard let waiting = pool.take() else { continue }
+            serve(waiting.call, on: connection)
+        }
+        disconnect()
+    }
+
+    private func serve(_ call: WriteCall, on first: Connection) {
+        let begun = ContinuousClock.now
+        var connection = first
+        while let failure = call.run(connection) {
+            disconnect()
+            pool.note("A connection for transactions was lost while idle; connecting again. \(failure.message)")
+            guard let another = connectedAgain(since: begun) else {
+                call.fail(pool.outage)
+                return
+            }
+            connection = another
+        }
+        if connection.isBroken {
+            disconnect()
+            pool.note("A connection for transactions was lost or given up; the next transaction opens another.")
+        }
+    }
+
+    private func connectedAgain(since begun: Moment) -> Connection? {
+        while ContinuousClock.now - begun < pool.configuration.connectTimeout {
+            if let connection = connected() { return connection }
+            pool.pause(for: backoff.next())
+        }
+        return nil
+    }
+
+    /// The connection, opened when there is none that seems alive; nil when that failed.
+    private func connected() -> Connection? {
+        if let connection {
+            if connection.seemsAlive() { return connection }
+            disconnect()
+        }
+        do {
+            let opened = try Connection.open(pool.settings, within: pool.configuration.connectTimeout)
+            connection = opened
+            backoff.reset()
+            pool.connected()
+            return opened
+        } catch {
+            pool.failedToConnect(error)
+            return nil
+        }
+    }
+
+    private func disconnect() {
+        guard connection != nil else { return }
+        connection = nil
+        pool.disconnected()
+    }
+}

@@ -1,0 +1,100 @@
+import AppStore
+import Subscriptions
+
+extension Finding {
+    /// What an answer is worth: the table of outcomes, applied to one app.
+    ///
+    /// - Parameters:
+    ///   - answer: What Apple said, or that it said nothing.
+    ///   - bundleID: The app asked about; nil accepts every app, for explaining a stray answer.
+    ///   - clock: The instant an answer without a clock of its own speaks for (legacy receipts).
+    public init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant) {
+        guard let response = answer.response else {
+            let reason = answer.trouble ?? "Apple's answer is not one of verifyReceipt."
+            self = .indeterminate(Trouble(reason: reason, status: nil, retryable: true))
+            return
+        }
+        if let http = answer.httpStatus, http != 200 {
+            self = .indeterminate(Trouble(reason: "Apple answered with HTTP status \(http).", status: response.status, retryable: true))
+            return
+        }
+        self = Finding(in: response, from: answer.environment, for: bundleID, clock: clock)
+    }
+
+    private init(
+        in response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: Instant
+    ) {
+        guard let status = response.status else {
+            self = .indeterminate(Trouble(reason: "Apple's answer has no status.", status: nil, retryable: true))
+            return
+        }
+        switch StatusMeaning(status) {
+        case .genuine:
+            self = Finding(vouchedBy: response, from: endpoint, for: bundleID, clock: clock)
+        case .genuineIfRows where !(response.latestReceiptInfo.isEmpty && response.inApp.isEmpty):
+            self = Finding(vouchedBy: response, from: endpoint, for: bundleID, clock: clock)
+        case .genuineIfRows:
+            let reason = "Apple answered \(status) (expired) without the expired subscription."
+            self = .indeterminate(Trouble(reason: reason, status: status, retryable: true))
+        case .refused(let kind, let reason):
+            let retryable = kind.isRetryable(response.isRetryable)
+            self = .rejected(Refusal(reason: reason, status: status, retryable: retryable, kind: kind))
+        case .trouble(let reason):
+            let flagged = (21100...21199).contains(status) ? response.isRetryable : nil
+            let detail = response.exception.map { " (\($0))" } ?? ""
+            self = .indeterminate(Trouble(reason: reason + detail, status: status, retryable: flagged ?? true))
+        }
+    }
+
+    private init(
+        vouchedBy response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: Instant
+    ) {
+        let named = response.bundleID.map { BundleID($0) }
+        if let bundleID, named != bundleID {
+            let reason =
+                named.map { "The app asked about is \(bundleID), the answer is for \($0)." }
+                ?? "The app asked about is \(bundleID), the answer names no app."
+            self = .rejected(Refusal(reason: reason, status: response.status, retryable: false, kind: .otherBundle))
+            return
+        }
+        self = .verified(Evidence(in: response, from: endpoint, clock: clock))
+    }
+}
+
+/// What Apple's status codes mean: https://developer.apple.com/documentation/appstorereceipts/status
+private enum StatusMeaning {
+    case genuine
+    case genuineIfRows
+    case refused(Refusal.Kind, String)
+    case trouble(String)
+
+    init(_ status: Int) {
+        switch status {
+        case 0: self = .genuine
+        case 21006: self = .genuineIfRows
+        case 21000: self = .refused(.badRequest, "Apple could not read the request (21000); please report this as a bug.")
+        case 21003: self = .refused(.notAuthentic, "Apple could not authenticate the receipt (21003).")
+        case 21004:
+            self = .refused(
+                .wrongSecret,
+                "The shared secret does not match the app (21004); set it with `perennial app rotate-secret`.")
+        case 21007: self = .refused(.wrongEnvironment, "A sandbox receipt where production is asked for (21007).")
+        case 21008: self = .refused(.wrongEnvironment, "A production receipt where the sandbox is asked for (21008).")
+        case 21010: self = .refused(.accountGone, "The customer's Apple Account was not found or is deleted (21010).")
+        case 21002: self = .trouble("The receipt is malformed, or Apple has a temporary problem (21002).")
+        case 21001, 21005, 21009, 21100...21199: self = .trouble("Apple has a temporary problem (\(status)).")
+        default: self = .trouble("Apple answered with the unknown status \(status).")
+        }
+    }
+}
+
+extension Refusal.Kind {
+    /// Whether asking again can help, given what Apple flagged.
+    fileprivate func isRetryable(_ flag: Bool?) -> Bool {
+        switch self {
+        case .notAuthentic: true
+        case .accountGone: flag ?? true
+        case .otherBundle, .wrongSecret, .wrongEnvironment, .badRequest: false
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Ledger
+import Subscriptions
+
+/// A receipt as somebody sends it: base64 in whatever shape it arrived.
+public struct Submission: Sendable {
+    /// The app it is for.
+    public var bundleID: BundleID
+    /// The operator's own id of the customer.
+    public var customer: String
+    /// The receipt as sent, not yet normalised.
+    public var receipt: String
+    /// Whether it comes from an import, which never takes a live subscription from its owner.
+    public var imported: Bool
+    /// The storefront the device saw.
+    public var storefront: String?
+    /// The price the device saw, in thousandths of the currency's unit.
+    public var priceMilliunits: Int64?
+    /// The currency of that price.
+    public var currency: String?
+
+    /// A submission.
+    public init(
+        bundleID: BundleID, customer: String, receipt: String, imported: Bool = false, storefront: String? = nil,
+        priceMilliunits: Int64? = nil, currency: String? = nil
+    ) {
+        self.bundleID = bundleID
+        self.customer = customer
+        self.receipt = receipt
+        self.imported = imported
+        self.storefront = storefront
+        self.priceMilliunits = priceMilliunits
+        self.currency = currency
+    }
+}
+
+/// What became of a submission.
+public enum SubmissionAnswer: Sendable {
+    /// Apple was asked and the answer is settled.
+    case settled(Settled)
+    /// The receipt is stored and will be asked about; the reason says why not yet.
+    case pending(ReceiptID, reason: String)
+}

@@ -1,0 +1,70 @@
+import Foundation
+
+/// A JSON value to be written, with exact integers.
+public enum JSONValue: Sendable, Hashable {
+    /// `null`
+    case null
+    /// `true` or `false`
+    case bool(Bool)
+    /// A whole number.
+    case integer(Int64)
+    /// Text.
+    case string(String)
+    /// A list.
+    case array([JSONValue])
+    /// Named values.
+    case object([String: JSONValue])
+
+    /// Text, or `null` when there is none.
+    public static func optional(_ text: String?) -> JSONValue {
+        text.map { .string($0) } ?? .null
+    }
+
+    /// A truth value, or `null` when there is none.
+    public static func optional(_ value: Bool?) -> JSONValue {
+        value.map { .bool($0) } ?? .null
+    }
+
+    /// The value as JSON text with sorted keys.
+    public func rendered(pretty: Bool = false) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting =
+            pretty ? [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted] : [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { return "null" }
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+extension JSONValue: Encodable {
+    /// Writes the value.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .string(let value): try container.encode(value)
+        case .array(let values): try container.encode(values)
+        case .object(let values): try container.encode(values)
+        }
+    }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral, ExpressibleByNilLiteral
+{
+    /// Text from a literal.
+    public init(stringLiteral value: String) { self = .string(value) }
+    /// A truth value from a literal.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// A whole number from a literal.
+    public init(integerLiteral value: Int64) { self = .integer(value) }
+    /// A list from a literal.
+    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    /// `null` from `nil`.
+    public init(nilLiteral: ()) { self = .null }
+    /// Named values from a literal; of equal names the last counts.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self = .object(Dictionary(elements) { _, last in last })
+    }
+}

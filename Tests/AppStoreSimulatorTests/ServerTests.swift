@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+
+@testable import AppStoreSimulator
+
+@Suite struct ServerTests {
+    /// Runs the store on a free port while `body` talks to it; ends when the server has stopped.
+    private func serving(
+        _ store: Simulator, _ body: @escaping @Sendable (Int) async throws -> Void
+    ) async throws {
+        let (ports, found) = AsyncStream.makeStream(of: Int.self)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { found.finish() }
+                try await store.run { port in found.yield(port) }
+            }
+            for await port in ports {
+                try await body(port)
+                group.cancelAll()
+                break
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private func store() -> Simulator {
+        var options = SimulatorOptions(seed: 21)
+        options.port = 0
+        options.customers = 5
+        options.bodyBytesMax = 4096
+        return Simulator(options, clock: HandClock().clock)
+    }
+
+    @Test func applesHeadersOverHTTP() async throws {
+        let store = store()
+        try await serving(store) { port in
+            let receipt = try #require(store.receipts().first?.receipt)
+            let body = #"{"receipt-data":"\#(receipt)","password":"\#(store.sharedSecret)"}"#
+            let answer = try await RawConnection.exchange(RawConnection.post("/verifyReceipt", body), port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
+            #expect(!answer.lowercased().contains("content-type"))
+            #expect(answer.contains("x-apple-request-uuid: "))
+            #expect(answer.contains(#"{"status":0,"environment":"Production""#))
+            let truth = try await RawConnection.exchange(
+                "GET /simulator/truth/c000000 HTTP/1.1\r\nHost: store\r\nConnection: close\r\n\r\n", port: port)
+            #expect(truth.contains("Content-Type: application/json") && truth.contains(#""customer":"c000000""#))
+        }
+    }
+
+    @Test func twoRequestsOnOneConnection() async throws {
+        try await serving(store()) { port in
+            let both =
+                RawConnection.post("/verifyReceipt", "{}", keepAlive: true)
+                + RawConnection.post("/verifyReceipt", "nonsense")
+            let answers = try await RawConnection.exchange(both, port: port)
+            #expect(answers.components(after: #"{"status":21002}"#)?.contains(#"{"status":21000}"#) == true)
+        }
+    }
+
+    @Test func faultsOnTheWire() async throws {
+        let store = store()
+        try await serving(store) { port in
+            let post = RawConnection.post("/verifyReceipt", "{}")
+            store.add(Fault(.truncate))
+            let cut = try await RawConnection.exchange(post, port: port)
+            #expect(cut.contains("Content-Length: 16\r\n") && cut.hasSuffix(#"{"status"#))
+            store.clearFaults()
+            var hang = Fault(.hang)
+            hang.seconds = 0.05
+            store.add(hang)
+            #expect(try await RawConnection.exchange(post, port: port) == "")
+            store.clearFaults()
+            var slow = Fault(.slow)
+            slow.seconds = 0.05
+            store.add(slow)
+            #expect(try await RawConnection.exchange(post, port: port).hasSuffix(#"{"status":21002}"#))
+            #expect(store.callCount == 3)
+        }
+    }
+
+    @Test func tooLargeABody() async throws {
+        try await serving(store()) { port in
+            let large = String(repeating: "x", count: 5000)
+            let answer = try await RawConnection.exchange(RawConnection.post("/verifyReceipt", large), port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 413 "))
+        }
+    }
+
+    @Test func aTakenPortIsAnError() async throws {
+        try await serving(store()) { port in
+            var options = SimulatorOptions()
+            options.port = port
+            let second = Simulator(options)
+            await #expect(throws: (any Error).self) { try await second.run() }
+        }
+    }
+}
+
+extension String {
+    /// What follows the first occurrence of a text; nil when it does not occur.
+    fileprivate func components(after text: String) -> Substring? {
+        range(of: text).map { self[$0.upperBound...] }
+    }
+}

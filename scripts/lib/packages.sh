@@ -1,0 +1,104 @@
+# shellcheck shell=bash
+# What must be on the machine before a build: system packages and a Swift toolchain.
+
+# The manifest is written for 6.1; an older toolchain would only say something obscure about it.
+require_swift() {
+    local version
+    command -v swift >/dev/null 2>&1 ||
+        fail "No swift on the PATH: install Swift 6.1 or newer from https://www.swift.org/install and try again."
+    version=$(swift --version 2>/dev/null) || true
+    [[ $version =~ Swift\ version\ ([0-9]+)\.([0-9]+) ]] ||
+        fail "'swift --version' does not work here: install Swift 6.1 or newer from https://www.swift.org/install."
+    if ((BASH_REMATCH[1] < 6 || (BASH_REMATCH[1] == 6 && BASH_REMATCH[2] < 1))); then
+        fail "Swift ${BASH_REMATCH[1]}.${BASH_REMATCH[2]} is too old: install 6.1 or newer from https://www.swift.org/install."
+    fi
+}
+
+# A header may come from a package, from Homebrew or from a person's own build, so we ask for it, not for a package.
+has_library() {
+    command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1"
+}
+
+# Names only what is really missing, so that a prepared machine needs neither root nor a network.
+missing_debian_packages() {
+    local header
+    command -v git >/dev/null 2>&1 || echo git
+    command -v curl >/dev/null 2>&1 || echo curl
+    command -v pkg-config >/dev/null 2>&1 || echo pkg-config
+    has_library libpq || echo libpq-dev
+    has_library zlib || echo zlib1g-dev
+    header=$(compgen -G '/usr/include/c++/*/cstdlib') || true
+    [[ -n $header ]] || echo g++
+    if [[ $1 == server ]]; then
+        postgres_binaries >/dev/null || echo postgresql
+    fi
+}
+
+# Debian would start a cluster of its own on port 5432; nobody asked for that one, so it is held back this once.
+hold_back_system_cluster() {
+    as_root mkdir -p /etc/postgresql-common/createcluster.d
+    echo "create_main_cluster = false" | as_root tee /etc/postgresql-common/createcluster.d/perennial.conf >/dev/null
+}
+
+# The setting was ours for one installation; the machine's own ways come back with it gone.
+release_system_cluster() {
+    as_root rm -f /etc/postgresql-common/createcluster.d/perennial.conf
+}
+
+# Root needs no help; anybody else goes through sudo.
+as_root() {
+    if [[ $(id -u) -eq 0 ]]; then "$@"; else sudo "$@"; fi
+}
+
+# Only what is missing is installed, and the packages are named before anything changes.
+install_with_apt() {
+    local log status=0
+    if [[ $(id -u) -ne 0 ]] && ! command -v sudo >/dev/null 2>&1; then
+        fail "Missing packages and neither root nor sudo: ask an administrator to run 'apt-get install $*'."
+    fi
+    say "Installing $* with apt-get"
+    log=$(mktemp)
+    if [[ " $* " == *" postgresql "* ]]; then hold_back_system_cluster; fi
+    {
+        as_root apt-get update &&
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"
+    } >"$log" 2>&1 </dev/null || status=$?
+    if [[ " $* " == *" postgresql "* ]]; then release_system_cluster; fi
+    if [[ $status -ne 0 ]]; then
+        tail -n 15 "$log" >&2
+        rm -f "$log"
+        fail "apt-get could not install $*: see the lines above, then install them by hand and try again."
+    fi
+    rm -f "$log"
+}
+
+# Homebrew asks before it changes a Mac, so we only say what is needed.
+require_on_macos() {
+    has_library zlib || xcrun --show-sdk-path >/dev/null 2>&1 ||
+        fail "No developer tools: run 'xcode-select --install' and try again."
+    command -v brew >/dev/null 2>&1 ||
+        fail "Homebrew is needed for libpq and PostgreSQL: see https://brew.sh, then 'brew install pkgconf libpq postgresql@17'."
+    PKG_CONFIG_PATH="$(brew --prefix)/opt/libpq/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+    export PKG_CONFIG_PATH
+    has_library libpq || fail "No libpq or no pkg-config: run 'brew install pkgconf libpq' and try again."
+    if [[ $1 == server ]] && ! postgres_binaries >/dev/null; then
+        fail "No PostgreSQL server: run 'brew install postgresql@17' and try again."
+    fi
+}
+
+# One entry for both scripts: "server" also wants PostgreSQL itself, "client" only what the build needs.
+install_missing_packages() {
+    local missing
+    if [[ $(uname -s) == Darwin ]]; then
+        require_on_macos "$1"
+        return
+    fi
+    missing=$(missing_debian_packages "$1")
+    [[ -n $missing ]] || return 0
+    command -v apt-get >/dev/null 2>&1 ||
+        fail "Missing, by their Debian names: ${missing//$'\n'/ }. Install them with this machine's package manager."
+    # shellcheck disable=SC2086  # one package a word
+    install_with_apt $missing
+    missing=$(missing_debian_packages "$1")
+    [[ -z $missing ]] || fail "Still missing after apt-get: ${missing//$'\n'/ }. Install them by hand and try again."
+}

@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# The database of scripts/run: a given one, or a private cluster that lasts from run to run. `root` and `state` are set
+# by the script, `postgres` by postgres.sh.
+# shellcheck disable=SC2154
+
+# 1 when the cluster is ours to stop.
+database_is_private=0
+
+# A short name that is the same for the same checkout.
+checkout_number() {
+    printf '%s' "$root" | cksum | cut -d ' ' -f 1
+}
+
+# A root-owned checkout is often closed to the server's account, so root keeps the cluster where that account can be.
+cluster_folder() {
+    if [[ $(id -u) -eq 0 ]]; then echo "/var/lib/perennial-dev-$(checkout_number)"; else echo "$state/postgres"; fi
+}
+
+# A long or odd checkout path is no place for a socket; then a short folder of our own is.
+socket_folder() {
+    local folder
+    folder=$(cluster_folder)
+    if ! is_fit_for_sockets "$folder"; then
+        folder=/tmp/perennial-$(id -u)-$(checkout_number)
+        (umask 077 && mkdir -p "$folder")
+        [[ -O $folder && ! -L $folder ]] || fail "$folder belongs to another account: remove it and try again."
+    fi
+    echo "$folder"
+}
+
+# Secrets in a cluster are sealed with a master key; without the key they are noise. Nothing is deleted: it may matter.
+set_aside_unreadable_cluster() {
+    local folder aside
+    folder=$(cluster_folder)
+    if [[ -n ${DATABASE_URL:-} || -s $state/master-key || ! -d $folder/data ]]; then return 0; fi
+    aside=$folder.$(date +%Y%m%d%H%M%S)
+    require_postgres
+    stop_cluster "$folder/data" fast
+    mv "$folder" "$aside"
+    say "The master key of the cluster in $folder is gone: the cluster is set aside as $aside and a new one is made"
+}
+
+# The cluster is made whole or not at all: a half-made data folder would be taken for a good one.
+make_persistent_cluster() {
+    local folder=$1 sockets=$2
+    if [[ -s $folder/data/PG_VERSION && -f $folder/complete ]]; then return 0; fi
+    say "Making a private PostgreSQL cluster in $folder ($("$postgres/postgres" --version))"
+    mkdir -p "$folder"
+    chmod 700 "$folder"
+    give_to_database_account "$folder" || fail "$(database_account) cannot write to $folder: check the folders above it."
+    rm -rf "$folder/data"
+    create_cluster "$folder/data" "$sockets" ""
+    touch "$folder/complete"
+    rm -f "$state/database"
+}
+
+# CREATE DATABASE has no IF NOT EXISTS.
+make_database() {
+    local uri=$1 found
+    found=$("$postgres/psql" --no-psqlrc -qAt -d "$uri" -c "SELECT 1 FROM pg_database WHERE datname = 'perennial'") ||
+        fail "The private PostgreSQL does not answer: look at $(cluster_folder)/log."
+    if [[ $found != 1 ]]; then
+        "$postgres/psql" --no-psqlrc -q -d "$uri" -c "CREATE DATABASE perennial" ||
+            fail "The database perennial could not be created: see the lines above."
+    fi
+}
+
+# Whoever brings a database keeps it: nothing is started, nothing is stopped.
+provide_database() {
+    local folder sockets
+    if [[ -n ${DATABASE_URL:-} ]]; then
+        say "Using the database of DATABASE_URL"
+        return 0
+    fi
+    require_postgres
+    folder=$(cluster_folder)
+    sockets=$(socket_folder)
+    make_persistent_cluster "$folder" "$sockets"
+    say "Starting the private PostgreSQL in $folder"
+    database_is_private=1
+    start_cluster "$folder/data" "$sockets" "$folder/log"
+    make_database "$(database_uri "$sockets" postgres)"
+    DATABASE_URL=$(database_uri "$sockets" perennial)
+    export DATABASE_URL
+}
+
+# A fast stop ends open sessions and writes everything down.
+stop_private_database() {
+    if [[ $database_is_private -eq 1 ]]; then stop_cluster "$(cluster_folder)/data" fast; fi
+}

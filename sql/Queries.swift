@@ -1,0 +1,125 @@
+/// The statements Perennial sends, one a file; their first lines say what they are for.
+public enum Queries {
+    /// `queries/add_app.sql`
+    public static let addApp = SQLFile("add_app", PackageResources.add_app_sql)
+    /// `queries/add_observation_months.sql`
+    public static let addObservationMonths = SQLFile("add_observation_months", PackageResources.add_observation_months_sql)
+    /// `queries/beat_worker.sql`
+    public static let beatWorker = SQLFile("beat_worker", PackageResources.beat_worker_sql)
+    /// `queries/claim.sql`
+    public static let claim = SQLFile("claim", PackageResources.claim_sql)
+    /// `queries/claim_one.sql`
+    public static let claimOne = SQLFile("claim_one", PackageResources.claim_one_sql)
+    /// `queries/close_spans.sql`
+    public static let closeSpans = SQLFile("close_spans", PackageResources.close_spans_sql)
+    /// `queries/count_due.sql`
+    public static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
+    /// `queries/create_key.sql`
+    public static let createKey = SQLFile("create_key", PackageResources.create_key_sql)
+    /// `queries/create_roles.sql`
+    public static let createRoles = SQLFile("create_roles", PackageResources.create_roles_sql)
+    /// `queries/delete_products.sql`
+    public static let deleteProducts = SQLFile("delete_products", PackageResources.delete_products_sql)
+    /// `queries/end_grants.sql`
+    public static let endGrants = SQLFile("end_grants", PackageResources.end_grants_sql)
+    /// `queries/end_ownerships.sql`
+    public static let endOwnerships = SQLFile("end_ownerships", PackageResources.end_ownerships_sql)
+    /// `queries/entitlements.sql`
+    public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
+    /// `queries/extend_observations.sql`
+    public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
+    /// `queries/find_key.sql`
+    public static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
+    /// `queries/find_receipts.sql`
+    public static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
+    /// `queries/grant_roles.sql`
+    public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
+    /// `queries/insert_events.sql`
+    public static let insertEvents = SQLFile("insert_events", PackageResources.insert_events_sql)
+    /// `queries/insert_grants.sql`
+    public static let insertGrants = SQLFile("insert_grants", PackageResources.insert_grants_sql)
+    /// `queries/insert_observations.sql`
+    public static let insertObservations = SQLFile("insert_observations", PackageResources.insert_observations_sql)
+    /// `queries/insert_ownerships.sql`
+    public static let insertOwnerships = SQLFile("insert_ownerships", PackageResources.insert_ownerships_sql)
+    /// `queries/insert_purchases.sql`
+    public static let insertPurchases = SQLFile("insert_purchases", PackageResources.insert_purchases_sql)
+    /// `queries/insert_spans.sql`
+    public static let insertSpans = SQLFile("insert_spans", PackageResources.insert_spans_sql)
+    /// `queries/insert_subscriptions.sql`
+    public static let insertSubscriptions = SQLFile("insert_subscriptions", PackageResources.insert_subscriptions_sql)
+    /// `queries/is_migrated.sql`
+    public static let isMigrated = SQLFile("is_migrated", PackageResources.is_migrated_sql)
+    /// `queries/link_receipts.sql`
+    public static let linkReceipts = SQLFile("link_receipts", PackageResources.link_receipts_sql)
+    /// `queries/list_products.sql`
+    public static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
+    /// `queries/lock_catalog.sql`
+    public static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
+    /// `queries/lock_feed.sql`
+    public static let lockFeed = SQLFile("lock_feed", PackageResources.lock_feed_sql)
+    /// `queries/lock_migrations.sql`
+    public static let lockMigrations = SQLFile("lock_migrations", PackageResources.lock_migrations_sql)
+    /// `queries/lock_purchases.sql`
+    public static let lockPurchases = SQLFile("lock_purchases", PackageResources.lock_purchases_sql)
+    /// `queries/lock_schedules.sql`
+    public static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
+    /// `queries/lock_subscriptions.sql`
+    public static let lockSubscriptions = SQLFile("lock_subscriptions", PackageResources.lock_subscriptions_sql)
+    /// `queries/overdue.sql`
+    public static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
+    /// `queries/pause_app.sql`
+    public static let pauseApp = SQLFile("pause_app", PackageResources.pause_app_sql)
+    /// `queries/read_apps.sql`
+    public static let readApps = SQLFile("read_apps", PackageResources.read_apps_sql)
+    /// `queries/read_clock.sql`
+    public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
+    /// `queries/read_keys.sql`
+    public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
+    /// `queries/read_migrations.sql`
+    public static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
+    /// `queries/read_owners.sql`
+    public static let readOwners = SQLFile("read_owners", PackageResources.read_owners_sql)
+    /// `queries/read_pending_uploads.sql`
+    public static let readPendingUploads = SQLFile("read_pending_uploads", PackageResources.read_pending_uploads_sql)
+    /// `queries/read_receipts.sql`
+    public static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)
+    /// `queries/read_spans.sql`
+    public static let readSpans = SQLFile("read_spans", PackageResources.read_spans_sql)
+    /// `queries/record_migration.sql`
+    public static let recordMigration = SQLFile("record_migration", PackageResources.record_migration_sql)
+    /// `queries/release.sql`
+    public static let release = SQLFile("release", PackageResources.release_sql)
+    /// `queries/reschedule.sql`
+    public static let reschedule = SQLFile("reschedule", PackageResources.reschedule_sql)
+    /// `queries/reserve_ids.sql`
+    public static let reserveIds = SQLFile("reserve_ids", PackageResources.reserve_ids_sql)
+    /// `queries/retire.sql`
+    public static let retire = SQLFile("retire", PackageResources.retire_sql)
+    /// `queries/revoke_key.sql`
+    public static let revokeKey = SQLFile("revoke_key", PackageResources.revoke_key_sql)
+    /// `queries/rotate_secret.sql`
+    public static let rotateSecret = SQLFile("rotate_secret", PackageResources.rotate_secret_sql)
+    /// `queries/sequence_feed.sql`
+    public static let sequenceFeed = SQLFile("sequence_feed", PackageResources.sequence_feed_sql)
+    /// `queries/set_app.sql`
+    public static let setApp = SQLFile("set_app", PackageResources.set_app_sql)
+    /// `queries/settle_uploads.sql`
+    public static let settleUploads = SQLFile("settle_uploads", PackageResources.settle_uploads_sql)
+    /// `queries/start_worker.sql`
+    public static let startWorker = SQLFile("start_worker", PackageResources.start_worker_sql)
+    /// `queries/status.sql`
+    public static let status = SQLFile("status", PackageResources.status_sql)
+    /// `queries/status_totals.sql`
+    public static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
+    /// `queries/store_receipt.sql`
+    public static let storeReceipt = SQLFile("store_receipt", PackageResources.store_receipt_sql)
+    /// `queries/take_budget.sql`
+    public static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
+    /// `queries/upsert_products.sql`
+    public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
+    /// `queries/write_receipts.sql`
+    public static let writeReceipts = SQLFile("write_receipts", PackageResources.write_receipts_sql)
+    /// `queries/write_subscriptions.sql`
+    public static let writeSubscriptions = SQLFile("write_subscriptions", PackageResources.write_subscriptions_sql)
+}

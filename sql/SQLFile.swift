@@ -1,0 +1,18 @@
+/// One SQL file: its name without the ending, and its text.
+public struct SQLFile: Sendable, Hashable {
+    /// The file's name without `.sql`; prepared statements carry it.
+    public let name: String
+    /// The whole text, comments included.
+    public let text: String
+
+    init(_ name: String, _ bytes: [UInt8]) {
+        self.name = name
+        self.text = String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The first line without its comment mark: what the file is for.
+    public var purpose: String {
+        let line = text.prefix { $0 != "\n" }
+        return String(line.drop { $0 == "-" || $0 == " " })
+    }
+}

@@ -1,0 +1,18 @@
+-- Leases one receipt at once, due or not: worker $1, lease seconds $2, receipt $3; nothing while another holds a lease.
+WITH leased AS (
+    INSERT INTO ledger.poll_schedule AS s
+        (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts)
+    SELECT r.receipt_id, r.app_id, 1, now() + make_interval(secs => $2::float8), now(), 1, $1::int, 1
+    FROM ledger.receipt r WHERE r.receipt_id = $3::bigint
+    ON CONFLICT (receipt_id) DO UPDATE
+    SET due_at = now() + make_interval(secs => $2::float8),
+        lease_token = s.lease_token + 1,
+        leased_by = $1::int,
+        attempts = LEAST(s.attempts + 1, 32000)
+    WHERE s.leased_by IS NULL OR s.due_at <= now()
+    RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for
+)
+SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, now() AS claimed_at,
+       r.environment::text AS environment,
+       CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
+FROM leased l JOIN ledger.receipt r USING (receipt_id)

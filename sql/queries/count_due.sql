@@ -1,0 +1,10 @@
+-- How many receipts of each app and lane are due by $2 (null: now), counted up to $1.
+SELECT a.app_id, l.lane::smallint AS lane, due.receipts
+FROM ledger.app_budget a
+CROSS JOIN generate_series(0, 2) l(lane)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS receipts FROM (
+        SELECT FROM ledger.poll_schedule s
+        WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= LEAST($2::timestamptz, now()) LIMIT $1::int) s) due
+WHERE due.receipts > 0 AND a.open_until <= now()
+ORDER BY a.app_id, l.lane

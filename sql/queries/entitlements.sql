@@ -1,0 +1,9 @@
+-- What customer $2 of the app $1 may use at $3 as known at $4 (nulls: now).
+SELECT e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment::text AS environment, e.basis,
+       e.as_of, e.checked_at
+FROM ledger.app a
+JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
+CROSS JOIN LATERAL ledger.entitlements(
+    a.app_id, c.customer_id, COALESCE($3::timestamptz, now()), COALESCE($4::timestamptz, now())) e
+WHERE a.bundle_id = $1::text
+ORDER BY e.entitlement COLLATE "C"

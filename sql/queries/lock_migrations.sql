@@ -1,0 +1,9 @@
+-- Lets one migration run at a time and makes the table that remembers them.
+SELECT pg_advisory_xact_lock(hashtext('perennial.migrate'));
+CREATE SCHEMA IF NOT EXISTS ledger;
+CREATE TABLE IF NOT EXISTS ledger.migration (
+    number      int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name        text NOT NULL UNIQUE,
+    digest      bytea NOT NULL,
+    applied_at  timestamptz NOT NULL DEFAULT now()
+);

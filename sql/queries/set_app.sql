@@ -1,0 +1,14 @@
+-- Changes what is given (null: keep) of the app with bundle $1: name $2, sandbox $3, ownership policy $4, rate $5, burst $6.
+WITH changed AS (
+    UPDATE ledger.app SET
+        name = COALESCE($2::text, name),
+        sandbox_allowed = COALESCE($3::boolean, sandbox_allowed),
+        ownership_policy = COALESCE($4::text::ledger.ownership_policy, ownership_policy)
+    WHERE bundle_id = $1::text
+    RETURNING app_id
+)
+UPDATE ledger.app_budget b
+SET rate = COALESCE($5::float8, b.rate), burst = COALESCE($6::float8, b.burst),
+    tokens = LEAST(b.tokens, COALESCE($6::float8, b.burst))
+FROM changed c WHERE b.app_id = c.app_id
+RETURNING b.app_id
