@@ -47,9 +47,9 @@ let package = Package(
         .target(
             name: "Tracking",
             dependencies: ["Subscriptions", "AppStore", "Ledger", hummingbird, serviceLifecycle, logging, metrics],
-            swiftSettings: strict),
+            resources: [.embedInCode("HTTP/openapi.yaml")], swiftSettings: strict),
         .target(
-            name: "AppStoreSimulator", dependencies: [hummingbird, nioCore, nioHTTP1, nioPosix], swiftSettings: strict),
+            name: "AppStoreSimulator", dependencies: [nioCore, nioHTTP1, nioPosix], swiftSettings: strict),
         .executableTarget(
             name: "perennial",
             dependencies: [
@@ -62,13 +62,13 @@ let package = Package(
             name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL"], path: "Tests/TestSupport",
             swiftSettings: strict),
         .testTarget(name: "SubscriptionsTests", dependencies: ["Subscriptions"], swiftSettings: strict),
-        .testTarget(name: "AppStoreTests", dependencies: ["AppStore", hummingbird, "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "AppStoreTests", dependencies: ["AppStore", asyncHTTPClient, hummingbird], swiftSettings: strict),
         .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "LedgerTests", dependencies: ["Ledger", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "TrackingTests", dependencies: ["Tracking", "TestSupport", hummingbirdTesting], swiftSettings: strict),
         .testTarget(
-            name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", hummingbirdTesting],
+            name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
             swiftSettings: strict),
         .testTarget(
             name: "SimulationTests", dependencies: ["Tracking", "AppStoreSimulator", "TestSupport"],

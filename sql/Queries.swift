@@ -18,22 +18,30 @@ public enum Queries {
     public static let createKey = SQLFile("create_key", PackageResources.create_key_sql)
     /// `queries/create_roles.sql`
     public static let createRoles = SQLFile("create_roles", PackageResources.create_roles_sql)
+    /// `queries/delete_periods.sql`
+    public static let deletePeriods = SQLFile("delete_periods", PackageResources.delete_periods_sql)
     /// `queries/delete_products.sql`
     public static let deleteProducts = SQLFile("delete_products", PackageResources.delete_products_sql)
     /// `queries/end_grants.sql`
     public static let endGrants = SQLFile("end_grants", PackageResources.end_grants_sql)
+    /// `queries/end_hold.sql`
+    public static let endHold = SQLFile("end_hold", PackageResources.end_hold_sql)
     /// `queries/end_ownerships.sql`
     public static let endOwnerships = SQLFile("end_ownerships", PackageResources.end_ownerships_sql)
     /// `queries/entitlements.sql`
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     /// `queries/extend_observations.sql`
     public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
+    /// `queries/find_ended_holds.sql`
+    public static let findEndedHolds = SQLFile("find_ended_holds", PackageResources.find_ended_holds_sql)
     /// `queries/find_key.sql`
     public static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
     /// `queries/find_receipts.sql`
     public static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
+    /// `queries/insert_aliases.sql`
+    public static let insertAliases = SQLFile("insert_aliases", PackageResources.insert_aliases_sql)
     /// `queries/insert_events.sql`
     public static let insertEvents = SQLFile("insert_events", PackageResources.insert_events_sql)
     /// `queries/insert_grants.sql`
@@ -56,6 +64,8 @@ public enum Queries {
     public static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
     /// `queries/lock_catalog.sql`
     public static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
+    /// `queries/lock_ended_holds.sql`
+    public static let lockEndedHolds = SQLFile("lock_ended_holds", PackageResources.lock_ended_holds_sql)
     /// `queries/lock_feed.sql`
     public static let lockFeed = SQLFile("lock_feed", PackageResources.lock_feed_sql)
     /// `queries/lock_migrations.sql`
@@ -82,6 +92,8 @@ public enum Queries {
     public static let readOwners = SQLFile("read_owners", PackageResources.read_owners_sql)
     /// `queries/read_pending_uploads.sql`
     public static let readPendingUploads = SQLFile("read_pending_uploads", PackageResources.read_pending_uploads_sql)
+    /// `queries/read_periods.sql`
+    public static let readPeriods = SQLFile("read_periods", PackageResources.read_periods_sql)
     /// `queries/read_receipts.sql`
     public static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)
     /// `queries/read_spans.sql`
@@ -90,6 +102,8 @@ public enum Queries {
     public static let recordMigration = SQLFile("record_migration", PackageResources.record_migration_sql)
     /// `queries/release.sql`
     public static let release = SQLFile("release", PackageResources.release_sql)
+    /// `queries/repoll.sql`
+    public static let repoll = SQLFile("repoll", PackageResources.repoll_sql)
     /// `queries/reschedule.sql`
     public static let reschedule = SQLFile("reschedule", PackageResources.reschedule_sql)
     /// `queries/reserve_ids.sql`
@@ -118,6 +132,10 @@ public enum Queries {
     public static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
     /// `queries/upsert_products.sql`
     public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
+    /// `queries/write_periods.sql`
+    public static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
+    /// `queries/write_purchases.sql`
+    public static let writePurchases = SQLFile("write_purchases", PackageResources.write_purchases_sql)
     /// `queries/write_receipts.sql`
     public static let writeReceipts = SQLFile("write_receipts", PackageResources.write_receipts_sql)
     /// `queries/write_subscriptions.sql`

@@ -26,6 +26,9 @@ public struct SubscriptionLedger: Sendable {
     }
 }
 
+/// A failure of the database: what happened, and what to do.
+public typealias StorageError = DatabaseError
+
 extension Statement {
     init(_ file: SQLFile) {
         self.init(name: file.name, sql: file.text)

@@ -1,4 +1,5 @@
 import AppStore
+import Foundation
 import Ledger
 import Logging
 import Subscriptions
@@ -61,10 +62,12 @@ public struct Tracker: Sendable {
             let secrets = try ledger.secrets(of: claim.app)
             return await appStore.verify(
                 AppStoreRequest(
-                    receipt: base64(claim.receipt), secret: secrets.current, previousSecret: secrets.previous,
+                    receipt: Data(claim.receipt).base64EncodedString(), secret: secrets.current, previousSecret: secrets.previous,
                     askFirst: endpoint, sandboxAllowed: claim.app.sandboxAllowed))
         } catch {
-            return AppStoreAnswer(unasked: endpoint, because: "\(error)")
+            return AppStoreAnswer(
+                environment: endpoint, httpStatus: nil, body: [], response: nil, trouble: "\(error)", calls: 0,
+                usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
         }
     }
 }

@@ -13,6 +13,7 @@ CREATE TABLE ledger.subscription (
     next_check_at            timestamptz,
     renewal                  jsonb,
     renewal_as_of            timestamptz,
+    renewal_path             text,
     suspected                jsonb,
     will_renew               boolean,
     renews_to_product_id     text,
@@ -23,6 +24,7 @@ CREATE TABLE ledger.subscription (
     periods                  int NOT NULL DEFAULT 0,
     leeway_ms                bigint NOT NULL DEFAULT 0,
     app_account_token        text,
+    hold_ended_at            timestamptz,
     CONSTRAINT subscription_natural_key UNIQUE (app_id, environment, original_transaction_id),
     CONSTRAINT subscription_known_has_clocks CHECK (version = 0 OR num_nulls(as_of, checked_at, recorded_at) = 0),
     CONSTRAINT subscription_renews_to_only_if_it_will CHECK (renews_to_product_id IS NULL OR will_renew)
@@ -56,6 +58,7 @@ CREATE TABLE ledger.period (
     group_id                 text,
     ownership                text,
     app_account_token        text,
+    replaced_by              text,
     ending                   jsonb,
     as_of                    timestamptz,
     path                     text NOT NULL,

@@ -1,7 +1,7 @@
 /// What came back from asking Apple about one receipt. An outage is an answer too: `response` is nil and `trouble` says why.
 public struct AppStoreAnswer: Sendable, Equatable {
     /// The endpoint that gave the final answer, or failed to.
-    public let environment: StoreEnvironment
+    public let environment: Endpoint
     /// The HTTP status of the final call; nil when none arrived.
     public let httpStatus: Int?
     /// The final body as it came, at most `AppStoreOptions.responseBytesMax`; empty when none arrived or it was too large.
@@ -22,7 +22,7 @@ public struct AppStoreAnswer: Sendable, Equatable {
 
     /// An answer, as a test or another implementation of the seam makes it.
     public init(
-        environment: StoreEnvironment, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
+        environment: Endpoint, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
         trouble: String?, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int, correlationID: String?
     ) {
         self.environment = environment

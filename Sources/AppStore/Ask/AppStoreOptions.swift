@@ -39,7 +39,7 @@ public struct AppStoreOptions: Sendable {
         self.connectionsPerHostMax = connectionsPerHostMax
     }
 
-    /// How the `HTTPClient` given to `AppStore.live` must be configured: no redirects, since one would carry the shared
+    /// How the `HTTPClient` given to `AppStoreClient.live` must be configured: no redirects, since one would carry the shared
     /// secret elsewhere, and HTTP/1.1, since one dead HTTP/2 connection would take every call with it.
     public var clientConfiguration: HTTPClient.Configuration {
         var configuration = HTTPClient.Configuration(
@@ -53,7 +53,7 @@ public struct AppStoreOptions: Sendable {
     }
 
     /// The address of one store.
-    func url(of environment: StoreEnvironment) -> String {
+    func url(of environment: Endpoint) -> String {
         switch environment {
         case .production: productionURL
         case .sandbox: sandboxURL

@@ -7,14 +7,14 @@ public struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugStr
     /// The secret before the last rotation; tried once when Apple answers 21004.
     public var previousSecret: String?
     /// Where to ask first: what was remembered for this receipt, else production (App Review uses production builds).
-    public var askFirst: StoreEnvironment
+    public var askFirst: Endpoint
     /// Whether sandbox receipts are accepted. When false, sandbox is never asked and 21007 is final.
     public var sandboxAllowed: Bool
 
     /// A request; everything but the receipt has a default.
     public init(
         receipt: String, secret: String? = nil, previousSecret: String? = nil,
-        askFirst: StoreEnvironment = .production, sandboxAllowed: Bool = true
+        askFirst: Endpoint = .production, sandboxAllowed: Bool = true
     ) {
         self.receipt = receipt
         self.secret = secret

@@ -3,7 +3,7 @@
 /// At most one switch of store and one change of secret, so at most three calls. A store that sends us back to the one we
 /// came from is Apple's fault and final.
 struct Conversation: Equatable {
-    private(set) var environment: StoreEnvironment
+    private(set) var environment: Endpoint
     private(set) var usesPreviousSecret = false
     private let secrets: Secrets
     private let sandboxAllowed: Bool

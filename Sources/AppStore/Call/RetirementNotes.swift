@@ -14,19 +14,19 @@ final class RetirementNotes: Sendable {
     }
 
     /// Looks for `Sunset` and `Deprecation` among response headers.
-    func look(at headers: HTTPHeaders, from environment: StoreEnvironment, hiding secrets: Secrets) {
+    func look(at headers: HTTPHeaders, from environment: Endpoint, hiding secrets: Secrets) {
         for name in ["Sunset", "Deprecation"] {
             for value in headers[name] {
                 let shown = secrets.hidden(in: value.printable(charactersMax: 200))
                 let sentence =
                     "Apple's \(environment.rawValue) endpoint announces its end with the header \(name): \(shown). "
                     + "Plan the move away from verifyReceipt."
-                if isNew(sentence) { note(sentence) }
+                if isNew("\(name): \(shown)") { note(sentence) }
             }
         }
     }
 
-    private func isNew(_ sentence: String) -> Bool {
-        seen.withLock { $0.count < Self.valuesMax && $0.insert(sentence).inserted }
+    private func isNew(_ announcement: String) -> Bool {
+        seen.withLock { $0.count < Self.valuesMax && $0.insert(announcement).inserted }
     }
 }

@@ -48,7 +48,9 @@ enum Trouble {
 
     private static func unreachable(_ error: any Error) -> String {
         let isTLS = String(reflecting: type(of: error)).contains("SSL") || name(of: error).contains("SSL")
-        if isTLS { return "The TLS connection to the store failed (\(name(of: error))); check certificates and the clock." }
+        if isTLS {
+            return "The TLS connection to the store failed (\(name(of: error))); check certificates and the clock."
+        }
         return "The store could not be reached (\(name(of: error)))."
     }
 

@@ -54,7 +54,9 @@ enum JSONEscapes {
 
     private static func takeUnit(_ rest: inout ArraySlice<UInt8>) -> UInt32? {
         let digits = rest.prefix(4)
-        guard digits.count == 4, let unit = UInt32(String(decoding: digits, as: UTF8.self), radix: 16) else { return nil }
+        guard digits.count == 4, let unit = UInt32(String(decoding: digits, as: UTF8.self), radix: 16) else {
+            return nil
+        }
         rest = rest.dropFirst(4)
         return unit
     }

@@ -1,7 +1,7 @@
 /// Reads JSON into a flat list of nodes. Total on any bytes: it returns or throws, within bounded depth and memory.
 ///
-/// Stricter than Apple deserves only where a mistake would change meaning: the text must be complete and alone. Duplicate
-/// keys, control characters in strings and broken UTF-8 are let through.
+/// Strict only where leniency could change the meaning: the text must be complete and alone. Duplicate keys, control
+/// characters in strings and broken UTF-8 are let through.
 struct JSONReader {
     static let depthMax = 64
     static let nodesMax = 8_000_000

@@ -32,14 +32,10 @@ struct LenientFields {
     /// An instant in milliseconds since 1970: `name_ms` first, the text form only when that is missing. A plain field of
     /// digits is milliseconds too (legacy `expires_date`). Instants before 1970 or after 9999 count as absent.
     func instant(_ name: String) -> Int64? {
-        for candidate in [name + "_ms", name, name + "_formatted"] {
-            guard let text = text(candidate) else { continue }
-            if let milliseconds = LenientNumber.whole(text) {
-                return LenientInstant.believable(milliseconds)
-            }
-            if let milliseconds = LenientInstant.milliseconds(text) { return milliseconds }
-        }
-        return nil
+        if let milliseconds = whole(name + "_ms") { return LenientInstant.believable(milliseconds) }
+        if let milliseconds = whole(name) { return LenientInstant.believable(milliseconds) }
+        return text(name).flatMap(LenientInstant.milliseconds)
+            ?? text(name + "_formatted").flatMap(LenientInstant.milliseconds)
     }
 }
 

@@ -30,9 +30,15 @@ public struct RenewalFields: Sendable, Hashable {
     /// The path of one field, for an explanation: `pending_renewal_info[0].auto_renew_status`.
     public func path(of field: String) -> String { path.isEmpty ? field : path + "." + field }
 
-    /// Reads a row; nil when it cannot be told which subscription it speaks of.
+    /// What makes an object a renewal; one of these must be there.
+    static let speakingFields = [
+        "auto_renew_status", "auto_renew_product_id", "expiration_intent", "is_in_billing_retry_period",
+    ]
+
+    /// Reads a row; nil when it says nothing, or it cannot be told which subscription it speaks of.
     init?(reading object: JSONValue, path: String, among rows: [TransactionFields]) {
         let fields = LenientFields(object: object)
+        guard Self.speakingFields.contains(where: { fields.text($0) != nil }) else { return nil }
         let renewsTo = fields.text("auto_renew_product_id")
         let named = fields.identifier("original_transaction_id")
         let product = fields.text("product_id") ?? Self.newest(rows, of: named)?.productID ?? renewsTo

@@ -28,8 +28,9 @@ struct RowReader {
 
     /// The single renewal of a legacy answer, whose fields stand at the top of it.
     mutating func legacyRenewal(_ top: JSONValue, among rows: [TransactionFields]) -> [RenewalFields] {
-        let names = ["auto_renew_status", "auto_renew_product_id", "expiration_intent", "is_in_billing_retry_period"]
-        guard let present = names.first(where: { top.member($0)?.scalar != nil }) else { return [] }
+        guard let present = RenewalFields.speakingFields.first(where: { top.member($0)?.scalar != nil }) else {
+            return []
+        }
         if let renewal = RenewalFields(reading: top, path: "", among: rows) { return [renewal] }
         // Nothing says whose renewal this is; without any row it is also of no use to anybody.
         if !rows.isEmpty { remember(present) }

@@ -53,7 +53,9 @@ public struct TransactionFields: Sendable, Hashable {
             let purchasedAt = fields.instant("purchase_date") ?? fields.instant("original_purchase_date")
         else { return nil }
         let transactionID = fields.identifier("transaction_id")
-        guard let originalTransactionID = fields.identifier("original_transaction_id") ?? transactionID else { return nil }
+        guard let originalTransactionID = fields.identifier("original_transaction_id") ?? transactionID else {
+            return nil
+        }
         self.path = path
         self.productID = productID
         self.purchasedAt = purchasedAt

@@ -55,10 +55,11 @@ public struct VerifyReceiptResponse: Sendable, Hashable {
         // Apple's own knowledge tells better than the device's receipt which subscription an unnamed renewal means.
         let rows = latestReceiptInfo.isEmpty ? inApp : latestReceiptInfo
         let pending = top.member("pending_renewal_info")
-        renewals =
-            pending.map { $0.isAbsent } ?? true
-            ? reader.legacyRenewal(top, among: rows)
-            : reader.renewals(pending, path: "pending_renewal_info", among: rows)
+        if pending.map(\.isAbsent) ?? true {
+            renewals = reader.legacyRenewal(top, among: rows)
+        } else {
+            renewals = reader.renewals(pending, path: "pending_renewal_info", among: rows)
+        }
         unreadableRows = reader.unreadable
     }
 }
@@ -84,7 +85,8 @@ struct ReceiptPart {
         rowsPath = isRow && inApp == nil ? path : path + ".in_app"
         fields = receipt.map { LenientFields(object: $0) }
         let speakers = [receipt] + latest + [top]
-        bundleID = speakers.lazy.compactMap { $0.map { LenientFields(object: $0) } }
+        bundleID =
+            speakers.lazy.compactMap { $0.map { LenientFields(object: $0) } }
             .compactMap { $0.text("bundle_id") ?? $0.text("bid") }.first
     }
 }

@@ -42,9 +42,8 @@ public struct ReceiptData: Sendable, Hashable {
     private static func recognisedInside(
         _ bytes: [UInt8], layersLeft: Int
     ) throws(ReceiptDataError) -> DecodedReceipt? {
-        guard layersLeft > 0, bytes.count >= 16, bytes.allSatisfy({ $0 < 0x7F && ($0 >= 0x20 || $0.isWhiteSpace) }) else {
-            return nil
-        }
+        let isText = bytes.allSatisfy { $0 < 0x7F && ($0 >= 0x20 || $0.isWhiteSpace) }
+        guard layersLeft > 0, bytes.count >= 16, isText else { return nil }
         let inner: DecodedReceipt
         do {
             inner = try decode(String(decoding: bytes, as: UTF8.self))

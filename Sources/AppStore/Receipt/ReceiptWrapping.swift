@@ -3,7 +3,8 @@ enum ReceiptWrapping {
     /// One layer of quotes, `data:` prefix, PEM armour, backslash escapes and percent encoding taken off.
     static func removed(from bytes: [UInt8]) -> [UInt8] {
         var bytes = unquoted(bytes)
-        if bytes.prefix(5).map({ $0 | 0x20 }) == Array("data:".utf8), let comma = bytes.firstIndex(of: UInt8(ascii: ",")) {
+        let isDataURL = bytes.prefix(5).map { $0 | 0x20 } == Array("data:".utf8)
+        if isDataURL, let comma = bytes.firstIndex(of: UInt8(ascii: ",")) {
             bytes = Array(bytes[(comma + 1)...])
         }
         if bytes.starts(with: Array("-----BEGIN".utf8)) { bytes = unarmoured(bytes) }

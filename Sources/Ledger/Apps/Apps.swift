@@ -172,7 +172,7 @@ extension Row {
     }
 
     func wordIfPresent<Word: RawRepresentable<String>>(_ column: String) throws -> Word? {
-        isNull(column) ? nil : try word(column)
+        try isNull(column) ? nil : word(column)
     }
 }
 

@@ -6,86 +6,110 @@ struct DraftEvent: Sendable {
     let ordinal: Int16
     let asOf: Instant
     let event: Event
+
+    /// The events of one version, in order.
+    static func events(_ events: [Event], of version: Int64, asOf: Instant) -> [DraftEvent] {
+        events.enumerated().map { ordinal, event in
+            DraftEvent(version: version, ordinal: Int16(clamping: ordinal), asOf: asOf, event: event)
+        }
+    }
 }
 
 /// A subscription while it is being settled: what is stored, and what it becomes.
 struct SubscriptionDraft: Sendable {
     let rowID: Int64
-    let key: SubscriptionKey
+    let key: SubscriptionRowKey
     /// What was loaded; nil at first sight.
     let stored: SubscriptionState?
     let storedSpans: [StoredSpan]
-    /// Later than every instant recorded for it before.
-    let recordedAt: Instant
+    /// Microseconds; later than every instant recorded for it before.
+    let recordedMicroseconds: Int64
     var state: SubscriptionState?
     var version: Int64
     var events: [DraftEvent] = []
-    var owner: Owner?
-    var newOwner: Owner?
-    var answers: [ReceiptID: [String: OwnershipAnswer]] = [:]
+    var ownership = OwnershipDraft()
     var polledBy: ReceiptID?
     var polledByCreatedAt: Instant?
     var nextCheckAt: Instant?
+    var policy: Policy?
+    /// When the outage allowance ended its access, if that was the last thing said of it.
+    var holdEndedAt: Instant?
+
     /// Whether a verified answer spoke of it in this settlement.
-    var wasChecked = false
+    var wasChecked: Bool { policy != nil }
 
     /// Applies one answer's evidence.
     mutating func apply(_ evidence: SubscriptionEvidence, policy: Policy, by reconcile: Reconcile) {
         let result = reconcile(state, evidence, policy)
-        wasChecked = true
         state = result.state
+        self.policy = policy
         guard result.changed else { return }
-        append(result.events, asOf: evidence.asOf)
+        version += 1
+        events += DraftEvent.events(result.events.filter(isNews), of: version, asOf: result.state.asOf)
+        holdEndedAt = nil
     }
 
-    /// Makes the next version of the stream with its events.
-    mutating func append(_ new: [Event], asOf: Instant) {
-        version += 1
-        for (ordinal, event) in new.enumerated() {
-            events.append(
-                DraftEvent(version: version, ordinal: Int16(clamping: ordinal), asOf: asOf, event: event))
-        }
+    /// An end that was told when the outage allowance ran out is not told again.
+    private func isNews(_ event: Event) -> Bool {
+        guard holdEndedAt != nil else { return true }
+        return event.kind != .subscriptionExpired && event.kind != .trialExpired
     }
 
     /// Lets the newest verified receipt that holds the subscription do the polling.
     mutating func offerPolling(by receipt: ReceiptID, createdAt: Instant?) {
-        let isNewer = (createdAt ?? .distantPast) > (polledByCreatedAt ?? .distantPast)
-        guard polledBy == nil || polledBy == receipt || isNewer else { return }
+        let offered = createdAt ?? .distantPast
+        guard polledBy == nil || polledBy == receipt || offered > polledByCreatedAt ?? .distantPast else { return }
         polledBy = receipt
-        polledByCreatedAt = max(createdAt ?? .distantPast, polledByCreatedAt ?? .distantPast)
+        polledByCreatedAt = max(offered, polledByCreatedAt ?? .distantPast)
     }
 
-    /// Serves the claims of an upload to this subscription, in order.
+    /// Serves the claims of an upload; a change of owner is a version of its own.
     mutating func serve(_ claims: [OwnershipClaim], of receipt: ReceiptID, policy: OwnershipPolicy) {
         guard let state else { return }
-        let asOf = state.facts.asOf
-        let givesAccess = state.timeline.span(at: asOf)?.entitled ?? false
-        let token = state.facts.appAccountToken
-        let first = owner == nil ? firstOwner(among: claims, accountToken: token) : nil
-        for claim in [first].compactMap({ $0 }) + claims.filter({ $0 != first }) {
-            let answer = decideOwnership(
-                of: claim, owner: newOwner ?? owner, policy: policy, accountToken: token, givesAccess: givesAccess)
-            answers[receipt, default: [:]][claim.name] = answer
-            take(claim, answer, asOf: asOf)
+        let span = state.timeline.span(at: state.asOf)
+        let kinds = ownership.serve(
+            claims, of: receipt, policy: policy, accountToken: state.facts.appAccountToken,
+            givesAccess: span?.entitled ?? false)
+        for kind in kinds {
+            version += 1
+            let event = Event(kind: kind, productID: span?.productID ?? "", occurredAt: state.asOf)
+            events += DraftEvent.events([event], of: version, asOf: state.asOf)
         }
     }
+}
 
-    private mutating func take(_ claim: OwnershipClaim, _ answer: OwnershipAnswer, asOf: Instant) {
-        switch answer {
-        case .held, .refused: return
-        case .assigned:
-            newOwner = Owner(customer: claim.customer, rowID: nil, transfers: 0)
-            append([ownershipEvent(.ownershipAssigned, asOf: asOf)], asOf: asOf)
-        case .transferred:
-            let transfers = (newOwner ?? owner)?.transfers ?? 0
-            newOwner = Owner(customer: claim.customer, rowID: nil, transfers: transfers + 1)
-            append([ownershipEvent(.ownershipTransferred, asOf: asOf)], asOf: asOf)
-        }
+/// A one-time purchase while it is being settled.
+struct PurchaseDraft: Sendable {
+    let rowID: Int64
+    let key: PurchaseRowKey
+    let stored: PurchaseState?
+    /// Microseconds; later than every instant recorded for it before.
+    let recordedMicroseconds: Int64
+    var state: PurchaseState?
+    var version: Int64
+    var events: [DraftEvent] = []
+    var ownership = OwnershipDraft()
+
+    /// Applies one answer's evidence.
+    mutating func apply(_ evidence: PurchaseEvidence) {
+        guard let result = reconcilePurchase(state, with: evidence) else { return }
+        state = result.state
+        guard result.changed else { return }
+        version += 1
+        events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
-    private func ownershipEvent(_ kind: EventKind, asOf: Instant) -> Event {
-        let product = state?.timeline.span(at: asOf)?.productID ?? ""
-        return Event(kind: kind, productID: product, occurredAt: asOf, detail: [:])
+    /// Serves the claims of an upload; a change of owner is a version of its own.
+    mutating func serve(_ claims: [OwnershipClaim], of receipt: ReceiptID, policy: OwnershipPolicy) {
+        guard let state else { return }
+        let kinds = ownership.serve(
+            claims, of: receipt, policy: policy, accountToken: state.facts.appAccountToken?.value,
+            givesAccess: state.revokedAt == nil)
+        for kind in kinds {
+            version += 1
+            let event = Event(kind: kind, productID: key.purchase.productID, occurredAt: state.asOf)
+            events += DraftEvent.events([event], of: version, asOf: state.asOf)
+        }
     }
 }
 

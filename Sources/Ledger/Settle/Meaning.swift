@@ -25,23 +25,32 @@ struct Meaning: Hashable, Sendable {
     }
 
     private static func line(of row: TransactionRow) -> String {
-        fields([
-            row.source == .latestReceiptInfo ? "latest" : "device", row.transactionID.text,
-            row.originalTransactionID.text, row.webOrderLineItemID?.text, row.productID.text, String(row.quantity),
+        let source = row.source == .latestReceiptInfo ? "latest" : "device"
+        let names: [String?] = [
+            source, row.transactionID.text, row.originalTransactionID.text, row.webOrderLineItemID?.text,
+            row.productID.text, row.groupID?.text, row.ownership?.raw, row.appAccountToken,
+        ]
+        let instants: [String?] = [
             text(row.purchasedAt), text(row.originalPurchasedAt), text(row.expiresAt), text(row.cancelledAt),
-            row.cancellationReason, String(row.isUpgraded), String(row.isTrial), String(row.isIntro),
-            row.promotionalOfferID, row.offerCodeRefName, row.groupID?.text, row.ownership.map { "\($0)" },
-            row.appAccountToken,
-        ])
+        ]
+        let rest: [String?] = [
+            String(row.quantity), row.cancellationReason, String(row.isUpgraded), String(row.isTrial),
+            String(row.isIntro), row.promotionalOfferID, row.offerCodeRefName,
+        ]
+        return [names, instants, rest].map(fields).joined(separator: "\u{1F}")
     }
 
     private static func line(of row: RenewalRow) -> String {
-        fields([
-            row.originalTransactionID.text, row.productID.text, row.renewsToProductID?.text,
-            row.willRenew.map { String($0) }, row.expirationIntent, row.inBillingRetry.map { String($0) },
-            text(row.graceExpiresAt), row.priceConsentStatus, row.priceIncreaseStatus, row.promotionalOfferID,
-            row.offerCodeRefName,
-        ])
+        let renewal = row.renewal
+        let names: [String?] = [
+            row.originalTransactionID.text, renewal.productID.text, renewal.renewsToProductID?.text,
+            renewal.expirationIntent, renewal.promotionalOfferID, renewal.offerCodeRefName,
+        ]
+        let rest: [String?] = [
+            renewal.willRenew.map { String($0) }, renewal.inBillingRetry.map { String($0) },
+            text(renewal.graceExpiresAt), renewal.priceConsentStatus, renewal.priceIncreaseStatus,
+        ]
+        return [names, rest].map(fields).joined(separator: "\u{1F}")
     }
 
     private static func fields(_ fields: [String?]) -> String {

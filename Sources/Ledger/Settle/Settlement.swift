@@ -29,52 +29,68 @@ public struct Settlement: Sendable {
 
     /// The instant the answer speaks for.
     var asOf: Instant { evidence?.asOf ?? claim.claimedAt }
+
+    /// The natural keys of the subscriptions in the answer.
+    var subscriptionKeys: [SubscriptionRowKey] {
+        guard let evidence else { return [] }
+        return evidence.subscriptions.map {
+            SubscriptionRowKey(appID: claim.app.id, environment: evidence.environment, id: $0)
+        }
+    }
+
+    /// The one-time purchases in the answer by natural key.
+    var purchases: [(key: PurchaseRowKey, evidence: PurchaseEvidence)] {
+        guard let evidence else { return [] }
+        return evidence.purchases.map {
+            (PurchaseRowKey(appID: claim.app.id, environment: evidence.environment, purchase: $0.key), $0)
+        }
+    }
 }
 
 /// Folds new evidence into what is stored: pure, no clock, not async.
 public typealias Reconcile = @Sendable (SubscriptionState?, SubscriptionEvidence, Policy) -> Reconciled
 
 /// A subscription's natural key.
-struct SubscriptionKey: Hashable, Comparable, Sendable {
+struct SubscriptionRowKey: Hashable, Comparable, Sendable {
     let appID: Int32
     let environment: StoreEnvironment
     let id: OriginalTransactionID
 
-    static func < (left: SubscriptionKey, right: SubscriptionKey) -> Bool {
+    /// The name of its stream of events.
+    var stream: String { "subscription/\(appID)/\(environment.rawValue)/\(id)" }
+
+    static func < (left: SubscriptionRowKey, right: SubscriptionRowKey) -> Bool {
         (left.appID, left.environment.rawValue, left.id) < (right.appID, right.environment.rawValue, right.id)
     }
 }
 
 /// A one-time purchase's natural key.
-struct PurchaseKey: Hashable, Comparable, Sendable {
+struct PurchaseRowKey: Hashable, Comparable, Sendable {
     let appID: Int32
     let environment: StoreEnvironment
-    let id: OriginalTransactionID
-    let productID: ProductID
+    let purchase: PurchaseKey
 
-    static func < (left: PurchaseKey, right: PurchaseKey) -> Bool {
-        (left.appID, left.environment.rawValue, left.id, left.productID)
-            < (right.appID, right.environment.rawValue, right.id, right.productID)
+    /// The name of its stream of events.
+    var stream: String {
+        "purchase/\(appID)/\(environment.rawValue)/\(purchase.originalTransactionID)/\(purchase.productID)"
+    }
+
+    static func < (left: PurchaseRowKey, right: PurchaseRowKey) -> Bool {
+        (left.appID, left.environment.rawValue, left.purchase) < (right.appID, right.environment.rawValue, right.purchase)
     }
 }
 
-extension Settlement {
-    /// The natural keys of the subscriptions in the answer.
-    var subscriptionKeys: [SubscriptionKey] {
-        guard let evidence else { return [] }
-        return evidence.subscriptions.map {
-            SubscriptionKey(appID: claim.app.id, environment: evidence.environment, id: $0)
-        }
-    }
-
-    /// The one-time purchases in the answer by natural key.
-    var purchases: [(key: PurchaseKey, evidence: PurchaseEvidence)] {
-        guard let evidence else { return [] }
-        return evidence.purchases.map { purchase in
-            let key = PurchaseKey(
-                appID: claim.app.id, environment: evidence.environment, id: purchase.originalTransactionID,
-                productID: purchase.productID)
-            return (key, purchase)
-        }
+extension App {
+    /// The app's tolerances in one environment, divided by the speedup of an accelerated App Store.
+    public func policy(for environment: StoreEnvironment, speedup: Int) -> Policy {
+        var policy = Policy.standard(for: environment, speedup: speedup)
+        let leeway =
+            switch environment {
+            case .production: leeway
+            case .sandbox: sandboxLeeway
+            }
+        policy.leeway = Delay(milliseconds: leeway.milliseconds / Int64(policy.speedup))
+        policy.outageAllowance = Delay(milliseconds: outageAllowance.milliseconds / Int64(policy.speedup))
+        return policy
     }
 }

@@ -25,6 +25,10 @@ struct ConnectionOptions: Sendable {
             throw .invalidConnectionString(
                 "the host contains an @; percent-encode special characters of the password (@ is %40)")
         }
+        let ports = values["port"]?.split(separator: ",") ?? []
+        guard ports.allSatisfy({ UInt16($0) != nil }) else {
+            throw .invalidConnectionString("the port is not a number from 1 to 65535")
+        }
     }
 
     /// A value by libpq keyword (`host`, `dbname`, …); nil when the string does not set it.

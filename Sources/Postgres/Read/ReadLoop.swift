@@ -64,8 +64,6 @@ final class ReadLoop {
             }
     }
 
-    // MARK: Connections
-
     private func acceptOpened(at now: Moment) {
         for opened in pool.takeOpened() {
             do throws(DatabaseError) {
@@ -101,8 +99,6 @@ final class ReadLoop {
         places[index] = .down(until: now + backoffs[index].next())
     }
 
-    // MARK: Limits
-
     private func enforceLimits(at now: Moment) {
         let configuration = pool.configuration
         let limit = isUp ? configuration.waitLimit : configuration.connectTimeout
@@ -130,8 +126,6 @@ final class ReadLoop {
             places[index] = .up(pipeline)
         }
     }
-
-    // MARK: Sending and receiving
 
     private func dispatch(at now: Moment) {
         while let (index, room) = roomiest() {

@@ -42,8 +42,10 @@ extension Row {
 
     /// The column as a `timestamptz` in microseconds since 1970; `Int64.max` and `.min` are the infinities.
     public func timestamptz(_ column: String) throws(DatabaseError) -> Int64 { try present(column, .timestamptz) }
-    /// The column as a `timestamptz` in microseconds since 1970; `Int64.max` and `.min` are the infinities; nil when NULL.
-    public func timestamptzIfPresent(_ column: String) throws(DatabaseError) -> Int64? { try optional(column, .timestamptz) }
+    /// The column as a `timestamptz`, as `timestamptz(_:)` reads it; nil when NULL.
+    public func timestamptzIfPresent(_ column: String) throws(DatabaseError) -> Int64? {
+        try optional(column, .timestamptz)
+    }
 
     /// The column as the 16 bytes of a `uuid`.
     public func uuid(_ column: String) throws(DatabaseError) -> [UInt8] { try present(column, .uuid) }

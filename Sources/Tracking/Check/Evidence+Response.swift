@@ -64,19 +64,8 @@ extension TransactionRow {
             isUpgraded: fields.isUpgraded, isTrial: fields.isTrialPeriod, isIntro: fields.isInIntroOfferPeriod,
             promotionalOfferID: fields.promotionalOfferID, offerCodeRefName: fields.offerCodeRefName,
             groupID: fields.subscriptionGroupIdentifier.map { SubscriptionGroupID($0) },
-            ownership: fields.ownershipType.map(Ownership.init(named:)),
+            ownership: fields.ownershipType.map(Ownership.init(raw:)),
             appAccountToken: fields.appAccountToken)
-    }
-}
-
-extension Ownership {
-    /// Apple's `in_app_ownership_type`; an unknown one is kept as it is.
-    init(named name: String) {
-        switch name {
-        case "PURCHASED": self = .purchased
-        case "FAMILY_SHARED": self = .familyShared
-        default: self = .unknown(name)
-        }
     }
 }
 
@@ -85,12 +74,13 @@ extension RenewalRow {
         self.init(
             path: fields.path, asOf: asOf,
             originalTransactionID: OriginalTransactionID(fields.originalTransactionID),
-            productID: ProductID(fields.productID),
-            renewsToProductID: fields.autoRenewProductID.map { ProductID($0) },
-            willRenew: fields.autoRenewStatus, expirationIntent: fields.expirationIntent,
-            inBillingRetry: fields.isInBillingRetry,
-            graceExpiresAt: fields.graceExpiresAt.map(Instant.init(milliseconds:)),
-            priceConsentStatus: fields.priceConsentStatus, priceIncreaseStatus: fields.priceIncreaseStatus,
-            promotionalOfferID: fields.promotionalOfferID, offerCodeRefName: fields.offerCodeRefName)
+            renewal: Renewal(
+                productID: ProductID(fields.productID),
+                renewsToProductID: fields.autoRenewProductID.map { ProductID($0) },
+                willRenew: fields.autoRenewStatus, expirationIntent: fields.expirationIntent,
+                inBillingRetry: fields.isInBillingRetry,
+                graceExpiresAt: fields.graceExpiresAt.map(Instant.init(milliseconds:)),
+                priceConsentStatus: fields.priceConsentStatus, priceIncreaseStatus: fields.priceIncreaseStatus,
+                promotionalOfferID: fields.promotionalOfferID, offerCodeRefName: fields.offerCodeRefName))
     }
 }

@@ -1,6 +1,5 @@
 import AppStore
 import Ledger
-import Postgres
 import Subscriptions
 
 extension Tracker {
@@ -18,7 +17,7 @@ extension Tracker {
             return .settled(try await check(stored.receiptID))
         } catch let error as LedgerError where error.kind == .busy {
             return .pending(stored.receiptID, reason: error.message)
-        } catch let error as DatabaseError {
+        } catch let error as StorageError {
             return .pending(stored.receiptID, reason: error.message)
         }
     }

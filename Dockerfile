@@ -1,0 +1,32 @@
+# The build: the same toolchain as everywhere, the standard library linked in.
+FROM swift:6.1-bookworm AS build
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libpq-dev pkg-config zlib1g-dev \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+# Dependencies change less often than sources, so they are a layer of their own.
+COPY Package.swift ./
+RUN swift package resolve
+COPY sql ./sql
+COPY Sources ./Sources
+COPY Tests ./Tests
+RUN swift build --configuration release --product perennial --static-swift-stdlib \
+    && install -D --strip "$(swift build --configuration release --static-swift-stdlib --show-bin-path)/perennial" /out/perennial
+
+# What runs: one binary, libpq, the certificates for Apple's, and curl for health checks and the demo.
+FROM debian:bookworm-slim
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates curl libpq5 libstdc++6 tzdata zlib1g \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --home-dir /var/lib/perennial --create-home perennial
+COPY --from=build /out/perennial /usr/local/bin/perennial
+COPY scripts /usr/share/perennial/scripts
+COPY docs /usr/share/perennial/docs
+USER perennial
+WORKDIR /var/lib/perennial
+# A container is reached from outside itself or not at all.
+ENV PERENNIAL_HTTP_HOST=0.0.0.0
+EXPOSE 8080
+# A worker has no port, so the health check belongs to the service that serves: see docker-compose.yml.
+ENTRYPOINT ["perennial"]
+CMD ["all"]

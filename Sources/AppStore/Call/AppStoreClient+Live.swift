@@ -1,0 +1,87 @@
+import AsyncHTTPClient
+
+extension AppStoreClient {
+    /// The real App Store over HTTP.
+    ///
+    /// Switches store on 21007 or 21008 at most once, tries the previous secret once on 21004, always asks for full
+    /// histories, keeps no cookies. `note` gets a sentence for the operator, once per announcement, when Apple sends a
+    /// `Sunset` or `Deprecation` header.
+    ///
+    /// - Parameters:
+    ///   - options: addresses and limits.
+    ///   - client: made with `options.clientConfiguration`; the caller shuts it down.
+    ///   - note: called from any thread; never gets a secret or a receipt.
+    public static func live(
+        _ options: AppStoreOptions, client: HTTPClient, note: @escaping @Sendable (String) -> Void
+    ) -> AppStoreClient {
+        let caller = Caller(client: client, responseBytesMax: options.responseBytesMax)
+        let notes = RetirementNotes(note: note)
+        return AppStoreClient { request in
+            await LiveCheck(options: options, caller: caller, notes: notes, request: request).run()
+        }
+    }
+}
+
+/// One `verify`: up to three calls under one deadline.
+struct LiveCheck: Sendable {
+    let options: AppStoreOptions
+    let caller: Caller
+    let notes: RetirementNotes
+    let request: AppStoreRequest
+
+    func run() async -> AppStoreAnswer {
+        let start = ContinuousClock.now
+        let end = start + options.deadline
+        var conversation = Conversation(request)
+        let receiptBytes = request.receipt.utf8.count
+        guard receiptBytes <= options.requestBytesMax else {
+            let refused = Exchange.failed(Trouble.requestTooLarge(receiptBytes, limit: options.requestBytesMax))
+            return answer(refused, nil, conversation, calls: 0, since: start)
+        }
+        var calls = 0
+        while true {
+            guard calls == 0 || ContinuousClock.now < end else {
+                return answer(.failed(Trouble.noTimeLeft), nil, conversation, calls: calls, since: start)
+            }
+            calls += 1
+            var exchange = await caller.call(
+                options.url(of: conversation.environment), sending: body(conversation.password), until: end)
+            notes.look(at: exchange.headers, from: conversation.environment, hiding: secrets)
+            let response = decode(&exchange)
+            let asked = conversation
+            guard response != nil, conversation.goesOn(after: response?.status) else {
+                return answer(exchange, response, asked, calls: calls, since: start)
+            }
+        }
+    }
+
+    private var secrets: Secrets { Secrets(current: request.secret, previous: request.previousSecret) }
+
+    /// Full histories always: an expired sandbox subscription may otherwise return an old row instead of the newest.
+    private func body(_ password: String?) -> String {
+        let secret = password.map { #""password":\#(JSONEscapes.quoted($0)),"# } ?? ""
+        return #"{"receipt-data":\#(JSONEscapes.quoted(request.receipt)),\#(secret)"exclude-old-transactions":false}"#
+    }
+
+    private func decode(_ exchange: inout Exchange) -> VerifyReceiptResponse? {
+        guard exchange.trouble == nil else { return nil }
+        do throws(AnswerUnreadable) {
+            return try VerifyReceiptResponse(parsing: exchange.body)
+        } catch {
+            exchange.trouble = "The store answered HTTP 200 with \(error.reason); ask again later."
+            return nil
+        }
+    }
+
+    private func answer(
+        _ exchange: Exchange, _ response: VerifyReceiptResponse?, _ asked: Conversation, calls: Int,
+        since start: ContinuousClock.Instant
+    ) -> AppStoreAnswer {
+        AppStoreAnswer(
+            environment: asked.environment, httpStatus: exchange.httpStatus, body: exchange.body, response: response,
+            trouble: exchange.trouble.map { secrets.hidden(in: $0) }, calls: calls,
+            usedPreviousSecret: asked.usesPreviousSecret,
+            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
+            correlationID: exchange.correlationID.map { secrets.hidden(in: $0) })
+    }
+}

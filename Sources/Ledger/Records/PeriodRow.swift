@@ -1,0 +1,77 @@
+import Postgres
+import Subscriptions
+
+extension PeriodRecord {
+    /// A period's record from its row.
+    init(row: Row) throws {
+        let older = try row.textIfPresent("older_facts").map { try ColumnJSON.value([String: OriginJSON].self, in: $0) }
+        self.init(
+            id: try row.int8("period_id"),
+            webOrderLineItemID: try row.textIfPresent("web_order_line_item_id").map { WebOrderLineItemID($0) },
+            transactionIDs: Set(try row.texts("transaction_ids").map { TransactionID($0) }),
+            terms: Terms(
+                productID: ProductID(try row.text("product_id")), purchasedAt: try row.instant("purchased_at"),
+                expiresAt: try row.instant("expires_at"), quantity: Int(try row.int4("quantity"))),
+            revocation: Revocation(
+                cancelledAt: try row.instantIfPresent("cancelled_at"), reason: try row.textIfPresent("cancellation_reason"),
+                isUpgraded: try row.bool("is_upgraded")),
+            originalPurchasedAt: try row.instantIfPresent("original_purchased_at"),
+            isTrial: try row.bool("is_trial"), isIntro: try row.bool("is_intro"),
+            promotionalOfferID: try row.textIfPresent("promotional_offer_id"),
+            offerCodeRefName: try row.textIfPresent("offer_code_ref_name"),
+            groupID: try row.textIfPresent("group_id").map { SubscriptionGroupID($0) },
+            ownership: try row.textIfPresent("ownership").map(Ownership.init(raw:)),
+            appAccountToken: try row.textIfPresent("app_account_token"),
+            replacedBy: try row.textIfPresent("replaced_by").map { OriginalTransactionID($0) },
+            asOf: try row.instantIfPresent("as_of"), path: try row.text("path"),
+            olderFacts: try Self.olderFacts(older ?? [:]),
+            ending: try row.textIfPresent("ending").map { try ColumnJSON.value(EndingJSON.self, in: $0).ending })
+    }
+
+    private static func olderFacts(_ stored: [String: OriginJSON]) throws -> [FactName: FactOrigin] {
+        try stored.reduce(into: [:]) { facts, entry in
+            guard let name = FactName(rawValue: entry.key) else {
+                throw LedgerError(.mismatch, "A period holds the unknown fact \(entry.key); run a newer perennial.")
+            }
+            facts[name] = entry.value.origin
+        }
+    }
+}
+
+/// A period on its way to its row.
+struct PeriodWrite: Sendable {
+    let id: Int64
+    let subscriptionID: Int64
+    let recordedMicroseconds: Int64
+    let record: PeriodRecord
+    let ending: String?
+    let olderFacts: String?
+
+    init(id: Int64, of draft: SubscriptionDraft, _ record: PeriodRecord) throws {
+        self.id = id
+        subscriptionID = draft.rowID
+        recordedMicroseconds = draft.recordedMicroseconds
+        self.record = record
+        ending = try record.ending.map { try ColumnJSON.text(of: EndingJSON($0)) }
+        let older = Dictionary(uniqueKeysWithValues: record.olderFacts.map { ($0.rawValue, OriginJSON($1)) })
+        olderFacts = older.isEmpty ? nil : try ColumnJSON.text(of: older)
+    }
+
+    /// The columns of `write_periods`, in its order.
+    static func parameters(_ rows: [PeriodWrite]) -> [Parameter] {
+        let records = rows.map(\.record)
+        return [
+            .int8s(rows.map(\.id)), .int8s(rows.map(\.subscriptionID)), .texts(records.map(\.webOrderLineItemID?.text)),
+            .texts(records.map(\.terms.productID.text)), .int4s(records.map { Int32(clamping: $0.terms.quantity) }),
+            .instants(records.map(\.terms.purchasedAt)), .instants(records.map(\.terms.expiresAt)),
+            .instants(records.map(\.originalPurchasedAt)), .instants(records.map(\.revocation.cancelledAt)),
+            .texts(records.map(\.revocation.reason)), .bools(records.map(\.revocation.isUpgraded)),
+            .bools(records.map(\.isTrial)), .bools(records.map(\.isIntro)), .texts(records.map(\.promotionalOfferID)),
+            .texts(records.map(\.offerCodeRefName)), .texts(records.map(\.groupID?.text)),
+            .texts(records.map { $0.ownership?.raw }), .texts(records.map(\.appAccountToken)),
+            .texts(records.map(\.replacedBy?.text)), .jsonbs(rows.map(\.ending)), .instants(records.map(\.asOf)),
+            .texts(records.map(\.path)), .jsonbs(rows.map(\.olderFacts)),
+            .timestamptzs(rows.map(\.recordedMicroseconds)),
+        ]
+    }
+}

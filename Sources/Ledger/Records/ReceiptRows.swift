@@ -1,0 +1,56 @@
+import Postgres
+import Subscriptions
+
+/// A locked row of the schedule.
+struct LockedSchedule: Sendable {
+    let receiptID: ReceiptID
+    let leaseToken: Int64
+    let leasedBy: Int32?
+
+    init(row: Row) throws {
+        receiptID = ReceiptID(try row.int8("receipt_id"))
+        leaseToken = try row.int8("lease_token")
+        leasedBy = try row.int4IfPresent("leased_by")
+    }
+
+    /// Whether the claim still holds the lease it was given.
+    func isHeld(by claim: Claim, of worker: WorkerID) -> Bool {
+        leaseToken == claim.leaseToken && leasedBy == worker.number
+    }
+}
+
+/// What is remembered of a receipt.
+struct RememberedReceipt: Sendable {
+    let receiptID: ReceiptID
+    /// Equal refusals in a row, and when the first came.
+    let rejections: Int
+    let rejectedSince: Instant?
+    /// Verified answers in a row that held nothing.
+    let emptyAnswers: Int
+    let observationID: Int64?
+    /// Microseconds; with the id it finds the observation's row.
+    let observationRecordedAt: Int64?
+    let meaning: [UInt8]?
+    let verifiedAt: Instant?
+
+    init(row: Row) throws {
+        receiptID = ReceiptID(try row.int8("receipt_id"))
+        rejections = Int(try row.int2("rejections"))
+        rejectedSince = try row.instantIfPresent("rejected_since")
+        emptyAnswers = Int(try row.int2("equal_empty_answers"))
+        observationID = try row.int8IfPresent("observation_id")
+        observationRecordedAt = try row.timestamptzIfPresent("observation_recorded_at")
+        meaning = try row.byteaIfPresent("meaning")
+        verifiedAt = try row.instantIfPresent("verified_at")
+    }
+}
+
+/// Decodes rows into values by one of their properties; of equal keys the last counts.
+func keyed<Key: Hashable, Value>(
+    _ rows: [Row], _ decode: (Row) throws -> Value, by key: KeyPath<Value, Key>
+) throws -> [Key: Value] {
+    try rows.reduce(into: [:]) { values, row in
+        let value = try decode(row)
+        values[value[keyPath: key]] = value
+    }
+}

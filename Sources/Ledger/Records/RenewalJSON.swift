@@ -1,0 +1,108 @@
+import Foundation
+import Subscriptions
+
+/// Renewal information as a `jsonb` column holds it.
+struct RenewalJSON: Codable {
+    var productID: String
+    var renewsToProductID: String?
+    var willRenew: Bool?
+    var expirationIntent: String?
+    var inBillingRetry: Bool?
+    var graceExpiresAtMilliseconds: Int64?
+    var priceConsentStatus: String?
+    var priceIncreaseStatus: String?
+    var promotionalOfferID: String?
+    var offerCodeRefName: String?
+
+    init(_ renewal: Renewal) {
+        productID = renewal.productID.text
+        renewsToProductID = renewal.renewsToProductID?.text
+        willRenew = renewal.willRenew
+        expirationIntent = renewal.expirationIntent
+        inBillingRetry = renewal.inBillingRetry
+        graceExpiresAtMilliseconds = renewal.graceExpiresAt?.milliseconds
+        priceConsentStatus = renewal.priceConsentStatus
+        priceIncreaseStatus = renewal.priceIncreaseStatus
+        promotionalOfferID = renewal.promotionalOfferID
+        offerCodeRefName = renewal.offerCodeRefName
+    }
+
+    var renewal: Renewal {
+        Renewal(
+            productID: ProductID(productID), renewsToProductID: renewsToProductID.map { ProductID($0) },
+            willRenew: willRenew, expirationIntent: expirationIntent, inBillingRetry: inBillingRetry,
+            graceExpiresAt: graceExpiresAtMilliseconds.map(Instant.init(milliseconds:)),
+            priceConsentStatus: priceConsentStatus, priceIncreaseStatus: priceIncreaseStatus,
+            promotionalOfferID: promotionalOfferID, offerCodeRefName: offerCodeRefName)
+    }
+
+    enum CodingKeys: String, CodingKey {
+        case productID = "product_id"
+        case renewsToProductID = "renews_to_product_id"
+        case willRenew = "will_renew"
+        case expirationIntent = "expiration_intent"
+        case inBillingRetry = "in_billing_retry"
+        case graceExpiresAtMilliseconds = "grace_expires_at_ms"
+        case priceConsentStatus = "price_consent_status"
+        case priceIncreaseStatus = "price_increase_status"
+        case promotionalOfferID = "promotional_offer_id"
+        case offerCodeRefName = "offer_code_ref_name"
+    }
+}
+
+/// The ending of a period as a `jsonb` column holds it; no clock means the subscription's renewal's.
+struct EndingJSON: Codable {
+    var renewal: RenewalJSON
+    var asOfMilliseconds: Int64?
+    var path: String
+
+    init(_ ending: PeriodRecord.Ending) {
+        renewal = RenewalJSON(ending.renewal)
+        asOfMilliseconds = ending.asOf?.milliseconds
+        path = ending.path
+    }
+
+    var ending: PeriodRecord.Ending {
+        PeriodRecord.Ending(
+            renewal: renewal.renewal, asOf: asOfMilliseconds.map(Instant.init(milliseconds:)), path: path)
+    }
+
+    enum CodingKeys: String, CodingKey {
+        case renewal
+        case asOfMilliseconds = "as_of_ms"
+        case path
+    }
+}
+
+/// Who said a fact, as a `jsonb` column holds it.
+struct OriginJSON: Codable {
+    var asOfMilliseconds: Int64
+    var path: String
+
+    init(_ origin: FactOrigin) {
+        asOfMilliseconds = origin.asOf.milliseconds
+        path = origin.path
+    }
+
+    var origin: FactOrigin {
+        FactOrigin(asOf: Instant(milliseconds: asOfMilliseconds), path: path)
+    }
+
+    enum CodingKeys: String, CodingKey {
+        case asOfMilliseconds = "as_of_ms"
+        case path
+    }
+}
+
+/// Text of a `jsonb` column.
+enum ColumnJSON {
+    static func text(of value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+
+    static func value<Value: Decodable>(_ type: Value.Type, in text: String) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(text.utf8))
+    }
+}

@@ -1,0 +1,95 @@
+import Postgres
+import Subscriptions
+
+/// A row of a stored timeline: what changes with time, without what follows from the newest facts alone.
+///
+/// Only flags of the period itself are stored with a span; what the customer has scheduled or was asked is a fact of
+/// today, stored with the subscription.
+struct StoredSpan: Sendable, Hashable {
+    var from: Instant
+    var to: Instant?
+    var state: State
+    var reason: Reason?
+    var entitled: Bool
+    var productID: ProductID
+    var flags: [Flag]
+    /// Until when access goes on although this span ends it, because Apple was not asked since.
+    var heldUntil: Instant?
+
+    init(_ span: Span) {
+        from = span.from
+        to = span.to
+        state = span.state
+        reason = span.reason
+        entitled = span.entitled
+        productID = span.productID
+        flags = span.flags.filter(\.belongsToPeriod)
+    }
+
+    init(row: Row) throws {
+        from = try row.instant("valid_from")
+        to = try row.instantIfPresent("valid_to")
+        state = try row.word("state")
+        reason = try row.wordIfPresent("reason")
+        entitled = try row.bool("entitled")
+        productID = ProductID(try row.text("product_id"))
+        flags = try row.texts("flags").compactMap(Flag.init(rawValue:))
+        heldUntil = try row.instantIfPresent("held_until")
+    }
+
+    /// Held: access goes on although its end has passed, because Apple was not asked since. SQL: `ledger.is_held`.
+    func isHeld(at instant: Instant) -> Bool {
+        guard let heldUntil else { return false }
+        return from <= instant && instant < heldUntil
+    }
+
+    func saysTheSame(as other: StoredSpan) -> Bool {
+        (state, reason, entitled, productID) == (other.state, other.reason, other.entitled, other.productID)
+            && flags == other.flags
+    }
+}
+
+extension SubscriptionState {
+    /// The timeline as it is stored, with the hold on the span that would end access.
+    func storedSpans(outageAllowance: Delay) -> [StoredSpan] {
+        var spans: [StoredSpan] = []
+        for span in timeline.spans.map(StoredSpan.init) {
+            if let last = spans.last, last.saysTheSame(as: span) {
+                spans[spans.count - 1].to = span.to
+            } else {
+                spans.append(span)
+            }
+        }
+        guard hold.expected, let end = hold.accessEndsAt, asOf < end else { return spans }
+        return spans.map { span in
+            guard span.from == end, !span.entitled else { return span }
+            var held = span
+            held.heldUntil = end + outageAllowance
+            return held
+        }
+    }
+}
+
+extension Flag {
+    /// Whether it says something of the period, not of what comes next.
+    var belongsToPeriod: Bool {
+        switch self {
+        case .trial, .intro, .promotionalOffer, .offerCode, .familyShared: true
+        case .futureDated, .priceConsentPending, .changeScheduled: false
+        }
+    }
+}
+
+/// What has to be written so that a stored timeline says what is known now.
+struct TimelineChange: Sendable, Hashable {
+    /// Starts of open rows that are no longer true.
+    let closed: [Instant]
+    /// Rows that say what is true instead.
+    let opened: [StoredSpan]
+
+    init(from stored: [StoredSpan], to current: [StoredSpan]) {
+        let (before, after) = (Set(stored), Set(current))
+        closed = stored.filter { !after.contains($0) }.map(\.from)
+        opened = current.filter { !before.contains($0) }
+    }
+}

@@ -1,0 +1,119 @@
+import Subscriptions
+
+/// What a settlement makes of one receipt: when to ask again, and how its refusals count.
+struct ReceiptPlan: Sendable {
+    let settlement: Settlement
+    let next: CheckPlan
+    let lane: Lane
+    /// Claims since the last answer that counts.
+    let attempts: Int
+    let rejections: Int
+    let rejectedSince: Instant?
+    let emptyAnswers: Int
+}
+
+extension SettlementRun {
+    /// How long an app pauses after Apple refused its shared secret, in seconds.
+    static let wrongSecretPauseSeconds = 300.0
+
+    /// The plans of the batch's receipts, by the state after folding.
+    mutating func plans() -> [ReceiptPlan] {
+        let now = recordedAt
+        for key in subscriptions.keys {
+            subscriptions[key]?.planNextCheck(now: now)
+        }
+        return batch.map(plan(of:))
+    }
+
+    private func plan(of settlement: Settlement) -> ReceiptPlan {
+        switch settlement.finding {
+        case .verified(let evidence): verifiedPlan(settlement, evidence)
+        case .rejected(let refusal): rejectedPlan(settlement, refusal)
+        case .indeterminate: indeterminatePlan(settlement)
+        }
+    }
+
+    private func verifiedPlan(_ settlement: Settlement, _ evidence: Evidence) -> ReceiptPlan {
+        let receipt = settlement.claim.receiptID
+        let polled = subscriptions.values.filter { $0.polledBy == receipt }
+        let bought = settlement.purchases.compactMap { purchases[$0.key]?.state }
+        let isEmpty = evidence.transactions.isEmpty
+        let empties = isEmpty ? (receipts[receipt]?.emptyAnswers ?? 0) + 1 : 0
+        let isPolledElsewhere = !isEmpty && polled.isEmpty && bought.isEmpty
+        let next =
+            isPolledElsewhere
+            ? .retired
+            : nextCheck(
+                for: polled.compactMap(\.state), purchases: bought, environment: evidence.environment,
+                outcome: .verified, now: recordedAt, seed: settlement.claim.seed, attempts: empties,
+                policy: settlement.claim.app.policy(for: evidence.environment, speedup: speedup))
+        return ReceiptPlan(
+            settlement: settlement, next: next, lane: lane(of: next, polled: polled), attempts: 0, rejections: 0,
+            rejectedSince: nil, emptyAnswers: empties)
+    }
+
+    private func rejectedPlan(_ settlement: Settlement, _ refusal: Refusal) -> ReceiptPlan {
+        let before = receipts[settlement.claim.receiptID]
+        let countsNot = refusal.kind == .wrongSecret
+        let rejections = (before?.rejections ?? 0) + (countsNot ? 0 : 1)
+        let since = rejections == 0 ? nil : before?.rejectedSince ?? recordedAt
+        return ReceiptPlan(
+            settlement: settlement,
+            next: planWithoutAnswer(
+                settlement, outcome: .rejected(refusal.kind, since: since ?? recordedAt), attempts: rejections),
+            lane: settlement.claim.lane,
+            attempts: countsNot ? settlement.claim.attempts - 1 : settlement.claim.attempts, rejections: rejections,
+            rejectedSince: since, emptyAnswers: before?.emptyAnswers ?? 0)
+    }
+
+    private func indeterminatePlan(_ settlement: Settlement) -> ReceiptPlan {
+        let before = receipts[settlement.claim.receiptID]
+        let attempts = settlement.claim.attempts
+        return ReceiptPlan(
+            settlement: settlement,
+            next: planWithoutAnswer(
+                settlement, outcome: .indeterminate(new: settlement.claim.lane != .sweep), attempts: attempts),
+            lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
+            rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0)
+    }
+
+    /// When to ask again about a receipt that Apple did not vouch for this time.
+    private func planWithoutAnswer(_ settlement: Settlement, outcome: CheckOutcome, attempts: Int) -> CheckPlan {
+        let environment = settlement.claim.environment ?? .production
+        let polled = subscriptions.values.filter { $0.polledBy == settlement.claim.receiptID }
+        return nextCheck(
+            for: polled.compactMap(\.state), environment: environment, outcome: outcome, now: recordedAt,
+            seed: settlement.claim.seed, attempts: attempts,
+            policy: settlement.claim.app.policy(for: environment, speedup: speedup))
+    }
+
+    /// Edge when somebody's access may change at or soon before the next check, else sweep.
+    private func lane(of next: CheckPlan, polled: [SubscriptionDraft]) -> Lane {
+        guard case .at(let instant) = next else { return .sweep }
+        let near = polled.contains { draft in
+            guard let state = draft.state, let span = state.timeline.span(at: state.asOf) else { return false }
+            guard span.entitled else { return span.state == .billingRetry }
+            return span.to.map { instant + .hours(1) >= $0 } ?? false
+        }
+        return near ? .edge : .sweep
+    }
+}
+
+extension SubscriptionDraft {
+    /// Says when this subscription alone would be asked about next.
+    fileprivate mutating func planNextCheck(now: Instant) {
+        guard let state, let policy else { return }
+        let plan = nextCheck(
+            for: [state], environment: key.environment, outcome: .verified, now: now,
+            seed: UInt64(bitPattern: polledBy?.number ?? 0), policy: policy)
+        switch plan {
+        case .at(let instant): nextCheckAt = instant
+        case .retired: nextCheckAt = nil
+        }
+    }
+}
+
+extension Claim {
+    /// What makes this receipt's jitter its own.
+    fileprivate var seed: UInt64 { UInt64(bitPattern: receiptID.number) }
+}

@@ -1,0 +1,80 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// One settlement in its transaction: locks and loads, folds in memory, writes.
+///
+/// Everyone who writes takes locks in the order schedule, subscription, purchase, customer, ownership.
+struct SettlementRun {
+    /// In the order of Apple's clocks.
+    let batch: [Settlement]
+    let worker: WorkerID
+    let speedup: Int
+    let schedules: [ReceiptID: LockedSchedule]
+    let receipts: [ReceiptID: RememberedReceipt]
+    let claims: [ReceiptID: [OwnershipClaim]]
+    var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
+    var purchases: [PurchaseRowKey: PurchaseDraft]
+    /// The instant this settlement records in microseconds, read once and only after all its locks are held.
+    let recordedMicroseconds: Int64
+
+    /// The same instant in milliseconds.
+    var recordedAt: Instant { Instant(microseconds: recordedMicroseconds) }
+
+    init(_ batch: [Settlement], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
+        let ids = Parameter.int8s(batch.map(\.claim.receiptID.number))
+        self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
+        self.worker = worker
+        self.speedup = speedup
+        schedules = try keyed(
+            transaction.query(Queries.lockSchedules, [ids]), LockedSchedule.init(row:), by: \.receiptID)
+        let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
+        let purchaseRows = try Self.lockPurchases(of: batch, in: transaction)
+        guard let clock = try transaction.query(Queries.readClock).first else {
+            throw LedgerError(.mismatch, "The database gave no time.")
+        }
+        recordedMicroseconds = try clock.timestamptz("recorded_at")
+        receipts = try keyed(
+            transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
+        claims = try Self.pendingClaims(of: ids, in: transaction)
+        subscriptions = try LoadedSubscriptions(
+            subscriptionRows, recordedMicroseconds: recordedMicroseconds, in: transaction
+        ).drafts
+        purchases = try LoadedPurchases(
+            purchaseRows, recordedMicroseconds: recordedMicroseconds, in: transaction
+        ).drafts
+    }
+
+    private static func lockSubscriptions(of batch: [Settlement], in transaction: Transaction) throws -> [Row] {
+        let keys = Set(batch.flatMap(\.subscriptionKeys)).sorted()
+        let names: [Parameter] = [
+            .int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)), .texts(keys.map(\.id.text)),
+        ]
+        if !keys.isEmpty { try transaction.query(Queries.insertSubscriptions, names) }
+        let receipts = batch.map(\.claim.receiptID.number)
+        return try transaction.query(Queries.lockSubscriptions, names + [.int8s(receipts)])
+    }
+
+    private static func lockPurchases(of batch: [Settlement], in transaction: Transaction) throws -> [Row] {
+        let keys = Set(batch.flatMap { $0.purchases.map(\.key) }).sorted()
+        guard !keys.isEmpty else { return [] }
+        let names: [Parameter] = [
+            .int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)),
+            .texts(keys.map(\.purchase.originalTransactionID.text)), .texts(keys.map(\.purchase.productID.text)),
+        ]
+        try transaction.query(Queries.insertPurchases, names)
+        return try transaction.query(Queries.lockPurchases, names)
+    }
+
+    private static func pendingClaims(
+        of ids: Parameter, in transaction: Transaction
+    ) throws -> [ReceiptID: [OwnershipClaim]] {
+        let rows = try transaction.query(Queries.readPendingUploads, [ids])
+        return try rows.reduce(into: [:]) { claims, row in
+            let claim = OwnershipClaim(
+                customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
+                imported: try row.bool("imported"))
+            claims[ReceiptID(try row.int8("receipt_id")), default: []].append(claim)
+        }
+    }
+}

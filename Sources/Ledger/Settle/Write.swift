@@ -1,0 +1,58 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SettlementRun {
+    /// Writes what folding made of the batch, and gives leases back.
+    mutating func write(in transaction: Transaction) throws -> [Settled] {
+        let plans = plans()
+        let checked = subscriptions.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
+        let periods = checked.flatMap { draft in
+            draft.state.map { $0.facts.recordsToWrite(since: draft.stored?.facts) }?.map { (draft, $0) } ?? []
+        }
+        let reserved = try reserveIDs(
+            observations: batch.count, periods: periods.count { $0.1.id == nil }, in: transaction)
+        try writePeriods(periods, ids: reserved.periods, of: checked, in: transaction)
+        try writeSubscriptions(checked, in: transaction)
+        try writePurchases(in: transaction)
+        try writeTimelines(of: checked, in: transaction)
+        try writeEvents(in: transaction)
+        try writeOwnerships(in: transaction)
+        let kept = try keepObservations(ids: reserved.observations, in: transaction)
+        try writeReceipts(plans, kept, in: transaction)
+        try writeSchedules(plans, in: transaction)
+        return plans.map(settled(by:))
+    }
+
+    private func reserveIDs(
+        observations: Int, periods: Int, in transaction: Transaction
+    ) throws -> (observations: [Int64], periods: [Int64]) {
+        let rows = try transaction.query(
+            Queries.reserveIds, [.int4(Int32(clamping: observations)), .int4(Int32(clamping: periods))])
+        return try rows.reduce(into: ([], [])) { ids, row in
+            let id = try row.int8("id")
+            if try row.text("of") == "period" { ids.1.append(id) } else { ids.0.append(id) }
+        }
+    }
+
+    private func settled(by plan: ReceiptPlan) -> Settled {
+        let settlement = plan.settlement
+        let receipt = settlement.claim.receiptID
+        let outcomes = settlement.subscriptionKeys.compactMap { key -> Settled.SubscriptionOutcome? in
+            guard let draft = subscriptions[key], let state = draft.state, let policy = draft.policy else { return nil }
+            return Settled.SubscriptionOutcome(
+                id: key.id, environment: key.environment, verdict: verdict(of: state.facts, at: state.asOf, policy: policy),
+                events: draft.events.map(\.event), ownership: draft.ownership.answers[receipt] ?? [:])
+        }
+        let next: Instant? =
+            switch plan.next {
+            case .at(let instant): instant
+            case .retired: nil
+            }
+        return Settled(
+            receiptID: receipt, outcome: settlement.finding.outcome, reason: settlement.finding.reason,
+            subscriptions: outcomes,
+            purchaseEvents: settlement.purchases.flatMap { purchases[$0.key]?.events.map(\.event) ?? [] },
+            nextCheckAt: next)
+    }
+}

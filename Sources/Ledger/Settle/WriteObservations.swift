@@ -1,0 +1,84 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// Where a receipt's newest answer is kept.
+struct KeptObservation: Sendable {
+    let settlement: Settlement
+    let meaning: Meaning
+    let id: Int64
+    /// Microseconds; an observation's row is found by its id and this.
+    let recordedAt: Int64
+    /// Whether the answer means what the one before it meant.
+    let isRepeated: Bool
+}
+
+extension SettlementRun {
+    /// Keeps what Apple said: a new row for a new meaning, a later end for an equal one.
+    func keepObservations(ids: [Int64], in transaction: Transaction) throws -> [KeptObservation] {
+        var fresh = ids.makeIterator()
+        let kept = batch.compactMap { settlement -> KeptObservation? in
+            let meaning = Meaning(of: settlement.finding)
+            let before = receipts[settlement.claim.receiptID]
+            if let id = before?.observationID, let at = before?.observationRecordedAt, before?.meaning == meaning.digest {
+                return KeptObservation(settlement: settlement, meaning: meaning, id: id, recordedAt: at, isRepeated: true)
+            }
+            return fresh.next().map { id in
+                KeptObservation(
+                    settlement: settlement, meaning: meaning, id: id, recordedAt: recordedMicroseconds, isRepeated: false)
+            }
+        }
+        try extend(kept.filter(\.isRepeated), in: transaction)
+        try insert(kept.filter { !$0.isRepeated }, in: transaction)
+        return kept
+    }
+
+    private func extend(_ kept: [KeptObservation], in transaction: Transaction) throws {
+        guard !kept.isEmpty else { return }
+        try transaction.query(
+            Queries.extendObservations,
+            [.int8s(kept.map(\.id)), .timestamptzs(kept.map(\.recordedAt)), .instants(kept.map(\.settlement.asOf))])
+    }
+
+    private func insert(_ kept: [KeptObservation], in transaction: Transaction) throws {
+        guard !kept.isEmpty else { return }
+        let findings = kept.map(\.settlement.finding)
+        try transaction.query(
+            Queries.insertObservations,
+            [
+                .int8s(kept.map(\.id)), .int8s(kept.map(\.settlement.claim.receiptID.number)),
+                .int4s(kept.map(\.settlement.claim.app.id)), .int8s(kept.map(\.settlement.claim.leaseToken)),
+                .texts(findings.map(\.outcome.rawValue)), .int4s(findings.map { $0.status.map(Int32.init(clamping:)) }),
+                .texts(findings.map(\.reason)), .texts(kept.map { $0.settlement.evidence?.environment.rawValue }),
+                .instants(kept.map(\.settlement.asOf)), .byteas(kept.map(\.meaning.digest)),
+                .byteas(kept.map { $0.settlement.body.isEmpty ? nil : $0.settlement.body }),
+                .timestamptzs(kept.map(\.recordedAt)),
+            ])
+    }
+}
+
+extension Finding {
+    var outcome: Outcome {
+        switch self {
+        case .verified: .verified
+        case .rejected: .rejected
+        case .indeterminate: .indeterminate
+        }
+    }
+
+    var reason: String? {
+        switch self {
+        case .verified: nil
+        case .rejected(let refusal): refusal.reason
+        case .indeterminate(let trouble): trouble.reason
+        }
+    }
+
+    var status: Int? {
+        switch self {
+        case .verified: 0
+        case .rejected(let refusal): refusal.status
+        case .indeterminate(let trouble): trouble.status
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// A change of owner on its way to its rows.
+private struct OwnershipWrite {
+    let subscriptionID: Int64?
+    let purchaseID: Int64?
+    let recordedMicroseconds: Int64
+    /// The row that says who owned it before; nil for the first owner, who owned it from ever.
+    let endedRowID: Int64?
+    let customer: CustomerID
+
+    init?(_ draft: OwnershipDraft, subscriptionID: Int64?, purchaseID: Int64?, recordedMicroseconds: Int64) {
+        guard let new = draft.newOwner else { return nil }
+        self.subscriptionID = subscriptionID
+        self.purchaseID = purchaseID
+        self.recordedMicroseconds = recordedMicroseconds
+        endedRowID = draft.owner?.rowID
+        customer = new.customer
+    }
+}
+
+extension SettlementRun {
+    /// Writes new owners and marks the uploads whose claims were served.
+    func writeOwnerships(in transaction: Transaction) throws {
+        let changes =
+            subscriptions.values.compactMap {
+                OwnershipWrite(
+                    $0.ownership, subscriptionID: $0.rowID, purchaseID: nil, recordedMicroseconds: $0.recordedMicroseconds)
+            }
+            + purchases.values.compactMap {
+                OwnershipWrite(
+                    $0.ownership, subscriptionID: nil, purchaseID: $0.rowID, recordedMicroseconds: $0.recordedMicroseconds)
+            }
+        let ended = changes.filter { $0.endedRowID != nil }
+        if !ended.isEmpty {
+            try transaction.query(
+                Queries.endOwnerships,
+                [.int8s(ended.map(\.endedRowID)), .timestamptzs(ended.map(\.recordedMicroseconds))])
+        }
+        if !changes.isEmpty {
+            try transaction.query(
+                Queries.insertOwnerships,
+                [
+                    .int8s(changes.map(\.subscriptionID)), .int8s(changes.map(\.purchaseID)),
+                    .int8s(changes.map(\.customer.number)),
+                    .timestamptzs(changes.map { $0.endedRowID == nil ? nil : $0.recordedMicroseconds }),
+                    .timestamptzs(changes.map(\.recordedMicroseconds)),
+                ])
+        }
+        try markServedUploads(in: transaction)
+    }
+
+    private func markServedUploads(in transaction: Transaction) throws {
+        let served = batch.filter { $0.evidence != nil }.flatMap { settlement in
+            (claims[settlement.claim.receiptID] ?? []).map { (settlement.claim.receiptID.number, $0.customer.number) }
+        }
+        guard !served.isEmpty else { return }
+        try transaction.query(Queries.settleUploads, [.int8s(served.map(\.0)), .int8s(served.map(\.1))])
+    }
+}

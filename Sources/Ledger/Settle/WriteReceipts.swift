@@ -1,0 +1,77 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SettlementRun {
+    /// Writes what was learnt of the receipts themselves.
+    func writeReceipts(_ plans: [ReceiptPlan], _ kept: [KeptObservation], in transaction: Transaction) throws {
+        let observations = Dictionary(kept.map { ($0.settlement.claim.receiptID, $0) }) { _, last in last }
+        let settlements = plans.map(\.settlement)
+        let findings = settlements.map(\.finding)
+        try transaction.query(
+            Queries.writeReceipts,
+            [
+                .int8s(settlements.map(\.claim.receiptID.number)),
+                .texts(settlements.map { $0.evidence?.environment.rawValue }),
+                .instants(settlements.map { $0.evidence?.receiptCreatedAt }),
+                .byteas(settlements.map { storesLatestReceipt($0) ? $0.latestReceipt : nil }),
+                .texts(findings.map(\.outcome.rawValue)), .texts(findings.map(\.reason)),
+                .timestamptzs(settlements.map { _ in recordedMicroseconds }),
+                .timestamptzs(settlements.map { $0.evidence == nil ? nil : recordedMicroseconds }),
+                .int2s(plans.map { Int16(clamping: $0.rejections) }), .instants(plans.map(\.rejectedSince)),
+                .int2s(plans.map { Int16(clamping: $0.emptyAnswers) }),
+                .int8s(settlements.map { observations[$0.claim.receiptID]?.id }),
+                .byteas(settlements.map { observations[$0.claim.receiptID]?.meaning.digest }),
+            ])
+    }
+
+    /// Gives back leases that are still ours, with the time of the next check, and pauses apps with a wrong secret.
+    func writeSchedules(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
+        var due: [(ReceiptPlan, Instant)] = []
+        var retired: [ReceiptPlan] = []
+        for plan in plans {
+            switch plan.next {
+            case .at(let instant): due.append((plan, instant))
+            case .retired: retired.append(plan)
+            }
+        }
+        let worker = Parameter.int4(worker.number)
+        try transaction.query(
+            Queries.reschedule,
+            [
+                worker, .int8s(due.map(\.0.settlement.claim.receiptID.number)),
+                .int8s(due.map(\.0.settlement.claim.leaseToken)), .instants(due.map(\.1)),
+                .int2s(due.map(\.0.lane.rawValue)), .int2s(due.map { Int16(clamping: max(0, $0.0.attempts)) }),
+            ])
+        if !retired.isEmpty { try retire(retired, worker: worker, in: transaction) }
+        for app in Set(plans.filter(\.isForWrongSecret).map(\.settlement.claim.app.id)) {
+            try transaction.query(
+                Queries.pauseApp,
+                [.int4(app), .float8(Self.wrongSecretPauseSeconds), .text("Apple refused the shared secret (21004); run `perennial app rotate-secret`")])
+        }
+    }
+
+    private func retire(_ plans: [ReceiptPlan], worker: Parameter, in transaction: Transaction) throws {
+        let ids = Parameter.int8s(plans.map(\.settlement.claim.receiptID.number))
+        try transaction.query(Queries.retire, [worker, ids, .int8s(plans.map(\.settlement.claim.leaseToken))])
+        let rejected = plans.filter { $0.rejections > 0 }.map(\.settlement.claim.receiptID.number)
+        guard !rejected.isEmpty else { return }
+        try transaction.query(Queries.repoll, [.int8s(rejected), .timestamptz(microseconds: recordedMicroseconds)])
+    }
+
+    /// The newest receipt is stored only with a new version, so that a mere confirmation writes little.
+    private func storesLatestReceipt(_ settlement: Settlement) -> Bool {
+        settlement.subscriptionKeys.contains { key in
+            subscriptions[key].map { $0.version > $0.stored?.version ?? 0 } ?? false
+        }
+    }
+}
+
+extension ReceiptPlan {
+    fileprivate var isForWrongSecret: Bool {
+        switch settlement.finding {
+        case .rejected(let refusal): refusal.kind == .wrongSecret
+        case .verified, .indeterminate: false
+        }
+    }
+}

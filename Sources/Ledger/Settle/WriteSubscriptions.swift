@@ -1,0 +1,78 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SettlementRun {
+    /// Inserts new periods, rewrites changed ones, and remembers their transaction ids.
+    func writePeriods(
+        _ changed: [(SubscriptionDraft, PeriodRecord)], ids: [Int64], of drafts: [SubscriptionDraft],
+        in transaction: Transaction
+    ) throws {
+        let doubled = drafts.flatMap { draft in
+            draft.state?.facts.periodIDsToDelete(since: draft.stored?.facts) ?? []
+        }
+        if !doubled.isEmpty { try transaction.query(Queries.deletePeriods, [.int8s(doubled)]) }
+        var fresh = ids.makeIterator()
+        let rows = try changed.compactMap { draft, record in
+            try (record.id ?? fresh.next()).map { try PeriodWrite(id: $0, of: draft, record) }
+        }
+        guard !rows.isEmpty else { return }
+        try transaction.query(Queries.writePeriods, PeriodWrite.parameters(rows))
+        let aliases = rows.flatMap { row in row.record.transactionIDs.sorted().map { (row, $0) } }
+        try transaction.query(
+            Queries.insertAliases,
+            [
+                .int8s(aliases.map(\.0.subscriptionID)), .texts(aliases.map(\.1.text)), .int8s(aliases.map(\.0.id)),
+            ])
+    }
+
+    /// Writes every subscription that a verified answer spoke of.
+    func writeSubscriptions(_ drafts: [SubscriptionDraft], in transaction: Transaction) throws {
+        let rows = try drafts.compactMap { draft in try draft.state.map { try SubscriptionWrite(draft, $0) } }
+        guard !rows.isEmpty else { return }
+        try transaction.query(Queries.writeSubscriptions, SubscriptionWrite.parameters(rows, now: recordedMicroseconds))
+        let links = batch.flatMap { settlement in
+            settlement.subscriptionKeys.compactMap { key in
+                subscriptions[key].map { (settlement.claim.receiptID.number, $0.rowID) }
+            }
+        }
+        try transaction.query(Queries.linkReceipts, [.int8s(links.map(\.0)), .int8s(links.map(\.1))])
+    }
+}
+
+/// A subscription on its way to its row.
+struct SubscriptionWrite {
+    let draft: SubscriptionDraft
+    let state: SubscriptionState
+    let renewal: String?
+    let suspected: String?
+    /// Flags of today, which belong to no period.
+    let flags: String
+
+    init(_ draft: SubscriptionDraft, _ state: SubscriptionState) throws {
+        self.draft = draft
+        self.state = state
+        renewal = try state.facts.renewal.map { try ColumnJSON.text(of: RenewalJSON($0.value)) }
+        suspected = try state.suspectedShrink.map { try ColumnJSON.text(of: SuspectedShrinkJSON($0)) }
+        let span = state.timeline.span(at: state.asOf)
+        flags = (span?.flags ?? []).filter { $0 == .changeScheduled || $0 == .priceConsentPending }
+            .map(\.rawValue).joined(separator: ",")
+    }
+
+    /// The columns of `write_subscriptions`, in its order.
+    static func parameters(_ rows: [SubscriptionWrite], now: Int64) -> [Parameter] {
+        let (drafts, states) = (rows.map(\.draft), rows.map(\.state))
+        let facts = states.map(\.facts)
+        return [
+            .int8s(drafts.map(\.rowID)), .texts(facts.map(\.groupID?.text)), .int8s(drafts.map(\.polledBy?.number)),
+            .int8s(drafts.map(\.version)), .instants(states.map(\.asOf)), .timestamptzs(rows.map { _ in now }),
+            .timestamptzs(drafts.map(\.recordedMicroseconds)), .instants(drafts.map(\.nextCheckAt)),
+            .jsonbs(rows.map(\.renewal)), .instants(facts.map(\.renewal?.asOf)), .texts(facts.map(\.renewal?.path)),
+            .jsonbs(rows.map(\.suspected)), .bools(states.map(\.willRenew)),
+            .texts(states.map(\.renewsToProductID?.text)), .texts(rows.map(\.flags)), .instants(states.map(\.expiresAt)),
+            .instants(states.map(\.headStartsAt)), .instants(states.map(\.startedAt)),
+            .int4s(states.map { Int32(clamping: $0.periods) }), .int8s(states.map(\.leeway.milliseconds)),
+            .texts(facts.map(\.appAccountToken)),
+        ]
+    }
+}

@@ -1,0 +1,45 @@
+/// What one more answer makes of a subscription. Pure, without a clock: evidence brings Apple's.
+///
+/// Sending the same evidence again changes nothing and says nothing. docs/states.md says which change yields which event.
+public func reconcile(
+    _ stored: SubscriptionState?, with slice: SubscriptionEvidence, policy: Policy
+) -> Reconciled {
+    guard let stored, !stored.facts.periods.isEmpty else {
+        let state = SubscriptionState(
+            facts: SubscriptionFacts(slice), policy: policy, version: (stored?.version ?? 0) + 1)
+        return Reconciled(state: state, events: firstSight(of: state), changed: true)
+    }
+    let accepted = ShrinkGuard.accept(slice, into: stored)
+    let state = SubscriptionState(
+        facts: accepted.facts, policy: policy, version: stored.version, suspectedShrink: accepted.suspected)
+    let change = StateChange(before: stored, after: state, policy: policy)
+    let events = change.events
+    let changed =
+        !events.isEmpty || stored.leeway != state.leeway || !stored.facts.sameMeaning(as: state.facts)
+    guard changed else { return Reconciled(state: state, events: [], changed: false) }
+    return Reconciled(state: state.with(version: stored.version + 1), events: events, changed: true)
+}
+
+/// One event for a subscription nobody knew, whatever its past holds.
+private func firstSight(of state: SubscriptionState) -> [Event] {
+    guard let first = state.facts.periods.first else { return [] }
+    var event = Event(
+        kind: first.isTrial ? .trialStarted : .subscriptionStarted, productID: first.productID,
+        occurredAt: min(first.purchasedAt, state.asOf), detail: first.eventDetail)
+    let isOver = state.timeline.span(at: state.asOf).map { !$0.entitled } ?? true
+    if state.periods > 1 || isOver {
+        event.detail["periods"] = .integer(Int64(state.periods))
+        event.detail["backfill"] = .flag(true)
+    }
+    return [event]
+}
+
+extension Period {
+    /// What an event says of the period it is about.
+    var eventDetail: [String: DetailValue] {
+        var detail: [String: DetailValue] = ["expires_at": .text(expiresAt.iso8601)]
+        if let id = transactionIDs.min() { detail["transaction_id"] = .text(id.text) }
+        if let id = webOrderLineItemID { detail["web_order_line_item_id"] = .text(id.text) }
+        return detail
+    }
+}

@@ -1,0 +1,112 @@
+extension StateChange {
+    /// Events of new periods, in order of purchase, and of what changed in known ones.
+    var periodDrafts: [Draft] {
+        let match = PeriodMatch(after.facts.periods)
+        var known: [Int: Period] = [:]
+        for period in before.facts.periods {
+            guard let index = match.index(of: period) else { continue }
+            known[index] = known[index].map { $0.asOf < period.asOf ? period : $0 } ?? period
+        }
+        let lastKnownStart = before.facts.periods.last?.purchasedAt ?? before.asOf
+        var drafts: [Draft] = []
+        for (index, period) in after.facts.periods.enumerated() {
+            if let old = known[index] {
+                drafts += termDrafts(old, period)
+            } else {
+                drafts += newPeriod(index, isBackfill: period.purchasedAt < lastKnownStart)
+            }
+            drafts += revocationDrafts(known[index]?.revocation.value ?? Revocation(), period)
+        }
+        return drafts
+    }
+
+    private func termDrafts(_ old: Period, _ new: Period) -> [Draft] {
+        guard old.expiresAt != new.expiresAt, new.cancelledAt == nil, !new.isUpgraded else { return [] }
+        var detail = new.eventDetail
+        detail["previous_expires_at"] = .text(old.expiresAt.iso8601)
+        let kind: EventKind = new.expiresAt > old.expiresAt ? .subscriptionExtended : .subscriptionShortened
+        return [switched(kind, new.productID, detail)]
+    }
+
+    /// A replaced period was not refunded, whatever cancellation date it carries.
+    private func revocationDrafts(_ old: Revocation, _ period: Period) -> [Draft] {
+        let new = period.revocation.value
+        var detail = period.eventDetail
+        if let reason = new.reason ?? old.reason { detail["reason"] = .text(reason) }
+        let wasRefunded = old.cancelledAt != nil && !old.isUpgraded
+        if let cancelledAt = new.cancelledAt, !new.isUpgraded, !wasRefunded {
+            let kind: EventKind = period.isFamilyShared ? .familyRevoked : .refundGranted
+            return [draft(kind, period.productID, at: cancelledAt, detail)]
+        }
+        guard wasRefunded, new.cancelledAt == nil, !new.isUpgraded else { return [] }
+        return [switched(.refundReversed, period.productID, detail)]
+    }
+
+    private func newPeriod(_ index: Int, isBackfill: Bool) -> [Draft] {
+        let periods = after.facts.periods
+        let period = periods[index]
+        var detail = period.eventDetail
+        if isBackfill { detail["backfill"] = .flag(true) }
+        let previous = periods[..<index].last { !$0.neverBegan }
+        guard let previous, !period.neverBegan else {
+            return [draft(.subscriptionRenewed, period.productID, at: period.purchasedAt, detail)]
+        }
+        var drafts: [Draft] = []
+        if previous.productID != period.productID {
+            var change = detail
+            change["from_product_id"] = .text(previous.productID.text)
+            change["to_product_id"] = .text(period.productID.text)
+            drafts.append(draft(.productChanged, period.productID, at: period.purchasedAt, change))
+            if period.tookOver(previous, policy) { return drafts }
+        }
+        let kind = kind(of: period, after: previous)
+        if kind == .subscriptionRenewed || kind == .trialConverted, expiryWasReported(previous) {
+            detail["late"] = .flag(true)
+        }
+        drafts.append(draft(kind, period.productID, at: period.purchasedAt, detail))
+        return drafts
+    }
+
+    private func kind(of period: Period, after previous: Period) -> EventKind {
+        if previous.isTrial && !period.isTrial { return .trialConverted }
+        if hadFailed(previous) { return .subscriptionRecovered }
+        let gap = period.purchasedAt - previous.accessEnd
+        if gap <= policy.lateRenewalTolerance { return .subscriptionRenewed }
+        let renewal = previous.ending ?? before.facts.renewal
+        let wasOn = renewal?.value.willRenew == true
+        return wasOn && gap <= .days(65) ? .subscriptionRecovered : .subscriptionReactivated
+    }
+
+    /// Whether the last that was known of a period's end is a billing failure.
+    private func hadFailed(_ period: Period) -> Bool {
+        guard let ending = period.ending, ending.asOf >= period.expiresAt else { return false }
+        let intent = ending.value.expirationIntent
+        let inGrace = ending.value.graceExpiresAt.map { $0 > ending.asOf } ?? false
+        return inGrace || (ending.value.inBillingRetry == true && (intent == nil || intent == "2"))
+    }
+
+    /// Whether consumers were told that the subscription expired with this period.
+    private func expiryWasReported(_ period: Period) -> Bool {
+        guard let span = before.timeline.span(at: before.asOf), span.state == .expired else { return false }
+        return span.expiresAt == period.expiresAt
+    }
+}
+
+extension Period {
+    /// Whether it was taken back before it began: charged ahead of time, then refunded or replaced.
+    fileprivate var neverBegan: Bool {
+        cancelledAt.map { $0 < purchasedAt } ?? false
+    }
+
+    /// When its access ended: its expiry, or earlier when it was taken back.
+    fileprivate var accessEnd: Instant { min(cancelledAt ?? expiresAt, expiresAt) }
+
+    /// Whether it replaced another product at once rather than at the next renewal: the other is marked as upgraded, or
+    /// was still well under way.
+    fileprivate func tookOver(_ previous: Period, _ policy: Policy) -> Bool {
+        if previous.isUpgraded { return true }
+        let length = previous.expiresAt - previous.purchasedAt
+        let tolerance = min(policy.lateRenewalTolerance, length.divided(by: 10))
+        return purchasedAt < previous.expiresAt - tolerance && previous.cancelledAt == nil
+    }
+}

@@ -1,0 +1,62 @@
+/// What an answer of Apple amounts to. Only `verified` changes facts.
+public enum Finding: Sendable {
+    /// Apple vouches for the receipt and says this.
+    case verified(Evidence)
+    /// Apple, or the app's own rule, does not vouch for the receipt. By itself this ends nobody's access.
+    case rejected(Refusal)
+    /// No usable answer: an outage says nothing about the receipt.
+    case indeterminate(Trouble)
+}
+
+/// Why a receipt was not vouched for.
+public struct Refusal: Sendable, Hashable {
+    /// What kind of refusal; the schedule and the breakers differ by it.
+    public enum Kind: Hashable, Sendable, CaseIterable {
+        /// The answer is genuine but for another app.
+        case otherBundle
+        /// 21003: the receipt could not be authenticated.
+        case notAuthentic
+        /// 21004: the shared secret is not this app's; says nothing of the receipt.
+        case wrongSecret
+        /// 21010: the user account is gone.
+        case accountGone
+        /// 21007 or 21008 as the final answer.
+        case wrongEnvironment
+        /// 21000: Apple could not read the request.
+        case badRequest
+    }
+
+    /// One sentence for people.
+    public var reason: String
+    /// Apple's status, if it gave one.
+    public var status: Int?
+    /// Whether asking again may help.
+    public var retryable: Bool
+    /// What kind of refusal.
+    public var kind: Kind
+
+    /// A refusal from its parts.
+    public init(reason: String, status: Int?, retryable: Bool, kind: Kind) {
+        self.reason = reason
+        self.status = status
+        self.retryable = retryable
+        self.kind = kind
+    }
+}
+
+/// Why there is no usable answer.
+public struct Trouble: Sendable, Hashable {
+    /// One sentence for people.
+    public var reason: String
+    /// Apple's status, if it gave one.
+    public var status: Int?
+    /// Whether asking again may help.
+    public var retryable: Bool
+
+    /// A trouble from its parts.
+    public init(reason: String, status: Int?, retryable: Bool) {
+        self.reason = reason
+        self.status = status
+        self.retryable = retryable
+    }
+}

@@ -1,0 +1,78 @@
+/// One row of `latest_receipt_info` or `receipt.in_app` (Apple: "responseBody.Latest_receipt_info").
+public struct TransactionRow: Sendable, Hashable {
+    /// Where the row stands in the answer, such as `latest_receipt_info[3]`.
+    public var path: String
+    /// Which list it stands in.
+    public var source: EvidenceSource
+    /// The instant it speaks for: `request_date`, or `receipt_creation_date` for a device receipt.
+    public var asOf: Instant
+    /// `transaction_id`: one delivery of the purchase, not stable.
+    public var transactionID: TransactionID
+    /// `original_transaction_id`: the subscription or one-time purchase.
+    public var originalTransactionID: OriginalTransactionID
+    /// `web_order_line_item_id`: the billing period; absent on one-time purchases and some family rows.
+    public var webOrderLineItemID: WebOrderLineItemID?
+    /// `product_id`.
+    public var productID: ProductID
+    /// `quantity`.
+    public var quantity: Int
+    /// `purchase_date`: the start of the period, possibly in the future.
+    public var purchasedAt: Instant
+    /// `original_purchase_date`.
+    public var originalPurchasedAt: Instant?
+    /// `expires_date`: the end of the paid period before any grace; absent on one-time purchases.
+    public var expiresAt: Instant?
+    /// `cancellation_date`: refunded, revoked or replaced. Not the customer pressing "cancel".
+    public var cancelledAt: Instant?
+    /// `cancellation_reason`, raw.
+    public var cancellationReason: String?
+    /// `is_upgraded`: another row replaced this one.
+    public var isUpgraded: Bool
+    /// `is_trial_period`.
+    public var isTrial: Bool
+    /// `is_in_intro_offer_period`.
+    public var isIntro: Bool
+    /// `promotional_offer_id`.
+    public var promotionalOfferID: String?
+    /// `offer_code_ref_name`.
+    public var offerCodeRefName: String?
+    /// `subscription_group_identifier`.
+    public var groupID: SubscriptionGroupID?
+    /// `in_app_ownership_type`.
+    public var ownership: Ownership?
+    /// `app_account_token`.
+    public var appAccountToken: String?
+
+    /// A row from its fields.
+    public init(
+        path: String, source: EvidenceSource, asOf: Instant, transactionID: TransactionID,
+        originalTransactionID: OriginalTransactionID, webOrderLineItemID: WebOrderLineItemID? = nil,
+        productID: ProductID, quantity: Int = 1, purchasedAt: Instant, originalPurchasedAt: Instant? = nil,
+        expiresAt: Instant? = nil, cancelledAt: Instant? = nil, cancellationReason: String? = nil,
+        isUpgraded: Bool = false, isTrial: Bool = false, isIntro: Bool = false, promotionalOfferID: String? = nil,
+        offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil, ownership: Ownership? = nil,
+        appAccountToken: String? = nil
+    ) {
+        self.path = path
+        self.source = source
+        self.asOf = asOf
+        self.transactionID = transactionID
+        self.originalTransactionID = originalTransactionID
+        self.webOrderLineItemID = webOrderLineItemID
+        self.productID = productID
+        self.quantity = quantity
+        self.purchasedAt = purchasedAt
+        self.originalPurchasedAt = originalPurchasedAt
+        self.expiresAt = expiresAt
+        self.cancelledAt = cancelledAt
+        self.cancellationReason = cancellationReason
+        self.isUpgraded = isUpgraded
+        self.isTrial = isTrial
+        self.isIntro = isIntro
+        self.promotionalOfferID = promotionalOfferID
+        self.offerCodeRefName = offerCodeRefName
+        self.groupID = groupID
+        self.ownership = ownership
+        self.appAccountToken = appAccountToken
+    }
+}

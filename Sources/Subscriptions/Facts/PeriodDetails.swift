@@ -1,0 +1,64 @@
+/// What a row may say of its period besides the terms. A row that does not say it takes nothing away.
+public struct PeriodDetails: Hashable, Sendable {
+    /// `original_purchase_date`.
+    public var originalPurchasedAt: Fact<Instant>?
+    /// `is_trial_period`; only ever true.
+    public var isTrial: Fact<Bool>?
+    /// `is_in_intro_offer_period`; only ever true.
+    public var isIntro: Fact<Bool>?
+    /// `promotional_offer_id`.
+    public var promotionalOfferID: Fact<String>?
+    /// `offer_code_ref_name`.
+    public var offerCodeRefName: Fact<String>?
+    /// `subscription_group_identifier`.
+    public var groupID: Fact<SubscriptionGroupID>?
+    /// `in_app_ownership_type`.
+    public var ownership: Fact<Ownership>?
+    /// `app_account_token`.
+    public var appAccountToken: Fact<String>?
+    /// The subscription of the same group that took over where this period was replaced.
+    public var replacedBy: Fact<OriginalTransactionID>?
+
+    /// Nothing said.
+    public init() {}
+
+    /// What one row says.
+    public init(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
+        let origin = FactOrigin(asOf: row.asOf, path: row.path)
+        func said<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: origin) } }
+        originalPurchasedAt = said(row.originalPurchasedAt)
+        isTrial = said(row.isTrial ? true : nil)
+        isIntro = said(row.isIntro ? true : nil)
+        promotionalOfferID = said(row.promotionalOfferID)
+        offerCodeRefName = said(row.offerCodeRefName)
+        groupID = said(row.groupID)
+        ownership = said(row.ownership)
+        appAccountToken = said(row.appAccountToken)
+        self.replacedBy = row.isUpgraded ? said(replacedBy) : nil
+    }
+
+    /// The newest of both, detail by detail.
+    public func merging(_ other: PeriodDetails) -> PeriodDetails {
+        var merged = PeriodDetails()
+        merged.originalPurchasedAt = newest(originalPurchasedAt, other.originalPurchasedAt)
+        merged.isTrial = newest(isTrial, other.isTrial)
+        merged.isIntro = newest(isIntro, other.isIntro)
+        merged.promotionalOfferID = newest(promotionalOfferID, other.promotionalOfferID)
+        merged.offerCodeRefName = newest(offerCodeRefName, other.offerCodeRefName)
+        merged.groupID = newest(groupID, other.groupID)
+        merged.ownership = newest(ownership, other.ownership)
+        merged.appAccountToken = newest(appAccountToken, other.appAccountToken)
+        merged.replacedBy = newest(replacedBy, other.replacedBy)
+        return merged
+    }
+
+    /// Whether both say the same, whoever said it when.
+    public func sameMeaning(as other: PeriodDetails) -> Bool {
+        originalPurchasedAt?.value == other.originalPurchasedAt?.value && isTrial?.value == other.isTrial?.value
+            && isIntro?.value == other.isIntro?.value && groupID?.value == other.groupID?.value
+            && promotionalOfferID?.value == other.promotionalOfferID?.value
+            && offerCodeRefName?.value == other.offerCodeRefName?.value
+            && ownership?.value == other.ownership?.value && appAccountToken?.value == other.appAccountToken?.value
+            && replacedBy?.value == other.replacedBy?.value
+    }
+}

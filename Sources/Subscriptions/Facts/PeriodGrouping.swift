@@ -1,0 +1,95 @@
+/// Which rows speak of the same period.
+///
+/// The same `web_order_line_item_id` does; two different ones never do. A row without one belongs to the period that
+/// knows its transaction id, else to the one of the same product and start. Groups are found over all rows together, so
+/// the order in which rows arrive does not matter as long as a row without identifier fits one period only; if it fits
+/// several, the one with the smallest identifier takes it.
+enum PeriodGrouping {
+    /// The rows merged into periods, in canonical order.
+    static func grouped(_ rows: [Period]) -> [Period] {
+        var numbered: [WebOrderLineItemID: Period] = [:]
+        var unnumbered: [Period] = []
+        for row in rows {
+            guard let id = row.webOrderLineItemID else {
+                unnumbered.append(row)
+                continue
+            }
+            numbered[id] = numbered[id]?.merging(row) ?? row
+        }
+        guard !unnumbered.isEmpty else { return numbered.values.sorted(by: Period.precedes) }
+        var rest: [Period] = []
+        let index = Index(numbered)
+        for group in connected(unnumbered) {
+            let merged = group.dropFirst().reduce(group[0]) { $0.merging($1) }
+            if let id = index.home(of: group) {
+                numbered[id] = numbered[id]?.merging(merged)
+            } else {
+                rest.append(merged)
+            }
+        }
+        return (numbered.values + rest).sorted(by: Period.precedes)
+    }
+
+    /// Rows without identifier that share a transaction, or product and start, directly or through others.
+    private static func connected(_ rows: [Period]) -> [[Period]] {
+        var parent = Array(rows.indices)
+        func root(_ index: Int) -> Int {
+            var current = index
+            while parent[current] != current { current = parent[current] }
+            return current
+        }
+        var byTransaction: [TransactionID: Int] = [:]
+        var byStart: [Start: Int] = [:]
+        for (index, row) in rows.enumerated() {
+            for known in row.transactionIDs.compactMap({ byTransaction[$0] }) + [byStart[Start(row)]].compactMap({ $0 }) {
+                parent[root(known)] = root(index)
+            }
+            for id in row.transactionIDs { byTransaction[id] = index }
+            byStart[Start(row)] = index
+        }
+        return Dictionary(grouping: rows.indices, by: root).values.map { members in members.map { rows[$0] } }
+    }
+
+    /// What numbered periods are found by.
+    private struct Index {
+        var byTransaction: [TransactionID: WebOrderLineItemID] = [:]
+        var byStart: [Start: WebOrderLineItemID] = [:]
+
+        init(_ periods: [WebOrderLineItemID: Period]) {
+            for (id, period) in periods {
+                byStart[Start(period)] = min(byStart[Start(period)] ?? id, id)
+                for transaction in period.transactionIDs {
+                    byTransaction[transaction] = min(byTransaction[transaction] ?? id, id)
+                }
+            }
+        }
+
+        func home(of group: [Period]) -> WebOrderLineItemID? {
+            group.flatMap(\.transactionIDs).compactMap { byTransaction[$0] }.min()
+                ?? group.compactMap { byStart[Start($0)] }.min()
+        }
+    }
+
+    /// Product and start together.
+    private struct Start: Hashable {
+        let productID: ProductID
+        let purchasedAt: Instant
+
+        init(_ period: Period) {
+            productID = period.productID
+            purchasedAt = period.purchasedAt
+        }
+    }
+}
+
+extension Period {
+    /// Two sightings of the same period as one.
+    func merging(_ other: Period) -> Period {
+        Period(
+            id: id.map { min($0, other.id ?? $0) } ?? other.id,
+            webOrderLineItemID: webOrderLineItemID ?? other.webOrderLineItemID,
+            transactionIDs: transactionIDs.union(other.transactionIDs), terms: terms.merging(other.terms),
+            revocation: revocation.merging(other.revocation), details: details.merging(other.details),
+            ending: newest(ending, other.ending))
+    }
+}

@@ -1,0 +1,112 @@
+/// A period as it is written down: values, and only those clocks that differ from the subscription's.
+///
+/// `asOf` nil means "the clock of the subscription", `ending`'s nil clock means "the clock of the subscription's
+/// renewal". So an answer that merely confirms what is known moves two clocks of the subscription and writes no period.
+/// The form is exact: `SubscriptionFacts(…, records:…)` gives back what `records` was made from.
+public struct PeriodRecord: Sendable, Hashable {
+    /// The facts of a period that can have a clock of their own; the names are stored.
+    public enum FactName: String, Sendable, Hashable, CaseIterable {
+        /// `cancellation_date`, `cancellation_reason` and `is_upgraded`.
+        case revocation
+        /// `original_purchase_date`.
+        case originalPurchasedAt = "original_purchased_at"
+        /// `is_trial_period`.
+        case isTrial = "is_trial"
+        /// `is_in_intro_offer_period`.
+        case isIntro = "is_intro"
+        /// `promotional_offer_id`.
+        case promotionalOfferID = "promotional_offer_id"
+        /// `offer_code_ref_name`.
+        case offerCodeRefName = "offer_code_ref_name"
+        /// `subscription_group_identifier`.
+        case groupID = "group_id"
+        /// `in_app_ownership_type`.
+        case ownership
+        /// `app_account_token`.
+        case appAccountToken = "app_account_token"
+        /// The subscription that took over.
+        case replacedBy = "replaced_by"
+    }
+
+    /// Renewal information as it is written down with a period.
+    public struct Ending: Sendable, Hashable {
+        /// What was said.
+        public var renewal: Renewal
+        /// When; nil for the clock of the subscription's renewal.
+        public var asOf: Instant?
+        /// Where it stood in the answer.
+        public var path: String
+
+        /// An ending from its parts.
+        public init(renewal: Renewal, asOf: Instant?, path: String) {
+            self.renewal = renewal
+            self.asOf = asOf
+            self.path = path
+        }
+    }
+
+    /// The ledger's key, nil while it is not stored.
+    public var id: Int64?
+    /// `web_order_line_item_id`.
+    public var webOrderLineItemID: WebOrderLineItemID?
+    /// Every delivery of the period seen so far.
+    public var transactionIDs: Set<TransactionID>
+    /// Product, start, end and quantity.
+    public var terms: Terms
+    /// Whether it was taken back.
+    public var revocation: Revocation
+    /// `original_purchase_date`.
+    public var originalPurchasedAt: Instant?
+    /// `is_trial_period`.
+    public var isTrial: Bool
+    /// `is_in_intro_offer_period`.
+    public var isIntro: Bool
+    /// `promotional_offer_id`.
+    public var promotionalOfferID: String?
+    /// `offer_code_ref_name`.
+    public var offerCodeRefName: String?
+    /// `subscription_group_identifier`.
+    public var groupID: SubscriptionGroupID?
+    /// `in_app_ownership_type`.
+    public var ownership: Ownership?
+    /// `app_account_token`.
+    public var appAccountToken: String?
+    /// The subscription that took over.
+    public var replacedBy: OriginalTransactionID?
+    /// The newest row that spoke of it; nil for the subscription's `asOf`.
+    public var asOf: Instant?
+    /// Where that row stood.
+    public var path: String
+    /// Facts whose speaker is another than the newest row.
+    public var olderFacts: [FactName: FactOrigin]
+    /// The last renewal information that spoke of its end.
+    public var ending: Ending?
+
+    /// A record from its columns.
+    public init(
+        id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>, terms: Terms,
+        revocation: Revocation, originalPurchasedAt: Instant? = nil, isTrial: Bool = false, isIntro: Bool = false,
+        promotionalOfferID: String? = nil, offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil,
+        ownership: Ownership? = nil, appAccountToken: String? = nil, replacedBy: OriginalTransactionID? = nil,
+        asOf: Instant?, path: String, olderFacts: [FactName: FactOrigin] = [:], ending: Ending? = nil
+    ) {
+        self.id = id
+        self.webOrderLineItemID = webOrderLineItemID
+        self.transactionIDs = transactionIDs
+        self.terms = terms
+        self.revocation = revocation
+        self.originalPurchasedAt = originalPurchasedAt
+        self.isTrial = isTrial
+        self.isIntro = isIntro
+        self.promotionalOfferID = promotionalOfferID
+        self.offerCodeRefName = offerCodeRefName
+        self.groupID = groupID
+        self.ownership = ownership
+        self.appAccountToken = appAccountToken
+        self.replacedBy = replacedBy
+        self.asOf = asOf
+        self.path = path
+        self.olderFacts = olderFacts
+        self.ending = ending
+    }
+}

@@ -1,0 +1,15 @@
+extension Renewal: FactValue {
+    /// Any total order does: two different renewals of one instant are not known to happen.
+    public func yields(to other: Renewal) -> Bool {
+        orderedFields.lexicographicallyPrecedes(other.orderedFields)
+    }
+
+    private var orderedFields: [String] {
+        func text<Value>(_ value: Value?) -> String { value.map { "=\($0)" } ?? "" }
+        return [
+            text(graceExpiresAt?.milliseconds), text(willRenew), text(expirationIntent), text(inBillingRetry),
+            text(productID), text(renewsToProductID), text(priceConsentStatus), text(priceIncreaseStatus),
+            text(promotionalOfferID), text(offerCodeRefName),
+        ]
+    }
+}

@@ -1,0 +1,103 @@
+extension SubscriptionFacts {
+    /// Facts from what the ledger wrote down.
+    public init(
+        originalTransactionID: OriginalTransactionID, asOf: Instant, records: [PeriodRecord], renewal: Fact<Renewal>?
+    ) {
+        self.init(
+            originalTransactionID: originalTransactionID, asOf: asOf,
+            periods: records.map { Period($0, subscriptionAsOf: asOf, renewalAsOf: renewal?.asOf ?? asOf) },
+            renewal: renewal)
+    }
+
+    /// Its periods as they are written down, in canonical order.
+    public var records: [PeriodRecord] {
+        periods.map { PeriodRecord($0, subscriptionAsOf: asOf, renewalAsOf: renewal?.asOf) }
+    }
+
+    /// The records that must be inserted (`id` nil) or updated when `stored` is what is written.
+    ///
+    /// A record that differs from the stored one in paths only is not written again.
+    public func recordsToWrite(since stored: SubscriptionFacts?) -> [PeriodRecord] {
+        var written: [Int64: PeriodRecord] = [:]
+        for record in stored?.records ?? [] {
+            if let id = record.id { written[id] = record }
+        }
+        return records.filter { record in
+            guard let id = record.id, let known = written[id] else { return true }
+            return record.withoutPaths != known.withoutPaths
+        }
+    }
+
+    /// Keys of stored periods that turned out to be the same as another: their rows are to be deleted.
+    public func periodIDsToDelete(since stored: SubscriptionFacts?) -> [Int64] {
+        let kept = Set(periods.compactMap(\.id))
+        return (stored?.periods ?? []).compactMap(\.id).filter { !kept.contains($0) }.sorted()
+    }
+}
+
+extension PeriodRecord {
+    /// The record with every path emptied: rows change places in every answer.
+    var withoutPaths: PeriodRecord {
+        var copy = self
+        copy.path = ""
+        copy.ending?.path = ""
+        copy.olderFacts = olderFacts.mapValues { FactOrigin(asOf: $0.asOf, path: "") }
+        return copy
+    }
+
+    /// A period with the clocks that differ from the subscription's.
+    init(_ period: Period, subscriptionAsOf: Instant, renewalAsOf: Instant?) {
+        let details = period.details
+        var older: [FactName: FactOrigin] = [:]
+        func note<Value>(_ name: FactName, _ fact: Fact<Value>?) {
+            if let fact, fact.origin != period.terms.origin { older[name] = fact.origin }
+        }
+        note(.revocation, period.revocation)
+        note(.originalPurchasedAt, details.originalPurchasedAt)
+        note(.isTrial, details.isTrial)
+        note(.isIntro, details.isIntro)
+        note(.promotionalOfferID, details.promotionalOfferID)
+        note(.offerCodeRefName, details.offerCodeRefName)
+        note(.groupID, details.groupID)
+        note(.ownership, details.ownership)
+        note(.appAccountToken, details.appAccountToken)
+        note(.replacedBy, details.replacedBy)
+        self.init(
+            id: period.id, webOrderLineItemID: period.webOrderLineItemID, transactionIDs: period.transactionIDs,
+            terms: period.terms.value, revocation: period.revocation.value,
+            originalPurchasedAt: details.originalPurchasedAt?.value, isTrial: details.isTrial?.value ?? false,
+            isIntro: details.isIntro?.value ?? false, promotionalOfferID: details.promotionalOfferID?.value,
+            offerCodeRefName: details.offerCodeRefName?.value, groupID: details.groupID?.value,
+            ownership: details.ownership?.value, appAccountToken: details.appAccountToken?.value,
+            replacedBy: details.replacedBy?.value, asOf: period.asOf == subscriptionAsOf ? nil : period.asOf,
+            path: period.path, olderFacts: older,
+            ending: period.ending.map {
+                Ending(renewal: $0.value, asOf: $0.asOf == renewalAsOf ? nil : $0.asOf, path: $0.path)
+            })
+    }
+}
+
+extension Period {
+    /// The period a record was made from.
+    init(_ record: PeriodRecord, subscriptionAsOf: Instant, renewalAsOf: Instant) {
+        let common = FactOrigin(asOf: record.asOf ?? subscriptionAsOf, path: record.path)
+        func fact<Value>(_ name: PeriodRecord.FactName, _ value: Value) -> Fact<Value> {
+            Fact(value, origin: record.olderFacts[name] ?? common)
+        }
+        var details = PeriodDetails()
+        details.originalPurchasedAt = record.originalPurchasedAt.map { fact(.originalPurchasedAt, $0) }
+        details.isTrial = record.isTrial ? fact(.isTrial, true) : nil
+        details.isIntro = record.isIntro ? fact(.isIntro, true) : nil
+        details.promotionalOfferID = record.promotionalOfferID.map { fact(.promotionalOfferID, $0) }
+        details.offerCodeRefName = record.offerCodeRefName.map { fact(.offerCodeRefName, $0) }
+        details.groupID = record.groupID.map { fact(.groupID, $0) }
+        details.ownership = record.ownership.map { fact(.ownership, $0) }
+        details.appAccountToken = record.appAccountToken.map { fact(.appAccountToken, $0) }
+        details.replacedBy = record.replacedBy.map { fact(.replacedBy, $0) }
+        self.init(
+            id: record.id, webOrderLineItemID: record.webOrderLineItemID, transactionIDs: record.transactionIDs,
+            terms: Fact(record.terms, origin: common), revocation: fact(.revocation, record.revocation),
+            details: details,
+            ending: record.ending.map { Fact($0.renewal, asOf: $0.asOf ?? renewalAsOf, path: $0.path) })
+    }
+}

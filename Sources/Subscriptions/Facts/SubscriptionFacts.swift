@@ -1,0 +1,70 @@
+/// Everything Apple has said of one subscription, merged so that the newest speaker wins per fact.
+///
+/// Merging is commutative, associative and idempotent: the order in which answers are settled does not matter.
+public struct SubscriptionFacts: Sendable, Hashable {
+    /// The subscription.
+    public let originalTransactionID: OriginalTransactionID
+    /// Apple's clock at the newest verified answer; never goes back.
+    public let asOf: Instant
+    /// Its periods in canonical order: by start, then end, then identifier.
+    public let periods: [Period]
+    /// The newest renewal information of the subscription.
+    public let renewal: Fact<Renewal>?
+
+    /// Facts from stored parts; brings the periods into canonical order.
+    public init(
+        originalTransactionID: OriginalTransactionID, asOf: Instant, periods: [Period], renewal: Fact<Renewal>?
+    ) {
+        self.originalTransactionID = originalTransactionID
+        self.asOf = asOf
+        self.periods = periods.sorted(by: Period.precedes)
+        self.renewal = renewal
+    }
+
+    /// What one answer says.
+    public init(_ slice: SubscriptionEvidence) {
+        let rows = slice.transactions.compactMap { Period(row: $0, replacedBy: slice.replacedBy) }
+        var periods = PeriodGrouping.grouped(rows)
+        var renewal: Fact<Renewal>?
+        if let last = Period.indexOfLast(in: periods),
+            let row = slice.renewal(for: periods[last].productID)
+        {
+            let fact = Fact(row.renewal, asOf: row.asOf, path: row.path)
+            periods[last].ending = fact
+            renewal = fact
+        }
+        self.init(
+            originalTransactionID: slice.originalTransactionID, asOf: slice.asOf, periods: periods, renewal: renewal)
+    }
+
+    /// Both together.
+    public func merging(_ other: SubscriptionFacts) -> SubscriptionFacts {
+        SubscriptionFacts(
+            originalTransactionID: originalTransactionID, asOf: max(asOf, other.asOf),
+            periods: PeriodGrouping.grouped(periods + other.periods), renewal: newest(renewal, other.renewal))
+    }
+
+    /// These facts and what one more answer says.
+    public func adding(_ slice: SubscriptionEvidence) -> SubscriptionFacts {
+        merging(SubscriptionFacts(slice))
+    }
+
+    /// Whether both say the same, whoever said it when.
+    public func sameMeaning(as other: SubscriptionFacts) -> Bool {
+        renewal?.value == other.renewal?.value && periods.count == other.periods.count
+            && zip(periods, other.periods).allSatisfy { $0.sameMeaning(as: $1) }
+    }
+
+    /// The earliest purchase of its periods.
+    public var startedAt: Instant? { periods.first?.purchasedAt }
+
+    /// The subscription's group, as the newest speaker gives it.
+    public var groupID: SubscriptionGroupID? {
+        periods.reduce(nil as Fact<SubscriptionGroupID>?) { newest($0, $1.details.groupID) }?.value
+    }
+
+    /// The customer's token, as the newest speaker gives it. It belongs to the purchaser.
+    public var appAccountToken: String? {
+        periods.reduce(nil as Fact<String>?) { newest($0, $1.details.appAccountToken) }?.value
+    }
+}

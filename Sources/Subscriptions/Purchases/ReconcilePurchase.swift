@@ -1,0 +1,42 @@
+/// What one more answer makes of a one-time purchase. Pure, without a clock.
+///
+/// Returns nil when the evidence has no rows and nothing is stored.
+public func reconcilePurchase(_ stored: PurchaseState?, with evidence: PurchaseEvidence) -> ReconciledPurchase? {
+    let rows = evidence.transactions.map { PurchaseFacts($0, key: evidence.key, asOf: evidence.asOf) }
+    let parts = (stored.map { [$0.facts] } ?? []) + rows
+    guard let first = parts.first else { return nil }
+    let facts = parts.dropFirst().reduce(first) { $0.merging($1) }
+    let events = purchaseEvents(stored?.facts, facts)
+    let changed = !events.isEmpty || !(stored?.facts.sameMeaning(as: facts) ?? false)
+    let version = (stored?.version ?? 0) + (changed ? 1 : 0)
+    return ReconciledPurchase(state: PurchaseState(facts: facts, version: version), events: events, changed: changed)
+}
+
+/// A purchase that is refunded when first seen was made and refunded: sums over events stay right.
+private func purchaseEvents(_ old: PurchaseFacts?, _ new: PurchaseFacts) -> [Event] {
+    let terms = new.terms.value
+    var detail: [String: DetailValue] = [
+        "transaction_id": .text(terms.transactionID.text), "quantity": .integer(Int64(terms.quantity)),
+    ]
+    var events: [Event] = []
+    if old == nil {
+        events.append(
+            Event(
+                kind: .purchaseMade, productID: new.key.productID, occurredAt: min(terms.purchasedAt, new.asOf),
+                detail: detail))
+    }
+    let (was, isNow) = (old?.revocation.value.cancelledAt, new.revocation.value.cancelledAt)
+    if let reason = new.revocation.value.reason ?? old?.revocation.value.reason { detail["reason"] = .text(reason) }
+    if let isNow, was == nil {
+        events.append(
+            Event(
+                kind: .purchaseRefunded, productID: new.key.productID, occurredAt: min(isNow, new.asOf),
+                detail: detail))
+    }
+    if let old, was != nil, isNow == nil {
+        detail["not_before"] = .text(old.asOf.iso8601)
+        events.append(
+            Event(kind: .refundReversed, productID: new.key.productID, occurredAt: new.asOf, detail: detail))
+    }
+    return events
+}

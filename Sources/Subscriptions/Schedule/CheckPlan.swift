@@ -1,0 +1,17 @@
+/// When to ask Apple again about a receipt.
+public enum CheckPlan: Sendable, Hashable {
+    /// At this instant, in the clock that gave `now`.
+    case at(Instant)
+    /// Not before a new upload or a hint of Apple's.
+    case retired
+}
+
+/// How the last check of a receipt ended, as far as the schedule cares.
+public enum CheckOutcome: Sendable, Hashable {
+    /// Apple vouched for the receipt.
+    case verified
+    /// Apple, or the app's rule, did not; `since` is when the first of the equal refusals in a row came.
+    case rejected(Refusal.Kind, since: Instant)
+    /// There was no usable answer. A customer waits for the answer of a `new` receipt.
+    case indeterminate(new: Bool)
+}

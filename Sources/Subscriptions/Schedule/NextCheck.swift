@@ -1,0 +1,95 @@
+/// When to ask Apple again about a receipt that polls these subscriptions and holds these purchases.
+///
+/// `now` is the clock the plan is made in, `attempts` the number of equal outcomes in a row without knowledge (empty
+/// answers, refusals, failures), `seed` the receipt's own number. The minimum over everything the receipt is asked for;
+/// never in the past. The rows of the table are in docs/states.md.
+public func nextCheck(
+    for states: [SubscriptionState], purchases: [PurchaseState] = [], environment: StoreEnvironment,
+    outcome: CheckOutcome, now: Instant, seed: UInt64, attempts: Int = 1, policy: Policy
+) -> CheckPlan {
+    let moments = CheckMoments(environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
+    switch outcome {
+    case .verified:
+        if states.isEmpty && purchases.isEmpty { return moments.plan(moments.empty(attempts: attempts)) }
+        return moments.plan((states.map(moments.next) + purchases.map(moments.next)).compactMap { $0 }.min())
+    case .rejected(let kind, let since):
+        return moments.plan(
+            moments.rejected(kind, attempts: attempts, since: since, wasVerified: !states.isEmpty || !purchases.isEmpty)
+        )
+    case .indeterminate(let new):
+        let delay = retryDelay(afterFailures: attempts, new: new, seed: seed, policy: policy)
+        let isHeld = states.contains { $0.hold.holds(at: now, asOf: $0.asOf, policy: policy) }
+        return .at(now + (isHeld ? min(delay, moments.scaled(.minutes(15))) : delay))
+    }
+}
+
+/// The moments of the schedule for one receipt at one time.
+struct CheckMoments {
+    let environment: StoreEnvironment
+    let now: Instant
+    let jitter: Jitter
+    let policy: Policy
+
+    func plan(_ moment: Instant?) -> CheckPlan {
+        moment.map { .at(max($0, now + shortestDelay)) } ?? .retired
+    }
+
+    /// A delay of the schedule under the policy's speedup.
+    func scaled(_ delay: Delay) -> Delay { max(delay.divided(by: policy.speedup), shortestDelay) }
+
+    /// An instant spread over a twentieth of its delay, at most half an hour.
+    func after(_ delay: Delay, from start: Instant) -> Instant {
+        let spread = jitter.delay(below: min(delay.divided(by: 20), .minutes(30)), at: start.milliseconds)
+        return start + scaled(delay + spread)
+    }
+
+    /// A receipt without purchases: taken too early, or never to hold any.
+    func empty(attempts: Int) -> Instant? {
+        switch attempts {
+        case ...1: after(.hours(1), from: now)
+        case 2: after(.days(1), from: now)
+        case 3: after(.days(7), from: now)
+        default: nil
+        }
+    }
+
+    /// A refusal: three tries in 24 hours, or daily until three equal ones over 72 hours for a receipt Apple vouched
+    /// for before or an account that is gone. A wrong secret is the app's fault and no attempt of the receipt.
+    func rejected(_ kind: Refusal.Kind, attempts: Int, since: Instant, wasVerified: Bool) -> Instant? {
+        switch kind {
+        case .wrongSecret:
+            return after(.hours(1), from: now)
+        case .accountGone:
+            return daily(attempts: attempts, since: since)
+        case .otherBundle, .notAuthentic, .wrongEnvironment, .badRequest:
+            if wasVerified { return daily(attempts: attempts, since: since) }
+            switch attempts {
+            case ...1: return after(.hours(4), from: now)
+            case 2: return after(.hours(19), from: now)
+            default: return nil
+            }
+        }
+    }
+
+    private func daily(attempts: Int, since: Instant) -> Instant? {
+        let isFinal = attempts >= 3 && now - since >= Delay.hours(72).divided(by: policy.speedup)
+        return isFinal ? nil : after(.days(1), from: now)
+    }
+
+    /// A one-time purchase: swept for refunds until day 90. Sandbox purchases are not.
+    func next(_ purchase: PurchaseState) -> Instant? {
+        switch environment {
+        case .sandbox: nil
+        case .production: now - purchase.purchasedAt < scaled(.days(90)) ? sweep(purchase.purchasedAt) : nil
+        }
+    }
+
+    /// Looks for refunds, less often the older the newest charge is.
+    func sweep(_ charge: Instant) -> Instant {
+        let age = now - charge
+        if age < scaled(.days(14)) { return after(.days(3), from: now) }
+        if age < scaled(.days(60)) { return after(.days(7), from: now) }
+        if age < scaled(.days(90)) { return after(.days(10), from: now) }
+        return after(.days(30), from: now)
+    }
+}

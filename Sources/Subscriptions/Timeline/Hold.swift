@@ -1,0 +1,65 @@
+/// Whether the end of access would be news or merely the absence of news.
+public struct Hold: Sendable, Hashable {
+    /// Whether the end is only the absence of good news: a renewal is expected, or grace runs out.
+    public var expected: Bool
+    /// When access ends if nothing more is learnt: the end of the run of entitled spans at, or last before, `as_of`.
+    public var accessEndsAt: Instant?
+
+    /// A hold from its parts.
+    public init(expected: Bool, accessEndsAt: Instant?) {
+        self.expected = expected
+        self.accessEndsAt = accessEndsAt
+    }
+}
+
+extension Hold {
+    /// What the end of access of a timeline depends on.
+    public init(of facts: SubscriptionFacts, timeline: Timeline) {
+        guard let end = timeline.endOfAccess(at: facts.asOf) else {
+            self.init(expected: false, accessEndsAt: nil)
+            return
+        }
+        let renewal = facts.currentRenewal?.value
+        let expected: Bool
+        switch (end.last.state, end.next?.state) {
+        case (_, .revoked):
+            expected = false
+        case (.gracePeriod, _):
+            let intent = renewal?.expirationIntent
+            expected = renewal?.willRenew != false && (intent == nil || intent == "2")
+        case (.active, _), (.awaitingRenewal, _), (.billingRetry, _), (.expired, _), (.revoked, _):
+            expected = renewal?.isExpected ?? true
+        }
+        self.init(expected: expected, accessEndsAt: end.last.to)
+    }
+}
+
+extension Timeline {
+    /// The last span of the run of entitled spans that contains, or else last precedes, the instant, and what follows.
+    fileprivate func endOfAccess(at instant: Instant) -> (last: Span, next: Span?)? {
+        guard var index = index(at: instant) else { return nil }
+        while !spans[index].entitled {
+            guard index > 0 else { return nil }
+            index -= 1
+        }
+        while index + 1 < spans.count, spans[index + 1].entitled { index += 1 }
+        return (spans[index], index + 1 < spans.count ? spans[index + 1] : nil)
+    }
+}
+
+/// Whether access goes on although the timeline ends it, because Apple has not been asked since.
+///
+/// A held subscription is awaiting its renewal, entitled and stale. It ends with the outage allowance.
+public func held(
+    at now: Instant, timeline: Timeline, facts: SubscriptionFacts, policy: Policy
+) -> Bool {
+    Hold(of: facts, timeline: timeline).holds(at: now, asOf: facts.asOf, policy: policy)
+}
+
+extension Hold {
+    /// Whether access goes on at `now` although the timeline ended it; `asOf` is Apple's clock at the newest answer.
+    public func holds(at now: Instant, asOf: Instant, policy: Policy) -> Bool {
+        guard expected, let end = accessEndsAt else { return false }
+        return asOf < end && now >= end && now < end + policy.outageAllowance
+    }
+}

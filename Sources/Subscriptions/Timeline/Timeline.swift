@@ -1,0 +1,86 @@
+/// A stretch of time in which the verdict is the same.
+public struct Span: Sendable, Hashable {
+    /// When it starts.
+    public var from: Instant
+    /// When it ends; nil for never.
+    public var to: Instant?
+    /// The state.
+    public var state: State
+    /// Why, for expired, revoked and awaiting.
+    public var reason: Reason?
+    /// Whether access is given.
+    public var entitled: Bool
+    /// The product.
+    public var productID: ProductID
+    /// Apple's expiry of the last period charged.
+    public var expiresAt: Instant
+    /// When access ends if nothing more is learnt; nil without access.
+    public var entitledUntil: Instant?
+    /// Sorted.
+    public var flags: [Flag]
+
+    /// A span of a verdict.
+    public init(from: Instant, to: Instant?, verdict: Verdict) {
+        self.from = from
+        self.to = to
+        state = verdict.state
+        reason = verdict.reason
+        entitled = verdict.entitled
+        productID = verdict.productID
+        expiresAt = verdict.expiresAt
+        entitledUntil = verdict.entitledUntil
+        flags = verdict.flags
+    }
+
+    /// Whether the instant lies in it.
+    public func contains(_ instant: Instant) -> Bool {
+        from <= instant && to.map { instant < $0 } ?? true
+    }
+
+    /// Whether both say the same, whenever.
+    public func saysTheSame(as other: Span) -> Bool {
+        var moved = other
+        moved.from = from
+        moved.to = to
+        return self == moved
+    }
+}
+
+/// A subscription's whole life, from its first period to infinity, on the assumption that nothing more is learnt.
+///
+/// Spans follow each other without gap; the last has no end.
+public struct Timeline: Sendable, Hashable {
+    /// In order.
+    public let spans: [Span]
+
+    /// The timeline of the facts: their verdict at every instant.
+    public init(of facts: SubscriptionFacts, policy: Policy) {
+        var spans: [Span] = []
+        let table = DecisionTable(facts, policy: policy)
+        for instant in table.boundaries {
+            let span = Span(from: instant, to: nil, verdict: table.verdict(at: instant))
+            if let last = spans.last {
+                if last.saysTheSame(as: span) { continue }
+                spans[spans.count - 1].to = instant
+            }
+            spans.append(span)
+        }
+        self.spans = spans
+    }
+
+    /// The span that contains the instant; nil before the first.
+    public func span(at instant: Instant) -> Span? {
+        index(at: instant).map { spans[$0] }
+    }
+
+    /// The index of the span that contains the instant, by bisection; nil before the first.
+    func index(at instant: Instant) -> Int? {
+        var low = 0
+        var high = spans.count
+        while low < high {
+            let middle = (low + high) / 2
+            if spans[middle].from <= instant { low = middle + 1 } else { high = middle }
+        }
+        return low == 0 ? nil : low - 1
+    }
+}

@@ -1,0 +1,116 @@
+extension DecisionTable {
+    /// The periods that matter at one instant.
+    private struct View {
+        /// The live period under way that ends last.
+        var running: Int?
+        /// The live period that ends last, under way or not.
+        var head: Int?
+        /// The refunded or revoked period that ends last.
+        var refunded: Int?
+        /// The replaced period that ends last.
+        var replaced: Int?
+    }
+
+    /// The first row of the table that fits; nil when no period exists yet.
+    func decide(at instant: Instant) -> Decision? {
+        let view = view(at: instant)
+        if let running = view.running {
+            let head = view.head ?? running
+            return Decision(
+                rule: .runningPeriod, subject: running, head: head, entitledUntil: stretches[head].expiresAt,
+                renewal: renewal(of: head))
+        }
+        if let head = view.head, stretches[head].expiresAt > instant {
+            return Decision(
+                rule: .chargedAhead, subject: head, head: head, entitledUntil: stretches[head].expiresAt,
+                renewal: renewal(of: head))
+        }
+        let replaced = view.replaced.flatMap { isOpen($0, at: instant) ? $0 : nil }
+        if let refunded = view.refunded, follows(refunded, view.head), !isLater(replaced, refunded) {
+            return Decision(
+                rule: facts.periods[refunded].isFamilyShared ? .familyRevoked : .refunded, subject: refunded,
+                head: refunded, entitledUntil: nil, renewal: renewal(of: refunded))
+        }
+        if let replaced, view.head.map({ isLater(replaced, $0) }) ?? true {
+            return decideReplaced(replaced, at: instant)
+        }
+        return (view.head ?? view.replaced).map { decideLapsed($0, at: instant) }
+    }
+
+    private func view(at instant: Instant) -> View {
+        var view = View()
+        let knowsAll = instant >= facts.asOf
+        for (index, stretch) in stretches.enumerated() where knowsAll || stretch.purchasedAt <= instant {
+            guard let voidAt = stretch.voidAt, voidAt <= instant else {
+                view.head = later(view.head, index)
+                if stretch.purchasedAt <= instant && instant < stretch.expiresAt {
+                    view.running = later(view.running, index)
+                }
+                continue
+            }
+            if stretch.isUpgraded {
+                view.replaced = later(view.replaced, index)
+            } else {
+                view.refunded = later(view.refunded, index)
+            }
+        }
+        return view
+    }
+
+    private func later(_ known: Int?, _ index: Int) -> Int {
+        guard let known else { return index }
+        let (left, right) = (stretches[known], stretches[index])
+        return (left.expiresAt, left.purchasedAt) > (right.expiresAt, right.purchasedAt) ? known : index
+    }
+
+    /// Whether the refunded period comes after everything live, so that its refund is the last word.
+    private func follows(_ refunded: Int, _ head: Int?) -> Bool {
+        guard let head else { return true }
+        return stretches[refunded].expiresAt > stretches[head].expiresAt
+            && stretches[refunded].purchasedAt >= stretches[head].purchasedAt
+    }
+
+    private func isLater(_ index: Int?, _ other: Int) -> Bool {
+        index.map { stretches[$0].purchasedAt > stretches[other].purchasedAt } ?? false
+    }
+
+    /// Whether no row of this subscription is visible that replaces an upgraded one.
+    private func isOpen(_ replaced: Int, at instant: Instant) -> Bool {
+        guard let replacedAt = stretches[replaced].replacedAt else { return true }
+        return instant < facts.asOf && instant < replacedAt
+    }
+
+    private func decideReplaced(_ index: Int, at instant: Instant) -> Decision {
+        if facts.periods[index].details.replacedBy != nil {
+            return Decision(
+                rule: .replacedElsewhere, subject: index, head: index, entitledUntil: nil, renewal: nil)
+        }
+        let end = stretches[index].expiresAt
+        guard end > instant else { return decideLapsed(index, at: instant) }
+        return Decision(
+            rule: .replacementAwaited, subject: index, head: index, entitledUntil: end, renewal: renewal(of: index))
+    }
+
+    /// Rows 7 to 15: a period is over and nothing follows.
+    func decideLapsed(_ index: Int, at instant: Instant) -> Decision {
+        let renewal = renewal(of: index)
+        let (rule, until) = lapse(stretches[index].expiresAt, renewal?.value, at: instant)
+        return Decision(rule: rule, subject: index, head: index, entitledUntil: until, renewal: renewal)
+    }
+
+    private func lapse(_ end: Instant, _ renewal: Renewal?, at instant: Instant) -> (Rule, until: Instant?) {
+        if let grace = renewal?.graceExpiresAt, grace > instant { return (.grace, grace) }
+        let intent = renewal?.expirationIntent
+        if renewal?.inBillingRetry == true, intent == nil || intent == "2" { return (.billingRetry, nil) }
+        let leewayEnd = end + policy.leeway
+        if renewal?.isExpected ?? true, instant < leewayEnd { return (.renewalAwaited, leewayEnd) }
+        switch intent {
+        case "1": return (.intentVoluntary, nil)
+        case "2": return (.intentBilling, nil)
+        case "3": return (.intentPriceIncrease, nil)
+        case "4": return (.intentProductUnavailable, nil)
+        case .some: return (.intentOther, nil)
+        case nil: return (renewal?.willRenew == false ? .renewalOff : .nothingSaid, nil)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+extension DecisionTable {
+    /// The flags of the subject, and of the head's renewal while active.
+    func flags(_ decision: Decision, at instant: Instant) -> [Flag] {
+        let subject = facts.periods[decision.subject]
+        let head = facts.periods[decision.head]
+        var flags: [Flag] = []
+        if subject.isTrial { flags.append(.trial) }
+        if subject.details.isIntro != nil { flags.append(.intro) }
+        if subject.details.promotionalOfferID != nil { flags.append(.promotionalOffer) }
+        if subject.details.offerCodeRefName != nil { flags.append(.offerCode) }
+        if subject.isFamilyShared { flags.append(.familyShared) }
+        if decision.rule.state == .active {
+            if head.purchasedAt > instant { flags.append(.futureDated) }
+            if decision.renewal?.value.awaitsPriceConsent == true { flags.append(.priceConsentPending) }
+            if let renewal = decision.renewal?.value, renewal.willRenew == true,
+                renewal.change(from: head.productID) != nil
+            {
+                flags.append(.changeScheduled)
+            }
+        }
+        return flags.sorted()
+    }
+
+    /// The fields that decided.
+    func grounds(of decision: Decision) -> [Ground] {
+        let subject = facts.periods[decision.subject]
+        let head = facts.periods[decision.head]
+        let expiry = expiryGround(decision.rule, head)
+        let renewal = decision.renewal
+        let intent = ground(decision.rule, renewal, "expiration_intent", renewal?.value.expirationIntent)
+        let retry = ground(
+            decision.rule, renewal, "is_in_billing_retry_period", renewal?.value.inBillingRetry.map { $0 ? "1" : "0" })
+        let status = ground(
+            decision.rule, renewal, "auto_renew_status", renewal?.value.willRenew.map { $0 ? "1" : "0" })
+        switch decision.rule {
+        case .runningPeriod, .chargedAhead:
+            let running = decision.subject == decision.head ? [] : [expiryGround(decision.rule, subject)]
+            return running + [expiry] + [status].compactMap { $0 }
+        case .refunded, .familyRevoked:
+            let ownership = ground(
+                decision.rule, subject.details.ownership, "in_app_ownership_type", subject.details.ownership?.value.raw)
+            return [cancellation(decision.rule, subject), ownership, expiry].compactMap { $0 }
+        case .replacementAwaited, .replacedElsewhere:
+            let upgraded = ground(decision.rule, subject.revocation, "is_upgraded", "true")
+            return [upgraded, cancellation(decision.rule, subject), expiry].compactMap { $0 }
+        case .grace:
+            let grace = ground(
+                decision.rule, renewal, "grace_period_expires_date_ms",
+                renewal?.value.graceExpiresAt.map { String($0.milliseconds) })
+            return [expiry] + [grace, retry].compactMap { $0 }
+        case .billingRetry, .intentVoluntary, .intentBilling, .intentPriceIncrease, .intentProductUnavailable,
+            .intentOther:
+            return [expiry] + [retry, intent].compactMap { $0 }
+        case .renewalAwaited, .renewalOff, .nothingSaid, .notStarted:
+            return [expiry] + [status].compactMap { $0 }
+        }
+    }
+
+    private func expiryGround(_ rule: Rule, _ period: Period) -> Ground {
+        // Only a legacy answer's rows stand outside a list; there the plain field holds the milliseconds.
+        let field = period.path.hasSuffix("]") ? "expires_date_ms" : "expires_date"
+        return Ground(
+            rule: rule.rawValue, path: joined(period.path, field), value: String(period.expiresAt.milliseconds))
+    }
+
+    private func cancellation(_ rule: Rule, _ period: Period) -> Ground? {
+        ground(
+            rule, period.revocation, "cancellation_date_ms", period.cancelledAt.map { String($0.milliseconds) })
+    }
+
+    private func ground<Value>(_ rule: Rule, _ fact: Fact<Value>?, _ field: String, _ value: String?) -> Ground? {
+        guard let fact, let value else { return nil }
+        return Ground(rule: rule.rawValue, path: joined(fact.path, field), value: value)
+    }
+
+    private func joined(_ path: String, _ field: String) -> String {
+        path.isEmpty ? field : "\(path).\(field)"
+    }
+}
+
+extension Renewal {
+    /// The product that will take over from the given one; nil when the same will renew, or it already has.
+    func change(from product: ProductID) -> ProductID? {
+        guard let next = renewsToProductID, next != productID, next != product else { return nil }
+        return next
+    }
+}

@@ -1,0 +1,48 @@
+/// The operator's tolerances. Everything else is Apple's word.
+public struct Policy: Sendable, Hashable {
+    /// How long after an expiry an expected renewal may still be booked without access ending.
+    public var leeway: Delay
+    /// How long access goes on while Apple could not be asked.
+    public var outageAllowance: Delay
+    /// The longest gap between two periods that still counts as a renewal.
+    public var lateRenewalTolerance: Delay
+    /// Divides every delay of the schedule; 1 in production use.
+    public var speedup: Int
+
+    /// A policy from its parts; a speedup below 1 counts as 1.
+    public init(leeway: Delay, outageAllowance: Delay, lateRenewalTolerance: Delay, speedup: Int = 1) {
+        self.leeway = leeway
+        self.outageAllowance = outageAllowance
+        self.lateRenewalTolerance = lateRenewalTolerance
+        self.speedup = max(1, speedup)
+    }
+
+    /// The defaults: leeway 2 h (sandbox 5 min), outage allowance 30 days, late renewals within 1 h (sandbox 10 min).
+    ///
+    /// The speedup divides leeway and outage allowance too.
+    public static func standard(for environment: StoreEnvironment, speedup: Int = 1) -> Policy {
+        let divisor = max(1, speedup)
+        let (leeway, tolerance): (Delay, Delay) =
+            switch environment {
+            case .production: (.hours(2), .hours(1))
+            case .sandbox: (.minutes(5), .minutes(10))
+            }
+        return Policy(
+            leeway: leeway.divided(by: divisor), outageAllowance: Delay.days(30).divided(by: divisor),
+            lateRenewalTolerance: tolerance, speedup: divisor)
+    }
+
+    /// The same policy with another leeway; `explain` uses none.
+    public func with(leeway: Delay) -> Policy {
+        var copy = self
+        copy.leeway = leeway
+        return copy
+    }
+}
+
+extension Delay {
+    /// A fraction of the delay, rounded down to the millisecond.
+    func divided(by divisor: Int) -> Delay {
+        Delay(milliseconds: milliseconds / Int64(max(1, divisor)))
+    }
+}

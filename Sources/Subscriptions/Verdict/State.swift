@@ -1,0 +1,70 @@
+/// What a subscription is at an instant.
+public enum State: String, Sendable, Hashable, CaseIterable {
+    /// A paid period runs.
+    case active
+    /// Billing failed; Apple grants access until the grace period ends.
+    case gracePeriod = "grace_period"
+    /// Billing failed and Apple keeps trying, without access.
+    case billingRetry = "billing_retry"
+    /// The period is over, its renewal or replacement is expected any moment; access goes on.
+    case awaitingRenewal = "awaiting_renewal"
+    /// It is over.
+    case expired
+    /// Apple took it back.
+    case revoked
+
+    /// Whether access is given; the same for every subscription in this state.
+    public var isEntitled: Bool {
+        switch self {
+        case .active, .gracePeriod, .awaitingRenewal: true
+        case .billingRetry, .expired, .revoked: false
+        }
+    }
+}
+
+/// Why a subscription is expired, revoked or awaiting.
+public enum Reason: String, Sendable, Hashable, CaseIterable {
+    /// Expired: the customer turned renewal off.
+    case voluntary
+    /// Expired: billing failed for good.
+    case billingError = "billing_error"
+    /// Expired: the customer did not agree to a higher price.
+    case priceIncrease = "price_increase"
+    /// Expired: the product was not for sale at renewal.
+    case productUnavailable = "product_unavailable"
+    /// Expired: Apple gives another reason, or another subscription of the group took over.
+    case other
+    /// Expired: Apple gives no reason.
+    case unknown
+    /// Revoked: refunded to the purchaser.
+    case refund
+    /// Revoked: the purchaser refunded, left the family or stopped sharing.
+    case family
+    /// Awaiting: the renewal is expected.
+    case renewal
+    /// Awaiting: a replacing row is expected.
+    case replacement
+}
+
+/// What else is worth knowing, whatever the state.
+public enum Flag: String, Sendable, Hashable, Comparable, CaseIterable {
+    /// The period is a free trial.
+    case trial
+    /// The period has an introductory price.
+    case intro
+    /// The period was bought with a promotional offer.
+    case promotionalOffer = "promotional_offer"
+    /// The period was bought with an offer code.
+    case offerCode = "offer_code"
+    /// A family member shares the period.
+    case familyShared = "family_shared"
+    /// The next period is charged already and starts later.
+    case futureDated = "future_dated"
+    /// The customer has not agreed to a higher price yet.
+    case priceConsentPending = "price_consent_pending"
+    /// Another product will renew.
+    case changeScheduled = "change_scheduled"
+
+    /// Orders flags by their word.
+    public static func < (left: Flag, right: Flag) -> Bool { left.rawValue < right.rawValue }
+}

@@ -1,0 +1,44 @@
+import Subscriptions
+
+extension Explanation {
+    /// The explanation in lines for a person.
+    public var text: String {
+        var lines = ["\(finding.outcomeWord)\(finding.reasonSentence.map { ": \($0)" } ?? "")"]
+        if finding.evidence == nil {
+            lines.append(finding.isRetryable ? "Asking again can help." : "Asking again cannot help.")
+        } else {
+            lines.append("\(bundleID?.text ?? "no bundle id"), \(environment?.rawValue ?? "no environment named"), at \(at.iso8601)")
+            lines += subscriptions.flatMap(\.lines)
+            lines += purchases.map { purchase in
+                let refund = purchase.revokedAt.map { ", refunded \($0.iso8601)" } ?? ""
+                return "purchase \(purchase.transactionID): \(purchase.facts.key.productID), bought \(purchase.purchasedAt.iso8601)\(refund)"
+            }
+            if subscriptions.isEmpty, purchases.isEmpty { lines.append("The receipt holds no purchases.") }
+        }
+        if let events {
+            lines.append(events.isEmpty ? "nothing changed" : "changed:")
+            lines += events.map { "  \($0.event.occurredAt.iso8601) \($0.event.kind.rawValue) \($0.event.productID) (\($0.id))" }
+        }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension Explanation.ExplainedSubscription {
+    fileprivate var lines: [String] {
+        let reason = verdict.reason.map { " (\($0.rawValue))" } ?? ""
+        let access = verdict.entitled ? "has access until \(verdict.entitledUntil?.iso8601 ?? "further notice")" : "has no access"
+        let renewal =
+            switch state.willRenew {
+            case true?: "renews to \(state.renewsToProductID?.text ?? "an unnamed product")"
+            case false?: "will not renew"
+            case nil: "renewal unknown"
+            }
+        let flags = verdict.flags.isEmpty ? "" : ", " + verdict.flags.map(\.rawValue).joined(separator: ", ")
+        return [
+            "subscription \(state.facts.originalTransactionID): \(verdict.productID)",
+            "  \(verdict.state.rawValue)\(reason): \(access)",
+            "  expires \(verdict.expiresAt.iso8601), \(renewal)\(flags)",
+            "  \(state.facts.periods.count) periods since \(state.startedAt.iso8601)",
+        ] + verdict.because.map { "  because \($0.rule): \($0.path) = \($0.value)" }
+    }
+}

@@ -1,0 +1,54 @@
+import Hummingbird
+import Logging
+
+/// Turns every error into a problem, and writes one line per request at debug level.
+///
+/// The line names the route, not the path: a path holds a customer's id.
+struct AnswerProblems: RouterMiddleware {
+    func handle(
+        _ request: Request, context: BasicRequestContext,
+        next: (Request, BasicRequestContext) async throws -> Response
+    ) async throws -> Response {
+        let start = ContinuousClock.now
+        let response: Response
+        do {
+            response = try await next(request, context)
+        } catch {
+            let (problem, requestID) = (Problem(telling: error), requestID(context))
+            log(error, as: problem, requestID, context.logger)
+            response = problem.response(requestID: requestID)
+        }
+        context.logger.debug(
+            "answered",
+            metadata: [
+                "method": "\(request.method.rawValue)", "route": "\(context.endpointPath ?? "none")",
+                "status": "\(response.status.code)", "elapsed_us": "\((ContinuousClock.now - start).microseconds)",
+            ])
+        return response
+    }
+
+    /// The id that every log line of the request carries; a log that keeps no metadata has none, then a new one serves.
+    private func requestID(_ context: BasicRequestContext) -> String {
+        context.logger[metadataKey: "hb.request.id"]?.description ?? String(UInt64.random(in: 0 ... .max), radix: 16)
+    }
+
+    /// What is the caller's doing is not worth a line of its own; what is ours is.
+    private func log(_ error: any Error, as problem: Problem, _ requestID: String, _ logger: Logger) {
+        switch problem.kind {
+        case .failed: logger.error("a request failed", metadata: ["error": "\(error)", "request_id": "\(requestID)"])
+        case .unavailable:
+            logger.warning(
+                "a request could not be served", metadata: ["error": "\(error)", "request_id": "\(requestID)"])
+        case .invalid, .unauthenticated, .forbidden, .notFound, .unknownApp, .methodNotAllowed, .timedOut, .conflict,
+            .tooLarge, .notAReceipt, .receiptRejected:
+            break
+        }
+    }
+}
+
+extension Duration {
+    /// Whole microseconds.
+    fileprivate var microseconds: Int64 {
+        components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
+    }
+}

@@ -1,0 +1,78 @@
+import AppStore
+import Hummingbird
+import Ledger
+import Postgres
+
+extension Problem {
+    /// What a caller is told about an error; what it must not know stays in the log.
+    init(telling error: any Error) {
+        switch error {
+        case let problem as Problem: self = problem
+        case let error as ReceiptDataError: self = Problem(.notAReceipt, error.description)
+        case let error as LedgerError: self = Problem(telling: error)
+        case let error as DatabaseError: self = Problem(telling: error)
+        case let error as DecodingError: self = Problem(telling: error)
+        case let error as any HTTPResponseError: self = Problem(status: error.status)
+        default: self = .unexplained
+        }
+    }
+
+    private static let unexplained = Problem(
+        .failed, "The request failed for a reason the server's log tells under this request id.")
+
+    private init(telling error: LedgerError) {
+        switch error.kind {
+        case .notFound: self = Problem(.notFound, error.message)
+        case .exists: self = Problem(.conflict, error.message)
+        case .invalid: self = Problem(.invalid, error.message)
+        case .busy: self = .unavailable(error.message, retryAfterSeconds: 1)
+        case .mismatch: self = .unavailable("The server and its database do not fit together.", retryAfterSeconds: 30)
+        }
+    }
+
+    private init(telling error: DatabaseError) {
+        let sentence = "The database cannot answer at the moment."
+        switch error.kind {
+        case .cannotConnect, .connectionLost, .commitUnknown, .timedOut, .queueFull, .closed, .cancelled:
+            self = .unavailable(sentence, retryAfterSeconds: 1)
+        case .decoding:
+            self = .unexplained
+        case .server:
+            switch error.disposition {
+            case .retry(let milliseconds):
+                self = .unavailable(sentence, retryAfterSeconds: (milliseconds + 999) / 1000)
+            case .alarm: self = .unavailable(sentence, retryAfterSeconds: 30)
+            case .reject: self = .unexplained
+            }
+        }
+    }
+
+    /// The values in the body are not repeated: one of them may be a receipt.
+    private init(telling error: DecodingError) {
+        let detail =
+            switch error {
+            case .keyNotFound(let key, let context): "The body's \(Self.place(context, key)) is missing."
+            case .valueNotFound(_, let context): "The body's \(Self.place(context)) must not be null."
+            case .typeMismatch(_, let context): "The body's \(Self.place(context)) has the wrong type."
+            case .dataCorrupted(let context) where !context.codingPath.isEmpty:
+                "The body's \(Self.place(context)) cannot be used."
+            case .dataCorrupted: "The body is not JSON."
+            @unknown default: "The body cannot be used."
+            }
+        self = Problem(.invalid, detail)
+    }
+
+    private static func place(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
+        let names = (context.codingPath + [last].compactMap { $0 }).map(\.stringValue)
+        return names.isEmpty ? "outermost value" : names.joined(separator: ".")
+    }
+
+    private init(status: HTTPResponse.Status) {
+        switch status {
+        case .notFound: self = Problem(.notFound, "Nothing answers at this path; GET /openapi.yaml lists what does.")
+        case .contentTooLarge: self = Problem(.tooLarge, "The body is larger than this server reads.")
+        case .badRequest: self = Problem(.invalid, "The request cannot be read.")
+        default: self = .unexplained
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Hummingbird
+
+/// An error as RFC 9457 tells it: `application/problem+json`.
+struct Problem: Error, Sendable {
+    /// What went wrong; decides the status.
+    let kind: Kind
+    /// One sentence: what, where, what to do. Never a secret, a receipt or an internal.
+    let detail: String
+    /// Headers the answer carries.
+    var headers: HTTPFields = [:]
+    /// Members beside those of the RFC.
+    var members: [String: JSONValue] = [:]
+
+    /// A problem with its sentence.
+    init(_ kind: Kind, _ detail: String, headers: HTTPFields = [:], members: [String: JSONValue] = [:]) {
+        self.kind = kind
+        self.detail = detail
+        self.headers = headers
+        self.members = members
+    }
+
+    /// The problem's answer to the request with the given id.
+    func response(requestID: String) -> Response {
+        var body: [String: JSONValue] = [
+            "type": .string("urn:perennial:problem:\(kind.rawValue)"),
+            "title": .string(kind.title),
+            "status": .integer(Int64(kind.status.code)),
+            "detail": .string(detail),
+            "request_id": .string(requestID),
+        ]
+        body.merge(members) { own, _ in own }
+        var fields = headers
+        fields[.contentType] = "application/problem+json"
+        return Response(.object(body), status: kind.status, headers: fields)
+    }
+}
+
+extension Problem {
+    /// No app has this bundle id.
+    static func unknownApp(_ bundleID: String) -> Problem {
+        Problem(.unknownApp, "No app has the bundle id \(bundleID); register it with `perennial app add`.")
+    }
+
+    /// Something below is away for a while.
+    static func unavailable(_ detail: String, retryAfterSeconds: Int) -> Problem {
+        Problem(.unavailable, detail, headers: [.retryAfter: String(max(1, retryAfterSeconds))])
+    }
+}

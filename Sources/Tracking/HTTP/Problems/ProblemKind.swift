@@ -1,0 +1,56 @@
+import Hummingbird
+
+extension Problem {
+    /// What can go wrong; the raw value ends the problem's `type`, which programs may compare.
+    enum Kind: String, CaseIterable, Sendable {
+        case invalid
+        case unauthenticated
+        case forbidden
+        case notFound = "not-found"
+        case unknownApp = "unknown-app"
+        case methodNotAllowed = "method-not-allowed"
+        case timedOut = "timed-out"
+        case conflict
+        case tooLarge = "too-large"
+        case notAReceipt = "not-a-receipt"
+        case receiptRejected = "receipt-rejected"
+        case failed
+        case unavailable
+
+        /// The HTTP status.
+        var status: HTTPResponse.Status {
+            switch self {
+            case .invalid: .badRequest
+            case .unauthenticated: .unauthorized
+            case .forbidden: .forbidden
+            case .notFound, .unknownApp: .notFound
+            case .methodNotAllowed: .methodNotAllowed
+            case .timedOut: .requestTimeout
+            case .conflict: .conflict
+            case .tooLarge: .contentTooLarge
+            case .notAReceipt, .receiptRejected: .unprocessableContent
+            case .failed: .internalServerError
+            case .unavailable: .serviceUnavailable
+            }
+        }
+
+        /// A short title that never changes from one occurrence to the next.
+        var title: String {
+            switch self {
+            case .invalid: "The request cannot be used"
+            case .unauthenticated: "An API key is needed"
+            case .forbidden: "The API key may not do this"
+            case .notFound: "There is nothing here"
+            case .unknownApp: "The app is not registered"
+            case .methodNotAllowed: "The method is not answered here"
+            case .timedOut: "The request took too long to arrive"
+            case .conflict: "It exists already"
+            case .tooLarge: "The body is too large"
+            case .notAReceipt: "This is not a receipt"
+            case .receiptRejected: "Apple does not vouch for the receipt"
+            case .failed: "Something went wrong here"
+            case .unavailable: "Try again later"
+            }
+        }
+    }
+}

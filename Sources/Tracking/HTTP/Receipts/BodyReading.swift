@@ -1,0 +1,36 @@
+import Foundation
+import Hummingbird
+
+extension ServerLimits {
+    /// The whole body of a request, within the limits of size and time.
+    func body(of request: Request) async throws -> ByteBuffer {
+        if let length = request.headers[.contentLength].flatMap(Int.init), length > bodyBytesMax { throw tooLarge }
+        return try await withThrowingTaskGroup(of: ByteBuffer?.self) { group in
+            group.addTask {
+                var request = request
+                return try await request.collectBody(upTo: bodyBytesMax)
+            }
+            group.addTask {
+                try await Task.sleep(for: .seconds(bodySecondsMax))
+                return nil
+            }
+            defer { group.cancelAll() }
+            do {
+                if let body = try await group.next() ?? nil { return body }
+            } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
+                throw tooLarge
+            }
+            throw Problem(
+                .timedOut, "The body did not arrive within \(bodySecondsMax) seconds.", headers: [.connection: "close"])
+        }
+    }
+
+    /// The body as JSON; it is read before anything else is asked, so that nonsense costs no query.
+    func json<Body: Decodable & Sendable>(_ type: Body.Type, of request: Request) async throws -> Body {
+        try JSONDecoder().decode(type, from: Data(buffer: await body(of: request)))
+    }
+
+    private var tooLarge: Problem {
+        Problem(.tooLarge, "The body is larger than \(bodyBytesMax) bytes.")
+    }
+}

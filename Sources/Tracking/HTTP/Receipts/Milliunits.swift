@@ -1,0 +1,44 @@
+import Foundation
+
+/// A price in thousandths of the currency's unit, read from a decimal exactly: no binary fraction comes near it.
+struct Milliunits: Decodable, Hashable, Sendable {
+    /// Thousandths; 4.99 is 4990.
+    let count: Int64
+
+    private static let wholeDigitsMax = 12
+
+    /// A price from digits with an optional fraction, like `4.99`; nil for anything else, and for parts of a thousandth.
+    init?(decimal text: String) {
+        let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let whole = parts.first, (1...Self.wholeDigitsMax).contains(whole.utf8.count), Self.areDigits(whole)
+        else {
+            return nil
+        }
+        var fraction = parts.count > 1 ? parts[1] : "0"
+        guard !fraction.isEmpty, Self.areDigits(fraction) else { return nil }
+        while fraction.last == "0" { fraction.removeLast() }
+        guard fraction.utf8.count <= 3 else { return nil }
+        let padded = fraction + String(repeating: "0", count: 3 - fraction.utf8.count)
+        guard let count = Int64(whole + padded) else { return nil }
+        self.count = count
+    }
+
+    /// A price from a JSON number or a string with a decimal.
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text: String
+        do {
+            text = try container.decode(String.self)
+        } catch DecodingError.typeMismatch {
+            text = try container.decode(Decimal.self).description
+        }
+        guard let price = Milliunits(decimal: text) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a price")
+        }
+        self = price
+    }
+
+    private static func areDigits(_ text: Substring) -> Bool {
+        text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    }
+}

@@ -1,0 +1,32 @@
+import Ledger
+import Subscriptions
+
+extension Settled.SubscriptionOutcome {
+    /// The subscription as POST receipts tells it to the customer who sent the receipt.
+    func json(for customer: String) -> JSONValue {
+        [
+            "original_transaction_id": .string(id.text),
+            "environment": .string(environment.rawValue),
+            "product_id": .string(verdict.productID.text),
+            "state": .string(verdict.state.rawValue),
+            "reason": .optional(verdict.reason?.rawValue),
+            "entitled": .bool(verdict.entitled),
+            "expires_at": .optional(verdict.expiresAt.iso8601),
+            "entitled_until": .optional(verdict.entitledUntil?.iso8601),
+            "flags": .array(verdict.flags.map { .string($0.rawValue) }),
+            "ownership": ownership[customer]?.json ?? nil,
+        ]
+    }
+}
+
+extension OwnershipAnswer {
+    /// What became of the customer's claim, and why when it was refused.
+    var json: JSONValue {
+        switch self {
+        case .held: ["answer": "held", "reason": nil]
+        case .assigned: ["answer": "assigned", "reason": nil]
+        case .transferred: ["answer": "transferred", "reason": nil]
+        case .refused(let reason): ["answer": "refused", "reason": .string(reason)]
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Hummingbird
+import Logging
+import ServiceLifecycle
+
+/// The HTTP API as a service: it answers until graceful shutdown, and requests that began are finished first.
+///
+/// Docs: `openapi.yaml`, which is served at `/openapi.yaml`.
+public struct Server: Service {
+    private let tracker: Tracker
+    private let host: String
+    private let port: Int
+    private let logger: Logger
+    private let onListening: (@Sendable (Int) async -> Void)?
+    private let limits: ServerLimits
+    private let keys: KeyRing
+
+    /// A server for `tracker`.
+    /// - Parameters:
+    ///   - tracker: What verifies and answers.
+    ///   - host: The address to listen on.
+    ///   - port: The port to listen on; 0 takes a free one.
+    ///   - logger: Gets one line per request at debug level, never a secret or a receipt.
+    ///   - onListening: Called with the port once connections are accepted.
+    public init(
+        tracker: Tracker, host: String, port: Int, logger: Logger, onListening: (@Sendable (Int) async -> Void)? = nil
+    ) {
+        self.init(
+            tracker: tracker, host: host, port: port, logger: logger, onListening: onListening, limits: ServerLimits(),
+            keys: KeyRing { try await tracker.ledger.key(withSecret: $0) })
+    }
+
+    /// A server with limits and keys of its own, as tests use it.
+    init(
+        tracker: Tracker, host: String = "127.0.0.1", port: Int = 0, logger: Logger,
+        onListening: (@Sendable (Int) async -> Void)? = nil, limits: ServerLimits, keys: KeyRing
+    ) {
+        self.tracker = tracker
+        self.host = host
+        self.port = port
+        self.logger = logger
+        self.onListening = onListening
+        self.limits = limits
+        self.keys = keys
+    }
+
+    /// Answers until graceful shutdown; throws when the address cannot be bound.
+    public func run() async throws {
+        logger.info("server started")
+        try await application.run()
+        logger.info("server stopped")
+    }
+
+    /// The application that answers, for `run` and for tests.
+    var application: some ApplicationProtocol {
+        Application(
+            router: router,
+            server: .http1(
+                configuration: .init(
+                    idleTimeout: .seconds(limits.idleSeconds),
+                    httpDecoderConfiguration: .init(
+                        maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerListBytesMax,
+                        maxHeaderFieldCount: limits.headerFieldsMax))),
+            configuration: ApplicationConfiguration(
+                address: .hostname(host, port: port), serverName: "perennial",
+                availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
+            onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
+            logger: logger)
+    }
+
+    private var router: Router<BasicRequestContext> {
+        let router = Router(options: .autoGenerateHeadEndpoints)
+        router.add(middleware: AnswerProblems())
+        let gate = Gate(keys: keys)
+        let apps = KnownApps(tracker.ledger)
+        let routes = [
+            PostReceipt(tracker: tracker, limits: limits).route(behind: gate),
+            GetReceipt(ledger: tracker.ledger).route(behind: gate),
+            GetEntitlements(tracker: tracker, apps: apps).route(behind: gate),
+            Route.isAlive, Route.isReady(tracker.ledger), Route.openAPI,
+        ]
+        for route in routes { route.add(to: router) }
+        return router
+    }
+}

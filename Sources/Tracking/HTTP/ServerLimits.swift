@@ -1,0 +1,17 @@
+/// What the server puts up with from its callers.
+struct ServerLimits: Sendable {
+    /// The largest request body; receipts with long histories reach about 100 kB.
+    var bodyBytesMax = 8 * 1024 * 1024
+    /// How long a whole body may take to arrive.
+    var bodySecondsMax = 60.0
+    /// How long a connection may be silent between requests, or while its headers arrive.
+    var idleSeconds: Int64 = 60
+    /// The largest single header, and the request line.
+    var headerBytesMax = 16 * 1024
+    /// All headers of a request together.
+    var headerListBytesMax = 32 * 1024
+    /// How many headers a request may have.
+    var headerFieldsMax = 100
+    /// Open connections; more wait until one closes.
+    var connectionsMax = 4096
+}

@@ -1,0 +1,50 @@
+import ArgumentParser
+import Ledger
+import Subscriptions
+
+extension OwnershipPolicy: @retroactive ExpressibleByArgument {}
+
+/// `perennial app set`
+struct AppSetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set",
+        abstract: "Changes an app's settings; what is not given stays.",
+        discussion: """
+            Example:
+              perennial app set com.example.app --rate 20 --ownership keep
+            """)
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @Option(help: ArgumentHelp("A name for people.", valueName: "N"))
+    var name: String?
+
+    @Option(help: "Whether purchases of Apple's sandbox count.")
+    var sandbox: SandboxChoice?
+
+    @Option(help: "What happens when another customer sends an owned subscription.")
+    var ownership: OwnershipPolicy?
+
+    @OptionGroup var budget: BudgetFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard name != nil || sandbox != nil || ownership != nil || budget.rate != nil || budget.burst != nil else {
+            throw ValidationError("Give at least one setting to change.")
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        var change = AppChange()
+        change.name = name
+        change.sandboxAllowed = sandbox.map { $0 == .allow }
+        change.ownershipPolicy = ownership
+        change.callsPerSecond = budget.rate
+        change.burst = budget.burst
+        let final = change
+        try await withLedger(settings) { try await $0.setApp(bundleID, final) }
+        say("Changed \(bundleID).")
+    }
+}

@@ -1,0 +1,57 @@
+import Ledger
+import Tracking
+
+extension CatalogFile {
+    /// The catalog as YAML that `catalog apply` reads again.
+    var yaml: String {
+        var lines = ["app: \(Self.quoted(bundleID.text))", products.isEmpty ? "products: []" : "products:"]
+        for product in products {
+            let fields = Self.fields(of: product).map { "\($0.name): \(Self.flow($0.value))" }
+            lines.append("  - {\(fields.joined(separator: ", "))}")
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The catalog as JSON that `catalog apply` reads again.
+    var json: JSONValue {
+        [
+            "app": .string(bundleID.text),
+            "products": .array(
+                products.map { product in
+                    .object(Dictionary(Self.fields(of: product).map { ($0.name, $0.value) }) { first, _ in first })
+                }),
+        ]
+    }
+
+    /// The catalog for people.
+    var listing: Listing {
+        var listing = Listing(columns: ["id", "group", "level", "period", "price", "currency", "entitlements"])
+        listing.rows = products.map { product in
+            let fields = Dictionary(Self.fields(of: product).map { ($0.name, $0.value) }) { first, _ in first }
+            return listing.columns.map { fields[$0] ?? .null }
+        }
+        return listing
+    }
+
+    /// What is known of a product, in the order people write it. A price is text, so that no reader rounds it.
+    private static func fields(of product: CatalogProduct) -> [(name: String, value: JSONValue)] {
+        let fields: [(name: String, value: JSONValue)] = [
+            ("id", .string(product.id.text)), ("group", .optional(product.group)),
+            ("level", product.level.map { .integer(Int64($0)) } ?? .null), ("period", .optional(product.period)),
+            ("price", .optional(product.priceMilliunits.map(PriceText.text(milliunits:)))),
+            ("currency", .optional(product.currency)),
+            ("entitlements", .array(product.entitlements.map { .string($0) })),
+        ]
+        return fields.filter { $0.value != .null }
+    }
+
+    /// JSON's quoted strings are YAML's too.
+    private static func quoted(_ text: String) -> String { JSONValue.string(text).rendered() }
+
+    private static func flow(_ value: JSONValue) -> String {
+        switch value {
+        case .array(let values): "[\(values.map(flow).joined(separator: ", "))]"
+        case .null, .bool, .integer, .string, .object: value.rendered()
+        }
+    }
+}

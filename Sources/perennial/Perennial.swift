@@ -1,0 +1,49 @@
+import ArgumentParser
+
+/// The executable: one subcommand for each way to use Perennial.
+@main
+struct Perennial: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "perennial",
+        abstract: "Tracks App Store subscriptions and keeps the truth in PostgreSQL.",
+        discussion: """
+            Settings come from the environment, or from a file named by PERENNIAL_CONFIG; flags override both.
+
+            A first run:
+              export DATABASE_URL=postgresql:///perennial
+              export PERENNIAL_MASTER_KEY_FILE=master-key        # head -c 32 /dev/urandom | base64 > master-key
+              perennial migrate
+              perennial app add --bundle-id com.example.app --shared-secret-file secret
+              perennial all
+
+            Exit status: 0 done, 1 failed, 2 a verifying command found a difference, 64 usage, 78 configuration.
+            """,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Run",
+                subcommands: [
+                    MigrateCommand.self, WorkerCommand.self, ServeCommand.self, AllCommand.self,
+                ]),
+            CommandGroup(name: "Set up", subcommands: [AppCommand.self, CatalogCommand.self, KeyCommand.self]),
+            CommandGroup(name: "Receipts", subcommands: [ReceiptCommand.self, ImportCommand.self]),
+            CommandGroup(
+                name: "Look",
+                subcommands: [
+                    EntitlementsCommand.self, ExplainCommand.self, StatusCommand.self, ReportCommand.self,
+                ]),
+            CommandGroup(name: "Try", subcommands: [SimulatorCommand.self]),
+        ])
+
+    static func main() async {
+        do {
+            var command = try await asyncParseAsRoot()
+            if var asyncCommand = command as? any AsyncParsableCommand {
+                try await asyncCommand.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            Ending.end(with: error)
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import ArgumentParser
+import Postgres
+import SQL
+import Tracking
+
+/// `perennial report`
+struct ReportCommand: AsyncParsableCommand {
+    /// How long a report may run, in minutes.
+    static let minutesMax = 30
+
+    static let configuration = CommandConfiguration(
+        commandName: "report",
+        abstract: "Runs a report; `perennial report list` names them.",
+        discussion: """
+            Reports are files of SQL that psql runs too, with the same variables.
+
+            Examples:
+              perennial report list
+              perennial report changes_by_day --from 2026-01-01 --until 2026-02-01 --format csv
+              perennial report active_subscriptions --set bundle_id=com.example.app
+            """)
+
+    @Argument(help: ArgumentHelp("The report's name, or list.", valueName: "NAME"))
+    var name: String
+
+    @Option(help: ArgumentHelp("From this date or instant on.", valueName: "D"))
+    var from: String?
+
+    @Option(help: ArgumentHelp("Before this date or instant.", valueName: "D"))
+    var until: String?
+
+    @Option(name: .customLong("set"), help: ArgumentHelp("Sets a variable of the report.", valueName: "name=value"))
+    var variables: [String] = []
+
+    @OptionGroup var form: FormatFlag
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        if let odd = variables.first(where: { !$0.contains("=") }) {
+            throw ValidationError("--set \(odd): write --set name=value.")
+        }
+    }
+
+    func run() async throws {
+        guard name != "list" else { return form.show(Self.list) }
+        guard let file = Reports.all.first(where: { $0.name == name }) else {
+            throw Failure("There is no report \(name); see `perennial report list`.")
+        }
+        let statement = ReportStatement(file.text)
+        let values = try statement.values(given, report: name)
+        let settings = try flags.settings(needing: [.database])
+        form.show(try await listing(of: statement, values, settings))
+    }
+
+    private static var list: Listing {
+        Listing(columns: ["name", "purpose"], rows: Reports.all.map { [.string($0.name), .string($0.purpose)] })
+    }
+
+    private var given: [String: String] {
+        var given: [String: String] = [:]
+        for variable in variables {
+            let parts = variable.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            given[String(parts[0])] = String(parts[1])
+        }
+        if let from { given["from"] = from }
+        if let until { given["until"] = until }
+        return given
+    }
+
+    /// A standby serves reports where there is one.
+    private func listing(of statement: ReportStatement, _ values: [String], _ settings: Settings) async throws
+        -> Listing
+    {
+        let logger = settings.logger
+        let database = Database(
+            DatabaseConfiguration(
+                connectionString: settings.readDatabase ?? settings.database,
+                statementTimeoutMilliseconds: Self.minutesMax * 60_000)
+        ) { logger.debug("\($0)") }
+        do {
+            let rows = try await database.query(
+                Statement(name: "report_\(name)", sql: Self.described(statement.sql)), values.map { .text($0) })
+            let listing = try Listing(reportRows: rows)
+            await database.close()
+            return listing
+        } catch {
+            await database.close()
+            throw error
+        }
+    }
+
+    /// Every row as names, kinds and texts, so that a report may have any columns. JSON (not `jsonb`) keeps their order.
+    static func described(_ sql: String) -> String {
+        """
+        SELECT names, kinds, texts
+        FROM (
+        \(sql)
+        ) report
+        CROSS JOIN LATERAL (
+            SELECT array_agg(f.key ORDER BY f.place) AS names,
+                   array_agg(json_typeof(f.value) ORDER BY f.place) AS kinds,
+                   array_agg(f.value #>> '{}' ORDER BY f.place) AS texts
+            FROM json_each(row_to_json(report)) WITH ORDINALITY AS f (key, value, place)
+        ) described
+        """
+    }
+}
+
+extension Listing {
+    /// A listing of described rows; a report without rows has no columns to show.
+    init(reportRows: [Row]) throws {
+        self.init(columns: try reportRows.first?.texts("names") ?? [])
+        rows = try reportRows.map { row in
+            try zip(row.texts("kinds"), row.textElements("texts")).map { kind, text in
+                switch (kind, text) {
+                case (_, nil): .null
+                case ("boolean", let text?): .bool(text == "true")
+                case ("number", let text?): Int64(text).map { .integer($0) } ?? .string(text)
+                case (_, let text?): .string(text)
+                }
+            }
+        }
+    }
+}

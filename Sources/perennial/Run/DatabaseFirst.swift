@@ -1,0 +1,49 @@
+import Ledger
+import Logging
+import Postgres
+import ServiceLifecycle
+
+/// A service that starts when the database answers and is migrated; until then it keeps trying and logs it.
+struct DatabaseFirst: Service {
+    /// The longest wait between two tries.
+    static let waitSecondsMax = 30
+
+    let ledger: SubscriptionLedger
+    let logger: Logger
+    let service: any Service
+
+    func run() async throws {
+        var waitSeconds = 1
+        while !isShuttingDownGracefully, !Task.isCancelled {
+            do {
+                try await ledger.requireMigrated()
+                return try await service.run()
+            } catch let error as DatabaseError {
+                guard case .retry = error.disposition else { throw error }
+                logger.error("\(error.message)", metadata: ["again_in_seconds": "\(waitSeconds)"])
+            }
+            let seconds = waitSeconds
+            await cancelWhenGracefulShutdown { await pause(seconds: seconds) }
+            waitSeconds = min(waitSeconds * 2, Self.waitSecondsMax)
+        }
+    }
+
+    private var isShuttingDownGracefully: Bool { Task.isShuttingDownGracefully }
+}
+
+/// Waits, or returns early when the task is cancelled.
+func pause(seconds: Int) async {
+    // Being cancelled is the only way to fail, and then there is nothing left to wait for.
+    try? await Task.sleep(for: .seconds(seconds))
+}
+
+/// Ends a long-running command early when the database answers but does not fit this program; a database that is down
+/// is waited for.
+func refuseOtherSchema(_ ledger: SubscriptionLedger, logger: Logger) async throws {
+    do {
+        try await ledger.requireMigrated()
+    } catch let error as DatabaseError {
+        guard case .retry = error.disposition else { throw error }
+        logger.error("\(error.message)")
+    }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import Ledger
+
+/// `perennial migrate`
+struct MigrateCommand: AsyncParsableCommand {
+    /// An upgrade may rewrite large tables; this is how long one statement of it may take.
+    static let statementHoursMax = 6
+
+    static let configuration = CommandConfiguration(
+        commandName: "migrate",
+        abstract: "Creates or upgrades the schema; safe to run from many machines at once.",
+        discussion: """
+            Prints each migration it applied. Applied migrations never change: a database that knows others than this
+            program is refused and left as it is.
+
+            Example:
+              DATABASE_URL=postgresql:///perennial perennial migrate
+            """)
+
+    @Flag(name: .customLong("no-roles"), help: "Do not make roles; print the SQL that does, for managed databases.")
+    var withoutRoles = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let timeout = Self.statementHoursMax * 3_600_000
+        try await withUncheckedLedger(settings, statementTimeoutMilliseconds: timeout, notes: .debug) { ledger in
+            let report = try await ledger.migrate()
+            for name in report.applied { sayProgress("applied \(name)") }
+            sayProgress("The schema has \(report.total) migrations, \(report.applied.count) of them new.")
+            guard withoutRoles else { return try await ledger.grantRoles() }
+            say(SubscriptionLedger.roleScript)
+        }
+    }
+
+    /// With `--no-roles` standard output is for SQL only.
+    private func sayProgress(_ line: String) {
+        if withoutRoles { say("-- \(line)") } else { say(line) }
+    }
+}

@@ -1,0 +1,27 @@
+import Foundation
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+/// Runs services until they end or until SIGTERM or SIGINT asks them to finish what they are doing; a second signal ends
+/// the process at once.
+func runServices(_ services: [any Service], logger: Logger) async throws {
+    // A reader of our log that went away must not take the service with it.
+    signal(SIGPIPE, SIG_IGN)
+    let group = ServiceGroup(
+        configuration: ServiceGroupConfiguration(services: services, logger: logger))
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+        tasks.addTask {
+            var count = 0
+            for await signal in signals {
+                count += 1
+                guard count == 1 else { _exit(128 + (signal == .sigint ? SIGINT : SIGTERM)) }
+                logger.info("stopping; once more stops at once")
+                await group.triggerGracefulShutdown()
+            }
+        }
+        try await group.run()
+        tasks.cancelAll()
+    }
+}

@@ -1,0 +1,81 @@
+import ArgumentParser
+import ServiceLifecycle
+import Tracking
+
+/// `perennial serve`
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Serves the HTTP API.",
+        discussion: """
+            Listens even while the database is down and says so under /readyz; /openapi.yaml describes the rest.
+
+            Example:
+              perennial serve --http-port 8080
+            """)
+
+    @OptionGroup var http: HTTPFlags
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
+        try await withUncheckedLedger(settings) { ledger in
+            try await refuseOtherSchema(ledger, logger: settings.logger)
+            try await withTracker(settings, ledger: ledger) { tracker in
+                try await runServices([ListeningServer(tracker: tracker, settings: settings)], logger: settings.logger)
+            }
+        }
+    }
+}
+
+/// `perennial all`
+struct AllCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "all",
+        abstract: "Runs worker and server in one process.",
+        discussion: """
+            The simplest way to run everything on one machine.
+
+            Example:
+              perennial all
+            """)
+
+    @OptionGroup var http: HTTPFlags
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
+        try await withUncheckedLedger(settings) { ledger in
+            try await refuseOtherSchema(ledger, logger: settings.logger)
+            try await withTracker(settings, ledger: ledger) { tracker in
+                let worker = DatabaseFirst(ledger: ledger, logger: settings.logger, service: Worker(tracker))
+                try await runServices(
+                    [worker, ListeningServer(tracker: tracker, settings: settings)], logger: settings.logger)
+            }
+        }
+    }
+}
+
+/// The API on the settings' address; says where once it listens, and why when it cannot.
+struct ListeningServer: Service {
+    let tracker: Tracker
+    let settings: Settings
+
+    func run() async throws {
+        let logger = settings.logger
+        let host = settings.httpHost.contains(":") ? "[\(settings.httpHost)]" : settings.httpHost
+        let server = Server(tracker: tracker, host: settings.httpHost, port: settings.httpPort, logger: logger) {
+            port in
+            logger.info("listening on http://\(host):\(port)")
+        }
+        do {
+            try await server.run()
+        } catch {
+            throw Failure(
+                "The server on \(host):\(settings.httpPort) stopped: \(Ending.sentence(for: error)); "
+                    + "if another program listens there, set PERENNIAL_HTTP_PORT.")
+        }
+    }
+}

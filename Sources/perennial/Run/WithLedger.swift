@@ -1,0 +1,45 @@
+import Ledger
+import Logging
+import Postgres
+
+/// Opens the database for `body` and closes it whatever happens. The schema may be missing.
+///
+/// `notes` is the level of what the connections tell, such as a reconnect.
+func withUncheckedLedger<Result: Sendable>(
+    _ settings: Settings, statementTimeoutMilliseconds: Int = 30_000, notes: Logger.Level = .warning,
+    _ body: (SubscriptionLedger) async throws -> Result
+) async throws -> Result {
+    let logger = settings.logger
+    let database = Database(
+        DatabaseConfiguration(
+            connectionString: settings.database, statementTimeoutMilliseconds: statementTimeoutMilliseconds)
+    ) { logger.log(level: notes, "\($0)") }
+    let reads = settings.readDatabase.map { address in
+        Database(DatabaseConfiguration(connectionString: address)) { logger.log(level: notes, "\($0)") }
+    }
+    do {
+        let seal = try settings.masterKey.map { try SecretSeal(masterKey: $0) }
+        let result = try await body(SubscriptionLedger(database: database, reads: reads, seal: seal))
+        await close(database, reads)
+        return result
+    } catch {
+        await close(database, reads)
+        throw error
+    }
+}
+
+/// The same for one-shot commands: a database that is down or not migrated ends the command with one sentence, and the
+/// connections' own notes about it would only repeat that.
+func withLedger<Result: Sendable>(
+    _ settings: Settings, _ body: (SubscriptionLedger) async throws -> Result
+) async throws -> Result {
+    try await withUncheckedLedger(settings, notes: .debug) { ledger in
+        try await ledger.requireMigrated()
+        return try await body(ledger)
+    }
+}
+
+private func close(_ database: Database, _ reads: Database?) async {
+    await database.close()
+    await reads?.close()
+}

@@ -1,0 +1,57 @@
+import ArgumentParser
+import Tracking
+
+/// `perennial worker`
+struct WorkerCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "worker",
+        abstract: "Asks Apple about every receipt when it is due; run as many as you like.",
+        discussion: """
+            Runs until SIGTERM or SIGINT, then finishes what it asked. With --once it checks what was due when it began
+            and exits: 0 when all was asked, 1 when something is left, saying what and why.
+
+            Examples:
+              perennial worker
+              */5 * * * * perennial worker --once --max-seconds 240
+            """)
+
+    @Flag(help: "Check what is due now, then exit.")
+    var once = false
+
+    @Option(help: ArgumentHelp("With --once: begin nothing new after this many seconds.", valueName: "N"))
+    var maxSeconds: Int?
+
+    @OptionGroup var apple: AppleFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard let maxSeconds else { return }
+        guard once else { throw ValidationError("--max-seconds goes with --once.") }
+        guard maxSeconds > 0 else { throw ValidationError("--max-seconds is at least 1.") }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
+        if once { try await checkWhatIsDue(settings) } else { try await keepChecking(settings) }
+    }
+
+    private func checkWhatIsDue(_ settings: Settings) async throws {
+        let report = try await withLedger(settings) { ledger in
+            try await withTracker(settings, ledger: ledger) { try await Worker($0).runOnce(maxSeconds: maxSeconds) }
+        }
+        say("Asked Apple about \(report.asked) receipts; \(report.left) are left.")
+        guard report.left > 0 else { return }
+        let reasons = report.why.isEmpty ? "see the log" : report.why.joined(separator: "; ")
+        throw Failure("\(report.left) due receipts were not checked: \(reasons).")
+    }
+
+    private func keepChecking(_ settings: Settings) async throws {
+        try await withUncheckedLedger(settings) { ledger in
+            try await refuseOtherSchema(ledger, logger: settings.logger)
+            try await withTracker(settings, ledger: ledger) { tracker in
+                let worker = DatabaseFirst(ledger: ledger, logger: settings.logger, service: Worker(tracker))
+                try await runServices([worker], logger: settings.logger)
+            }
+        }
+    }
+}

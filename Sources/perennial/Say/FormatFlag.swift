@@ -1,0 +1,14 @@
+import ArgumentParser
+
+extension ListingFormat: ExpressibleByArgument {}
+
+/// The flag of every command that lists something.
+struct FormatFlag: ParsableArguments {
+    @Option(help: "table for people, csv, or json, which is stable.")
+    var format = ListingFormat.table
+
+    /// Prints a listing in the asked form.
+    func show(_ listing: Listing) {
+        say(listing.rendered(as: format))
+    }
+}

@@ -1,0 +1,12 @@
+import Foundation
+
+/// What we know about where our lines go.
+enum Terminal {
+    /// Clears the screen and goes to its first line (ECMA-48).
+    static let cleared = "\u{1B}[H\u{1B}[2J\u{1B}[3J"
+
+    /// Whether a person reads standard output directly.
+    static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+    /// Whether a person reads standard error directly.
+    static var isStandardError: Bool { isatty(STDERR_FILENO) == 1 }
+}

@@ -1,0 +1,49 @@
+import AppStore
+import Logging
+import Postgres
+
+/// How this process runs, after every value was checked.
+struct Settings: Sendable {
+    /// A libpq connection string; empty when the `PG*` variables say it all.
+    var database = ""
+    /// A hot standby for lookups.
+    var readDatabase: String?
+    /// 32 bytes; nil when none is set.
+    var masterKey: [UInt8]?
+    /// The address the API listens on.
+    var httpHost = "127.0.0.1"
+    /// The port the API listens on; 0 takes any free one.
+    var httpPort = 8080
+    /// Apple's production endpoint.
+    var appStoreURL = AppStoreOptions.appleProductionURL
+    /// Apple's sandbox endpoint.
+    var appStoreSandboxURL = AppStoreOptions.appleSandboxURL
+    /// The least severe log line written.
+    var logLevel = Logger.Level.info
+    /// How log lines look.
+    var logFormat = LogFormat.text
+    /// How long a claimed receipt is ours.
+    var leaseSeconds = 60.0
+    /// Divides the schedule's delays.
+    var pollSpeedup = 1
+}
+
+extension Settings {
+    /// Checks every value, and adds one sentence for each that is bad or missing.
+    init(_ values: SettingsValues, needing needs: Set<SettingsNeed>, mistakes: inout [String]) {
+        var check = SettingsCheck(values: values)
+        database = check.database(isNeeded: needs.contains(.database))
+        readDatabase = check.connectionString(.databaseReadURL)
+        masterKey = check.masterKey(isNeeded: needs.contains(.masterKey))
+        httpHost = values[.httpHost] ?? httpHost
+        httpPort = check.number(.httpPort, in: 0...65_535, of: "a port") ?? httpPort
+        appStoreURL = check.url(.appStoreURL) ?? appStoreURL
+        appStoreSandboxURL = check.url(.appStoreSandboxURL) ?? appStoreSandboxURL
+        logLevel = check.word(.logLevel, of: Logger.Level.allCases.map { ($0.rawValue, $0) }) ?? logLevel
+        logFormat = check.word(.logFormat, of: LogFormat.allCases.map { ($0.rawValue, $0) }) ?? logFormat
+        leaseSeconds =
+            check.number(.leaseSeconds, in: 1...3_600, of: "seconds").map(Double.init) ?? leaseSeconds
+        pollSpeedup = check.number(.pollSpeedup, in: 1...10_000_000, of: "a factor") ?? pollSpeedup
+        mistakes += check.mistakes
+    }
+}

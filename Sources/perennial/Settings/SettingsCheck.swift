@@ -1,0 +1,105 @@
+import Foundation
+import Postgres
+
+/// Turns raw values into typed ones and collects what is wrong with them. Secrets never appear in a sentence.
+struct SettingsCheck {
+    let values: SettingsValues
+    private(set) var mistakes: [String] = []
+
+    init(values: SettingsValues) {
+        self.values = values
+    }
+
+    /// Where the database is; empty when the `PG*` variables say it all.
+    mutating func database(isNeeded: Bool) -> String {
+        if values[.databaseURL] != nil { return connectionString(.databaseURL) ?? "" }
+        if let libpq = values.libpq { return libpq }
+        if isNeeded {
+            mistakes.append(
+                "DATABASE_URL is not set; give a libpq URI such as postgresql://user@host/perennial, or set PGHOST and "
+                    + "PGDATABASE.")
+        }
+        return ""
+    }
+
+    /// A connection string that libpq can read.
+    mutating func connectionString(_ name: SettingName) -> String? {
+        guard let text = values[name] else { return nil }
+        do {
+            try DatabaseConfiguration(connectionString: text).validate()
+        } catch {
+            mistakes.append("\(name.rawValue): \(error.message)")
+        }
+        return text
+    }
+
+    /// The 32 bytes of the master key, given directly or in a file.
+    mutating func masterKey(isNeeded: Bool) -> [UInt8]? {
+        let advice = "give 32 bytes in base64, made with `head -c 32 /dev/urandom | base64`."
+        let source: String
+        let text: String
+        switch (values[.masterKey], values[.masterKeyFile]) {
+        case (nil, nil):
+            if isNeeded {
+                mistakes.append("PERENNIAL_MASTER_KEY or PERENNIAL_MASTER_KEY_FILE is not set; \(advice)")
+            }
+            return nil
+        case (.some, .some):
+            mistakes.append("PERENNIAL_MASTER_KEY and PERENNIAL_MASTER_KEY_FILE are both set; keep one of them.")
+            return nil
+        case (let key?, nil):
+            (source, text) = ("PERENNIAL_MASTER_KEY", key)
+        case (nil, let path?):
+            source = "PERENNIAL_MASTER_KEY_FILE"
+            do {
+                text = try values.read(path)
+            } catch {
+                mistakes.append("\(source): cannot read \(path): \(Ending.sentence(for: error))")
+                return nil
+            }
+        }
+        guard let key = Data(base64Encoded: text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+            mistakes.append("\(source) is not base64; \(advice)")
+            return nil
+        }
+        guard key.count == 32 else {
+            mistakes.append("\(source) has \(key.count) bytes; \(advice)")
+            return nil
+        }
+        return [UInt8](key)
+    }
+
+    /// A whole number within limits.
+    mutating func number(_ name: SettingName, in limits: ClosedRange<Int>, of what: String) -> Int? {
+        guard let text = values[name] else { return nil }
+        guard let number = Int(text), limits.contains(number) else {
+            mistakes.append(
+                "\(name.rawValue) is '\(text)'; give \(what) as a whole number from \(limits.lowerBound) to "
+                    + "\(limits.upperBound).")
+            return nil
+        }
+        return number
+    }
+
+    /// An address of HTTP or HTTPS.
+    mutating func url(_ name: SettingName) -> String? {
+        guard let text = values[name] else { return nil }
+        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+            let host = url.host, !host.isEmpty
+        else {
+            mistakes.append("\(name.rawValue) is '\(text)'; give an address such as https://host/verifyReceipt.")
+            return nil
+        }
+        return text
+    }
+
+    /// One of a few words.
+    mutating func word<Value>(_ name: SettingName, of words: [(String, Value)]) -> Value? {
+        guard let text = values[name] else { return nil }
+        guard let found = words.first(where: { $0.0 == text.lowercased() }) else {
+            mistakes.append("\(name.rawValue) is '\(text)'; give one of \(words.map(\.0).joined(separator: ", ")).")
+            return nil
+        }
+        return found.1
+    }
+}

@@ -1,0 +1,69 @@
+import Configuration
+import Foundation
+
+/// Where settings come from: flags before the environment before the file. An empty value is no value.
+struct SettingsSources {
+    /// Values that no other source overrides.
+    var flags: [SettingName: String] = [:]
+    /// The process's environment.
+    var environment: [String: String]
+    /// The settings file's path; nil for the environment's PERENNIAL_CONFIG.
+    var file: String?
+    /// Reads a file as text; a seam for tests.
+    var read: @Sendable (String) throws -> String = SettingsSources.textOfFile
+
+    /// The settings a command needs, with warnings for the log. Throws every mistake at once.
+    func settings(needing needs: Set<SettingsNeed>) throws(SettingsMistakes) -> (Settings, warnings: [String]) {
+        var mistakes: [String] = []
+        let environment = environment.filter { !$0.value.isEmpty }
+        var file = SettingsFile("", name: "")
+        if let path = self.file ?? environment[SettingName.fileVariable] {
+            do {
+                file = SettingsFile(try read(path), name: path)
+                mistakes += file.mistakes
+            } catch {
+                mistakes.append("\(SettingName.fileVariable): cannot read \(path): \(Ending.sentence(for: error))")
+            }
+        }
+        let values = SettingsValues(
+            reader: ConfigReader(providers: [
+                provider(of: Dictionary(uniqueKeysWithValues: flags.map { ($0.rawValue, $1) })),
+                provider(of: environment),
+                provider(of: file.values),
+            ]),
+            libpq: LibpqVariable.connectionString(environment: environment, file: file.values), read: read)
+        let settings = Settings(values, needing: needs, mistakes: &mistakes)
+        guard mistakes.isEmpty else { throw SettingsMistakes(lines: mistakes) }
+        return (settings, file.warnings)
+    }
+
+    /// Only our own names, so that a stray variable of the same spelling in lower case decides nothing.
+    private func provider(of values: [String: String]) -> EnvironmentVariablesProvider {
+        let names = Set(SettingName.allCases.map(\.rawValue))
+        let secrets = Set(SettingName.allCases.filter(\.isSecret).map(\.rawValue))
+        return EnvironmentVariablesProvider(
+            environmentVariables: values.filter { names.contains($0.key) && !$0.value.isEmpty },
+            secretsSpecifier: .specific(secrets))
+    }
+
+    /// The text of a small file.
+    @Sendable static func textOfFile(_ path: String) throws -> String {
+        let bytes = try InputFile(path).contents(bytesMax: SettingsFile.bytesMax)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// Raw values by name, whatever source they come from.
+struct SettingsValues {
+    let reader: ConfigReader
+    /// The connection string that the `PG*` variables make; nil when none is set.
+    let libpq: String?
+    /// Reads a file as text.
+    let read: @Sendable (String) throws -> String
+
+    /// The value of a setting, or nil.
+    subscript(name: SettingName) -> String? {
+        let components = name.rawValue.lowercased().split(separator: "_").map(String.init)
+        return reader.string(forKey: ConfigKey(components), isSecret: name.isSecret)
+    }
+}

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import AppStore
+
+@Suite struct TornBodyTests {
+    @Test func everyTruncationIsSaidToBeOne() {
+        let body = Array(ResponseTests.unified.utf8)
+        for length in 0..<body.count {
+            do throws(AnswerUnreadable) {
+                _ = try VerifyReceiptResponse(parsing: Array(body[..<length]))
+                Issue.record("read \(length) of \(body.count) bytes as a whole answer")
+            } catch {
+                #expect(length == 0 ? error.reason == "an empty body" : error.reason.contains("ends in the middle"))
+            }
+        }
+    }
+
+    @Test func noDamagedByteBreaksIt() throws {
+        let seed: UInt64 = 4711
+        print("seed \(seed)")
+        var generator = SeededGenerator(seed: seed)
+        let body = Array(ResponseTests.unified.utf8)
+        var read = 0
+        for _ in 0..<4000 {
+            var damaged = body
+            for _ in 0...Int.random(in: 0...3, using: &generator) {
+                damaged[Int.random(in: 0..<body.count, using: &generator)] = UInt8.random(
+                    in: 0...255, using: &generator)
+            }
+            guard let response = try? VerifyReceiptResponse(parsing: damaged) else { continue }
+            read += 1
+            #expect(response.latestReceiptInfo.count <= 1 && response.inApp.count <= 1)
+        }
+        // Most damage lands inside strings, where it must not cost the answer.
+        #expect(read > 1500)
+    }
+
+    @Test func anAnswerOfManyOddRowsRemembersOnlySome() throws {
+        let rows = Array(repeating: "{}", count: 5000).joined(separator: ",")
+        #expect(try parse("{\"latest_receipt_info\":[\(rows)]}").unreadableRows.count == RowReader.unreadableMax)
+    }
+}

@@ -1,0 +1,175 @@
+import Postgres
+import TestSupport
+import Testing
+
+/// Every wait has an end, and says why it ended.
+@Suite struct LimitTests {
+    private func configuration(_ connectionString: String) -> DatabaseConfiguration {
+        DatabaseConfiguration(
+            connectionString: connectionString, writeConnections: 1, connectTimeoutSeconds: 1,
+            statementTimeoutMilliseconds: 200, queueLimit: 3)
+    }
+
+    @Test func slowStatementsTimeOutAndTheConnectionLives() async throws {
+        try await withTestDatabase { _, connectionString in
+            let database = Database(configuration(connectionString)) { print($0) }
+            let read = await databaseError { _ = try await database.ask("SELECT pg_sleep(60)") }
+            #expect(read?.kind == .timedOut)
+            let write = await databaseError { _ = try await database.change("SELECT pg_sleep(60)") }
+            #expect(write?.kind == .timedOut)
+            try await expectAnswers(from: database)
+            await database.close()
+        }
+    }
+
+    /// The server is told to forget its time-out, as behind a pooler that drops it: ours cancels, two seconds later.
+    @Test func weCancelWhenTheServerDoesNot() async throws {
+        try await withTestDatabase { _, connectionString in
+            let database = Database(configuration(connectionString)) { print($0) }
+            let read = await databaseError {
+                _ = try await database.ask("SELECT set_config('statement_timeout', '0', false)")
+                _ = try await database.ask("SELECT pg_sleep(60)")
+            }
+            #expect(read?.kind == .timedOut)
+            let write = await databaseError {
+                try await database.transaction { transaction in
+                    try transaction.query(
+                        Statement(name: "off", sql: "SELECT set_config('statement_timeout', '0', false)"))
+                    try transaction.query(Statement(name: "sleep", sql: "SELECT pg_sleep(60)"))
+                }
+            }
+            #expect(write?.kind == .timedOut)
+            try await expectAnswers(from: database)
+            await database.close()
+        }
+    }
+
+    @Test func scriptsHaveNoTimeout() async throws {
+        try await withTestDatabase { _, connectionString in
+            let database = Database(configuration(connectionString)) { print($0) }
+            try await database.script("SELECT pg_sleep(0.5)")
+            await database.close()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aServerThatIsNotThereIsReported() async throws {
+        for address in ["host=/nonexistent-socket-folder", "host=127.0.0.1 port=1 password=hunter2"] {
+            let database = Database(configuration(address)) { print($0) }
+            async let read = databaseError { _ = try await database.ask("SELECT 1") }
+            async let write = databaseError { _ = try await database.change("SELECT 1") }
+            for error in [await read, await write] {
+                #expect(error?.kind == .cannotConnect)
+                #expect(error?.message.contains("hunter2") == false)
+            }
+            await database.close()
+        }
+    }
+
+    @Test(arguments: [
+        "postgresql://user:hunter2@host:port/db", "nonsense", "host=h passwrd=hunter2", "postgresql://u:a@hunter2@h/db",
+    ]) func badConnectionStringsAreRefusedWithoutQuotingThem(_ text: String) async throws {
+        let configuration = DatabaseConfiguration(connectionString: text)
+        let refused = await databaseError { try configuration.validate() }
+        #expect(refused?.kind == .cannotConnect)
+        #expect(refused?.message.contains("hunter2") == false)
+        let asked = await databaseError { _ = try await Database(configuration) { print($0) }.ask("SELECT 1") }
+        #expect(asked == refused)
+    }
+
+    @Test func callersCancelledWhileTheyWaitLeaveTheLine() async throws {
+        try await withTestDatabase { _, connectionString in
+            let database = Database(
+                DatabaseConfiguration(connectionString: connectionString, writeConnections: 1, queueLimit: 1)
+            ) { print($0) }
+            try await holdingTheOnlyWriter(of: database) {
+                // Twice, because a cancelled caller that kept its place would fill the queue.
+                for _ in 0..<2 { await expectCancelled { _ = try await database.change("SELECT 1") } }
+            }
+            try await expectAnswers(from: database)
+            await database.close()
+        }
+    }
+
+    @Test func readsCancelledOnTheirWayAreAnsweredAtOnce() async throws {
+        try await withTestDatabase { database, _ in
+            await expectCancelled { _ = try await database.ask("SELECT pg_sleep(2)") }
+            try await expectAnswers(from: database)
+        }
+    }
+
+    /// Starts the work, which would last longer than a moment, and cancels it after a moment.
+    private func expectCancelled(_ work: @escaping @Sendable () async throws -> Void) async {
+        let error = await withTaskGroup(of: DatabaseError?.self) { group in
+            group.addTask { await databaseError(work) }
+            // Long enough to be in the line most times; being cancelled sooner must end the same way.
+            await Task { try? await Task.sleep(for: .milliseconds(50)) }.value
+            group.cancelAll()
+            return await group.next() ?? nil
+        }
+        #expect(error?.kind == .cancelled)
+    }
+
+    @Test func aFullQueueRefuses() async throws {
+        try await withTestDatabase { _, connectionString in
+            let database = Database(
+                DatabaseConfiguration(connectionString: connectionString, writeConnections: 1, queueLimit: 3)
+            ) { print($0) }
+            try await holdingTheOnlyWriter(of: database) {
+                await withTaskGroup(of: DatabaseError?.self) { group in
+                    for _ in 0..<4 {
+                        group.addTask { await databaseError { _ = try await database.change("SELECT 1") } }
+                    }
+                    // Three wait; the one that came last is the only one with an answer.
+                    #expect(await group.next()??.kind == .queueFull)
+                    group.cancelAll()
+                    for await error in group { #expect(error?.kind == .cancelled) }
+                }
+            }
+            await database.close()
+        }
+    }
+
+    @Test func closingFinishesWorkAndRefusesWhatWaits() async throws {
+        try await withTestDatabase { observer, connectionString in
+            let database = Database(
+                DatabaseConfiguration(connectionString: connectionString, writeConnections: 1)
+            ) { print($0) }
+            _ = try await observer.ask("SELECT pg_advisory_lock(7)")
+            let running = Task { try await database.change("SELECT pg_advisory_xact_lock(7)") }
+            let reading = Task { try await database.ask("SELECT pg_advisory_xact_lock(7)") }
+            let held = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()"
+            while try await observer.ask(held).count < 2 { try await Task.sleep(for: .milliseconds(10)) }
+
+            let waiting = Task { try await database.change("SELECT 1") }
+            async let closing: Void = database.close()
+            #expect(await databaseError { _ = try await waiting.value }?.kind == .closed)
+            _ = try await observer.ask("SELECT pg_advisory_unlock(7)")
+            #expect(try await running.value == 1)
+            #expect(try await reading.value.count == 1)
+            await closing
+            #expect(await databaseError { _ = try await database.ask("SELECT 1") }?.kind == .closed)
+            #expect(await databaseError { _ = try await database.change("SELECT 1") }?.kind == .closed)
+            await database.close()
+        }
+    }
+
+    private func expectAnswers(from database: Database) async throws {
+        #expect(try await database.ask("SELECT 1 AS one").first?.int("one") == 1)
+        #expect(try await database.change("SELECT 1") == 1)
+    }
+
+    /// Runs `body` while a transaction sleeps on the only write connection; the sleep is cancelled by the server after.
+    private func holdingTheOnlyWriter(of database: Database, _ body: () async throws -> Void) async throws {
+        let held = Task {
+            try await database.change("SELECT pg_sleep(30) /* held */")
+        }
+        let find = """
+            SELECT pid FROM pg_stat_activity
+            WHERE query LIKE '%held */' AND state = 'active' AND datname = current_database()
+            """
+        while try await database.ask(find).isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+        try await body()
+        _ = try await database.ask("SELECT pg_cancel_backend(pid) FROM (\(find)) AS holder")
+        #expect(await databaseError { _ = try await held.value }?.kind == .timedOut)
+    }
+}

@@ -1,0 +1,55 @@
+import Postgres
+import TestSupport
+import Testing
+
+/// Many reads at once on few connections.
+@Suite struct PipelineTests {
+    @Test(arguments: [1, 2]) func tenThousandReadsAndFailingOnesAmongThem(_ connections: Int) async throws {
+        try await withTestDatabase { _, connectionString in
+            let database = Database(
+                DatabaseConfiguration(connectionString: connectionString, readConnections: connections)
+            ) { print($0) }
+            let divide = Statement(name: "divide", sql: "SELECT (840 / $1::int4) AS v, $2::int4 AS id")
+            let broken = Statement(name: "broken", sql: "SELECT nonsense")
+            let outcomes = await withTaskGroup(of: (Int, Result<Int, DatabaseError>).self) { group in
+                for id in 0..<10_000 {
+                    group.addTask {
+                        do throws(DatabaseError) {
+                            if id % 2_500 == 1_250 { _ = try await database.query(broken) }
+                            let divisor = id % 1_000 == 777 ? 0 : 2
+                            let rows = try await database.query(divide, [.int4(Int32(divisor)), .int4(Int32(id))])
+                            return (id, .success(try rows[0].int("id")))
+                        } catch {
+                            return (id, .failure(error))
+                        }
+                    }
+                }
+                return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+            }
+            for (id, outcome) in outcomes {
+                switch outcome {
+                case .success(let value): #expect(value == id)
+                case .failure(let error):
+                    let expected = id % 2_500 == 1_250 ? "42703" : id % 1_000 == 777 ? "22012" : "none"
+                    #expect(error.sqlState == expected, "read \(id): \(error)")
+                }
+            }
+            #expect(outcomes.count == 10_000)
+            #expect(outcomes.values.filter { if case .failure = $0 { true } else { false } }.count == 14)
+            await database.close()
+        }
+    }
+
+    @Test func largeAnswersAndLargeParametersPassEachOther() async throws {
+        try await withTestDatabase { database, _ in
+            let echo = Statement(name: "echo", sql: "SELECT $1::bytea || $1::bytea AS v")
+            let megabyte: [UInt8] = Array(repeating: 9, count: 1_048_576)
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<40 {
+                    group.addTask { try await database.query(echo, [.bytea(megabyte)])[0].bytea("v").count }
+                }
+                for try await count in group { #expect(count == 2_097_152) }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import Subscriptions
+
+/// Days since 2026-01-01T00:00:00Z, the calendar of these tests.
+func day(_ days: Double) -> Instant {
+    Instant(milliseconds: 1_767_225_600_000 + Int64((days * 86_400_000).rounded()))
+}
+
+/// Production defaults without leeway, so that a table shows Apple's dates only.
+let strictPolicy = Policy.standard(for: .production).with(leeway: .zero)
+/// Production defaults.
+let standardPolicy = Policy.standard(for: .production)
+
+let subscriptionID: OriginalTransactionID = "1000"
+
+/// A row of `latest_receipt_info` for a test; `name` is both line item and transaction unless given.
+func row(
+    _ name: String, _ from: Double, _ to: Double, product: ProductID = "monthly", asOf: Double = 0,
+    cancelled: Double? = nil, upgraded: Bool = false, trial: Bool = false, family: Bool = false,
+    source: EvidenceSource = .latestReceiptInfo, transaction: String? = nil, numbered: Bool = true
+) -> TransactionRow {
+    TransactionRow(
+        path: "latest_receipt_info[\(name)]", source: source, asOf: day(asOf),
+        transactionID: TransactionID(transaction ?? "t\(name)"), originalTransactionID: subscriptionID,
+        webOrderLineItemID: numbered ? WebOrderLineItemID("w\(name)") : nil, productID: product,
+        purchasedAt: day(from), expiresAt: day(to), cancelledAt: cancelled.map(day), isUpgraded: upgraded,
+        isTrial: trial, ownership: family ? .familyShared : nil)
+}
+
+/// What a pending row says, for a test.
+func renewal(
+    _ willRenew: Bool? = true, product: ProductID = "monthly", to next: ProductID? = nil, intent: String? = nil,
+    retry: Bool? = nil, grace: Double? = nil, consent: String? = nil, increase: String? = nil
+) -> Renewal {
+    Renewal(
+        productID: product, renewsToProductID: next ?? product, willRenew: willRenew, expirationIntent: intent,
+        inBillingRetry: retry, graceExpiresAt: grace.map(day), priceConsentStatus: consent,
+        priceIncreaseStatus: increase)
+}
+
+/// One answer about the subscription: rows speak for the answer's day unless they are a device's.
+func answer(
+    _ asOf: Double, _ rows: [TransactionRow], _ renewals: Renewal..., replacedBy: OriginalTransactionID? = nil
+) -> SubscriptionEvidence {
+    SubscriptionEvidence(
+        originalTransactionID: subscriptionID, asOf: day(asOf),
+        transactions: rows.map { row in
+            var row = row
+            if row.source == .latestReceiptInfo { row.asOf = day(asOf) }
+            return row
+        },
+        renewals: renewals.enumerated().map { index, renewal in
+            RenewalRow(
+                path: "pending_renewal_info[\(index)]", asOf: day(asOf), originalTransactionID: subscriptionID,
+                renewal: renewal)
+        }, replacedBy: replacedBy)
+}
+
+/// Settles answers one after another and collects every event.
+func settle(
+    _ answers: [SubscriptionEvidence], policy: Policy = standardPolicy
+) -> (state: SubscriptionState?, events: [[Event]]) {
+    var state: SubscriptionState?
+    var events: [[Event]] = []
+    for answer in answers {
+        let reconciled = reconcile(state, with: answer, policy: policy)
+        state = reconciled.state
+        events.append(reconciled.events)
+    }
+    return (state, events)
+}
+
+/// The kinds of events of each answer, such as `["subscription.started", "", "subscription.renewed"]`.
+func kinds(_ events: [[Event]]) -> [String] {
+    events.map { $0.map(\.kind.rawValue).joined(separator: " ") }
+}
+
+/// A timeline as one line: `0 active monthly | 30 expired/voluntary monthly`, starts in days.
+func drawing(_ timeline: Timeline) -> String {
+    timeline.spans.map { span in
+        let days = Double(span.from.milliseconds - day(0).milliseconds) / 86_400_000
+        let start = days == days.rounded() ? String(Int(days)) : String((days * 1000).rounded() / 1000)
+        let reason = span.reason.map { "/\($0.rawValue)" } ?? ""
+        let flags = span.flags.isEmpty ? "" : " +" + span.flags.map(\.rawValue).joined(separator: "+")
+        return "\(start) \(span.state.rawValue)\(reason) \(span.productID)\(flags)"
+    }.joined(separator: " | ")
+}

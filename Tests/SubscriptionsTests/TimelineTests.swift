@@ -1,0 +1,135 @@
+import Subscriptions
+import Testing
+
+@Suite struct TimelineTests {
+    static let drawings: [(String, SubscriptionEvidence, Policy, String)] = [
+        (
+            "a customer who stays", answer(10, [row("1", 0, 30)], renewal()), standardPolicy,
+            "0 active monthly | 30 awaiting_renewal/renewal monthly | 30.083 expired/unknown monthly"
+        ),
+        (
+            "a customer who leaves", answer(10, [row("1", 0, 30)], renewal(false)), standardPolicy,
+            "0 active monthly | 30 expired/voluntary monthly"
+        ),
+        (
+            "grace, then retry without end",
+            answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 46)), standardPolicy,
+            "0 active monthly | 30 grace_period monthly | 46 billing_retry monthly"
+        ),
+        (
+            "a refunded month between two others",
+            answer(70, [row("1", 0, 30), row("2", 30, 60, cancelled: 40), row("3", 60, 90)], renewal()), strictPolicy,
+            "0 active monthly | 30 active monthly | 40 revoked/refund monthly | 60 active monthly"
+                + " | 90 expired/unknown monthly"
+        ),
+        (
+            "a refund after the end",
+            answer(50, [row("1", 0, 30, cancelled: 45)], renewal(false, intent: "1")), strictPolicy,
+            "0 active monthly | 30 expired/voluntary monthly | 45 revoked/refund monthly"
+        ),
+        (
+            "an upgrade at once",
+            answer(
+                20, [row("1", 0, 30, cancelled: 10, upgraded: true), row("2", 10, 375, product: "yearly")],
+                renewal(product: "yearly")), strictPolicy,
+            "0 active monthly | 10 active yearly | 375 expired/unknown yearly"
+        ),
+        (
+            "an upgrade without date",
+            answer(
+                20, [row("1", 0, 365, product: "yearly", upgraded: true), row("2", 10, 40)], renewal(false)),
+            strictPolicy, "0 active yearly | 10 active monthly | 40 expired/voluntary monthly"
+        ),
+        (
+            "a renewal charged ahead", answer(29.5, [row("1", 0, 30), row("2", 30, 60)], renewal(false)), strictPolicy,
+            "0 active monthly | 29.5 active monthly +future_dated | 30 active monthly | 60 expired/voluntary monthly"
+        ),
+        (
+            "a gap of which nothing was learnt",
+            answer(70, [row("1", 0, 30), row("2", 50, 80)], renewal(false)), standardPolicy,
+            "0 active monthly | 30 awaiting_renewal/renewal monthly | 30.083 expired/unknown monthly"
+                + " | 50 active monthly | 80 expired/voluntary monthly"
+        ),
+    ]
+
+    @Test(arguments: drawings.indices)
+    func drawsWhatHappened(_ index: Int) {
+        let (name, evidence, policy, expected) = Self.drawings[index]
+        let timeline = Timeline(of: SubscriptionFacts(evidence), policy: policy)
+        #expect(drawing(timeline) == expected, "\(name)")
+    }
+
+    @Test func thePastKeepsWhatWasLearnt() {
+        let facts = SubscriptionFacts(answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 36)))
+            .adding(answer(41, [row("1", 0, 30), row("2", 40, 70)], renewal()))
+        let timeline = Timeline(of: facts, policy: strictPolicy)
+        #expect(
+            drawing(timeline)
+                == "0 active monthly | 30 grace_period monthly | 36 billing_retry monthly | 40 active monthly"
+                + " | 70 expired/unknown monthly")
+    }
+
+    @Test func heldOnlyForWantOfNews() {
+        let table: [(String, SubscriptionEvidence, Policy, Bool, Double?)] = [
+            ("renewal expected", answer(10, [row("1", 0, 30)], renewal()), strictPolicy, true, 30),
+            ("with leeway", answer(10, [row("1", 0, 30)], renewal()), standardPolicy, true, 30 + 2.0 / 24),
+            ("switched off", answer(10, [row("1", 0, 30)], renewal(false)), strictPolicy, false, 30),
+            ("grace", answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 46)), strictPolicy, true, 46),
+            ("grace, off", answer(31, [row("1", 0, 30)], renewal(false, retry: true, grace: 46)), strictPolicy, false, 46),
+            ("retry", answer(31, [row("1", 0, 30)], renewal(retry: true)), strictPolicy, false, 30),
+            ("refunded", answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), strictPolicy, false, 9),
+            (
+                "replacement", answer(10, [row("1", 0, 30, cancelled: 9, upgraded: true)], renewal()), strictPolicy, true,
+                30
+            ),
+        ]
+        for (name, evidence, policy, expected, end) in table {
+            let facts = SubscriptionFacts(evidence)
+            let hold = Hold(of: facts, timeline: Timeline(of: facts, policy: policy))
+            #expect(hold == Hold(expected: expected, accessEndsAt: end.map(day)), "\(name)")
+        }
+    }
+
+    @Test func holdEndsWithTheAllowanceOrAnAnswer() {
+        let facts = SubscriptionFacts(answer(10, [row("1", 0, 30)], renewal()))
+        let asked = facts.adding(answer(30, [row("1", 0, 30)], renewal()))
+        func isHeld(_ facts: SubscriptionFacts, _ now: Double) -> Bool {
+            held(
+                at: day(now), timeline: Timeline(of: facts, policy: strictPolicy), facts: facts, policy: strictPolicy)
+        }
+        #expect(!isHeld(facts, 29.9))
+        #expect(isHeld(facts, 30))
+        #expect(isHeld(facts, 59.9))
+        #expect(!isHeld(facts, 60))
+        #expect(!isHeld(asked, 30))
+    }
+
+    @Test func spansFollowEachOtherForEver() {
+        var random = Seeded(seed: 23)
+        for _ in 0..<300 {
+            let facts = RandomLife.facts(using: &random)
+            let spans = Timeline(of: facts, policy: standardPolicy).spans
+            #expect(spans.last?.to == nil, "\(random)")
+            for (left, right) in zip(spans, spans.dropFirst()) {
+                #expect(left.to == right.from && left.from < right.from && !left.saysTheSame(as: right), "\(random)")
+            }
+        }
+    }
+
+    @Test func timelineIsTheVerdictAtEveryInstant() throws {
+        var random = Seeded(seed: 42)
+        for _ in 0..<300 {
+            let facts = RandomLife.facts(using: &random)
+            let policy = Bool.random(using: &random) ? standardPolicy : strictPolicy
+            let timeline = Timeline(of: facts, policy: policy)
+            let start = try #require(timeline.spans.first?.from)
+            for _ in 0..<40 {
+                let instant = start + Delay(milliseconds: Int64.random(in: 0...20_000_000_000, using: &random))
+                var expected = verdict(of: facts, at: instant, policy: policy)
+                expected.because = []
+                let span = try #require(timeline.span(at: instant))
+                #expect(span.saysTheSame(as: Span(from: instant, to: nil, verdict: expected)), "\(random)")
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import Foundation
+
+/// A PostgreSQL cluster of its own, for tests that stop and start the server. It lives in the temporary folder, listens on
+/// a socket only, and trusts everyone who can reach that.
+public actor PrivateCluster {
+    /// A libpq keyword string for its database `postgres`.
+    public nonisolated let connectionString: String
+    private let directory: String
+    private let programs: String
+    private let account: String?
+    private var server: Process?
+
+    /// Makes the cluster; it is not started yet. As root the server runs under the account `postgres`, for it refuses root.
+    public init() async throws {
+        programs = try Self.findPrograms()
+        account = getuid() == 0 ? "postgres" : nil
+        // A socket's path has room for 107 bytes, so the name is short.
+        directory = "/tmp/pt\(UInt32.random(in: 0 ... .max))"
+        connectionString = "host=\(directory) user=postgres dbname=postgres"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
+        if let account { attributes[.ownerAccountName] = account }
+        try FileManager.default.setAttributes(attributes, ofItemAtPath: directory)
+        let options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
+        let status = try await run("initdb", ["-D", data] + options)
+        guard status == 0 else { throw TestSupportError("initdb in \(directory) ended with status \(status).") }
+    }
+
+    /// Starts the server and waits until it answers. Commits are flushed, so that an immediate stop loses none.
+    public func start() async throws {
+        // A child and not a daemon: Foundation notices the end of a child only when all that it started have ended too.
+        let settings = ["listen_addresses=", "unix_socket_directories=\(directory)", "max_connections=40"]
+        let process = process("postgres", ["-D", data] + settings.flatMap { ["-c", $0] })
+        try process.run()
+        server = process
+        for _ in 0..<600 {
+            if try isReady(process.processIdentifier) { return }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        throw TestSupportError("The private server in \(directory) does not answer after 30 seconds.")
+    }
+
+    /// Stops the server: at once, as in a crash, or after telling its sessions.
+    public func stop(immediate: Bool) async throws {
+        guard let server else { return }
+        kill(server.processIdentifier, immediate ? SIGQUIT : SIGINT)
+        while server.isRunning { try await Task.sleep(for: .milliseconds(10)) }
+        self.server = nil
+    }
+
+    /// Removes the stopped cluster's files.
+    public func remove() throws {
+        try FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// The server writes its process id and, on the last line, its status into a file once it is up.
+    private func isReady(_ identifier: Int32) throws -> Bool {
+        let path = "\(data)/postmaster.pid"
+        guard FileManager.default.fileExists(atPath: path) else { return false }
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        return lines.first == "\(identifier)" && lines.last?.hasPrefix("ready") == true
+    }
+
+    private var data: String { "\(directory)/data" }
+
+    /// Runs a program to its end and answers its status.
+    private func run(_ program: String, _ arguments: [String]) async throws -> Int32 {
+        let process = process(program, arguments)
+        try process.run()
+        while process.isRunning { try await Task.sleep(for: .milliseconds(5)) }
+        return process.terminationStatus
+    }
+
+    private func process(_ program: String, _ arguments: [String]) -> Process {
+        let process = Process()
+        let command = ["\(programs)/\(program)"] + arguments
+        let account = account.map { ["setpriv", "--reuid=\($0)", "--regid=\($0)", "--init-groups"] }
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = (account ?? []) + command
+        process.currentDirectoryURL = URL(fileURLWithPath: directory)
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        return process
+    }
+
+    /// On the search path, else the newest that Debian keeps off it.
+    private static func findPrograms() throws -> String {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        let debian = "/usr/lib/postgresql"
+        let versions =
+            FileManager.default.fileExists(atPath: debian)
+            ? try FileManager.default.contentsOfDirectory(atPath: debian) : []
+        let newestFirst = versions.compactMap(Int.init).sorted(by: >).map { "\(debian)/\($0)/bin" }
+        let folders = path.split(separator: ":").map(String.init) + newestFirst
+        guard let found = folders.first(where: { FileManager.default.isExecutableFile(atPath: "\($0)/initdb") }) else {
+            throw TestSupportError("initdb was not found: install the PostgreSQL server (Debian: postgresql).")
+        }
+        return found
+    }
+}

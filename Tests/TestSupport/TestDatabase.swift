@@ -1,0 +1,49 @@
+import Foundation
+import Postgres
+
+/// The PostgreSQL server that tests use.
+public enum TestServer {
+    /// From `PERENNIAL_TEST_DATABASE_URL`, which `scripts/test` sets; nil when it is missing.
+    public static let connectionString: String? = ProcessInfo.processInfo.environment["PERENNIAL_TEST_DATABASE_URL"]
+
+    /// The same, or one sentence that says what to do.
+    public static func required() throws -> String {
+        guard let connectionString else {
+            throw TestSupportError(
+                "PERENNIAL_TEST_DATABASE_URL is not set: run the tests by scripts/test, or set it to a PostgreSQL "
+                    + "server where databases may be created.")
+        }
+        return connectionString
+    }
+}
+
+/// Why a test could not be set up.
+public struct TestSupportError: Error, CustomStringConvertible {
+    /// One sentence that says what to do.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// Creates an empty database of a random name, runs `body` with it and its connection string, and drops it.
+public func withTestDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
+    let server = try DatabaseConfiguration(connectionString: TestServer.required(), writeConnections: 1)
+    let name = "perennial_test_\(UInt64.random(in: 0 ... .max))"
+    let maintenance = Database(server) { print("test server: \($0)") }
+    // template0 has no sessions of its own, so that many tests may copy it at once.
+    try await maintenance.runOutsideTransaction("CREATE DATABASE \(name) TEMPLATE template0")
+    let connectionString = try server.connectionString(forDatabase: name)
+    let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("test database: \($0)") }
+    do {
+        let result = try await body(database, connectionString)
+        await database.close()
+        try await maintenance.runOutsideTransaction("DROP DATABASE \(name) WITH (FORCE)")
+        await maintenance.close()
+        return result
+    } catch {
+        await database.close()
+        try await maintenance.runOutsideTransaction("DROP DATABASE \(name) WITH (FORCE)")
+        await maintenance.close()
+        throw error
+    }
+}

@@ -1,0 +1,38 @@
+import Foundation
+import Testing
+
+@Suite("Documents and scripts")
+struct LinkTests {
+    /// The links of one document that lead nowhere.
+    static func deadLinks(in document: SourceTree.File, of tree: SourceTree) -> [String] {
+        linkedPaths(in: document.text).filter { path in
+            guard let target = resolvedPath(path, from: document.path) else { return true }
+            return !tree.exists(target)
+        }
+    }
+
+    @Test("Links between documents lead somewhere")
+    func links() throws {
+        let tree = SourceTree.here
+        let documents =
+            try [tree.file("README.md"), tree.file("sql/README.md")].compactMap { $0 }
+            + tree.files(in: "docs", ending: [".md"])
+        #expect(!documents.isEmpty)
+        for document in documents {
+            let dead = Self.deadLinks(in: document, of: tree)
+            #expect(dead.isEmpty, "\(document.path) links to \(dead)")
+        }
+    }
+
+    @Test("A dead link is found")
+    func deadLink() {
+        let text = "See [this](../LICENSE), [that](missing.md#part) and [others](../../outside.md)."
+        let document = SourceTree.File(path: "docs/page.md", text: text)
+        #expect(Self.deadLinks(in: document, of: SourceTree.here) == ["missing.md", "../../outside.md"])
+    }
+
+    @Test("What people start can be started", arguments: ["scripts/run", "scripts/test", "scripts/demo", ".ci/run"])
+    func executable(path: String) {
+        #expect(FileManager.default.isExecutableFile(atPath: SourceTree.here.root.appending(path: path).path))
+    }
+}

@@ -1,0 +1,40 @@
+import Testing
+
+@Suite("Names and words")
+struct NameTests {
+    @Test("No file, folder or type has a name that says nothing")
+    func names() throws {
+        for file in try SourceTree.here.swiftFiles() {
+            let parts = file.path.split(separator: "/").map { String($0.prefix { $0 != "." }) }
+            #expect(!parts.contains(where: isEmptyName), "\(file.path) has a name that says nothing")
+            let types = declaredTypes(in: SwiftSource(file.text)).filter(isEmptyName)
+            #expect(types.isEmpty, "\(file.path) declares \(types)")
+        }
+    }
+
+    @Test("Nothing ends the process on purpose")
+    func processEnds() throws {
+        for file in try SourceTree.here.swiftFiles() {
+            let calls = processEndingCalls(in: SwiftSource(file.text))
+            #expect(calls.isEmpty, "\(file.path): \(calls)")
+        }
+    }
+
+    @Test("Comments and documents hold no promises, issue numbers or folders of one machine")
+    func traces() throws {
+        let tree = SourceTree.here
+        for file in try tree.swiftFiles() {
+            let comments = String(decoding: SwiftSource(file.text).comments, as: UTF8.self)
+            let found = unfinishedLines(in: comments) + issueNumberLines(in: comments) + homeFolderLines(in: file.text)
+            #expect(found.isEmpty, "\(file.path): \(found)")
+        }
+        let folders = try ["docs", "scripts"].flatMap { try tree.files(in: $0, ending: [""]) }
+        let statements = try tree.files(in: "sql", ending: [".sql", ".md"])
+        let top = try ["README.md", "Dockerfile", "docker-compose.yml", ".ci/run"].compactMap { try tree.file($0) }
+        for file in folders + statements + top {
+            let found =
+                unfinishedLines(in: file.text) + issueNumberLines(in: file.text) + homeFolderLines(in: file.text)
+            #expect(found.isEmpty, "\(file.path): \(found)")
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import Testing
+
+@Suite("Small files, short functions")
+struct SizeTests {
+    /// Lines of one file at most.
+    static let fileLinesMax = 300
+    /// A function stays under this many lines.
+    static let functionLinesLimit = 60
+    /// Lines of README.md, which is an entrance, not a manual.
+    static let readmeLinesLimit = 200
+
+    @Test("No Swift file, query, report or script is longer than 300 lines")
+    func files() throws {
+        let tree = SourceTree.here
+        let files =
+            try tree.swiftFiles() + tree.files(in: "sql/queries", ending: [".sql"])
+            + tree.files(in: "sql/reports", ending: [".sql"]) + tree.files(in: "scripts", ending: [""])
+        #expect(!files.isEmpty)
+        for file in files {
+            #expect(file.lineCount <= Self.fileLinesMax, "\(file.path) has \(file.lineCount) lines")
+        }
+    }
+
+    @Test("No function has 60 lines or more")
+    func functions() throws {
+        for file in try SourceTree.here.swiftFiles() {
+            for function in FunctionLength.all(in: SwiftSource(file.text)) {
+                #expect(
+                    function.lineCount < Self.functionLinesLimit,
+                    "\(file.path):\(function.line) \(function.name) has \(function.lineCount) lines")
+            }
+        }
+    }
+
+    @Test("README.md stays under 200 lines")
+    func readme() throws {
+        let readme = try #require(try SourceTree.here.file("README.md"), "README.md is missing")
+        #expect(readme.lineCount < Self.readmeLinesLimit)
+    }
+
+    @Test("Lines are counted as an editor does")
+    func lineCount() {
+        #expect(SourceTree.File(path: "a", text: "").lineCount == 0)
+        #expect(SourceTree.File(path: "a", text: "one\n").lineCount == 1)
+        #expect(SourceTree.File(path: "a", text: "one\ntwo").lineCount == 2)
+    }
+}

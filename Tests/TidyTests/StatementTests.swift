@@ -1,0 +1,40 @@
+import Testing
+
+@Suite("SQL files")
+struct StatementTests {
+    /// The name SwiftPM gives a file in `PackageResources`: other characters, and a leading digit, become `_`.
+    static func resourceName(_ fileName: String) -> String {
+        let mangled = fileName.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
+        return String(mangled.first?.isNumber == true ? ["_"] + mangled.dropFirst() : mangled)
+    }
+
+    /// The files whose resource none of the lists names.
+    static func unnamed(_ fileNames: [String], in lists: [SwiftSource]) -> [String] {
+        let words = Set(lists.flatMap { Word.all(in: $0.code) }.map(\.text))
+        return fileNames.filter { !words.contains(resourceName($0)) }
+    }
+
+    @Test("The first line of every SQL file says what it is for")
+    func firstLine() throws {
+        let files = try SourceTree.here.files(in: "sql", ending: [".sql"])
+        #expect(!files.isEmpty)
+        for file in files {
+            #expect(file.text.hasPrefix("-- "), "\(file.path) must begin with '-- ' and its purpose")
+        }
+    }
+
+    @Test("The Swift files of sql/ name every SQL file", arguments: ["migrations", "queries", "reports"])
+    func everyFileIsNamed(folder: String) throws {
+        let lists = try SourceTree.here.files(in: "sql", ending: [".swift"]).map { SwiftSource($0.text) }
+        let files = try SourceTree.here.files(in: "sql/" + folder, ending: [".sql"])
+        #expect(!files.isEmpty)
+        #expect(Self.unnamed(files.map(\.name), in: lists).isEmpty)
+    }
+
+    @Test("A file that the list forgets is found")
+    func forgottenFile() {
+        let list = SwiftSource("let claim = PackageResources.claim_sql // settle_sql")
+        #expect(Self.unnamed(["claim.sql", "settle.sql"], in: [list]) == ["settle.sql"])
+        #expect(Self.resourceName("0001_ledger.sql") == "_001_ledger_sql")
+    }
+}

@@ -1,0 +1,33 @@
+import Testing
+
+@Suite("Walls between rooms")
+struct WallTests {
+    @Test("A room imports only what its wall lets through", arguments: Wall.rooms.keys.sorted())
+    func imports(room: String) throws {
+        let wall = try #require(Wall.rooms[room])
+        for file in try SourceTree.here.files(in: room, ending: [".swift"]) {
+            let strangers = importedModules(in: SwiftSource(file.text)).filter { !wall.allows($0) }
+            #expect(strangers.isEmpty, "\(file.path) may not import \(strangers)")
+        }
+    }
+
+    @Test("Every room has a wall")
+    func everyRoomIsNamed() throws {
+        let rooms = Set(
+            try SourceTree.here.files(in: "Sources", ending: [""]).map { file in
+                file.path.split(separator: "/").prefix(2).joined(separator: "/")
+            })
+        #expect(!rooms.isEmpty)
+        #expect(rooms.subtracting(Wall.rooms.keys).isEmpty, "add these to Wall.rooms, or remove them")
+    }
+
+    @Test("The executable's wall is open, the others are not")
+    func openings() throws {
+        #expect(Wall.rooms["Sources/perennial"]?.allows("Yams") == true)
+        #expect(Wall.rooms["Sources/Subscriptions"]?.allows("Foundation") == false)
+        #expect(Wall.rooms["Sources/AppStore"]?.allows("NIOHTTP1") == true)
+        #expect(Wall.rooms["Sources/AppStore"]?.allows("Subscriptions") == false)
+        #expect(Wall.rooms["Sources/AppStoreSimulator"]?.allows("AppStore") == false)
+        #expect(Wall.rooms["Sources/Tracking"]?.allows("AsyncHTTPClient") == false)
+    }
+}

@@ -1,0 +1,96 @@
+import AppStore
+import Hummingbird
+import HummingbirdTesting
+import Logging
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+@testable import Tracking
+
+/// The keys that tests of the gate hand out: no database is needed to tell them apart.
+enum TestKey: String, CaseIterable {
+    case read, write, admin
+    case otherApp, unknown
+
+    /// A secret in the form of ours.
+    var secret: String {
+        let digit = Self.allCases.firstIndex(of: self) ?? 0
+        return "perennial_" + String(repeating: String(digit), count: 64)
+    }
+
+    private var key: APIKey? {
+        switch self {
+        case .read: APIKey(id: 1, scope: .read, bundleID: "com.example.app")
+        case .write: APIKey(id: 2, scope: .write, bundleID: "com.example.app")
+        case .admin: APIKey(id: 3, scope: .admin, bundleID: nil)
+        case .otherApp: APIKey(id: 4, scope: .admin, bundleID: "com.example.other")
+        case .unknown: nil
+        }
+    }
+
+    static func find(_ secret: String) -> APIKey? { allCases.first { $0.secret == secret }?.key }
+}
+
+enum Serving {
+    /// A server whose database cannot be reached: enough for everything that is refused before it is asked.
+    static func withoutDatabase<Result: Sendable>(
+        limits: ServerLimits = ServerLimits(), _ setup: TestingSetup = .router,
+        _ body: @escaping @Sendable (any TestClientProtocol) async throws -> Result
+    ) async throws -> Result {
+        let away = DatabaseConfiguration(
+            connectionString: "host=127.0.0.1 port=1 user=nobody dbname=nothing", connectTimeoutSeconds: 1)
+        let database = Database(away) { _ in }
+        let server = Server(
+            tracker: tracker(SubscriptionLedger(database: database)), logger: quiet, limits: limits,
+            keys: KeyRing { TestKey.find($0) })
+        let result = try await server.application.test(setup) { client in try await body(client) }
+        await database.close()
+        return result
+    }
+
+    /// A server on a ledger in PostgreSQL, as `serve` runs it.
+    static func with<Result: Sendable>(
+        _ tracker: Tracker, _ body: @escaping @Sendable (any TestClientProtocol) async throws -> Result
+    ) async throws -> Result {
+        let server = Server(tracker: tracker, host: "127.0.0.1", port: 0, logger: quiet)
+        return try await server.application.test(.router) { client in try await body(client) }
+    }
+
+    /// A tracker with an App Store that is away unless another one is given.
+    static func tracker(
+        _ ledger: SubscriptionLedger, appStore: AppStoreClient = answering(nil)
+    ) -> Tracker {
+        Tracker(ledger: ledger, appStore: appStore, options: TrackerOptions(), logger: quiet)
+    }
+
+    /// An App Store that always answers with the same body, or never answers.
+    static func answering(_ body: String?) -> AppStoreClient {
+        AppStoreClient { _ in
+            let bytes = Array((body ?? "").utf8)
+            return AppStoreAnswer(
+                environment: .production, httpStatus: body == nil ? nil : 200, body: bytes,
+                response: body == nil ? nil : try? VerifyReceiptResponse(parsing: bytes),
+                trouble: body == nil ? "The App Store did not answer." : nil, calls: 1, usedPreviousSecret: false,
+                elapsedMilliseconds: 1, correlationID: nil)
+        }
+    }
+
+    static let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    static let receipts = "/v1/apps/com.example.app/receipts"
+    static let entitlements = "/v1/apps/com.example.app/customers/kim/entitlements"
+}
+
+extension TestClientProtocol {
+    /// Sends a request with a key's secret and a JSON body, if there are any.
+    func send(
+        _ method: HTTPRequest.Method, _ path: String, secret: String? = nil, body: String? = nil,
+        headers: HTTPFields = [:]
+    ) async throws -> TestResponse {
+        var headers = headers
+        if let secret { headers[.authorization] = "Bearer \(secret)" }
+        return try await executeRequest(
+            uri: path, method: method, headers: headers, body: body.map { ByteBuffer(string: $0) })
+    }
+}
