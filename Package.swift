@@ -71,7 +71,8 @@ let package = Package(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
             swiftSettings: strict),
         .testTarget(
-            name: "SimulationTests", dependencies: ["Tracking", "AppStoreSimulator", "TestSupport"],
+            name: "SimulationTests",
+            dependencies: ["Tracking", "AppStoreSimulator", "TestSupport", asyncHTTPClient, serviceLifecycle],
             swiftSettings: strict),
         .testTarget(name: "TidyTests", swiftSettings: strict),
     ]

@@ -27,13 +27,15 @@ private let cases: [DecisionCase] = [
         evidence: answer(40, [month, row("2", 30, 60, cancelled: 39)], renewal()), expected: "revoked/refund",
         expires: 60),
     DecisionCase(
-        name: "1 an old refund does not count", evidence: answer(40, [row("1", 0, 30, cancelled: 9), row("2", 30, 60)]),
+        name: "1 an old refund does not count",
+        evidence: answer(40, [row("1", 0, 30, cancelled: 9), row("2", 30, 60)]),
         expected: "active", until: 60, expires: 60),
     DecisionCase(
         name: "1 no end of its own", evidence: answer(10, [row("1", 0, 30, cancelled: 9)]), at: 4000,
         expected: "revoked/refund", expires: 30),
     DecisionCase(
-        name: "1 a next period refunded before it began", evidence: answer(30.5, [month, row("2", 30, 60, cancelled: 29)]),
+        name: "1 a next period refunded before it began",
+        evidence: answer(30.5, [month, row("2", 30, 60, cancelled: 29)]),
         expected: "revoked/refund", expires: 60),
     DecisionCase(
         name: "1 the running period goes on then", evidence: answer(29.5, [month, row("2", 30, 60, cancelled: 29)]),
@@ -42,7 +44,8 @@ private let cases: [DecisionCase] = [
         name: "2 family", evidence: answer(10, [row("1", 0, 30, cancelled: 9, family: true)]),
         expected: "revoked/family", flags: [.familyShared], expires: 30),
     DecisionCase(
-        name: "3 replacement awaited", evidence: answer(10, [row("1", 0, 30, cancelled: 10, upgraded: true)], renewal()),
+        name: "3 replacement awaited",
+        evidence: answer(10, [row("1", 0, 30, cancelled: 10, upgraded: true)], renewal()),
         expected: "awaiting_renewal/replacement", until: 30, expires: 30),
     DecisionCase(
         name: "3 replaced row over, nothing came",
@@ -94,7 +97,8 @@ private let cases: [DecisionCase] = [
         name: "9 nothing pending", evidence: answer(30.05, [month]), policy: standardPolicy,
         expected: "awaiting_renewal/renewal", until: 30 + 2.0 / 24, expires: 30),
     DecisionCase(
-        name: "9 not without leeway", evidence: answer(30, [month], renewal()), expected: "expired/unknown", expires: 30),
+        name: "9 not without leeway", evidence: answer(30, [month], renewal()), expected: "expired/unknown", expires: 30
+    ),
     DecisionCase(
         name: "10 voluntary", evidence: answer(31, [month], renewal(false, intent: "1")),
         expected: "expired/voluntary", expires: 30),
@@ -102,7 +106,8 @@ private let cases: [DecisionCase] = [
         name: "10 off without intent", evidence: answer(30.01, [month], renewal(false)), policy: standardPolicy,
         expected: "expired/voluntary", expires: 30),
     DecisionCase(
-        name: "10 a contradictory legacy answer", evidence: answer(31, [month], renewal(false, intent: "1", retry: true)),
+        name: "10 a contradictory legacy answer",
+        evidence: answer(31, [month], renewal(false, intent: "1", retry: true)),
         expected: "expired/voluntary", expires: 30),
     DecisionCase(
         name: "10 trial not converted", evidence: answer(8, [trial], renewal(false, intent: "1")),

@@ -37,7 +37,8 @@ import Testing
     @Test func readsWhatItWrites() {
         var random = Seeded(seed: 11)
         for _ in 0..<2000 {
-            let instant = Instant(milliseconds: Int64.random(in: -62_135_596_800_000...253_402_300_799_999, using: &random))
+            let instant = Instant(
+                milliseconds: Int64.random(in: -62_135_596_800_000...253_402_300_799_999, using: &random))
             #expect(Instant(iso8601: instant.iso8601) == instant, "\(random)")
         }
     }

@@ -74,12 +74,19 @@ import Testing
             ("renewal expected", answer(10, [row("1", 0, 30)], renewal()), strictPolicy, true, 30),
             ("with leeway", answer(10, [row("1", 0, 30)], renewal()), standardPolicy, true, 30 + 2.0 / 24),
             ("switched off", answer(10, [row("1", 0, 30)], renewal(false)), strictPolicy, false, 30),
-            ("grace", answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 46)), strictPolicy, true, 46),
-            ("grace, off", answer(31, [row("1", 0, 30)], renewal(false, retry: true, grace: 46)), strictPolicy, false, 46),
+            (
+                "grace", answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 46)), strictPolicy,
+                true, 46
+            ),
+            (
+                "grace, off", answer(31, [row("1", 0, 30)], renewal(false, retry: true, grace: 46)), strictPolicy,
+                false, 46
+            ),
             ("retry", answer(31, [row("1", 0, 30)], renewal(retry: true)), strictPolicy, false, 30),
             ("refunded", answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), strictPolicy, false, 9),
             (
-                "replacement", answer(10, [row("1", 0, 30, cancelled: 9, upgraded: true)], renewal()), strictPolicy, true,
+                "replacement", answer(10, [row("1", 0, 30, cancelled: 9, upgraded: true)], renewal()), strictPolicy,
+                true,
                 30
             ),
         ]
@@ -123,8 +130,13 @@ import Testing
             let policy = Bool.random(using: &random) ? standardPolicy : strictPolicy
             let timeline = Timeline(of: facts, policy: policy)
             let start = try #require(timeline.spans.first?.from)
-            for _ in 0..<40 {
-                let instant = start + Delay(milliseconds: Int64.random(in: 0...20_000_000_000, using: &random))
+            let edges = timeline.spans.map(\.from).flatMap {
+                [$0, $0 + Delay(milliseconds: 1), $0 - Delay(milliseconds: 1)]
+            }
+            let anywhere = (0..<40).map { _ in
+                start + Delay(milliseconds: Int64.random(in: 0...20_000_000_000, using: &random))
+            }
+            for instant in edges + anywhere where instant >= start {
                 var expected = verdict(of: facts, at: instant, policy: policy)
                 expected.because = []
                 let span = try #require(timeline.span(at: instant))

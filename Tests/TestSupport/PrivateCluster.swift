@@ -15,7 +15,8 @@ public actor PrivateCluster {
         programs = try Self.findPrograms()
         account = getuid() == 0 ? "postgres" : nil
         // A socket's path has room for 107 bytes, so the name is short.
-        directory = "/tmp/pt\(UInt32.random(in: 0 ... .max))"
+        directory =
+            FileManager.default.temporaryDirectory.appendingPathComponent("pt\(UInt32.random(in: 0 ... .max))").path
         connectionString = "host=\(directory) user=postgres dbname=postgres"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]

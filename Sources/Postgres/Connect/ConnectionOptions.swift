@@ -52,11 +52,13 @@ struct ConnectionOptions: Sendable {
     }
 }
 
-/// libpq's messages end in a line feed and may have several lines; ours are one sentence.
+/// libpq's messages end in a line feed and may have several lines; ours are one sentence and set their own full stop.
 func oneLine(_ text: String) -> String {
-    text.split(whereSeparator: { $0.isNewline }).map { line in
+    var line = text.split(whereSeparator: { $0.isNewline }).map { line in
         String(line.drop(while: { $0 == " " || $0 == "\t" }))
     }.joined(separator: "; ")
+    if line.hasSuffix(".") { line.removeLast() }
+    return line
 }
 
 /// The text with everything between double quotes replaced, for messages that may quote a secret or a value.

@@ -20,17 +20,22 @@ final class ReadLoop {
     /// Reads on their way on one connection.
     private static let inFlightMax = 1_024
 
+    /// How often limits are looked at; a busy thread has better things to do than to look at every turn.
+    private static let limitsEvery = Duration.milliseconds(50)
+
     private let pool: ReadPool
     private let tick: (Moment) -> Void
     private var places: [Place]
     private var backoffs: [Backoff]
     private var again: [Attempt] = []
     private var outage: DatabaseError?
+    private var nextLimits: Moment
 
     init(_ pool: ReadPool, tick: @escaping (Moment) -> Void) {
         self.pool = pool
         self.tick = tick
         let now = ContinuousClock.now
+        nextLimits = now
         places = Array(repeating: .down(until: now), count: pool.configuration.readConnections)
         backoffs = Array(repeating: Backoff(), count: pool.configuration.readConnections)
     }
@@ -40,8 +45,11 @@ final class ReadLoop {
         while true {
             let now = ContinuousClock.now
             acceptOpened(at: now)
-            enforceLimits(at: now)
-            tick(now)
+            if now >= nextLimits {
+                nextLimits = now + Self.limitsEvery
+                enforceLimits(at: now)
+                tick(now)
+            }
             if pool.waiting.isClosed, isIdle || !isUp { break }
             openWhereNeeded(at: now)
             dispatch(at: now)

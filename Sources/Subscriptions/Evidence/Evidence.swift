@@ -46,11 +46,14 @@ public struct Evidence: Sendable {
         let byKey = Dictionary(grouping: rows) {
             PurchaseKey(originalTransactionID: $0.originalTransactionID, productID: $0.productID)
         }
-        return byKey.sorted { $0.key < $1.key }.map { PurchaseEvidence(key: $0.key, asOf: asOf, transactions: $0.value) }
+        return byKey.sorted { $0.key < $1.key }.map {
+            PurchaseEvidence(key: $0.key, asOf: asOf, transactions: $0.value)
+        }
     }
 
     /// Another subscription of the same group that took over where an upgraded row ended.
-    private func replacement(of subscription: OriginalTransactionID, _ rows: [TransactionRow]) -> OriginalTransactionID? {
+    private func replacement(of subscription: OriginalTransactionID, _ rows: [TransactionRow]) -> OriginalTransactionID?
+    {
         var found: OriginalTransactionID?
         for replaced in rows where replaced.isUpgraded && replaced.groupID != nil {
             let end = replaced.cancelledAt ?? replaced.purchasedAt

@@ -22,4 +22,13 @@ public struct SubscriptionEvidence: Sendable, Hashable {
         self.renewals = renewals
         self.replacedBy = replacedBy
     }
+
+    /// No news until an instant: what is settled when the outage allowance of a held subscription runs out.
+    ///
+    /// It moves the clock to the end of the hold, so that the end of access is told once.
+    public static func silence(
+        of subscription: OriginalTransactionID, until instant: Instant
+    ) -> SubscriptionEvidence {
+        SubscriptionEvidence(originalTransactionID: subscription, asOf: instant, transactions: [])
+    }
 }

@@ -2,8 +2,8 @@
 ///
 /// The same `web_order_line_item_id` does; two different ones never do. A row without one belongs to the period that
 /// knows its transaction id, else to the one of the same product and start. Groups are found over all rows together, so
-/// the order in which rows arrive does not matter as long as a row without identifier fits one period only; if it fits
-/// several, the one with the smallest identifier takes it.
+/// the order in which rows arrive does not matter as long as the rows of a period agree on product and start, and a row
+/// without identifier fits one period only; if it fits several, the one with the smallest identifier takes it.
 enum PeriodGrouping {
     /// The rows merged into periods, in canonical order.
     static func grouped(_ rows: [Period]) -> [Period] {
@@ -41,7 +41,8 @@ enum PeriodGrouping {
         var byTransaction: [TransactionID: Int] = [:]
         var byStart: [Start: Int] = [:]
         for (index, row) in rows.enumerated() {
-            for known in row.transactionIDs.compactMap({ byTransaction[$0] }) + [byStart[Start(row)]].compactMap({ $0 }) {
+            for known in row.transactionIDs.compactMap({ byTransaction[$0] }) + [byStart[Start(row)]].compactMap({ $0 })
+            {
                 parent[root(known)] = root(index)
             }
             for id in row.transactionIDs { byTransaction[id] = index }

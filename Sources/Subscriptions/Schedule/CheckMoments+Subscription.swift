@@ -78,7 +78,9 @@ extension CheckMoments {
     private func sandbox(_ end: Instant) -> Instant? {
         let delays: [Delay] =
             [.seconds(15)] + [1, 2, 5, 15, 60].map { .minutes($0) } + (1...7).map { .days($0) }
-        return delays.lazy.map { end + scaled($0 + jitter($0.divided(by: 20), at: end.milliseconds)) }.first { $0 > now }
+        return delays.lazy.map { end + scaled($0 + jitter($0.divided(by: 20), at: end.milliseconds)) }.first {
+            $0 > now
+        }
     }
 
     private func newestCharge(_ state: SubscriptionState) -> Instant {

@@ -57,6 +57,11 @@ public func held(
 }
 
 extension Hold {
+    /// When the outage allowance is used up; nil when the end of access is not held.
+    public func allowanceEnd(policy: Policy) -> Instant? {
+        expected ? accessEndsAt.map { $0 + policy.outageAllowance } : nil
+    }
+
     /// Whether access goes on at `now` although the timeline ended it; `asOf` is Apple's clock at the newest answer.
     public func holds(at now: Instant, asOf: Instant, policy: Policy) -> Bool {
         guard expected, let end = accessEndsAt else { return false }

@@ -7,7 +7,7 @@ extension DecisionTable {
         var head: Int?
         /// The refunded or revoked period that ends last.
         var refunded: Int?
-        /// The replaced period that ends last.
+        /// The replaced period that starts last.
         var replaced: Int?
     }
 
@@ -37,10 +37,12 @@ extension DecisionTable {
         return (view.head ?? view.replaced).map { decideLapsed($0, at: instant) }
     }
 
+    /// Looks at the periods from the last to start back to where no earlier one can matter any more.
     private func view(at instant: Instant) -> View {
         var view = View()
-        let knowsAll = instant >= facts.asOf
-        for (index, stretch) in stretches.enumerated() where knowsAll || stretch.purchasedAt <= instant {
+        for index in (0..<visibleCount(at: instant)).reversed() {
+            if isComplete(view, upTo: index, at: instant) { break }
+            let stretch = stretches[index]
             guard let voidAt = stretch.voidAt, voidAt <= instant else {
                 view.head = later(view.head, index)
                 if stretch.purchasedAt <= instant && instant < stretch.expiresAt {
@@ -49,7 +51,7 @@ extension DecisionTable {
                 continue
             }
             if stretch.isUpgraded {
-                view.replaced = later(view.replaced, index)
+                view.replaced = view.replaced ?? index
             } else {
                 view.refunded = later(view.refunded, index)
             }
@@ -57,10 +59,29 @@ extension DecisionTable {
         return view
     }
 
+    /// How many periods exist at an instant; they are in order of purchase.
+    private func visibleCount(at instant: Instant) -> Int {
+        if instant >= facts.asOf { return stretches.count }
+        var low = 0
+        var high = stretches.count
+        while low < high {
+            let middle = (low + high) / 2
+            if stretches[middle].purchasedAt <= instant { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// Whether no period up to and including an index ends late enough to be looked at.
+    private func isComplete(_ view: View, upTo index: Int, at instant: Instant) -> Bool {
+        guard let head = view.head, latestExpiries[index] <= stretches[head].expiresAt else { return false }
+        let running = view.running.map { stretches[$0].expiresAt } ?? instant
+        return latestExpiries[index] <= running
+    }
+
+    /// The one that ends later; of the same end the one that starts later, which is the one found first.
     private func later(_ known: Int?, _ index: Int) -> Int {
         guard let known else { return index }
-        let (left, right) = (stretches[known], stretches[index])
-        return (left.expiresAt, left.purchasedAt) > (right.expiresAt, right.purchasedAt) ? known : index
+        return stretches[known].expiresAt >= stretches[index].expiresAt ? known : index
     }
 
     /// Whether the refunded period comes after everything live, so that its refund is the last word.

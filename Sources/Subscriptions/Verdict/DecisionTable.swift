@@ -23,7 +23,10 @@ struct DecisionTable {
 
     let facts: SubscriptionFacts
     let policy: Policy
+    /// In order of purchase.
     let stretches: [Stretch]
+    /// For each stretch the latest expiry up to and including it: a search that goes back may stop early.
+    let latestExpiries: [Instant]
     private let last: Int?
     private let currentRenewal: Fact<Renewal>?
 
@@ -31,6 +34,9 @@ struct DecisionTable {
         self.facts = facts
         self.policy = policy
         stretches = facts.periods.indices.map { Stretch($0, in: facts.periods) }
+        latestExpiries = stretches.reduce(into: []) { latest, stretch in
+            latest.append(max(latest.last ?? stretch.expiresAt, stretch.expiresAt))
+        }
         last = Period.indexOfLast(in: facts.periods)
         currentRenewal = facts.currentRenewal
     }

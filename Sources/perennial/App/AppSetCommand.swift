@@ -2,7 +2,7 @@ import ArgumentParser
 import Ledger
 import Subscriptions
 
-extension OwnershipPolicy: @retroactive ExpressibleByArgument {}
+extension OwnershipPolicy: ExpressibleByArgument {}
 
 /// `perennial app set`
 struct AppSetCommand: AsyncParsableCommand {

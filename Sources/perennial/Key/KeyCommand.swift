@@ -17,7 +17,7 @@ struct KeyCommand: AsyncParsableCommand {
         subcommands: [KeyCreateCommand.self, KeyListCommand.self, KeyRevokeCommand.self])
 }
 
-extension Scope: @retroactive ExpressibleByArgument {}
+extension Scope: ExpressibleByArgument {}
 
 /// `perennial key create`
 struct KeyCreateCommand: AsyncParsableCommand {

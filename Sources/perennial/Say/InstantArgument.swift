@@ -1,14 +1,14 @@
 import ArgumentParser
 import Subscriptions
 
-extension Instant: @retroactive ExpressibleByArgument {
+extension Instant: ExpressibleByArgument {
     /// An instant from a flag, in ISO 8601.
     public init?(argument: String) {
         self.init(iso8601: argument)
     }
 }
 
-extension BundleID: @retroactive ExpressibleByArgument {
+extension BundleID: ExpressibleByArgument {
     /// A bundle id from a flag; empty is none.
     public init?(argument: String) {
         guard !argument.isEmpty else { return nil }

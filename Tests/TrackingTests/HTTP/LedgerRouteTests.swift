@@ -157,6 +157,18 @@ import Testing
         }
     }
 
+    /// A wrong secret is the operator's mistake: nobody's receipt is called false for it.
+    @Test func aSecretAppleRefuses() async throws {
+        try await withLedger { ledger, secret in
+            let tracker = Serving.tracker(ledger, appStore: Serving.answering(#"{"status":21004}"#))
+            try await Serving.with(tracker) { client in
+                let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
+                #expect(response.status == .accepted && response.headers[.location] != nil)
+                #expect(try AnswerBody(response).text("reason")?.contains("21004") == true)
+            }
+        }
+    }
+
     @Test func aReceiptAppleVouchesFor() async throws {
         let now = Int64(Date.now.timeIntervalSince1970) * 1000
         let (bought, ends) = (now - 86_400_000, now + 86_400_000)

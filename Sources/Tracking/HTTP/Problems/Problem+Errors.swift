@@ -1,7 +1,6 @@
 import AppStore
 import Hummingbird
 import Ledger
-import Postgres
 
 extension Problem {
     /// What a caller is told about an error; what it must not know stays in the log.
@@ -10,7 +9,7 @@ extension Problem {
         case let problem as Problem: self = problem
         case let error as ReceiptDataError: self = Problem(.notAReceipt, error.description)
         case let error as LedgerError: self = Problem(telling: error)
-        case let error as DatabaseError: self = Problem(telling: error)
+        case let error as StorageError: self = Problem(telling: error)
         case let error as DecodingError: self = Problem(telling: error)
         case let error as any HTTPResponseError: self = Problem(status: error.status)
         default: self = .unexplained
@@ -30,7 +29,7 @@ extension Problem {
         }
     }
 
-    private init(telling error: DatabaseError) {
+    private init(telling error: StorageError) {
         let sentence = "The database cannot answer at the moment."
         switch error.kind {
         case .cannotConnect, .connectionLost, .commitUnknown, .timedOut, .queueFull, .closed, .cancelled:

@@ -26,6 +26,10 @@ struct PostReceipt: Sendable {
         case .settled(let settled):
             switch settled.outcome {
             case .verified: return try await verified(submission, settled)
+            case .rejected where try await isPaused(submission.bundleID):
+                let reason =
+                    settled.reason ?? "Apple refused the app's shared secret; the receipt will be asked about again."
+                return accepted(submission, settled.receiptID, outcome: "pending", reason: reason)
             case .rejected: throw rejected(submission, settled)
             case .indeterminate:
                 let reason = settled.reason ?? "Apple's answer says nothing about the receipt; it will be asked again."
@@ -40,6 +44,11 @@ struct PostReceipt: Sendable {
         } catch let error as LedgerError where error.kind == .notFound {
             throw Problem.unknownApp(submission.bundleID.text)
         }
+    }
+
+    /// Whether the app's checks are paused: then Apple refused our secret (21004), which says nothing about the receipt.
+    private func isPaused(_ bundleID: BundleID) async throws -> Bool {
+        try await tracker.ledger.app(bundleID).pause != nil
     }
 
     private func verified(_ submission: Submission, _ settled: Settled) async throws -> Response {

@@ -1,0 +1,70 @@
+import AppStoreSimulator
+import Foundation
+import Postgres
+import Subscriptions
+import Testing
+
+/// The line against the simulator: after a while of accelerated life both must tell the same story.
+@Suite(.serialized)
+struct AgreementTests {
+    @Test func theLedgerAgreesWithTheSimulator() async throws {
+        try await PretendWorld.with(seed: 20_261_121, customers: 60, sandboxCustomers: 6, monthSeconds: 6) { world in
+            try await world.work(seconds: 14)
+            world.clock.stop()
+            try await world.checkEverything()
+            let told = try await Told(connectionString: world.connectionString)
+            var renewals = 0
+            for customer in world.simulator.truth() where !customer.accountDeleted {
+                for truth in customer.subscriptions {
+                    try agree(truth, customer, told, renewals: &renewals)
+                }
+            }
+            #expect(renewals > 60, "the population hardly lived; this test would prove little")
+            try await expectDenseFeed(world)
+        }
+    }
+
+    private func agree(
+        _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ told: Told, renewals: inout Int
+    ) throws {
+        let id = truth.originalTransactionID
+        let now = try #require(told.subscriptions[id], "subscription \(id) of \(customer.customer) is unknown")
+        #expect(now.periods == truth.periods.count, "periods of \(id)")
+        #expect(now.customer == customer.customer, "owner of \(id)")
+        #expect(now.entitled == truth.givesAccess(at: customer.now), "access of \(id) at \(customer.now)")
+        let events = told.events[id] ?? []
+        let later = truth.periods.count - (events.first?.periods ?? 1)
+        let continued = events.count { Told.continuations.contains($0.kind) } + events.count { $0.isReplacement(in: truth) }
+        #expect(continued == later, "events of later periods of \(id): \(events.map(\.kind))")
+        let refunds = truth.log.count { $0.kind == .refunded && $0.atMilliseconds > now.firstAsOf }
+        let reversals = truth.log.count { $0.kind == .refundReversed && $0.atMilliseconds > now.firstAsOf }
+        if reversals == 0 { #expect(events.count { $0.kind == "refund.granted" } == refunds, "refunds of \(id)") }
+        #expect(events.map(\.version) == events.map(\.version).sorted(), "order of \(id)")
+        renewals += later
+    }
+
+    private func expectDenseFeed(_ world: PretendWorld) async throws {
+        let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
+        let rows = try await database.query(
+            Statement(
+                name: "dense",
+                sql: """
+                    SELECT count(*) AS placed, max(position) AS last, (SELECT count(*) FROM ledger.event) AS events
+                    FROM ledger.event_feed
+                    """))
+        await database.close()
+        let row = try #require(rows.first)
+        #expect(try row.int8("placed") == row.int8("last"))
+        #expect(try row.int8("placed") == row.int8("events"))
+    }
+}
+
+extension SubscriptionTruth {
+    /// Whether Apple's data give access: a running period that was not taken back, or a grace period.
+    func givesAccess(at now: Int64) -> Bool {
+        if let graceUntil, graceUntil > now { return true }
+        return periods.contains { period in
+            !period.upgraded && (period.cancelled ?? .max) > now && period.expires > now
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import AppStoreSimulator
+import Postgres
+
+/// What the schema `perennial` tells, read as an outsider would.
+struct Told {
+    struct Now {
+        let periods: Int
+        let entitled: Bool
+        let customer: String?
+        /// Apple's clock at first sight, in milliseconds.
+        let firstAsOf: Int64
+    }
+
+    struct Change {
+        let kind: String
+        let version: Int64
+        /// `detail.periods`, or 1.
+        let periods: Int
+        let productID: String
+        let occurredAt: Int64
+
+        /// Whether it tells of an immediate upgrade, which stands for a period of its own.
+        func isReplacement(in truth: SubscriptionTruth) -> Bool {
+            guard kind == "product.changed" else { return false }
+            return truth.periods.contains { $0.product == productID && $0.purchase == occurredAt }
+                && truth.periods.contains { $0.upgraded && $0.purchase <= occurredAt && occurredAt < $0.expires }
+        }
+    }
+
+    /// Kinds of which each later period yields exactly one, unless it replaces another.
+    static let continuations: Set<String> = [
+        "trial.converted", "subscription.renewed", "subscription.recovered", "subscription.reactivated",
+    ]
+
+    let subscriptions: [String: Now]
+    let events: [String: [Change]]
+
+    init(connectionString: String) async throws {
+        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+        let rows = try await database.query(
+            Statement(
+                name: "told_now",
+                sql: """
+                    SELECT n.original_transaction_id, n.periods, n.entitled, n.customer,
+                           (SELECT min(o.first_as_of) FROM ledger.observation o
+                            JOIN ledger.receipt_subscription l USING (receipt_id)
+                            JOIN ledger.subscription s USING (subscription_id)
+                            WHERE s.original_transaction_id = n.original_transaction_id AND o.outcome = 'verified') AS first_as_of
+                    FROM perennial.subscription_now n
+                    """))
+        let changes = try await database.query(
+            Statement(
+                name: "told_events",
+                sql: """
+                    SELECT original_transaction_id, kind, version, product_id, occurred_at,
+                           COALESCE((detail ->> 'periods')::int, 1) AS periods
+                    FROM perennial.event_log ORDER BY position
+                    """))
+        await database.close()
+        subscriptions = try rows.reduce(into: [:]) { all, row in
+            all[try row.text("original_transaction_id")] = Now(
+                periods: Int(try row.int4("periods")), entitled: try row.bool("entitled"),
+                customer: try row.textIfPresent("customer"), firstAsOf: try row.timestamptz("first_as_of") / 1000)
+        }
+        events = try changes.reduce(into: [:]) { all, row in
+            all[try row.text("original_transaction_id"), default: []].append(
+                Change(
+                    kind: try row.text("kind"), version: try row.int8("version"), periods: Int(try row.int4("periods")),
+                    productID: try row.text("product_id"), occurredAt: try row.timestamptz("occurred_at") / 1000))
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import Subscriptions
+import Testing
+
+@Suite struct EventDetailTests {
+    private func last(_ answers: SubscriptionEvidence...) -> [Event] {
+        settle(answers).events.last ?? []
+    }
+
+    @Test func firstSightTellsOfThePast() {
+        let event = last(answer(70, [row("1", 0, 30), row("2", 30, 60)], renewal(false, intent: "1"))).first
+        #expect(event?.occurredAt == day(0))
+        #expect(event?.detail["periods"] == .integer(2))
+        #expect(event?.detail["backfill"] == .flag(true))
+        #expect(last(answer(1, [row("1", 0, 30)])).first?.detail["backfill"] == nil)
+    }
+
+    @Test func expiryHappensAtApplesInstant() {
+        let events = last(
+            answer(1, [row("1", 0, 30)], renewal()), answer(31, [row("1", 0, 30)], renewal(false, intent: "3")))
+        #expect(events.first?.occurredAt == day(30))
+        #expect(events.first?.detail["reason"] == .text("price_increase"))
+        #expect(events.last?.kind == .autoRenewDisabled)
+        #expect(events.last?.occurredAt == day(31))
+        #expect(events.last?.detail["not_before"] == .text(day(1).iso8601))
+    }
+
+    @Test func futureInstantsAreCappedByTheAnswer() {
+        let events = last(
+            answer(1, [row("1", 0, 30)], renewal()), answer(29.5, [row("1", 0, 30), row("2", 30, 60)], renewal()))
+        #expect(events.map(\.occurredAt) == [day(29.5)])
+    }
+
+    @Test func aRenewalAfterAReportedExpiryIsLate() {
+        let events = last(
+            answer(1, [row("1", 0, 30)], renewal()), answer(31, [row("1", 0, 30)], renewal()),
+            answer(32, [row("1", 0, 30), row("2", 30, 60)], renewal()))
+        #expect(events.map(\.kind) == [.subscriptionRenewed])
+        #expect(events.first?.detail["late"] == .flag(true))
+    }
+
+    @Test func anOlderPeriodIsBackfill() {
+        let events = last(answer(40, [row("2", 30, 60)]), answer(35, [row("1", 0, 30)]))
+        #expect(events.map(\.detail["backfill"]) == [.flag(true)])
+    }
+
+    @Test func aChangeNamesBothProducts() {
+        let events = last(
+            answer(1, [row("1", 0, 30)], renewal()),
+            answer(31, [row("1", 0, 30), row("2", 30, 37, product: "weekly")], renewal(product: "weekly")))
+        #expect(events.first?.detail["from_product_id"] == .text("monthly"))
+        #expect(events.first?.detail["to_product_id"] == .text("weekly"))
+        #expect(events.map(\.productID) == ["weekly", "weekly"])
+    }
+
+    @Test func aSuspectedShrinkAsksAgainSoonAndKeepsTheState() {
+        let (state, _) = settle([
+            answer(1, [row("1", 0, 30)], renewal()), answer(10, [row("1", 0, 20)], renewal()),
+        ])
+        #expect(state?.expiresAt == day(30))
+        #expect(state?.suspectedShrink == SuspectedShrink(expiresAt: day(20), asOf: day(10)))
+        guard let state else { return }
+        let plan = nextCheck(
+            for: [state], environment: .production, outcome: .verified, now: day(10), seed: 1, policy: standardPolicy)
+        #expect(plan == .at(day(10) + .seconds(60)))
+    }
+
+    @Test func leewayIsPartOfTheState() {
+        let slice = answer(1, [row("1", 0, 30)], renewal())
+        let state = reconcile(nil, with: slice, policy: standardPolicy).state
+        let stricter = reconcile(state, with: slice, policy: strictPolicy)
+        #expect(stricter.changed && stricter.events.isEmpty && stricter.state.leeway == .zero)
+    }
+}

@@ -1,0 +1,169 @@
+import Subscriptions
+import Testing
+
+@Suite struct ScheduleTests {
+    private func plan(
+        _ slice: SubscriptionEvidence, now: Double, environment: StoreEnvironment = .production, seed: UInt64 = 3,
+        speedup: Int = 1
+    ) -> CheckPlan {
+        let policy = Policy.standard(for: environment, speedup: speedup)
+        let state = SubscriptionState(facts: SubscriptionFacts(slice), policy: policy, version: 1)
+        return nextCheck(
+            for: [state], environment: environment, outcome: .verified, now: day(now), seed: seed, policy: policy)
+    }
+
+    /// Hours from `now` to the plan; nil when retired.
+    private func hours(_ plan: CheckPlan, from now: Double) -> Double? {
+        switch plan {
+        case .at(let instant): Double((instant - day(now)).milliseconds) / 3_600_000
+        case .retired: nil
+        }
+    }
+
+    static let rows: [(String, SubscriptionEvidence, Double, ClosedRange<Double>?)] = {
+        let month = row("1", 0, 30)
+        let year = row("1", 0, 365)
+        return [
+            ("refund sweep of a young charge", answer(1, [month], renewal()), 1, 72...76),
+            ("refund sweep of an old charge", answer(100, [year], renewal()), 100, 720...721),
+            ("shortly before T", answer(29, [month], renewal()), 29, 23.33...23.5),
+            ("after T, already asked before it", answer(29.99, [month], renewal()), 29.99, 0.26...0.27),
+            ("will not renew", answer(29, [month], renewal(false)), 29, 24.025...24.042),
+            ("unknown outcome", answer(30, [month], renewal()), 30, 0.025...0.025),
+            ("unknown outcome, later", answer(30.002, [month], renewal()), 30.002, 0.02...0.03),
+            ("past the leeway, daily", answer(33, [month], renewal()), 33, 24...25),
+            ("retry, first day", answer(30.1, [month], renewal(retry: true)), 30.1, 1...1.06),
+            ("retry, day 4", answer(34, [month], renewal(retry: true)), 34, 24...25.3),
+            ("retry, day 20", answer(50, [month], renewal(retry: true)), 50, 48...49),
+            ("retry, day 70", answer(100, [month], renewal(retry: true)), 100, 479...481),
+            ("end of grace", answer(45.9, [month], renewal(retry: true, grace: 46)), 45.9, 2.41...2.46),
+            ("revoked", answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), 10, 168...169),
+            ("expired", answer(31, [month], renewal(false, intent: "1")), 30.5, 12...12.51),
+            ("expired for a month", answer(62, [month], renewal(false, intent: "1")), 62, 671...673),
+            ("expired for a year", answer(400, [month], renewal(false, intent: "1")), 400, nil),
+        ]
+    }()
+
+    @Test(arguments: rows.indices)
+    func eachSituation(_ index: Int) {
+        let (name, slice, now, expected) = Self.rows[index]
+        let found = hours(plan(slice, now: now), from: now)
+        #expect(
+            found.map { expected?.contains($0) ?? false } ?? (expected == nil), "\(name): \(String(describing: found))")
+    }
+
+    @Test func heldIsAskedAboutEveryQuarterOfAnHour() {
+        let found = hours(plan(answer(10, [row("1", 0, 30)], renewal()), now: 35), from: 35)
+        #expect(found == 0.25)
+    }
+
+    @Test func theLeadIsAtMostATenthOfThePeriod() {
+        let hour = row("1", 0, 1.0 / 24)
+        let found = hours(plan(answer(0.001, [hour], renewal()), now: 0.001), from: 0)
+        #expect(found.map { $0 >= 0.9 && $0 < 1 } == true)
+    }
+
+    @Test func sandboxAsksSoonThenDailyForAWeek() {
+        let slice = answer(0.001, [row("1", 0, 1)], renewal())
+        #expect(
+            hours(plan(slice, now: 0.5, environment: .sandbox), from: 1).map { $0 * 3600 >= 15 && $0 * 3600 < 16 }
+                == true)
+        #expect(hours(plan(slice, now: 1.5, environment: .sandbox), from: 1).map { $0 >= 24 && $0 < 26 } == true)
+        #expect(plan(slice, now: 9, environment: .sandbox) == .retired)
+    }
+
+    @Test func neverInThePastNeverTooSoonAndDeterministic() {
+        var random = Seeded(seed: 99)
+        for _ in 0..<500 {
+            let facts = RandomLife.facts(using: &random)
+            let speedup = [1, 60, 100_000].randomElement(using: &random) ?? 1
+            let policy = Policy.standard(for: .production, speedup: speedup)
+            let state = SubscriptionState(facts: facts, policy: policy, version: 1)
+            let now = facts.asOf + .days(Int64.random(in: 0...500, using: &random))
+            let seed = random.next()
+            let plans = (0..<2).map { _ in
+                nextCheck(
+                    for: [state], environment: .production, outcome: .verified, now: now, seed: seed, policy: policy)
+            }
+            #expect(plans[0] == plans[1], "\(random)")
+            if case .at(let instant) = plans[0] {
+                #expect(instant >= now + Delay(milliseconds: 250), "\(random)")
+                #expect(instant <= now + .days(400), "\(random)")
+            }
+        }
+    }
+
+    @Test func speedupDividesDelaysNotApplesDates() {
+        let slice = answer(29.999, [row("1", 0, 30)], renewal(false))
+        let found = hours(plan(slice, now: 29.999, speedup: 60), from: 30)
+        #expect(found.map { $0 * 3600 >= 1.5 && $0 * 3600 <= 2.5 } == true)
+    }
+
+    @Test func outcomesWithoutKnowledge() {
+        func hoursAfter(_ outcome: CheckOutcome, _ attempts: Int) -> Double? {
+            hours(
+                nextCheck(
+                    for: [], environment: .production, outcome: outcome, now: day(10), seed: 5, attempts: attempts,
+                    policy: standardPolicy), from: 10)
+        }
+        let empty = (1...4).map { hoursAfter(.verified, $0).map { Int($0) } }
+        #expect(empty == [1, 24, 168, nil] || empty == [1, 25, 168, nil])
+        for kind in Refusal.Kind.allCases {
+            let tries = (1...3).map { hoursAfter(.rejected(kind, since: day(9)), $0) != nil }
+            let isRetired = !tries[2]
+            #expect(tries[0] && tries[1])
+            switch kind {
+            case .otherBundle, .notAuthentic, .wrongEnvironment, .badRequest: #expect(isRetired)
+            case .wrongSecret, .accountGone: #expect(!isRetired)
+            }
+        }
+        #expect(hoursAfter(.rejected(.accountGone, since: day(7)), 3) == nil, "three equal ones over 72 hours")
+    }
+
+    @Test func aReceiptAppleVouchedForIsOnlySuspectForThreeDays() {
+        let state = SubscriptionState(
+            facts: SubscriptionFacts(answer(1, [row("1", 0, 30)])), policy: standardPolicy, version: 1)
+        func next(since: Double) -> CheckPlan {
+            nextCheck(
+                for: [state], environment: .production, outcome: .rejected(.notAuthentic, since: day(since)),
+                now: day(10),
+                seed: 5, attempts: 3, policy: standardPolicy)
+        }
+        #expect(next(since: 9) != .retired)
+        #expect(next(since: 7) == .retired)
+    }
+
+    @Test func failuresBackOffWithFullJitter() {
+        for (new, most) in [(true, Delay.minutes(5)), (false, .hours(1))] {
+            var longest = Delay.zero
+            for seed in UInt64(0)..<300 {
+                let delay = retryDelay(afterFailures: 20, new: new, seed: seed, policy: standardPolicy)
+                #expect(delay == retryDelay(afterFailures: 20, new: new, seed: seed, policy: standardPolicy))
+                #expect(delay >= Delay(milliseconds: 250) && delay < most)
+                longest = max(longest, delay)
+                #expect(retryDelay(afterFailures: 1, new: new, seed: seed, policy: standardPolicy) < .seconds(30))
+            }
+            #expect(longest > Delay(milliseconds: most.milliseconds * 9 / 10))
+        }
+    }
+
+    @Test func purchasesAreSweptForNinetyDays() {
+        let made = TransactionRow(
+            path: "receipt.in_app[0]", source: .deviceReceipt, asOf: day(0), transactionID: "a",
+            originalTransactionID: "a", productID: "coins", purchasedAt: day(0))
+        let slice = PurchaseEvidence(
+            key: PurchaseKey(originalTransactionID: "a", productID: "coins"), asOf: day(0), transactions: [made])
+        guard let state = reconcilePurchase(nil, with: slice)?.state else {
+            Issue.record("a purchase has a state")
+            return
+        }
+        func next(_ now: Double, _ environment: StoreEnvironment) -> CheckPlan {
+            nextCheck(
+                for: [], purchases: [state], environment: environment, outcome: .verified, now: day(now), seed: 1,
+                policy: standardPolicy)
+        }
+        #expect(hours(next(1, .production), from: 1).map { $0 >= 72 } == true)
+        #expect(next(91, .production) == .retired)
+        #expect(next(1, .sandbox) == .retired)
+    }
+}

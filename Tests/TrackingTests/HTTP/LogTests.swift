@@ -1,0 +1,70 @@
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Logging
+import Postgres
+import Synchronization
+import Testing
+
+@testable import Tracking
+
+/// Keeps every line with its metadata.
+private final class Journal: Sendable {
+    private let kept = Mutex<[String]>([])
+
+    var lines: [String] { kept.withLock { $0 } }
+
+    var logger: Logger {
+        var logger = Logger(label: "test") { _ in Handler(journal: self) }
+        logger.logLevel = .trace
+        return logger
+    }
+
+    private struct Handler: LogHandler {
+        let journal: Journal
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let fields = metadata.merging(event.metadata ?? [:]) { _, new in new }
+            journal.kept.withLock { $0.append("\(event.level) \(event.message) \(fields)") }
+        }
+    }
+}
+
+@Suite struct LogTests {
+    @Test func oneLinePerRequestAndNothingPrivate() async throws {
+        let journal = Journal()
+        let away = DatabaseConfiguration(connectionString: "host=127.0.0.1 port=1", connectTimeoutSeconds: 1)
+        let database = Database(away) { _ in }
+        let server = Server(
+            tracker: Serving.tracker(SubscriptionLedger(database: database)), logger: journal.logger,
+            limits: ServerLimits(), keys: KeyRing { TestKey.find($0) })
+        let body = #"{"customer":"kim@example.com","receipt":"MIIBASoqKioqKioqKioqKioqKioq"}"#
+        try await server.application.test(.router) { client in
+            _ = try await client.send(.post, Serving.receipts, secret: TestKey.write.secret, body: "{" + body)
+            _ = try await client.send(.get, "/nowhere/kim@example.com")
+            let lookup = "/v1/apps/com.example.app/customers/kim@example.com/entitlements"
+            let refused = try await client.send(.post, Serving.receipts, secret: TestKey.write.secret, body: body)
+            _ = try await client.send(.get, lookup, secret: TestKey.read.secret)
+            let requestID = try #require(AnswerBody(refused).text("request_id"))
+            let told = journal.lines.filter { $0.hasPrefix("warning") && $0.contains(requestID) }
+            #expect(told.count == 1, "\(journal.lines)")
+        }
+        await database.close()
+        let answered = journal.lines.filter { $0.hasPrefix("debug answered") }
+        #expect(answered.count == 4)
+        for (line, route) in zip(answered, ["/receipts", "NotFound", "/receipts", "/entitlements"]) {
+            #expect(line.contains(route), "\(line)")
+        }
+        for line in journal.lines {
+            #expect(
+                !line.contains("kim@example.com") && !line.contains("MIIB") && !line.contains("perennial_"), "\(line)")
+        }
+    }
+}
