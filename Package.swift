@@ -53,7 +53,8 @@ let package = Package(
         .executableTarget(
             name: "perennial",
             dependencies: [
-                "Subscriptions", "AppStore", "Postgres", "SQL", "Ledger", "Tracking", "AppStoreSimulator", argumentParser,
+                "Subscriptions", "AppStore", "Postgres", "SQL", "Ledger", "Tracking", "AppStoreSimulator",
+                argumentParser,
                 configuration, yams,
             ],
             swiftSettings: strict),
@@ -62,7 +63,8 @@ let package = Package(
             name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL"], path: "Tests/TestSupport",
             swiftSettings: strict),
         .testTarget(name: "SubscriptionsTests", dependencies: ["Subscriptions"], swiftSettings: strict),
-        .testTarget(name: "AppStoreTests", dependencies: ["AppStore", asyncHTTPClient, hummingbird], swiftSettings: strict),
+        .testTarget(
+            name: "AppStoreTests", dependencies: ["AppStore", asyncHTTPClient, hummingbird], swiftSettings: strict),
         .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "LedgerTests", dependencies: ["Ledger", "TestSupport"], swiftSettings: strict),
         .testTarget(

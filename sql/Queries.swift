@@ -3,7 +3,8 @@ public enum Queries {
     /// `queries/add_app.sql`
     public static let addApp = SQLFile("add_app", PackageResources.add_app_sql)
     /// `queries/add_observation_months.sql`
-    public static let addObservationMonths = SQLFile("add_observation_months", PackageResources.add_observation_months_sql)
+    public static let addObservationMonths = SQLFile(
+        "add_observation_months", PackageResources.add_observation_months_sql)
     /// `queries/beat_worker.sql`
     public static let beatWorker = SQLFile("beat_worker", PackageResources.beat_worker_sql)
     /// `queries/claim.sql`

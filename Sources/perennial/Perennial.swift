@@ -11,7 +11,8 @@ struct Perennial: AsyncParsableCommand {
 
             A first run:
               export DATABASE_URL=postgresql:///perennial
-              export PERENNIAL_MASTER_KEY_FILE=master-key        # head -c 32 /dev/urandom | base64 > master-key
+              head -c 32 /dev/urandom | base64 > master-key
+              export PERENNIAL_MASTER_KEY_FILE=master-key
               perennial migrate
               perennial app add --bundle-id com.example.app --shared-secret-file secret
               perennial all

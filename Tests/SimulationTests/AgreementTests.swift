@@ -34,7 +34,7 @@ struct AgreementTests {
         #expect(now.entitled == truth.givesAccess(at: customer.now), "access of \(id) at \(customer.now)")
         let events = told.events[id] ?? []
         let later = truth.periods.count - (events.first?.periods ?? 1)
-        let continued = events.count { Told.continuations.contains($0.kind) } + events.count { $0.isReplacement(in: truth) }
+        let continued = events.count { Told.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
         #expect(continued == later, "events of later periods of \(id): \(events.map(\.kind))")
         let refunds = truth.log.count { $0.kind == .refunded && $0.atMilliseconds > now.firstAsOf }
         let reversals = truth.log.count { $0.kind == .refundReversed && $0.atMilliseconds > now.firstAsOf }

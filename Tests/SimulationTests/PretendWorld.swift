@@ -37,7 +37,8 @@ struct PretendWorld {
         guard let listening = await ports.first(where: { _ in true }) else { return }
         try await withTestDatabase { database, connectionString in
             try await withStore(at: listening) { store in
-                let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: .init(repeating: 7, count: 32)))
+                let seal = try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32))
+                let ledger = SubscriptionLedger(database: database, seal: seal)
                 _ = try await ledger.migrate()
                 let bundle = BundleID(options.bundleID)
                 try await ledger.addApp(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))

@@ -48,6 +48,11 @@ private let cases: [DecisionCase] = [
         evidence: answer(10, [row("1", 0, 30, cancelled: 10, upgraded: true)], renewal()),
         expected: "awaiting_renewal/replacement", until: 30, expires: 30),
     DecisionCase(
+        name: "3 bought again after a refund, then replaced",
+        evidence: answer(
+            20, [row("1", 0, 365, cancelled: 9), row("2", 10, 40, cancelled: 20, upgraded: true)], renewal()),
+        expected: "awaiting_renewal/replacement", until: 40, expires: 40),
+    DecisionCase(
         name: "3 replaced row over, nothing came",
         evidence: answer(10, [row("1", 0, 30, cancelled: 10, upgraded: true)]), at: 31, expected: "expired/unknown",
         expires: 30),

@@ -38,6 +38,18 @@ import Testing
         #expect(events.first?.detail["late"] == .flag(true))
     }
 
+    @Test func aGapShortEnoughForARenewalIsSilent() {
+        func kindsAfterGap(_ days: Double) -> [String] {
+            let answers = [
+                answer(1, [row("1", 0, 30)], renewal(false)),
+                answer(40, [row("1", 0, 30), row("2", 30 + days, 60)], renewal(false)),
+            ]
+            return kinds(settle(answers, policy: strictPolicy).events)
+        }
+        #expect(kindsAfterGap(0.04).last == "subscription.renewed")
+        #expect(kindsAfterGap(0.05).last == "subscription.expired subscription.reactivated")
+    }
+
     @Test func anOlderPeriodIsBackfill() {
         let events = last(answer(40, [row("2", 30, 60)]), answer(35, [row("1", 0, 30)]))
         #expect(events.map(\.detail["backfill"]) == [.flag(true)])

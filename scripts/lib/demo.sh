@@ -38,9 +38,15 @@ make_secrets() {
 # A key and an import belong to one database; with another database they are made again.
 remember_database() {
     if [[ ! -f $state/database || "$(cat "$state/database")" != "$1" ]]; then
-        rm -f "$state/api-key" "$state/imported"
+        rm -f "$state/api-key" "$state/imported" "$state/epoch"
         (umask 077 && printf '%s\n' "$1" >"$state/database")
     fi
+}
+
+# The pretend customers' lives go on where they stood when the simulator starts again.
+simulator_epoch() {
+    if [[ ! -s $state/epoch ]]; then date -u +%Y-%m-%dT%H:%M:%SZ >"$state/epoch"; fi
+    cat "$state/epoch"
 }
 
 # Rate 0 is no limit: the simulator's months are short.

@@ -67,7 +67,8 @@ extension SubscriptionLedger {
 
     /// The live key with the given secret, or nil.
     public func key(withSecret secret: String) async throws -> APIKey? {
-        try await reads.query(Statement(Queries.findKey), [.bytea(Self.digest(ofKey: secret))]).first.map(APIKey.init(row:))
+        let rows = try await reads.query(Statement(Queries.findKey), [.bytea(Self.digest(ofKey: secret))])
+        return try rows.first.map(APIKey.init(row:))
     }
 
     /// Ends a key at once.

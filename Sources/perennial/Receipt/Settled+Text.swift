@@ -23,7 +23,7 @@ extension Settled {
         case .verified: nil
         case .rejected: Failure("Apple does not vouch for receipt \(receiptID): \(reason ?? "it gave no reason.")")
         case .indeterminate:
-            Failure("Apple's answer about receipt \(receiptID) says nothing: \(reason ?? "try again.")")
+            Failure("Apple gave no usable answer about receipt \(receiptID): \(reason ?? "try again.")")
         }
     }
 }

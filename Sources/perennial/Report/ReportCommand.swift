@@ -1,6 +1,7 @@
 import ArgumentParser
 import Postgres
 import SQL
+import Subscriptions
 import Tracking
 
 /// `perennial report`
@@ -116,9 +117,15 @@ extension Listing {
                 case (_, nil): .null
                 case ("boolean", let text?): .bool(text == "true")
                 case ("number", let text?): Int64(text).map { .integer($0) } ?? .string(text)
-                case (_, let text?): .string(text)
+                case (_, let text?): Self.value(text)
                 }
             }
         }
+    }
+
+    /// An instant prints as everywhere else, whatever the session's time zone; a date or any other text stays.
+    private static func value(_ text: String) -> JSONValue {
+        guard text.contains("T"), let instant = Instant(iso8601: text) else { return .string(text) }
+        return .string(instant.iso8601)
     }
 }

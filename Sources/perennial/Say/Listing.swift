@@ -23,14 +23,15 @@ struct Listing {
 
     /// Aligned columns for people: whole numbers to the right, a dash for what is unknown.
     var table: String {
-        let cells = rows.map { $0.map { Cell($0) } }
-        let widths = columns.indices.map { column in
-            cells.reduce(columns[column].count) { max($0, $1[column].text.count) }
-        }
-        let heading = columns.indices.map { Cell(text: columns[$0].uppercased(), isNumber: isNumeric($0)) }
-        return ([heading] + cells).map { row in
-            let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: "  ")
-            return String(line.reversed().drop { $0 == " " }.reversed())
+        let lines = [columns.map { $0.uppercased() }] + rows.map { $0.map(Self.text) }
+        let widths = columns.indices.map { column in lines.reduce(0) { max($0, $1[column].count) } }
+        let areNumbers = columns.indices.map(isNumeric)
+        return lines.map { cells in
+            let padded = columns.indices.map { column in
+                let padding = String(repeating: " ", count: widths[column] - cells[column].count)
+                return areNumbers[column] ? padding + cells[column] : cells[column] + padding
+            }
+            return String(padded.joined(separator: "  ").reversed().drop { $0 == " " }.reversed())
         }.joined(separator: "\n")
     }
 
@@ -41,13 +42,30 @@ struct Listing {
     }
 
     private func isNumeric(_ column: Int) -> Bool {
-        !rows.isEmpty && rows.allSatisfy { $0[column] == .null || Cell($0[column]).isNumber }
+        rows.contains { $0[column] != .null }
+            && rows.allSatisfy { row in
+                switch row[column] {
+                case .null, .integer: true
+                case .bool, .string, .array, .object: false
+                }
+            }
     }
 
     private static func field(_ value: JSONValue) -> String {
-        let text = value == .null ? "" : Cell(value).text
+        let text = value == .null ? "" : text(value)
         guard text.contains(where: { $0 == "," || $0 == "\"" || $0.isNewline }) else { return text }
         return "\"\(text.replacing("\"", with: "\"\""))\""
+    }
+
+    private static func text(_ value: JSONValue) -> String {
+        switch value {
+        case .null: "-"
+        case .bool(let truth): truth ? "yes" : "no"
+        case .integer(let number): String(number)
+        case .string(let text): text
+        case .array(let values): values.map(text).joined(separator: " ")
+        case .object: value.rendered()
+        }
     }
 }
 
@@ -59,31 +77,4 @@ enum ListingFormat: String {
     case csv
     /// An array of objects; stable.
     case json
-}
-
-/// One value of a table as text.
-private struct Cell {
-    let text: String
-    let isNumber: Bool
-
-    init(text: String, isNumber: Bool = false) {
-        self.text = text
-        self.isNumber = isNumber
-    }
-
-    init(_ value: JSONValue) {
-        switch value {
-        case .null: self.init(text: "-")
-        case .bool(let truth): self.init(text: truth ? "yes" : "no")
-        case .integer(let number): self.init(text: String(number), isNumber: true)
-        case .string(let text): self.init(text: text)
-        case .array(let values): self.init(text: values.map { Cell($0).text }.joined(separator: " "))
-        case .object: self.init(text: value.rendered())
-        }
-    }
-
-    func padded(to width: Int) -> String {
-        let padding = String(repeating: " ", count: max(0, width - text.count))
-        return isNumber ? padding + text : text + padding
-    }
 }

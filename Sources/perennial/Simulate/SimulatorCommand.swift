@@ -2,6 +2,7 @@ import AppStoreSimulator
 import ArgumentParser
 import Logging
 import ServiceLifecycle
+import Subscriptions
 
 /// `perennial simulator`
 struct SimulatorCommand: AsyncParsableCommand {
@@ -34,6 +35,12 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The length of a month.", valueName: "seconds"))
     var monthSeconds = 60.0
 
+    @Option(
+        help: ArgumentHelp(
+            "When the lives began; the start of the process unless given. The same seed and epoch give the same lives.",
+            valueName: "T"))
+    var epoch: Instant?
+
     @Option(help: ArgumentHelp("The only app this store sells.", valueName: "B"))
     var bundleId = "com.example.tracker"
 
@@ -57,6 +64,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         options.sandboxCustomers = sandboxCustomers
         options.monthSeconds = monthSeconds
         options.bundleID = bundleId
+        options.epochMilliseconds = epoch?.milliseconds
         if let sharedSecretFile {
             options.sharedSecret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
         }
