@@ -16,6 +16,7 @@ let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 let package = Package(
@@ -72,9 +73,12 @@ let package = Package(
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
             swiftSettings: strict),
+        .testTarget(name: "PerennialTests", dependencies: ["perennial"], swiftSettings: strict),
         .testTarget(
             name: "SimulationTests",
-            dependencies: ["Tracking", "AppStoreSimulator", "TestSupport", asyncHTTPClient, serviceLifecycle],
+            dependencies: [
+                "perennial", "Tracking", "AppStoreSimulator", "TestSupport", asyncHTTPClient, serviceLifecycle,
+            ],
             swiftSettings: strict),
         .testTarget(name: "TidyTests", swiftSettings: strict),
     ]

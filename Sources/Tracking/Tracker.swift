@@ -62,8 +62,8 @@ public struct Tracker: Sendable {
             let secrets = try ledger.secrets(of: claim.app)
             return await appStore.verify(
                 AppStoreRequest(
-                    receipt: Data(claim.receipt).base64EncodedString(), secret: secrets.current, previousSecret: secrets.previous,
-                    askFirst: endpoint, sandboxAllowed: claim.app.sandboxAllowed))
+                    receipt: Data(claim.receipt).base64EncodedString(), secret: secrets.current,
+                    previousSecret: secrets.previous, askFirst: endpoint, sandboxAllowed: claim.app.sandboxAllowed))
         } catch {
             return AppStoreAnswer(
                 environment: endpoint, httpStatus: nil, body: [], response: nil, trouble: "\(error)", calls: 0,

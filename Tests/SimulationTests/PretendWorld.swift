@@ -17,6 +17,9 @@ struct PretendWorld {
     let clock: StoppableClock
     let tracker: Tracker
     let connectionString: String
+    /// Where the pretend App Store listens.
+    let port: Int
+    static let masterKey = [UInt8](repeating: 7, count: 32)
 
     /// Runs `body` in a world of the given population, then takes everything down.
     static func with(
@@ -37,7 +40,7 @@ struct PretendWorld {
         guard let listening = await ports.first(where: { _ in true }) else { return }
         try await withTestDatabase { database, connectionString in
             try await withStore(at: listening) { store in
-                let seal = try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32))
+                let seal = try SecretSeal(masterKey: masterKey)
                 let ledger = SubscriptionLedger(database: database, seal: seal)
                 _ = try await ledger.migrate()
                 let bundle = BundleID(options.bundleID)
@@ -47,7 +50,8 @@ struct PretendWorld {
                     options: TrackerOptions(speedup: Int(30 * 86400 / monthSeconds), leaseSeconds: leaseSeconds),
                     logger: quietLogger)
                 let world = PretendWorld(
-                    simulator: simulator, clock: clock, tracker: tracker, connectionString: connectionString)
+                    simulator: simulator, clock: clock, tracker: tracker, connectionString: connectionString,
+                    port: listening)
                 try await world.importEverybody()
                 try await body(world)
             }

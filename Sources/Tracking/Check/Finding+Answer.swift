@@ -15,7 +15,8 @@ extension Finding {
             return
         }
         if let http = answer.httpStatus, http != 200 {
-            self = .indeterminate(Trouble(reason: "Apple answered with HTTP status \(http).", status: response.status, retryable: true))
+            let reason = "Apple answered with HTTP status \(http)."
+            self = .indeterminate(Trouble(reason: reason, status: response.status, retryable: true))
             return
         }
         self = Finding(in: response, from: answer.environment, for: bundleID, clock: clock)
@@ -72,7 +73,8 @@ private enum StatusMeaning {
         switch status {
         case 0: self = .genuine
         case 21006: self = .genuineIfRows
-        case 21000: self = .refused(.badRequest, "Apple could not read the request (21000); please report this as a bug.")
+        case 21000:
+            self = .refused(.badRequest, "Apple could not read the request (21000); please report this as a bug.")
         case 21003: self = .refused(.notAuthentic, "Apple could not authenticate the receipt (21003).")
         case 21004:
             self = .refused(

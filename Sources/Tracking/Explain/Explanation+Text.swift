@@ -7,26 +7,36 @@ extension Explanation {
         if finding.evidence == nil {
             lines.append(finding.isRetryable ? "Asking again can help." : "Asking again cannot help.")
         } else {
-            lines.append("\(bundleID?.text ?? "no bundle id"), \(environment?.rawValue ?? "no environment named"), at \(at.iso8601)")
+            let (app, store) = (bundleID?.text ?? "no bundle id", environment?.rawValue ?? "no environment named")
+            lines.append("\(app), \(store), at \(at.iso8601)")
             lines += subscriptions.flatMap(\.lines)
-            lines += purchases.map { purchase in
-                let refund = purchase.revokedAt.map { ", refunded \($0.iso8601)" } ?? ""
-                return "purchase \(purchase.transactionID): \(purchase.facts.key.productID), bought \(purchase.purchasedAt.iso8601)\(refund)"
-            }
+            lines += purchases.map(line(of:))
             if subscriptions.isEmpty, purchases.isEmpty { lines.append("The receipt holds no purchases.") }
         }
         if let events {
             lines.append(events.isEmpty ? "nothing changed" : "changed:")
-            lines += events.map { "  \($0.event.occurredAt.iso8601) \($0.event.kind.rawValue) \($0.event.productID) (\($0.id))" }
+            lines += events.map(line(of:))
         }
         return lines.joined(separator: "\n")
+    }
+
+    private func line(of purchase: PurchaseState) -> String {
+        let refund = purchase.revokedAt.map { ", refunded \($0.iso8601)" } ?? ""
+        let product = purchase.facts.key.productID
+        return "purchase \(purchase.transactionID): \(product), bought \(purchase.purchasedAt.iso8601)\(refund)"
+    }
+
+    private func line(of explained: ExplainedEvent) -> String {
+        let event = explained.event
+        return "  \(event.occurredAt.iso8601) \(event.kind.rawValue) \(event.productID) (\(explained.id))"
     }
 }
 
 extension Explanation.ExplainedSubscription {
     fileprivate var lines: [String] {
         let reason = verdict.reason.map { " (\($0.rawValue))" } ?? ""
-        let access = verdict.entitled ? "has access until \(verdict.entitledUntil?.iso8601 ?? "further notice")" : "has no access"
+        let end = verdict.entitledUntil?.iso8601 ?? "further notice"
+        let access = verdict.entitled ? "has access until \(end)" : "has no access"
         let renewal =
             switch state.willRenew {
             case true?: "renews to \(state.renewsToProductID?.text ?? "an unnamed product")"

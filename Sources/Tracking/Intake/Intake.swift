@@ -28,7 +28,8 @@ extension Tracker {
         let uploads = submissions.map { submission in
             Result { () throws -> Upload in
                 guard let app = apps[submission.bundleID] else {
-                    throw LedgerError(.notFound, "No app has the bundle id \(submission.bundleID); add it with `perennial app add`.")
+                    throw LedgerError(
+                        .notFound, "No app has the bundle id \(submission.bundleID); add it with `perennial app add`.")
                 }
                 return try Upload(submission, app: app)
             }

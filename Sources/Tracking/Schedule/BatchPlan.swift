@@ -24,7 +24,8 @@ enum BatchPlan {
     /// Fills each app's granted number from its lanes.
     static func quotas(of due: [DueReceipts], granted: [Int32: Int], sweepFirst: Bool) -> [DueReceipts] {
         var granted = granted
-        let ordered = due.sorted { sweepFirst ? $0.lane.rawValue > $1.lane.rawValue : $0.lane.rawValue < $1.lane.rawValue }
+        let urgentFirst = due.sorted { $0.lane.rawValue < $1.lane.rawValue }
+        let ordered = sweepFirst ? urgentFirst.reversed() : urgentFirst
         return ordered.compactMap { lane in
             let share = min(lane.receipts, granted[lane.appID, default: 0])
             guard share > 0 else { return nil }

@@ -32,7 +32,7 @@ struct ImportProgress: Sendable, Hashable {
 
     /// What an import came to.
     var summary: String {
-        "Stored \(stored) receipts (\(new) new, \(known) known before) from \(line) lines; \(bad) bad lines."
+        "Receipts stored: \(stored) (\(new) new, \(known) known before); lines read: \(line), bad: \(bad)."
     }
 
     /// The part done, from 0 to 1; nil when it cannot be known.

@@ -42,7 +42,7 @@ struct WorkerCommand: AsyncParsableCommand {
         say("Asked Apple about \(report.asked) receipts; \(report.left) are left.")
         guard report.left > 0 else { return }
         let reasons = report.why.isEmpty ? "see the log" : report.why.joined(separator: "; ")
-        throw Failure("\(report.left) due receipts were not checked: \(reasons).")
+        throw Failure("\(report.left) due receipts were not checked: \(reasons)")
     }
 
     private func keepChecking(_ settings: Settings) async throws {

@@ -1,0 +1,54 @@
+import ArgumentParser
+import Testing
+
+@testable import perennial
+
+@Suite struct CommandTests {
+    /// Every command below a command, itself included.
+    static func commands(below command: any ParsableCommand.Type) -> [any ParsableCommand.Type] {
+        [command] + command.configuration.subcommands.flatMap(commands(below:))
+            + command.configuration.groupedSubcommands.flatMap(\.subcommands).flatMap(commands(below:))
+    }
+
+    @Test func `every command has an abstract and an example`() {
+        let commands = Self.commands(below: Perennial.self)
+        #expect(commands.count > 20)
+        for command in commands {
+            #expect(!command.configuration.abstract.isEmpty, "\(command)")
+            #expect(
+                command.configuration.discussion.contains("perennial ") || command == CatalogCommand.self, "\(command)")
+        }
+    }
+
+    @Test(arguments: [
+        ["worker", "--max-seconds", "3"], ["worker", "--once", "--max-seconds", "0"], ["receipt", "check"],
+        ["receipt", "check", "--customer", "c"], ["receipt", "check", "--receipt", "1", "--app", "a"],
+        ["key", "create", "--scope", "root"], ["app", "set", "a"], ["app", "add"], ["import"], ["nonsense"],
+        ["explain", "--response", "x", "--at", "yesterday"], ["simulator", "--month-seconds", "0"],
+        ["app", "add", "--bundle-id", "a", "--rate", "-1"], ["report", "r", "--set", "novalue"],
+    ])
+    func `a bad command line is status 64`(arguments: [String]) {
+        do {
+            _ = try Perennial.parseAsRoot(arguments)
+            Issue.record("\(arguments) was accepted.")
+        } catch {
+            #expect(Perennial.exitCode(for: error) == .validationFailure)
+        }
+    }
+
+    @Test(arguments: [
+        ["migrate", "--no-roles"], ["worker", "--once", "--max-seconds", "3"], ["all", "--http-port", "0"],
+        ["app", "add", "--bundle-id", "a", "--shared-secret-file", "-", "--rate", "0", "--sandbox", "refuse"],
+        ["app", "show", "a"], ["app", "set", "a", "--ownership", "transfer_if_lapsed"],
+        ["app", "rotate-secret", "a", "--shared-secret-file", "f"], ["catalog", "apply", "f"], ["catalog", "show"],
+        ["key", "create", "--scope", "read", "--app", "a"], ["key", "revoke", "3"], ["receipt", "show", "7"],
+        ["receipt", "add", "--app", "a", "--customer", "c", "-"], ["receipt", "check", "--receipt", "7"],
+        ["receipt", "check", "--customer", "c", "--app", "a"], ["receipt", "list"], ["import", "-"],
+        ["entitlements", "--app", "a", "--customer", "c", "--at", "2026-01-01T00:00:00Z"],
+        ["explain", "--response", "-", "--bundle-id", "b", "--format", "json", "--previous", "f"],
+        ["status", "--watch"], ["report", "list"], ["simulator", "--port", "0", "--sandbox-customers", "1"],
+    ])
+    func `the documented command lines are understood`(arguments: [String]) throws {
+        _ = try Perennial.parseAsRoot(arguments)
+    }
+}

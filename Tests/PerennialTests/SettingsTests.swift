@@ -1,0 +1,104 @@
+import Foundation
+import Logging
+import Testing
+
+@testable import perennial
+
+@Suite struct SettingsTests {
+    /// 32 bytes in base64.
+    static let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
+
+    static func settings(
+        _ environment: [String: String], flags: [SettingName: String] = [:], files: [String: String] = [:],
+        needing needs: Set<SettingsNeed> = []
+    ) throws -> (Settings, warnings: [String]) {
+        try SettingsSources(flags: flags, environment: environment) { path in
+            guard let text = files[path] else { throw Failure("\(path) does not exist.") }
+            return text
+        }.settings(needing: needs)
+    }
+
+    static func mistakes(
+        _ environment: [String: String], files: [String: String] = [:], needing needs: Set<SettingsNeed> = []
+    ) -> [String] {
+        do {
+            _ = try settings(environment, files: files, needing: needs)
+            return []
+        } catch let error as SettingsMistakes {
+            return error.lines
+        } catch {
+            return ["unexpected: \(error)"]
+        }
+    }
+
+    @Test func `flags come before the environment, the environment before the file`() throws {
+        let files = ["f": "PERENNIAL_HTTP_PORT=1\nPERENNIAL_HTTP_HOST=file\nPERENNIAL_POLL_SPEEDUP=7"]
+        let environment = [
+            "PERENNIAL_CONFIG": "f", "PERENNIAL_HTTP_PORT": "2", "PERENNIAL_HTTP_HOST": "environment",
+            "PERENNIAL_LOG_LEVEL": "",
+        ]
+        let (settings, warnings) = try Self.settings(environment, flags: [.httpPort: "3"], files: files)
+        #expect(settings.httpPort == 3)
+        #expect(settings.httpHost == "environment")
+        #expect(settings.pollSpeedup == 7)
+        #expect(settings.logLevel == .info)
+        #expect(warnings.isEmpty)
+    }
+
+    @Test func `every mistake is reported at once and no secret is told`() {
+        let lines = Self.mistakes(
+            [
+                "PERENNIAL_HTTP_PORT": "70000", "PERENNIAL_LOG_FORMAT": "xml", "PERENNIAL_LOG_LEVEL": "loud",
+                "PERENNIAL_LEASE_SECONDS": "0", "PERENNIAL_POLL_SPEEDUP": "0", "PERENNIAL_APPSTORE_URL": "ftp://x",
+                "PERENNIAL_MASTER_KEY": "c2VjcmV0c2VjcmV0",
+            ], needing: [.database, .masterKey])
+        for name in [
+            "PERENNIAL_HTTP_PORT", "PERENNIAL_LOG_FORMAT", "PERENNIAL_LOG_LEVEL", "PERENNIAL_LEASE_SECONDS",
+            "PERENNIAL_POLL_SPEEDUP", "PERENNIAL_APPSTORE_URL", "PERENNIAL_MASTER_KEY", "DATABASE_URL",
+        ] {
+            #expect(lines.filter { $0.hasPrefix(name + " ") }.count == 1, "\(name): \(lines)")
+        }
+        #expect(lines.count == 8)
+        #expect(!lines.contains { $0.contains("c2VjcmV0") })
+    }
+
+    @Test(
+        arguments: [
+            ([:], 1), (["PGHOST": "h"], 0), (["DATABASE_URL": "postgresql:///x"], 0),
+            (["PERENNIAL_DATABASE_URL": "x"], 1),
+            (["DATABASE_URL": "postgresql://h:notaport-and-secret=/x?nonsense=1"], 1),
+        ] as [([String: String], Int)])
+    func `a database is named or missing`(environment: [String: String], mistakes: Int) {
+        #expect(Self.mistakes(environment, needing: [.database]).count == mistakes)
+    }
+
+    @Test func `PG variables of the file become a connection string, unless the environment has them`() throws {
+        let files = ["f": "PGHOST=h\nPGDATABASE=it's\nPGUSER=file"]
+        let (settings, _) = try Self.settings(
+            ["PERENNIAL_CONFIG": "f", "PGUSER": "environment"], files: files, needing: [.database])
+        #expect(settings.database == "host='h' dbname='it\\'s'")
+    }
+
+    @Test func `the master key comes from the variable or the file`() throws {
+        #expect(try Self.settings(["PERENNIAL_MASTER_KEY": Self.key]).0.masterKey?.count == 32)
+        let (settings, _) = try Self.settings(["PERENNIAL_MASTER_KEY_FILE": "k"], files: ["k": Self.key + "\n"])
+        #expect(settings.masterKey == (0..<32).map { UInt8($0) })
+        let both = ["PERENNIAL_MASTER_KEY": Self.key, "PERENNIAL_MASTER_KEY_FILE": "k"]
+        #expect(Self.mistakes(both, files: ["k": Self.key]).count == 1)
+        #expect(Self.mistakes(["PERENNIAL_MASTER_KEY_FILE": "gone"]).count == 1)
+        #expect(Self.mistakes(["PERENNIAL_MASTER_KEY": "%%"]) != [])
+    }
+
+    @Test func `a settings file tells odd lines and unknown keys`() {
+        let file = SettingsFile(
+            "# note\n\nexport DATABASE_URL='postgresql:///x'\nPERENIAL_HTTP_PORT=1\nodd\nBLUE_WHALE=1", name: "f")
+        #expect(file.values["DATABASE_URL"] == "postgresql:///x")
+        #expect(file.mistakes == ["f, line 5: write KEY=VALUE, or # before a comment."])
+        #expect(
+            file.warnings == [
+                "f, line 4: nobody reads PERENIAL_HTTP_PORT; did you mean PERENNIAL_HTTP_PORT?",
+                "f, line 6: nobody reads BLUE_WHALE; it is ignored.",
+            ])
+        #expect(SettingName.nearest(to: "PERENNIAL_DATABASE_URL") != nil)
+    }
+}

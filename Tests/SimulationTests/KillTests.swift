@@ -1,0 +1,58 @@
+import AppStoreSimulator
+import Foundation
+import Subscriptions
+import Testing
+
+/// Real processes killed for real: what they had claimed is taken over, and nothing is lost or doubled.
+@Suite(.serialized)
+struct KillTests {
+    @Test func aKilledWorkersReceiptsAreTakenOver() async throws {
+        try await PretendWorld.with(seed: 77, customers: 40, sandboxCustomers: 0, monthSeconds: 6, leaseSeconds: 2) {
+            world in
+            for round in 1...3 {
+                let worker = try world.startWorkerProcess()
+                try await Task.sleep(for: .milliseconds(1200))
+                kill(worker.processIdentifier, SIGKILL)
+                worker.waitUntilExit()
+                print("killed worker \(round)")
+            }
+            try await world.work(seconds: 6)
+            let status = try await world.tracker.ledger.status()
+            #expect(status.unverified == 0)
+            #expect(status.lanes.reduce(0) { $0 + $1.overdue } == 0)
+            world.clock.stop()
+            try await world.checkEverything()
+            let told = try await Told(connectionString: world.connectionString)
+            for customer in world.simulator.truth() where !customer.accountDeleted {
+                for truth in customer.subscriptions {
+                    let now = try #require(told.subscriptions[truth.originalTransactionID])
+                    #expect(now.periods == truth.periods.count, "periods of \(truth.originalTransactionID)")
+                    #expect(
+                        now.entitled == truth.givesAccess(at: customer.now), "access of \(truth.originalTransactionID)")
+                }
+            }
+        }
+    }
+}
+
+extension PretendWorld {
+    /// The real executable as a process of its own.
+    func startWorkerProcess() throws -> Process {
+        let process = Process()
+        process.executableURL = Self.productsFolder.appendingPathComponent("perennial")
+        process.arguments = ["worker"]
+        process.environment = [
+            "DATABASE_URL": connectionString,
+            "PERENNIAL_MASTER_KEY": Data(Self.masterKey).base64EncodedString(),
+            "PERENNIAL_APPSTORE_URL": "http://127.0.0.1:\(port)/verifyReceipt",
+            "PERENNIAL_APPSTORE_SANDBOX_URL": "http://127.0.0.1:\(port)/sandbox/verifyReceipt",
+            "PERENNIAL_POLL_SPEEDUP": "432000", "PERENNIAL_LEASE_SECONDS": "2",
+        ]
+        try process.run()
+        return process
+    }
+
+    private static var productsFolder: URL {
+        URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+    }
+}

@@ -1,0 +1,80 @@
+import AppStore
+import Subscriptions
+import Testing
+
+@testable import Tracking
+
+/// The table of outcomes: what each of Apple's answers is worth.
+@Suite struct OutcomeTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let body: String
+        let outcome: String
+        let retryable: Bool
+        var http: Int? = 200
+        var testDescription: String { "\(http.map(String.init) ?? "no HTTP") \(body.prefix(60))" }
+    }
+
+    static let row = """
+        {"quantity":"1","product_id":"p","transaction_id":"1","original_transaction_id":"1",\
+        "purchase_date_ms":"1700000000000","expires_date_ms":"1702592000000"}
+        """
+    static let answers: [Case] = [
+        Case(
+            body: #"{"status":0,"receipt":{"bundle_id":"com.example.app","in_app":[]}}"#, outcome: "verified",
+            retryable: false),
+        Case(
+            body: #"{"status":0,"receipt":{"bundle_id":"com.example.other","in_app":[]}}"#, outcome: "rejected",
+            retryable: false),
+        Case(body: #"{"status":0,"receipt":{"in_app":[]}}"#, outcome: "rejected", retryable: false),
+        Case(
+            body: #"{"status":21006,"receipt":{"bundle_id":"com.example.app","in_app":[\#(row)]}}"#,
+            outcome: "verified",
+            retryable: false),
+        Case(body: #"{"status":21006}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":21003}"#, outcome: "rejected", retryable: true),
+        Case(body: #"{"status":21010}"#, outcome: "rejected", retryable: true),
+        Case(body: #"{"status":21010,"is-retryable":false}"#, outcome: "rejected", retryable: false),
+        Case(body: #"{"status":21000}"#, outcome: "rejected", retryable: false),
+        Case(body: #"{"status":21004}"#, outcome: "rejected", retryable: false),
+        Case(body: #"{"status":21007}"#, outcome: "rejected", retryable: false),
+        Case(body: #"{"status":21008}"#, outcome: "rejected", retryable: false),
+        Case(body: #"{"status":21001}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":21002}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":21002,"is-retryable":false}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":21005}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":21009}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":21100}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":21199,"is-retryable":false}"#, outcome: "indeterminate", retryable: false),
+        Case(body: #"{"status":21199,"is_retryable":"1"}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":99999}"#, outcome: "indeterminate", retryable: true),
+        Case(body: #"{"status":"21003"}"#, outcome: "rejected", retryable: true),
+        Case(body: #"{}"#, outcome: "indeterminate", retryable: true),
+        Case(body: "<html>", outcome: "indeterminate", retryable: true),
+        Case(body: "", outcome: "indeterminate", retryable: true, http: nil),
+    ]
+
+    @Test(arguments: answers)
+    func anAnswerIsWorth(_ answer: Case) {
+        let finding = Finding(in: read(answer), for: "com.example.app", clock: Instant(milliseconds: 0))
+        #expect(finding.outcomeWord == answer.outcome)
+        #expect(finding.isRetryable == answer.retryable)
+    }
+
+    @Test func httpTroubleBeatsAnyBody() {
+        let unavailable = AppStoreAnswer(
+            environment: .production, httpStatus: 503, body: [],
+            response: try? VerifyReceiptResponse(parsing: Array(#"{"status":0}"#.utf8)), trouble: nil, calls: 1,
+            usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
+        let finding = Finding(in: unavailable, for: nil, clock: Instant(milliseconds: 0))
+        #expect(finding.outcomeWord == "indeterminate")
+    }
+
+    private func read(_ answer: Case) -> AppStoreAnswer {
+        let body = Array(answer.body.utf8)
+        let response = try? VerifyReceiptResponse(parsing: body)
+        return AppStoreAnswer(
+            environment: .production, httpStatus: answer.http, body: body, response: response,
+            trouble: response == nil ? "unreadable" : nil, calls: 1, usedPreviousSecret: false, elapsedMilliseconds: 1,
+            correlationID: nil)
+    }
+}
