@@ -55,8 +55,7 @@ let package = Package(
             name: "perennial",
             dependencies: [
                 "Subscriptions", "AppStore", "Postgres", "SQL", "Ledger", "Tracking", "AppStoreSimulator",
-                argumentParser,
-                configuration, yams,
+                argumentParser, asyncHTTPClient, configuration, logging, serviceLifecycle, unixSignals, yams,
             ],
             swiftSettings: strict),
 
