@@ -25,8 +25,6 @@ public enum Queries {
     public static let deleteProducts = SQLFile("delete_products", PackageResources.delete_products_sql)
     /// `queries/end_grants.sql`
     public static let endGrants = SQLFile("end_grants", PackageResources.end_grants_sql)
-    /// `queries/end_hold.sql`
-    public static let endHold = SQLFile("end_hold", PackageResources.end_hold_sql)
     /// `queries/end_ownerships.sql`
     public static let endOwnerships = SQLFile("end_ownerships", PackageResources.end_ownerships_sql)
     /// `queries/entitlements.sql`
@@ -77,6 +75,8 @@ public enum Queries {
     public static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
     /// `queries/lock_subscriptions.sql`
     public static let lockSubscriptions = SQLFile("lock_subscriptions", PackageResources.lock_subscriptions_sql)
+    /// `queries/lock_uploaded.sql`
+    public static let lockUploaded = SQLFile("lock_uploaded", PackageResources.lock_uploaded_sql)
     /// `queries/overdue.sql`
     public static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
     /// `queries/pause_app.sql`
@@ -111,6 +111,8 @@ public enum Queries {
     public static let reserveIds = SQLFile("reserve_ids", PackageResources.reserve_ids_sql)
     /// `queries/retire.sql`
     public static let retire = SQLFile("retire", PackageResources.retire_sql)
+    /// `queries/return_budget.sql`
+    public static let returnBudget = SQLFile("return_budget", PackageResources.return_budget_sql)
     /// `queries/revoke_key.sql`
     public static let revokeKey = SQLFile("revoke_key", PackageResources.revoke_key_sql)
     /// `queries/rotate_secret.sql`

@@ -1,4 +1,5 @@
 import Foundation
+import Ledger
 
 /// How this process is known to the operator.
 enum ProcessIdentity {
@@ -6,4 +7,17 @@ enum ProcessIdentity {
     static let host = ProcessInfo.processInfo.hostName
     /// The process number.
     static let number = ProcessInfo.processInfo.processIdentifier
+}
+
+/// The registration under which a process asks about single receipts, made when it is first needed.
+actor CheckerIdentity {
+    private var known: WorkerID?
+
+    /// The process's registration in the ledger.
+    func worker(of ledger: SubscriptionLedger) async throws -> WorkerID {
+        if let known { return known }
+        let worker = try await ledger.startWorker(host: ProcessIdentity.host, process: ProcessIdentity.number)
+        known = worker
+        return worker
+    }
 }

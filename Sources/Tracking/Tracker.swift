@@ -25,6 +25,7 @@ public struct Tracker: Sendable {
     let appStore: AppStoreClient
     let options: TrackerOptions
     let logger: Logger
+    let identity = CheckerIdentity()
 
     /// A tracker that asks `appStore` and writes to `ledger`.
     public init(ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger) {
@@ -42,8 +43,19 @@ public struct Tracker: Sendable {
             }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        return try await ledger.settle(settlements, by: worker, speedup: options.speedup) { stored, evidence, policy in
+        let batch = try await ledger.settle(settlements, by: worker, speedup: options.speedup) { stored, evidence, policy in
             reconcile(stored, with: evidence, policy: policy)
+        }
+        for failure in batch.failures {
+            logger.error("receipt \(failure.receiptID) could not be settled: \(failure.reason)")
+        }
+        return batch.settled
+    }
+
+    /// Ends access where the outage allowance ran out.
+    func endHolds() async throws {
+        try await ledger.endHolds { stored, silence, policy in
+            reconcile(stored, with: silence, policy: policy)
         }
     }
 
@@ -65,6 +77,7 @@ public struct Tracker: Sendable {
                     receipt: Data(claim.receipt).base64EncodedString(), secret: secrets.current,
                     previousSecret: secrets.previous, askFirst: endpoint, sandboxAllowed: claim.app.sandboxAllowed))
         } catch {
+            logger.error("cannot ask about receipt \(claim.receiptID): \(error)")
             return AppStoreAnswer(
                 environment: endpoint, httpStatus: nil, body: [], response: nil, trouble: "\(error)", calls: 0,
                 usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)

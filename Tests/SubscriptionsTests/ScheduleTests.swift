@@ -109,7 +109,7 @@ import Testing
         let empty = (1...4).map { hoursAfter(.verified, $0).map { Int($0) } }
         #expect(empty == [1, 24, 168, nil] || empty == [1, 25, 168, nil])
         for kind in Refusal.Kind.allCases {
-            let tries = (1...3).map { hoursAfter(.rejected(kind, since: day(9)), $0) != nil }
+            let tries = (1...3).map { hoursAfter(.rejected(kind, since: day(9), wasVerified: false), $0) != nil }
             let isRetired = !tries[2]
             #expect(tries[0] && tries[1])
             switch kind {
@@ -117,7 +117,7 @@ import Testing
             case .wrongSecret, .accountGone: #expect(!isRetired)
             }
         }
-        #expect(hoursAfter(.rejected(.accountGone, since: day(7)), 3) == nil, "three equal ones over 72 hours")
+        #expect(hoursAfter(.rejected(.accountGone, since: day(7), wasVerified: false), 3) == nil, "three equal ones over 72 hours")
     }
 
     @Test func aReceiptAppleVouchedForIsOnlySuspectForThreeDays() {
@@ -125,7 +125,7 @@ import Testing
             facts: SubscriptionFacts(answer(1, [row("1", 0, 30)])), policy: standardPolicy, version: 1)
         func next(since: Double) -> CheckPlan {
             nextCheck(
-                for: [state], environment: .production, outcome: .rejected(.notAuthentic, since: day(since)),
+                for: [state], environment: .production, outcome: .rejected(.notAuthentic, since: day(since), wasVerified: true),
                 now: day(10),
                 seed: 5, attempts: 3, policy: standardPolicy)
         }

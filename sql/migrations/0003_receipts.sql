@@ -7,7 +7,6 @@ CREATE TABLE ledger.customer (
     CONSTRAINT customer_name_unique UNIQUE (app_id, name),
     CONSTRAINT customer_name_is_short CHECK (name <> '' AND length(name) <= 255)
 );
-CREATE INDEX customer_account_token ON ledger.customer (app_id, lower(name));
 
 CREATE TABLE ledger.receipt (
     receipt_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -26,6 +25,7 @@ CREATE TABLE ledger.receipt (
     rejected_since      timestamptz,
     equal_empty_answers smallint NOT NULL DEFAULT 0,
     observation_id      bigint,
+    observed_at         timestamptz,
     meaning             bytea,
     CONSTRAINT receipt_digest_unique UNIQUE (app_id, digest),
     CONSTRAINT receipt_digest_is_sha256 CHECK (length(digest) = 32),

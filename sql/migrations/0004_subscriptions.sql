@@ -24,7 +24,6 @@ CREATE TABLE ledger.subscription (
     periods                  int NOT NULL DEFAULT 0,
     leeway_ms                bigint NOT NULL DEFAULT 0,
     app_account_token        text,
-    hold_ended_at            timestamptz,
     CONSTRAINT subscription_natural_key UNIQUE (app_id, environment, original_transaction_id),
     CONSTRAINT subscription_known_has_clocks CHECK (version = 0 OR num_nulls(as_of, checked_at, recorded_at) = 0),
     CONSTRAINT subscription_renews_to_only_if_it_will CHECK (renews_to_product_id IS NULL OR will_renew)

@@ -22,7 +22,8 @@ ALTER SEQUENCE ledger.observation_id_seq OWNED BY ledger.observation.observation
 CREATE INDEX observation_of_receipt ON ledger.observation (receipt_id, observation_id);
 CREATE TABLE ledger.observation_other PARTITION OF ledger.observation DEFAULT;
 
--- Makes room for the month of the given instant; rows of a month nobody made room for go to observation_other.
+-- Makes room for the month of the given instant. Rows of a month nobody made room for in time are in observation_other,
+-- and so is the rest of that month.
 CREATE FUNCTION ledger.add_observation_month(at timestamptz) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -30,7 +31,11 @@ DECLARE
     name  text := 'observation_' || to_char(first, 'YYYY_MM');
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('ledger.add_observation_month'));
-    IF to_regclass('ledger.' || quote_ident(name)) IS NULL THEN
+    IF to_regclass('ledger.' || quote_ident(name)) IS NULL AND NOT EXISTS (
+        SELECT FROM ledger.observation_other o
+        WHERE o.recorded_at >= first::timestamp AT TIME ZONE 'UTC'
+          AND o.recorded_at < (first + interval '1 month') AT TIME ZONE 'UTC')
+    THEN
         EXECUTE format(
             'CREATE TABLE ledger.%I PARTITION OF ledger.observation FOR VALUES FROM (%L) TO (%L)',
             name, first::timestamp AT TIME ZONE 'UTC', (first + interval '1 month') AT TIME ZONE 'UTC');

@@ -1,12 +1,12 @@
 -- What a customer may use at one instant as known at another: the functions every lookup goes through.
 
--- Held: access goes on although its end has passed, because Apple was not asked since. Swift: `Span.isHeld(at:)`.
-CREATE FUNCTION ledger.is_held(span ledger.subscription_span, at timestamptz) RETURNS boolean
+-- Held: access goes on although its end has passed, because Apple was not asked since. Swift: `StoredSpan.isHeld(at:)`.
+CREATE FUNCTION ledger.is_held(valid tstzrange, held_until timestamptz, at timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT COALESCE(at >= lower(span.valid) AND at < span.held_until, false)
+    SELECT COALESCE(at >= lower(valid) AND at < held_until, false)
 $$;
 
--- A product that no catalog names grants one entitlement with the product's own id.
+-- A product that no catalog named at known_at grants one entitlement with the product's own id.
 CREATE FUNCTION ledger.grants(app_id int, product_id text, valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (entitlement text)
 LANGUAGE sql STABLE AS $$
@@ -15,7 +15,9 @@ LANGUAGE sql STABLE AS $$
     UNION ALL
     SELECT grants.product_id
     WHERE NOT EXISTS (
-        SELECT FROM ledger.product p WHERE p.app_id = grants.app_id AND p.product_id = grants.product_id)
+        SELECT FROM ledger.product p
+        WHERE p.app_id = grants.app_id AND p.product_id = grants.product_id AND p.added_at <= known_at
+          AND (p.removed_at IS NULL OR p.removed_at > known_at))
 $$;
 
 -- Everything the customer owned at valid_at that grants, or once granted, something.
@@ -28,7 +30,14 @@ LANGUAGE sql STABLE AS $$
     SELECT past.entitlement,
            (current.entitled OR held)
                AND past.entitlement IN (SELECT g.entitlement FROM ledger.grants(s.app_id, current.product_id, valid_at, known_at) g),
-           CASE WHEN held THEN current.held_until WHEN current.entitled THEN upper(current.valid) END,
+           CASE WHEN held THEN current.held_until
+                WHEN current.entitled THEN (
+                    SELECT min(lower(later.valid)) FROM ledger.subscription_span later
+                    WHERE later.subscription_id = s.subscription_id AND later.known @> known_at
+                      AND lower(later.valid) > valid_at
+                      AND NOT (later.state = current.state AND past.entitlement IN (
+                          SELECT g.entitlement FROM ledger.grants(s.app_id, later.product_id, valid_at, known_at) g)))
+                END,
            current.product_id,
            CASE WHEN held THEN 'awaiting_renewal' ELSE current.state::text END,
            CASE WHEN held THEN 'renewal' ELSE current.reason::text END,
@@ -37,7 +46,7 @@ LANGUAGE sql STABLE AS $$
     JOIN ledger.subscription s USING (subscription_id)
     JOIN ledger.subscription_span current
         ON current.subscription_id = s.subscription_id AND current.valid @> valid_at AND current.known @> known_at
-    CROSS JOIN LATERAL ledger.is_held(current, valid_at) held
+    CROSS JOIN LATERAL ledger.is_held(current.valid, current.held_until, valid_at) held
     CROSS JOIN LATERAL (
         SELECT DISTINCT g.entitlement
         FROM ledger.subscription_span earlier
@@ -62,7 +71,7 @@ LANGUAGE sql STABLE AS $$
       AND p.purchased_at <= valid_at AND p.first_recorded_at <= known_at
 $$;
 
--- One row per entitlement: what grants beats what does not, production beats sandbox, the latest end wins.
+-- One row per entitlement: production beats sandbox, what grants beats what does not, the latest end wins.
 -- Runs as its owner, so that whoever may read the schema perennial needs no right on the ledger.
 CREATE FUNCTION ledger.entitlements(app_id int, customer_id bigint, valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
@@ -72,5 +81,5 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT ON (e.entitlement)
         e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment, 'verified', e.as_of, e.checked_at
     FROM ledger.entitlement_source(app_id, customer_id, valid_at, known_at) e
-    ORDER BY e.entitlement, e.granted DESC, e.environment, e.until DESC NULLS FIRST, e.checked_at DESC
+    ORDER BY e.entitlement, e.environment, e.granted DESC, e.until DESC NULLS FIRST, e.checked_at DESC
 $$;

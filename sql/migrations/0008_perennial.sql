@@ -32,7 +32,7 @@ JOIN LATERAL (
     SELECT * FROM ledger.subscription_span p
     WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known) AND lower(p.valid) <= clock.at
     ORDER BY lower(p.valid) DESC LIMIT 1) current ON true
-CROSS JOIN LATERAL (SELECT COALESCE(clock.at < current.held_until, false) AS held) h
+CROSS JOIN LATERAL ledger.is_held(current.valid, current.held_until, clock.at) held
 LEFT JOIN ledger.ownership o
     ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND o.valid @> now()
 LEFT JOIN ledger.customer c USING (customer_id)

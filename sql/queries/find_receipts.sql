@@ -1,11 +1,11 @@
 -- Receipts of app $1 and customer $2 (nulls: all) or with id $3, newest first, at most $4.
 SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment, r.outcome::text AS outcome, r.reason, r.received_at,
        r.asked_at, r.verified_at, s.due_at, s.lane, s.attempts, s.leased_by IS NOT NULL AS leased,
-       (SELECT string_agg(c.name, ',' ORDER BY c.name) FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
-        WHERE u.receipt_id = r.receipt_id) AS customers,
-       (SELECT string_agg(b.original_transaction_id, ',' ORDER BY b.original_transaction_id)
-        FROM ledger.receipt_subscription l JOIN ledger.subscription b USING (subscription_id)
-        WHERE l.receipt_id = r.receipt_id) AS subscriptions
+       ARRAY(SELECT c.name FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
+             WHERE u.receipt_id = r.receipt_id ORDER BY c.name COLLATE "C") AS customers,
+       ARRAY(SELECT b.original_transaction_id
+             FROM ledger.receipt_subscription l JOIN ledger.subscription b USING (subscription_id)
+             WHERE l.receipt_id = r.receipt_id ORDER BY b.original_transaction_id COLLATE "C") AS subscriptions
 FROM ledger.receipt r
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.poll_schedule s USING (receipt_id)

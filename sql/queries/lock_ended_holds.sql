@@ -1,12 +1,12 @@
--- Locks subscriptions whose outage allowance has run out, at most $1, with the span that ends their access.
-SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.version, s.recorded_at,
-       s.polled_by, lower(p.valid) AS valid_from, p.held_until, p.product_id, p.flags,
-       clock_timestamp() AS now,
-       (SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)) AS customer_id
+-- Locks and reads subscriptions whose outage allowance seems to have run out, at most $1, in natural-key order; their
+-- timelines are read after the lock.
+SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
+       s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
+       s.leeway_ms, NULL::timestamptz AS polled_by_created_at
 FROM ledger.subscription s
-JOIN ledger.subscription_span p USING (subscription_id)
-WHERE upper_inf(p.known) AND p.held_until <= now()
+WHERE s.subscription_id IN (
+    SELECT p.subscription_id FROM ledger.subscription_span p
+    WHERE upper_inf(p.known) AND p.held_until <= now()
+    ORDER BY p.held_until LIMIT $1::int)
 ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C"
-LIMIT $1::int
 FOR NO KEY UPDATE OF s SKIP LOCKED

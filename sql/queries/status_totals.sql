@@ -1,4 +1,4 @@
--- How the whole stands: receipts by verification, subscriptions, events, and how fresh the oldest live answer is.
+-- How the whole stands: receipts by verification, subscriptions, events, and when the newest verified answer came.
 SELECT (SELECT count(*) FROM ledger.receipt) AS receipts,
        (SELECT count(*) FROM ledger.receipt WHERE verified_at IS NOT NULL) AS verified,
        (SELECT count(*) FROM ledger.receipt WHERE verified_at IS NULL) AS unverified,

@@ -1,5 +1,6 @@
 -- Keeps one upload: app $1, customer $2, digest $3, bytes $4, imported $5, storefront $6, price $7, currency $8.
--- A receipt that is there already is not stored again; a new uploader or an unscheduled receipt makes it due now.
+-- A receipt that is there already is not stored again; a new uploader or an unscheduled receipt makes it due:
+-- at once when imported, else in five seconds, because who uploads asks Apple right away.
 WITH the_customer AS (
     INSERT INTO ledger.customer (app_id, name) VALUES ($1::int, $2::text)
     ON CONFLICT (app_id, name) DO UPDATE SET name = EXCLUDED.name
@@ -17,7 +18,9 @@ WITH the_customer AS (
     RETURNING receipt_id, u.xmax = 0 AS is_new
 ), due AS (
     INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT receipt_id, app_id, CASE WHEN unverified THEN 0 ELSE 1 END, clock_timestamp(), clock_timestamp() FROM the_receipt
+    SELECT receipt_id, app_id, CASE WHEN unverified THEN 0 ELSE 1 END, clock.at, clock.at
+    FROM the_receipt, LATERAL (
+        SELECT clock_timestamp() + CASE WHEN $5::boolean THEN interval '0' ELSE interval '5 s' END AS at) clock
     WHERE is_new OR EXISTS (SELECT FROM the_upload)
     ON CONFLICT (receipt_id) DO UPDATE
     SET due_at = EXCLUDED.due_at, scheduled_for = EXCLUDED.scheduled_for

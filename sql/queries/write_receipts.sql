@@ -1,14 +1,16 @@
--- Settlement: what was learnt of receipts; columns as named below, nulls keep latest_receipt and creation.
+-- Settlement: what was learnt of receipts; columns as named below, nulls keep what there is.
 UPDATE ledger.receipt r
 SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     receipt_created_at = GREATEST(n.receipt_created_at, r.receipt_created_at),
     latest_receipt = COALESCE(n.latest_receipt, r.latest_receipt),
-    outcome = n.outcome::ledger.outcome, reason = n.reason, asked_at = n.asked_at,
+    outcome = COALESCE(n.outcome::ledger.outcome, r.outcome),
+    reason = CASE WHEN n.outcome IS NULL THEN r.reason ELSE n.reason END, asked_at = n.asked_at,
     verified_at = COALESCE(n.verified_at, r.verified_at),
     rejections = n.rejections, rejected_since = n.rejected_since, equal_empty_answers = n.equal_empty_answers,
-    observation_id = n.observation_id, meaning = n.meaning
+    observation_id = n.observation_id, observed_at = n.observed_at, meaning = n.meaning
 FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::timestamptz[],
-            $8::timestamptz[], $9::smallint[], $10::timestamptz[], $11::smallint[], $12::bigint[], $13::bytea[])
+            $8::timestamptz[], $9::smallint[], $10::timestamptz[], $11::smallint[], $12::bigint[], $13::timestamptz[],
+            $14::bytea[])
     AS n(receipt_id, environment, receipt_created_at, latest_receipt, outcome, reason, asked_at, verified_at, rejections,
-         rejected_since, equal_empty_answers, observation_id, meaning)
+         rejected_since, equal_empty_answers, observation_id, observed_at, meaning)
 WHERE r.receipt_id = n.receipt_id

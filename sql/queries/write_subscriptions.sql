@@ -5,7 +5,7 @@ SET group_id = n.group_id, polled_by = n.polled_by, version = n.version, as_of =
     renewal_path = n.renewal_path, suspected = n.suspected, will_renew = n.will_renew,
     renews_to_product_id = n.renews_to_product_id, flags = string_to_array(n.flags, ','), expires_at = n.expires_at,
     head_starts_at = n.head_starts_at, started_at = n.started_at, periods = n.periods, leeway_ms = n.leeway_ms,
-    app_account_token = n.app_account_token, hold_ended_at = NULL
+    app_account_token = n.app_account_token
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
             $8::timestamptz[], $9::jsonb[], $10::timestamptz[], $11::text[], $12::jsonb[], $13::boolean[], $14::text[],
             $15::text[], $16::timestamptz[], $17::timestamptz[], $18::timestamptz[], $19::int[], $20::bigint[], $21::text[])

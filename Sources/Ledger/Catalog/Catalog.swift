@@ -64,7 +64,7 @@ extension SubscriptionLedger {
                 id: ProductID(try row.text("product_id")), group: try row.textIfPresent("group_id"),
                 level: try row.int4IfPresent("level"), period: try row.textIfPresent("period"),
                 priceMilliunits: try row.int8IfPresent("price_milliunits"), currency: try row.textIfPresent("currency"),
-                entitlements: try row.textIfPresent("entitlements")?.split(separator: ",").map(String.init) ?? [])
+                entitlements: try row.texts("entitlements"))
         }
     }
 }

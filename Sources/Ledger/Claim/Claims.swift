@@ -85,6 +85,14 @@ extension SubscriptionLedger {
         return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.int4("app_id"), Int(try $0.int4("granted"))) })
     }
 
+    /// Gives reserved calls back that were not made.
+    public func returnBudget(_ unused: [Int32: Int]) async throws {
+        let unused = unused.filter { $0.value > 0 }
+        guard !unused.isEmpty else { return }
+        _ = try await write(
+            Queries.returnBudget, [.int4s(unused.map(\.key)), .int4s(unused.map { Int32(clamping: $0.value) })])
+    }
+
     /// Leases due receipts within the quotas; what a crashed worker held is due again when its lease ends.
     ///
     /// Only what was due by `dueBy` is claimed, where given. `now` replaces the database's clock in tests only.

@@ -65,15 +65,30 @@ extension SubscriptionLedger {
     /// Keeps uploads, all or none; a receipt is stored once however often it comes.
     public func store(_ uploads: [Upload]) async throws -> [StoredUpload] {
         for upload in uploads { try Upload.requireCustomer(upload.customer) }
-        return try await database.transaction { transaction in
-            try uploads.map { upload in
-                let rows = try transaction.query(Queries.storeReceipt, upload.parameters)
-                guard let row = rows.first else {
-                    throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
-                }
-                return StoredUpload(receiptID: ReceiptID(try row.int8("receipt_id")), isNew: try row.bool("is_new"))
+        var attempt = 1
+        while true {
+            do {
+                return try await database.transaction { try Self.store(uploads, in: $0) }
+            } catch let error as DatabaseError where error.isSerializationFailure && attempt < 3 {
+                attempt += 1
             }
         }
+    }
+
+    /// Schedules are locked first, as everywhere, and uploads are written in one order, so that writers do not cross.
+    private static func store(_ uploads: [Upload], in transaction: Transaction) throws -> [StoredUpload] {
+        for (app, uploads) in Dictionary(grouping: uploads, by: \.appID).sorted(by: { $0.key < $1.key }) {
+            try transaction.query(Queries.lockUploaded, [.int4(app), .byteas(uploads.map(\.digest))])
+        }
+        var stored: [Int: StoredUpload] = [:]
+        for (place, upload) in uploads.enumerated().sorted(by: { $0.element.precedes($1.element) }) {
+            guard let row = try transaction.query(Queries.storeReceipt, upload.parameters).first else {
+                throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
+            }
+            stored[place] = StoredUpload(
+                receiptID: ReceiptID(try row.int8("receipt_id")), isNew: try row.bool("is_new"))
+        }
+        return uploads.indices.compactMap { stored[$0] }
     }
 }
 
@@ -86,9 +101,16 @@ extension Upload {
         }
     }
 
+    fileprivate var digest: [UInt8] { [UInt8](SHA256.hash(data: Data(receipt))) }
+
+    fileprivate func precedes(_ other: Upload) -> Bool {
+        if customer != other.customer { return customer < other.customer }
+        return digest.lexicographicallyPrecedes(other.digest)
+    }
+
     fileprivate var parameters: [Parameter] {
         [
-            .int4(appID), .text(customer), .bytea([UInt8](SHA256.hash(data: Data(receipt)))), .bytea(receipt),
+            .int4(appID), .text(customer), .bytea(digest), .bytea(receipt),
             .bool(imported), .text(storefront), .int8(priceMilliunits), .text(currency),
         ]
     }

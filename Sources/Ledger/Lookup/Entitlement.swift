@@ -28,10 +28,13 @@ public struct Entitlement: Sendable, Hashable {
 
 extension SubscriptionLedger {
     /// What a customer may use at `time` as known at `knownAt`, now where nil; a customer nobody knows has nothing.
+    ///
+    /// A hot standby may lag; `fromPrimary` sees what was committed just now.
     public func entitlements(
-        app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil
+        app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil,
+        fromPrimary: Bool = false
     ) async throws -> [Entitlement] {
-        let rows = try await reads.query(
+        let rows = try await (fromPrimary ? database : reads).query(
             Statement(Queries.entitlements),
             [.text(bundleID.text), .text(customer), .instant(time), .instant(knownAt)])
         return try rows.map(Entitlement.init(row:))

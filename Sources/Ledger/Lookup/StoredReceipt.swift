@@ -44,10 +44,8 @@ extension StoredReceipt {
     init(row: Row) throws {
         id = ReceiptID(try row.int8("receipt_id"))
         bundleID = BundleID(try row.text("bundle_id"))
-        customers = try row.textIfPresent("customers").map { $0.split(separator: ",").map(String.init) } ?? []
-        subscriptions = try row.textIfPresent("subscriptions").map {
-            $0.split(separator: ",").map { OriginalTransactionID(String($0)) }
-        } ?? []
+        customers = try row.texts("customers")
+        subscriptions = try row.texts("subscriptions").map { OriginalTransactionID($0) }
         environment = try row.wordIfPresent("environment")
         outcome = try row.textIfPresent("outcome")
         reason = try row.textIfPresent("reason")

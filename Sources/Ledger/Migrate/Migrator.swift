@@ -17,6 +17,12 @@ extension SubscriptionLedger {
     /// Refuses when an applied migration differs from this program's, or when the database knows migrations that this
     /// program does not: then nothing is changed.
     public func migrate() async throws -> MigrationReport {
+        let report = try await applyMigrations()
+        try await addObservationMonths()
+        return report
+    }
+
+    private func applyMigrations() async throws -> MigrationReport {
         try await database.transaction { transaction in
             try transaction.script(Queries.lockMigrations.text)
             let known = try transaction.query(Queries.readMigrations)
@@ -28,7 +34,6 @@ extension SubscriptionLedger {
                     Queries.recordMigration, [.text(migration.name), .bytea(Self.fingerprint(of: migration))])
                 applied.append(migration.name)
             }
-            try transaction.query(Queries.addObservationMonths)
             return MigrationReport(applied: applied, total: Migrations.all.count)
         }
     }

@@ -39,7 +39,7 @@ struct RememberedReceipt: Sendable {
         rejectedSince = try row.instantIfPresent("rejected_since")
         emptyAnswers = Int(try row.int2("equal_empty_answers"))
         observationID = try row.int8IfPresent("observation_id")
-        observationRecordedAt = try row.timestamptzIfPresent("observation_recorded_at")
+        observationRecordedAt = try row.timestamptzIfPresent("observed_at")
         meaning = try row.byteaIfPresent("meaning")
         verifiedAt = try row.instantIfPresent("verified_at")
     }

@@ -32,27 +32,32 @@ struct SubscriptionDraft: Sendable {
     var polledByCreatedAt: Instant?
     var nextCheckAt: Instant?
     var policy: Policy?
-    /// When the outage allowance ended its access, if that was the last thing said of it.
-    var holdEndedAt: Instant?
+    /// Microseconds; when the last verified answer came.
+    var checkedMicroseconds: Int64?
 
-    /// Whether a verified answer spoke of it in this settlement.
+    /// Whether something was folded into it in this settlement.
     var wasChecked: Bool { policy != nil }
 
     /// Applies one answer's evidence.
     mutating func apply(_ evidence: SubscriptionEvidence, policy: Policy, by reconcile: Reconcile) {
+        fold(evidence, policy: policy, by: reconcile)
+        checkedMicroseconds = recordedMicroseconds
+    }
+
+    /// Ends the hold whose allowance ran out: no news came until then.
+    mutating func endHold(at instant: Instant, by reconcile: Reconcile) {
+        guard let state else { return }
+        let policy = Policy.standard(for: key.environment).with(leeway: state.leeway)
+        fold(.silence(of: key.id, until: instant), policy: policy, by: reconcile)
+    }
+
+    private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy, by reconcile: Reconcile) {
         let result = reconcile(state, evidence, policy)
         state = result.state
         self.policy = policy
         guard result.changed else { return }
         version += 1
-        events += DraftEvent.events(result.events.filter(isNews), of: version, asOf: result.state.asOf)
-        holdEndedAt = nil
-    }
-
-    /// An end that was told when the outage allowance ran out is not told again.
-    private func isNews(_ event: Event) -> Bool {
-        guard holdEndedAt != nil else { return true }
-        return event.kind != .subscriptionExpired && event.kind != .trialExpired
+        events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
     /// Lets the newest verified receipt that holds the subscription do the polling.

@@ -44,7 +44,7 @@ extension SubscriptionDraft {
         polledBy = try row.int8IfPresent("polled_by").map { ReceiptID($0) }
         polledByCreatedAt = try row.instantIfPresent("polled_by_created_at")
         nextCheckAt = try row.instantIfPresent("next_check_at")
-        holdEndedAt = try row.instantIfPresent("hold_ended_at")
+        checkedMicroseconds = try row.timestamptzIfPresent("checked_at")
     }
 
     private static func state(
@@ -70,7 +70,8 @@ extension SubscriptionDraft {
 extension Owner {
     init(row: Row) throws {
         self.init(
-            customer: CustomerID(number: try row.int8("customer_id")), rowID: try row.int8("ownership_id"),
+            customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
+            rowID: try row.int8("ownership_id"),
             transfers: Int(try row.int8("transfers")))
     }
 }

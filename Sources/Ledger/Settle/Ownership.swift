@@ -14,6 +14,8 @@ struct OwnershipClaim: Hashable, Sendable {
 /// Who owns a thing now, and how often that changed lately.
 struct Owner: Hashable, Sendable {
     var customer: CustomerID
+    /// The operator's own id of the customer.
+    var name: String
     /// The open row that says so; nil when this settlement made them the owner.
     var rowID: Int64?
     /// Transfers in the last 30 days.
@@ -41,7 +43,10 @@ func decideOwnership(
 ) -> OwnershipAnswer {
     guard let owner else { return .assigned }
     if owner.customer == claim.customer { return .held }
-    if let accountToken, accountToken.lowercased() == claim.name.lowercased() { return .transferred }
+    if names(accountToken, claim.name) { return .transferred }
+    if names(accountToken, owner.name) {
+        return .refused("Its app_account_token names its owner.")
+    }
     if claim.imported, givesAccess {
         return .refused("An import does not take a live subscription from its owner.")
     }
@@ -60,8 +65,9 @@ func decideOwnership(
 
 /// The claim that is served first at first sight: the customer the `app_account_token` names, else the newest uploader.
 func firstOwner(among claims: [OwnershipClaim], accountToken: String?) -> OwnershipClaim? {
-    if let token = accountToken?.lowercased(), let named = claims.last(where: { $0.name.lowercased() == token }) {
-        return named
-    }
-    return claims.last
+    claims.last { names(accountToken, $0.name) } ?? claims.last
+}
+
+private func names(_ accountToken: String?, _ customer: String) -> Bool {
+    accountToken?.lowercased() == customer.lowercased()
 }

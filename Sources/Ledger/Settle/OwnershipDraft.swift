@@ -17,9 +17,10 @@ struct OwnershipDraft: Sendable {
         _ claims: [OwnershipClaim], of receipt: ReceiptID, policy: OwnershipPolicy, accountToken: String?,
         givesAccess: Bool
     ) -> [EventKind] {
-        let first = current == nil ? firstOwner(among: claims, accountToken: accountToken) : nil
-        let ordered = [first].compactMap { $0 } + claims.filter { $0 != first }
-        return ordered.compactMap { claim in
+        guard owner != nil || newOwner != nil else {
+            return serveFirst(firstOwner(among: claims, accountToken: accountToken), claims, of: receipt)
+        }
+        return claims.compactMap { claim in
             let answer = decideOwnership(
                 of: claim, owner: current, policy: policy, accountToken: accountToken, givesAccess: givesAccess)
             answers[receipt, default: [:]][claim.name] = answer
@@ -27,15 +28,28 @@ struct OwnershipDraft: Sendable {
         }
     }
 
+    /// First sight: one of the claims is served, and the others are not transfers.
+    private mutating func serveFirst(
+        _ first: OwnershipClaim?, _ claims: [OwnershipClaim], of receipt: ReceiptID
+    ) -> [EventKind] {
+        guard let first else { return [] }
+        for claim in claims where claim != first {
+            answers[receipt, default: [:]][claim.name] = .refused("Another customer who uploaded it was served first.")
+        }
+        answers[receipt, default: [:]][first.name] = .assigned
+        return [take(first, .assigned)].compactMap { $0 }
+    }
+
     private mutating func take(_ claim: OwnershipClaim, _ answer: OwnershipAnswer) -> EventKind? {
         switch answer {
         case .held, .refused:
             return nil
         case .assigned:
-            newOwner = Owner(customer: claim.customer, rowID: nil, transfers: 0)
+            newOwner = Owner(customer: claim.customer, name: claim.name, rowID: nil, transfers: 0)
             return .ownershipAssigned
         case .transferred:
-            newOwner = Owner(customer: claim.customer, rowID: nil, transfers: (current?.transfers ?? 0) + 1)
+            newOwner = Owner(
+                customer: claim.customer, name: claim.name, rowID: nil, transfers: (current?.transfers ?? 0) + 1)
             return .ownershipTransferred
         }
     }

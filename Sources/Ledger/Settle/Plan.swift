@@ -14,7 +14,7 @@ struct ReceiptPlan: Sendable {
 
 extension SettlementRun {
     /// How long an app pauses after Apple refused its shared secret, in seconds.
-    static let wrongSecretPauseSeconds = 300.0
+    static let wrongSecretPauseSeconds: Int64 = 300
 
     /// The plans of the batch's receipts, by the state after folding.
     mutating func plans() -> [ReceiptPlan] {
@@ -57,10 +57,15 @@ extension SettlementRun {
         let countsNot = refusal.kind == .wrongSecret
         let rejections = (before?.rejections ?? 0) + (countsNot ? 0 : 1)
         let since = rejections == 0 ? nil : before?.rejectedSince ?? recordedAt
+        let next: CheckPlan =
+            countsNot
+            ? .at(recordedAt + .seconds(Self.wrongSecretPauseSeconds))
+            : planWithoutAnswer(
+                settlement,
+                outcome: .rejected(refusal.kind, since: since ?? recordedAt, wasVerified: before?.verifiedAt != nil),
+                attempts: rejections)
         return ReceiptPlan(
-            settlement: settlement,
-            next: planWithoutAnswer(
-                settlement, outcome: .rejected(refusal.kind, since: since ?? recordedAt), attempts: rejections),
+            settlement: settlement, next: next,
             lane: settlement.claim.lane,
             attempts: countsNot ? settlement.claim.attempts - 1 : settlement.claim.attempts, rejections: rejections,
             rejectedSince: since, emptyAnswers: before?.emptyAnswers ?? 0)

@@ -10,17 +10,18 @@ extension SubscriptionLedger {
     /// nothing and the lease is gone, so the second time is a no-op.
     public func settle(
         _ batch: [Settlement], by worker: WorkerID, speedup: Int, reconcile: @escaping Reconcile
-    ) async throws -> [Settled] {
-        guard !batch.isEmpty else { return [] }
+    ) async throws -> SettledBatch {
+        guard !batch.isEmpty else { return SettledBatch() }
         var attempt = 0
         while true {
             attempt += 1
             do {
-                return try await database.transaction { transaction in
-                    var run = try SettlementRun(batch, worker: worker, speedup: speedup, in: transaction)
-                    run.fold(by: reconcile)
-                    return try run.write(in: transaction)
-                }
+                return SettledBatch(
+                    settled: try await database.transaction { transaction in
+                        var run = try SettlementRun(batch, worker: worker, speedup: speedup, in: transaction)
+                        run.fold(by: reconcile)
+                        return try run.write(in: transaction)
+                    })
             } catch let error as DatabaseError where error.isWorthRepeating && attempt < settlementAttemptsMax {
                 continue
             } catch where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
@@ -31,20 +32,36 @@ extension SubscriptionLedger {
 
     private func settleInHalves(
         _ batch: [Settlement], by worker: WorkerID, speedup: Int, reconcile: @escaping Reconcile
-    ) async throws -> [Settled] {
+    ) async throws -> SettledBatch {
         let middle = batch.count / 2
-        var settled: [Settled] = []
-        var failure: (any Error)?
+        var both = SettledBatch()
         for half in [batch[..<middle], batch[middle...]] {
             do {
-                settled += try await settle(Array(half), by: worker, speedup: speedup, reconcile: reconcile)
+                let settled = try await settle(Array(half), by: worker, speedup: speedup, reconcile: reconcile)
+                both.settled += settled.settled
+                both.failures += settled.failures
             } catch {
-                failure = error
+                both.failures += half.map { SettledBatch.Failure(receiptID: $0.claim.receiptID, reason: "\(error)") }
             }
         }
-        if settled.isEmpty, let failure { throw failure }
-        return settled
+        return both
     }
+}
+
+/// What settling a batch came to.
+public struct SettledBatch: Sendable {
+    /// A receipt whose answer could not be written; its lease runs out and it is asked about again.
+    public struct Failure: Sendable {
+        /// The receipt.
+        public let receiptID: ReceiptID
+        /// One sentence.
+        public let reason: String
+    }
+
+    /// What was committed.
+    public var settled: [Settled] = []
+    /// What could not be.
+    public var failures: [Failure] = []
 }
 
 /// Attempts at one settlement before it is halved.

@@ -27,6 +27,9 @@ public struct Settlement: Sendable {
         }
     }
 
+    /// Whether the body is worth keeping: an outage's says nothing of the receipt.
+    var saysSomething: Bool { finding.outcome != .indeterminate && !body.isEmpty }
+
     /// The instant the answer speaks for.
     var asOf: Instant { evidence?.asOf ?? claim.claimedAt }
 

@@ -45,6 +45,21 @@ struct SettlementRun {
         ).drafts
     }
 
+    /// A settlement without answers: subscriptions that were locked and are loaded as they are now.
+    init(locked rows: [Row], in transaction: Transaction) throws {
+        guard let clock = try transaction.query(Queries.readClock).first else {
+            throw LedgerError(.mismatch, "The database gave no time.")
+        }
+        recordedMicroseconds = try clock.timestamptz("recorded_at")
+        batch = []
+        worker = WorkerID(number: 0)
+        speedup = 1
+        (schedules, receipts, claims, purchases) = ([:], [:], [:], [:])
+        subscriptions = try LoadedSubscriptions(
+            rows, recordedMicroseconds: recordedMicroseconds, in: transaction
+        ).drafts
+    }
+
     private static func lockSubscriptions(of batch: [Settlement], in transaction: Transaction) throws -> [Row] {
         let keys = Set(batch.flatMap(\.subscriptionKeys)).sorted()
         let names: [Parameter] = [

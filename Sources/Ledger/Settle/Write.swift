@@ -6,22 +6,27 @@ extension SettlementRun {
     /// Writes what folding made of the batch, and gives leases back.
     mutating func write(in transaction: Transaction) throws -> [Settled] {
         let plans = plans()
+        try writeDrafts(in: transaction)
+        let ids = try reserveIDs(observations: batch.count, periods: 0, in: transaction).observations
+        let kept = try keepObservations(ids: ids, in: transaction)
+        try writeReceipts(plans, kept, in: transaction)
+        try writeSchedules(plans, in: transaction)
+        return plans.map(settled(by:))
+    }
+
+    /// Writes what folding made of subscriptions and purchases.
+    func writeDrafts(in transaction: Transaction) throws {
         let checked = subscriptions.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
         let periods = checked.flatMap { draft in
             draft.state.map { $0.facts.recordsToWrite(since: draft.stored?.facts) }?.map { (draft, $0) } ?? []
         }
-        let reserved = try reserveIDs(
-            observations: batch.count, periods: periods.count { $0.1.id == nil }, in: transaction)
-        try writePeriods(periods, ids: reserved.periods, of: checked, in: transaction)
+        let ids = try reserveIDs(observations: 0, periods: periods.count { $0.1.id == nil }, in: transaction).periods
+        try writePeriods(periods, ids: ids, of: checked, in: transaction)
         try writeSubscriptions(checked, in: transaction)
         try writePurchases(in: transaction)
         try writeTimelines(of: checked, in: transaction)
         try writeEvents(in: transaction)
         try writeOwnerships(in: transaction)
-        let kept = try keepObservations(ids: reserved.observations, in: transaction)
-        try writeReceipts(plans, kept, in: transaction)
-        try writeSchedules(plans, in: transaction)
-        return plans.map(settled(by:))
     }
 
     private func reserveIDs(

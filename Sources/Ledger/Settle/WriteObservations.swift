@@ -51,7 +51,7 @@ extension SettlementRun {
                 .texts(findings.map(\.outcome.rawValue)), .int4s(findings.map { $0.status.map(Int32.init(clamping:)) }),
                 .texts(findings.map(\.reason)), .texts(kept.map { $0.settlement.evidence?.environment.rawValue }),
                 .instants(kept.map(\.settlement.asOf)), .byteas(kept.map(\.meaning.digest)),
-                .byteas(kept.map { $0.settlement.body.isEmpty ? nil : $0.settlement.body }),
+                .byteas(kept.map { $0.settlement.saysSomething ? $0.settlement.body : nil }),
                 .timestamptzs(kept.map(\.recordedAt)),
             ])
     }

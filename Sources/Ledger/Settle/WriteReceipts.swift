@@ -15,12 +15,14 @@ extension SettlementRun {
                 .texts(settlements.map { $0.evidence?.environment.rawValue }),
                 .instants(settlements.map { $0.evidence?.receiptCreatedAt }),
                 .byteas(settlements.map { storesLatestReceipt($0) ? $0.latestReceipt : nil }),
-                .texts(findings.map(\.outcome.rawValue)), .texts(findings.map(\.reason)),
+                .texts(plans.map { $0.isForWrongSecret ? nil : $0.settlement.finding.outcome.rawValue }),
+                .texts(findings.map(\.reason)),
                 .timestamptzs(settlements.map { _ in recordedMicroseconds }),
                 .timestamptzs(settlements.map { $0.evidence == nil ? nil : recordedMicroseconds }),
                 .int2s(plans.map { Int16(clamping: $0.rejections) }), .instants(plans.map(\.rejectedSince)),
                 .int2s(plans.map { Int16(clamping: $0.emptyAnswers) }),
                 .int8s(settlements.map { observations[$0.claim.receiptID]?.id }),
+                .timestamptzs(settlements.map { observations[$0.claim.receiptID]?.recordedAt }),
                 .byteas(settlements.map { observations[$0.claim.receiptID]?.meaning.digest }),
             ])
     }
@@ -47,7 +49,10 @@ extension SettlementRun {
         for app in Set(plans.filter(\.isForWrongSecret).map(\.settlement.claim.app.id)) {
             try transaction.query(
                 Queries.pauseApp,
-                [.int4(app), .float8(Self.wrongSecretPauseSeconds), .text("Apple refused the shared secret (21004); run `perennial app rotate-secret`")])
+                [
+                    .int4(app), .float8(Double(Self.wrongSecretPauseSeconds)),
+                    .text("Apple refused the shared secret (21004); run `perennial app rotate-secret`"),
+                ])
         }
     }
 

@@ -30,7 +30,7 @@ extension SettlementRun {
     func writeSubscriptions(_ drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let rows = try drafts.compactMap { draft in try draft.state.map { try SubscriptionWrite(draft, $0) } }
         guard !rows.isEmpty else { return }
-        try transaction.query(Queries.writeSubscriptions, SubscriptionWrite.parameters(rows, now: recordedMicroseconds))
+        try transaction.query(Queries.writeSubscriptions, SubscriptionWrite.parameters(rows))
         let links = batch.flatMap { settlement in
             settlement.subscriptionKeys.compactMap { key in
                 subscriptions[key].map { (settlement.claim.receiptID.number, $0.rowID) }
@@ -60,12 +60,12 @@ struct SubscriptionWrite {
     }
 
     /// The columns of `write_subscriptions`, in its order.
-    static func parameters(_ rows: [SubscriptionWrite], now: Int64) -> [Parameter] {
+    static func parameters(_ rows: [SubscriptionWrite]) -> [Parameter] {
         let (drafts, states) = (rows.map(\.draft), rows.map(\.state))
         let facts = states.map(\.facts)
         return [
             .int8s(drafts.map(\.rowID)), .texts(facts.map(\.groupID?.text)), .int8s(drafts.map(\.polledBy?.number)),
-            .int8s(drafts.map(\.version)), .instants(states.map(\.asOf)), .timestamptzs(rows.map { _ in now }),
+            .int8s(drafts.map(\.version)), .instants(states.map(\.asOf)), .timestamptzs(drafts.map(\.checkedMicroseconds)),
             .timestamptzs(drafts.map(\.recordedMicroseconds)), .instants(drafts.map(\.nextCheckAt)),
             .jsonbs(rows.map(\.renewal)), .instants(facts.map(\.renewal?.asOf)), .texts(facts.map(\.renewal?.path)),
             .jsonbs(rows.map(\.suspected)), .bools(states.map(\.willRenew)),

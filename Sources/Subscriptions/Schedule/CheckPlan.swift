@@ -10,8 +10,9 @@ public enum CheckPlan: Sendable, Hashable {
 public enum CheckOutcome: Sendable, Hashable {
     /// Apple vouched for the receipt.
     case verified
-    /// Apple, or the app's rule, did not; `since` is when the first of the equal refusals in a row came.
-    case rejected(Refusal.Kind, since: Instant)
+    /// Apple, or the app's rule, did not; `since` is when the first of the refusals in a row came,
+    /// `wasVerified` whether Apple vouched for the receipt before.
+    case rejected(Refusal.Kind, since: Instant, wasVerified: Bool)
     /// There was no usable answer. A customer waits for the answer of a `new` receipt.
     case indeterminate(new: Bool)
 }

@@ -12,10 +12,8 @@ public func nextCheck(
     case .verified:
         if states.isEmpty && purchases.isEmpty { return moments.plan(moments.empty(attempts: attempts)) }
         return moments.plan((states.map(moments.next) + purchases.map(moments.next)).compactMap { $0 }.min())
-    case .rejected(let kind, let since):
-        return moments.plan(
-            moments.rejected(kind, attempts: attempts, since: since, wasVerified: !states.isEmpty || !purchases.isEmpty)
-        )
+    case .rejected(let kind, let since, let wasVerified):
+        return moments.plan(moments.rejected(kind, attempts: attempts, since: since, wasVerified: wasVerified))
     case .indeterminate(let new):
         let delay = retryDelay(afterFailures: attempts, new: new, seed: seed, policy: policy)
         let isHeld = states.contains { $0.hold.holds(at: now, asOf: $0.asOf, policy: policy) }

@@ -34,25 +34,50 @@ extension Tracker {
                 return try Upload(submission, app: app)
             }
         }
-        var stored = try await ledger.store(uploads.compactMap { try? $0.get() }).makeIterator()
+        var stored = try await storeEach(uploads.compactMap { try? $0.get() }).makeIterator()
         return uploads.map { upload in
             upload.flatMap { _ in
-                stored.next().map { .success($0) } ?? .failure(LedgerError(.mismatch, "The receipt was not stored."))
+                stored.next() ?? .failure(LedgerError(.mismatch, "The receipt was not stored."))
             }
         }
     }
 
-    /// Asks Apple about one stored receipt now and settles the answer.
+    /// Stores all at once, or one by one when the database refuses a value of one of them.
+    private func storeEach(_ uploads: [Upload]) async throws -> [Result<StoredUpload, any Error>] {
+        do {
+            return try await ledger.store(uploads).map { .success($0) }
+        } catch let error as StorageError where error.isAboutAValue {
+            var stored: [Result<StoredUpload, any Error>] = []
+            for upload in uploads {
+                do {
+                    stored += try await ledger.store([upload]).map { .success($0) }
+                } catch let error as StorageError where error.isAboutAValue {
+                    stored.append(.failure(error))
+                }
+            }
+            return stored
+        }
+    }
+
+    /// Asks Apple about one stored receipt now, within the app's budget of calls, and settles the answer.
     ///
-    /// Throws `LedgerError` `notFound`, or `busy` while another process asks.
+    /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
     public func check(_ receipt: ReceiptID) async throws -> Settled {
-        let worker = try await ledger.startWorker(host: ProcessIdentity.host, process: ProcessIdentity.number)
+        let worker = try await identity.worker(of: ledger)
         let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
+        guard try await ledger.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
+            try await ledger.release([claim], of: worker)
+            let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up"
+            throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now, \(why).")
+        }
         let settled = try await check([claim], by: worker)
-        try await ledger.beat(worker, stopped: true)
-        _ = try await ledger.sequenceFeed()
+        do {
+            try await ledger.sequenceFeed()
+        } catch {
+            logger.warning("events wait for their position in the feed: \(error)")
+        }
         guard let settled = settled.first else {
-            throw LedgerError(.mismatch, "The check of receipt \(receipt) left no result.")
+            throw LedgerError(.mismatch, "The answer about receipt \(receipt) could not be settled; see the log.")
         }
         return settled
     }
@@ -66,5 +91,12 @@ extension Upload {
             receipt: try ReceiptData(normalising: submission.receipt).bytes, imported: submission.imported,
             storefront: submission.storefront, priceMilliunits: submission.priceMilliunits,
             currency: submission.currency)
+    }
+}
+
+extension StorageError {
+    /// SQLSTATE classes 22 and 23: a value that cannot be stored, whoever tries and however often.
+    fileprivate var isAboutAValue: Bool {
+        sqlState.map { $0.hasPrefix("22") || $0.hasPrefix("23") } ?? false
     }
 }

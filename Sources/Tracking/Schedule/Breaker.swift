@@ -1,4 +1,4 @@
-/// Stops claiming while Apple, as seen from here, answers nobody: one question every so often, not hundreds.
+/// Slows claiming down while Apple, as seen from this worker, answers nobody: a batch every so often.
 struct Breaker: Sendable, Hashable {
     /// Batches in a row that mostly failed.
     private(set) var failedBatches = 0

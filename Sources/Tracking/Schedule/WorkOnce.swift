@@ -16,6 +16,7 @@ extension Worker {
     public func runOnce(maxSeconds: Int?) async throws -> OnceReport {
         let ledger = tracker.ledger
         try await ledger.requireMigrated()
+        try await ledger.addObservationMonths()
         let worker = try await ledger.startWorker(host: ProcessIdentity.host, process: ProcessIdentity.number)
         let begin = try await ledger.now()
         let clock = ContinuousClock()
@@ -31,7 +32,7 @@ extension Worker {
                 try await Task.sleep(for: .milliseconds(200))
             }
         }
-        try await ledger.endHolds()
+        try await tracker.endHolds()
         try await ledger.sequenceFeed()
         try await ledger.beat(worker, stopped: true)
         let overdue = try await ledger.overdue(by: begin)

@@ -69,7 +69,7 @@ public struct Worker: Service {
             await attempt("place events in the feed") { _ = try await tracker.ledger.sequenceFeed() }
             if rounds % 20 == 0 {
                 await attempt("give a sign of life") { try await tracker.ledger.beat(worker) }
-                await attempt("end exhausted allowances") { _ = try await tracker.ledger.endHolds() }
+                await attempt("end exhausted allowances") { _ = try await tracker.endHolds() }
             }
             if rounds % 7200 == 0 {
                 await attempt("make room for observations") { try await tracker.ledger.addObservationMonths() }
