@@ -43,8 +43,8 @@ public struct Tracker: Sendable {
             }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        let batch = try await ledger.settle(settlements, by: worker, speedup: options.speedup) { stored, evidence, policy in
-            reconcile(stored, with: evidence, policy: policy)
+        let batch = try await ledger.settle(settlements, by: worker, speedup: options.speedup) {
+            stored, evidence, policy in reconcile(stored, with: evidence, policy: policy)
         }
         for failure in batch.failures {
             logger.error("receipt \(failure.receiptID) could not be settled: \(failure.reason)")

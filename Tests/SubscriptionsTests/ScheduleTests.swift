@@ -117,7 +117,9 @@ import Testing
             case .wrongSecret, .accountGone: #expect(!isRetired)
             }
         }
-        #expect(hoursAfter(.rejected(.accountGone, since: day(7), wasVerified: false), 3) == nil, "three equal ones over 72 hours")
+        #expect(
+            hoursAfter(.rejected(.accountGone, since: day(7), wasVerified: false), 3) == nil,
+            "three equal ones over 72 hours")
     }
 
     @Test func aReceiptAppleVouchedForIsOnlySuspectForThreeDays() {
@@ -125,7 +127,8 @@ import Testing
             facts: SubscriptionFacts(answer(1, [row("1", 0, 30)])), policy: standardPolicy, version: 1)
         func next(since: Double) -> CheckPlan {
             nextCheck(
-                for: [state], environment: .production, outcome: .rejected(.notAuthentic, since: day(since), wasVerified: true),
+                for: [state], environment: .production,
+                outcome: .rejected(.notAuthentic, since: day(since), wasVerified: true),
                 now: day(10),
                 seed: 5, attempts: 3, policy: standardPolicy)
         }

@@ -53,7 +53,7 @@ struct PostReceipt: Sendable {
 
     private func verified(_ submission: Submission, _ settled: Settled) async throws -> Response {
         let entitlements = try await tracker.ledger.entitlements(
-            app: submission.bundleID, customer: submission.customer)
+            app: submission.bundleID, customer: submission.customer, fromPrimary: true)
         return Response([
             "app": .string(submission.bundleID.text),
             "customer": .string(submission.customer),
