@@ -31,6 +31,8 @@ public enum Queries {
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     /// `queries/extend_observations.sql`
     public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
+    /// `queries/find_digests.sql`
+    public static let findDigests = SQLFile("find_digests", PackageResources.find_digests_sql)
     /// `queries/find_ended_holds.sql`
     public static let findEndedHolds = SQLFile("find_ended_holds", PackageResources.find_ended_holds_sql)
     /// `queries/find_key.sql`
@@ -41,6 +43,8 @@ public enum Queries {
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
     /// `queries/insert_aliases.sql`
     public static let insertAliases = SQLFile("insert_aliases", PackageResources.insert_aliases_sql)
+    /// `queries/insert_customers.sql`
+    public static let insertCustomers = SQLFile("insert_customers", PackageResources.insert_customers_sql)
     /// `queries/insert_events.sql`
     public static let insertEvents = SQLFile("insert_events", PackageResources.insert_events_sql)
     /// `queries/insert_grants.sql`
@@ -51,6 +55,8 @@ public enum Queries {
     public static let insertOwnerships = SQLFile("insert_ownerships", PackageResources.insert_ownerships_sql)
     /// `queries/insert_purchases.sql`
     public static let insertPurchases = SQLFile("insert_purchases", PackageResources.insert_purchases_sql)
+    /// `queries/insert_receipts.sql`
+    public static let insertReceipts = SQLFile("insert_receipts", PackageResources.insert_receipts_sql)
     /// `queries/insert_spans.sql`
     public static let insertSpans = SQLFile("insert_spans", PackageResources.insert_spans_sql)
     /// `queries/insert_subscriptions.sql`
@@ -75,8 +81,6 @@ public enum Queries {
     public static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
     /// `queries/lock_subscriptions.sql`
     public static let lockSubscriptions = SQLFile("lock_subscriptions", PackageResources.lock_subscriptions_sql)
-    /// `queries/lock_uploaded.sql`
-    public static let lockUploaded = SQLFile("lock_uploaded", PackageResources.lock_uploaded_sql)
     /// `queries/overdue.sql`
     public static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
     /// `queries/pause_app.sql`
@@ -91,14 +95,16 @@ public enum Queries {
     public static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
     /// `queries/read_owners.sql`
     public static let readOwners = SQLFile("read_owners", PackageResources.read_owners_sql)
-    /// `queries/read_pending_uploads.sql`
-    public static let readPendingUploads = SQLFile("read_pending_uploads", PackageResources.read_pending_uploads_sql)
     /// `queries/read_periods.sql`
     public static let readPeriods = SQLFile("read_periods", PackageResources.read_periods_sql)
+    /// `queries/read_pollers.sql`
+    public static let readPollers = SQLFile("read_pollers", PackageResources.read_pollers_sql)
     /// `queries/read_receipts.sql`
     public static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)
     /// `queries/read_spans.sql`
     public static let readSpans = SQLFile("read_spans", PackageResources.read_spans_sql)
+    /// `queries/read_uploads.sql`
+    public static let readUploads = SQLFile("read_uploads", PackageResources.read_uploads_sql)
     /// `queries/record_migration.sql`
     public static let recordMigration = SQLFile("record_migration", PackageResources.record_migration_sql)
     /// `queries/release.sql`
@@ -129,8 +135,8 @@ public enum Queries {
     public static let status = SQLFile("status", PackageResources.status_sql)
     /// `queries/status_totals.sql`
     public static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
-    /// `queries/store_receipt.sql`
-    public static let storeReceipt = SQLFile("store_receipt", PackageResources.store_receipt_sql)
+    /// `queries/store_uploads.sql`
+    public static let storeUploads = SQLFile("store_uploads", PackageResources.store_uploads_sql)
     /// `queries/take_budget.sql`
     public static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
     /// `queries/upsert_products.sql`

@@ -36,15 +36,13 @@ CREATE TABLE ledger.product (
     period            text,
     price_milliunits  bigint,
     currency          text,
-    added_at          timestamptz NOT NULL DEFAULT now(),
-    removed_at        timestamptz,
     PRIMARY KEY (app_id, product_id),
     CONSTRAINT product_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL)),
-    CONSTRAINT product_is_added_before_removed CHECK (added_at <= removed_at),
     CONSTRAINT product_period_is_iso_8601 CHECK (period ~ '^P[0-9]+[DWMY]$')
 );
 
 -- Which product grants which right: valid is when it applies, known is when we said so.
+-- The empty right says only that the catalog names the product: one that it does not name grants its own id.
 CREATE TABLE ledger.catalog_grant (
     app_id       int NOT NULL REFERENCES ledger.app,
     product_id   text NOT NULL,

@@ -27,6 +27,7 @@ CREATE TABLE ledger.receipt (
     observation_id      bigint,
     observed_at         timestamptz,
     meaning             bytea,
+    settled_token       bigint NOT NULL DEFAULT 0,
     CONSTRAINT receipt_digest_unique UNIQUE (app_id, digest),
     CONSTRAINT receipt_digest_is_sha256 CHECK (length(digest) = 32),
     CONSTRAINT receipt_rejection_has_start CHECK ((rejections = 0) = (rejected_since IS NULL)),
@@ -45,6 +46,9 @@ CREATE TABLE ledger.upload (
     PRIMARY KEY (receipt_id, customer_id)
 );
 CREATE INDEX upload_of_customer ON ledger.upload (customer_id);
+
+-- A token is never given twice, so that an answer that is sent again is known whatever happened in between.
+CREATE SEQUENCE ledger.lease_token_seq AS bigint;
 
 -- due_at is also the end of a lease: a claim moves it forward, so a crashed worker's receipts come due by themselves.
 CREATE TABLE ledger.poll_schedule (

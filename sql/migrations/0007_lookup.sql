@@ -6,18 +6,19 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT COALESCE(at >= lower(valid) AND at < held_until, false)
 $$;
 
--- A product that no catalog named at known_at grants one entitlement with the product's own id.
+-- A product that no catalog names grants one entitlement with the product's own id.
 CREATE FUNCTION ledger.grants(app_id int, product_id text, valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (entitlement text)
 LANGUAGE sql STABLE AS $$
     SELECT g.entitlement FROM ledger.catalog_grant g
     WHERE g.app_id = grants.app_id AND g.product_id = grants.product_id AND g.valid @> valid_at AND g.known @> known_at
+      AND g.entitlement <> ''
     UNION ALL
     SELECT grants.product_id
     WHERE NOT EXISTS (
-        SELECT FROM ledger.product p
-        WHERE p.app_id = grants.app_id AND p.product_id = grants.product_id AND p.added_at <= known_at
-          AND (p.removed_at IS NULL OR p.removed_at > known_at))
+        SELECT FROM ledger.catalog_grant g
+        WHERE g.app_id = grants.app_id AND g.product_id = grants.product_id AND g.entitlement = ''
+          AND g.valid @> valid_at AND g.known @> known_at)
 $$;
 
 -- Everything the customer owned at valid_at that grants, or once granted, something.
@@ -79,7 +80,8 @@ RETURNS TABLE (
     environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT ON (e.entitlement)
-        e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment, 'verified', e.as_of, e.checked_at
+        e.entitlement, e.granted, CASE WHEN e.granted THEN e.until END, e.product_id, e.state, e.reason, e.environment,
+        'verified', e.as_of, e.checked_at
     FROM ledger.entitlement_source(app_id, customer_id, valid_at, known_at) e
-    ORDER BY e.entitlement, e.environment, e.granted DESC, e.until DESC NULLS FIRST, e.checked_at DESC
+    ORDER BY e.entitlement, e.environment, e.granted DESC, e.until DESC NULLS FIRST, e.checked_at DESC, e.product_id
 $$;

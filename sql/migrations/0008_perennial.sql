@@ -100,7 +100,7 @@ LEFT JOIN ledger.ownership o
     ON (o.subscription_id = m.subscription_id OR o.purchase_id = m.purchase_id) AND upper_inf(o.known) AND o.valid @> now()
 LEFT JOIN ledger.customer c USING (customer_id);
 
--- Whether a customer had a right at valid_at, as known at known_at: always exactly one row.
+-- Whether a customer had a right at valid_at, as known at known_at (null: now): always exactly one row.
 CREATE FUNCTION perennial.entitled_at(
     bundle_id text, customer text, entitlement text, valid_at timestamptz, known_at timestamptz DEFAULT now())
 RETURNS TABLE (
@@ -114,6 +114,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         SELECT x.*
         FROM ledger.app a
         JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = entitled_at.customer
-        CROSS JOIN LATERAL ledger.entitlements(a.app_id, c.customer_id, valid_at, known_at) x
+        CROSS JOIN LATERAL ledger.entitlements(
+            a.app_id, c.customer_id, COALESCE(valid_at, now()), COALESCE(known_at, now())) x
         WHERE a.bundle_id = entitled_at.bundle_id AND x.entitlement = entitled_at.entitlement) e ON true
 $$;

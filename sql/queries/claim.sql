@@ -16,7 +16,7 @@ WITH clock AS MATERIALIZED (
     UPDATE ledger.poll_schedule s
     SET due_at = (SELECT at FROM clock)
             + make_interval(secs => $2::float8 * (1 << LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 6))),
-        lease_token = s.lease_token + 1,
+        lease_token = nextval('ledger.lease_token_seq'),
         leased_by = $1::int,
         attempts = LEAST(s.attempts + 1, 32000),
         crashes = LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000)

@@ -2,11 +2,12 @@
 WITH leased AS (
     INSERT INTO ledger.poll_schedule AS s
         (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts)
-    SELECT r.receipt_id, r.app_id, 1, now() + make_interval(secs => $2::float8), now(), 1, $1::int, 1
+    SELECT r.receipt_id, r.app_id, 1, now() + make_interval(secs => $2::float8), now(),
+           nextval('ledger.lease_token_seq'), $1::int, 1
     FROM ledger.receipt r WHERE r.receipt_id = $3::bigint
     ON CONFLICT (receipt_id) DO UPDATE
     SET due_at = now() + make_interval(secs => $2::float8),
-        lease_token = s.lease_token + 1,
+        lease_token = EXCLUDED.lease_token,
         leased_by = $1::int,
         attempts = LEAST(s.attempts + 1, 32000)
     WHERE s.leased_by IS NULL OR s.due_at <= now()

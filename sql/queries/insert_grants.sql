@@ -1,11 +1,11 @@
--- Adds grants to app $1 ($2 products, $3 entitlements): from ever for a product that never granted anything, else from now.
+-- Adds grants to app $1 ($2 products, $3 entitlements) at $4: from ever for a product that was never named, else from then.
 INSERT INTO ledger.catalog_grant (app_id, product_id, entitlement, valid, known)
-SELECT $1::int, n.product_id, n.entitlement,
+SELECT DISTINCT $1::int, n.product_id, n.entitlement,
        tstzrange(
            CASE WHEN EXISTS (
                SELECT FROM ledger.catalog_grant g WHERE g.app_id = $1::int AND g.product_id = n.product_id)
-           THEN now() END, NULL),
-       tstzrange(now(), NULL)
+           THEN $4::timestamptz END, NULL),
+       tstzrange($4::timestamptz, NULL)
 FROM unnest($2::text[], $3::text[]) AS n(product_id, entitlement)
 WHERE NOT EXISTS (
     SELECT FROM ledger.catalog_grant g

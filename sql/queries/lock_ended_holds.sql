@@ -2,7 +2,7 @@
 -- timelines are read after the lock.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
        s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
-       s.leeway_ms, NULL::timestamptz AS polled_by_created_at
+       s.leeway_ms
 FROM ledger.subscription s
 WHERE s.subscription_id IN (
     SELECT p.subscription_id FROM ledger.subscription_span p

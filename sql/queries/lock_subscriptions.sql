@@ -2,8 +2,7 @@
 -- ($1 apps, $2 environments, $3 ids) and those that the batch's receipts ($4) poll.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
        s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
-       s.leeway_ms,
-       (SELECT r.receipt_created_at FROM ledger.receipt r WHERE r.receipt_id = s.polled_by) AS polled_by_created_at
+       s.leeway_ms
 FROM ledger.subscription s
 WHERE s.subscription_id IN (
     SELECT named.subscription_id

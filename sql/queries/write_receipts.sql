@@ -7,10 +7,11 @@ SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     reason = CASE WHEN n.outcome IS NULL THEN r.reason ELSE n.reason END, asked_at = n.asked_at,
     verified_at = COALESCE(n.verified_at, r.verified_at),
     rejections = n.rejections, rejected_since = n.rejected_since, equal_empty_answers = n.equal_empty_answers,
-    observation_id = n.observation_id, observed_at = n.observed_at, meaning = n.meaning
+    observation_id = n.observation_id, observed_at = n.observed_at, meaning = n.meaning,
+    settled_token = n.settled_token
 FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::timestamptz[],
             $8::timestamptz[], $9::smallint[], $10::timestamptz[], $11::smallint[], $12::bigint[], $13::timestamptz[],
-            $14::bytea[])
+            $14::bytea[], $15::bigint[])
     AS n(receipt_id, environment, receipt_created_at, latest_receipt, outcome, reason, asked_at, verified_at, rejections,
-         rejected_since, equal_empty_answers, observation_id, observed_at, meaning)
+         rejected_since, equal_empty_answers, observation_id, observed_at, meaning, settled_token)
 WHERE r.receipt_id = n.receipt_id

@@ -28,7 +28,8 @@ extension SubscriptionLedger {
         }
         let parameters: [Parameter] = [
             .text(new.bundleID.text), .text(new.name ?? new.bundleID.text),
-            .bytea(try sealed(new.secret, for: new.bundleID)), .bytea(try sealed(new.previousSecret, for: new.bundleID)),
+            .bytea(try sealed(new.secret, for: new.bundleID)),
+            .bytea(try sealed(new.previousSecret, for: new.bundleID)),
             .bool(new.sandboxAllowed), .float8(new.callsPerSecond), .float8(max(1, new.burst ?? new.callsPerSecond)),
         ]
         do {
@@ -166,7 +167,8 @@ extension Row {
     func word<Word: RawRepresentable<String>>(_ column: String) throws -> Word {
         let text = try text(column)
         guard let word = Word(rawValue: text) else {
-            throw LedgerError(.mismatch, "The ledger's column \(column) holds the unknown word \(text); run a newer perennial.")
+            throw LedgerError(
+                .mismatch, "The ledger's column \(column) holds the unknown word \(text); run a newer perennial.")
         }
         return word
     }

@@ -37,12 +37,22 @@ public struct CatalogProduct: Sendable, Hashable {
 extension SubscriptionLedger {
     /// Makes the given products the whole catalog of an app; what they granted before stays true for the time before now.
     public func applyCatalog(_ products: [CatalogProduct], to bundleID: BundleID) async throws {
-        let grants = products.flatMap { product in product.entitlements.map { (product: product.id.text, right: $0) } }
+        guard !products.contains(where: { $0.entitlements.contains("") }) else {
+            throw LedgerError(
+                .invalid, "An entitlement has a name; leave the list empty for a product that grants none.")
+        }
+        // The empty right of every product says that the catalog names it.
+        let grants = products.flatMap { product in
+            ([""] + product.entitlements).map { (product: product.id.text, right: $0) }
+        }
         _ = try await app(bundleID)
         try await database.transaction { transaction in
             guard let row = try transaction.query(Queries.lockCatalog, [.text(bundleID.text)]).first else { return }
             let app = Parameter.int4(try row.int4("app_id"))
-            let rights = [app, .texts(grants.map(\.product)), .texts(grants.map(\.right))]
+            // Read under the lock, so that of two catalogs the one applied later is the later one.
+            guard let clock = try transaction.query(Queries.readClock).first else { return }
+            let recordedAt = Parameter.timestamptz(microseconds: try clock.timestamptz("recorded_at"))
+            let rights = [app, .texts(grants.map(\.product)), .texts(grants.map(\.right)), recordedAt]
             try transaction.query(Queries.insertGrants, rights)
             try transaction.query(Queries.endGrants, rights)
             try transaction.query(Queries.deleteProducts, [app, .texts(products.map(\.id.text))])

@@ -64,7 +64,9 @@ extension SubscriptionLedger {
         let sentences = try rows.map { row in
             let (bundle, count) = (try row.text("bundle_id"), try row.int8("receipts"))
             let leased = try row.int8("leased")
-            let why = try row.textIfPresent("paused_because") ?? (leased > 0 ? "\(leased) held by another worker" : "the budget of calls or the time ran out")
+            let why =
+                try row.textIfPresent("paused_because")
+                ?? (leased > 0 ? "\(leased) held by another worker" : "the budget of calls or the time ran out")
             return "\(bundle): \(count) left: \(why)"
         }
         return (try rows.reduce(0) { $0 + Int(try $1.int8("receipts")) }, sentences)
@@ -118,8 +120,11 @@ extension SubscriptionLedger {
         let rows = try await write(
             Queries.claimOne, [.int4(worker.number), .float8(leaseSeconds), .int8(receipt.number)])
         guard let row = rows.first else {
-            guard try await query(Queries.findReceipts, [.text(nil), .text(nil), .int8(receipt.number), .int4(1)]).isEmpty else {
-                throw LedgerError(.busy, "Receipt \(receipt) is being checked by another process; try again in a minute.")
+            guard
+                try await query(Queries.findReceipts, [.text(nil), .text(nil), .int8(receipt.number), .int4(1)]).isEmpty
+            else {
+                throw LedgerError(
+                    .busy, "Receipt \(receipt) is being checked by another process; try again in a minute.")
             }
             throw LedgerError(.notFound, "There is no receipt \(receipt); see `perennial receipt list`.")
         }

@@ -62,9 +62,10 @@ public struct StoredUpload: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// Keeps uploads, all or none; a receipt is stored once however often it comes.
+    /// Keeps uploads, all or none; a receipt is stored once however often it comes. Answers in the order of `uploads`.
     public func store(_ uploads: [Upload]) async throws -> [StoredUpload] {
         for upload in uploads { try Upload.requireCustomer(upload.customer) }
+        guard !uploads.isEmpty else { return [] }
         var attempt = 1
         while true {
             do {
@@ -75,20 +76,21 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Schedules are locked first, as everywhere, and uploads are written in one order, so that writers do not cross.
+    /// The schedule comes before everything else that a settlement of these receipts may hold, and every step goes
+    /// through its rows in one order, so that writers do not cross.
     private static func store(_ uploads: [Upload], in transaction: Transaction) throws -> [StoredUpload] {
-        for (app, uploads) in Dictionary(grouping: uploads, by: \.appID).sorted(by: { $0.key < $1.key }) {
-            try transaction.query(Queries.lockUploaded, [.int4(app), .byteas(uploads.map(\.digest))])
+        let apps = Parameter.int4s(uploads.map(\.appID))
+        let digests = Parameter.byteas(uploads.map(\.digest))
+        let fresh = try transaction.query(Queries.insertReceipts, [apps, digests, .byteas(uploads.map(\.receipt))])
+        var newReceipts = Set(try fresh.map { try $0.int8("receipt_id") })
+        let ids = try transaction.query(Queries.findDigests, [apps, digests]).map { try $0.int8("receipt_id") }
+        guard ids.count == uploads.count else {
+            throw LedgerError(.mismatch, "A receipt was not stored; run `perennial migrate`.")
         }
-        var stored: [Int: StoredUpload] = [:]
-        for (place, upload) in uploads.enumerated().sorted(by: { $0.element.precedes($1.element) }) {
-            guard let row = try transaction.query(Queries.storeReceipt, upload.parameters).first else {
-                throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
-            }
-            stored[place] = StoredUpload(
-                receiptID: ReceiptID(try row.int8("receipt_id")), isNew: try row.bool("is_new"))
-        }
-        return uploads.indices.compactMap { stored[$0] }
+        try transaction.query(Queries.lockSchedules, [.int8s(ids)])
+        try transaction.query(Queries.insertCustomers, [apps, .texts(uploads.map(\.customer))])
+        try transaction.query(Queries.storeUploads, [.int8s(ids), apps] + Upload.columns(uploads))
+        return ids.map { StoredUpload(receiptID: ReceiptID($0), isNew: newReceipts.remove($0) != nil) }
     }
 }
 
@@ -103,15 +105,11 @@ extension Upload {
 
     fileprivate var digest: [UInt8] { [UInt8](SHA256.hash(data: Data(receipt))) }
 
-    fileprivate func precedes(_ other: Upload) -> Bool {
-        if customer != other.customer { return customer < other.customer }
-        return digest.lexicographicallyPrecedes(other.digest)
-    }
-
-    fileprivate var parameters: [Parameter] {
+    /// The columns of `store_uploads` that say who and what for.
+    fileprivate static func columns(_ uploads: [Upload]) -> [Parameter] {
         [
-            .int4(appID), .text(customer), .bytea(digest), .bytea(receipt),
-            .bool(imported), .text(storefront), .int8(priceMilliunits), .text(currency),
+            .texts(uploads.map(\.customer)), .bools(uploads.map(\.imported)), .texts(uploads.map(\.storefront)),
+            .int8s(uploads.map(\.priceMilliunits)), .texts(uploads.map(\.currency)),
         ]
     }
 }

@@ -13,7 +13,8 @@ extension PeriodRecord {
                 productID: ProductID(try row.text("product_id")), purchasedAt: try row.instant("purchased_at"),
                 expiresAt: try row.instant("expires_at"), quantity: Int(try row.int4("quantity"))),
             revocation: Revocation(
-                cancelledAt: try row.instantIfPresent("cancelled_at"), reason: try row.textIfPresent("cancellation_reason"),
+                cancelledAt: try row.instantIfPresent("cancelled_at"),
+                reason: try row.textIfPresent("cancellation_reason"),
                 isUpgraded: try row.bool("is_upgraded")),
             originalPurchasedAt: try row.instantIfPresent("original_purchased_at"),
             isTrial: try row.bool("is_trial"), isIntro: try row.bool("is_intro"),

@@ -32,6 +32,8 @@ struct RememberedReceipt: Sendable {
     let observationRecordedAt: Int64?
     let meaning: [UInt8]?
     let verifiedAt: Instant?
+    /// The token of the lease under which an answer about it was settled last.
+    let settledToken: Int64
 
     init(row: Row) throws {
         receiptID = ReceiptID(try row.int8("receipt_id"))
@@ -42,6 +44,7 @@ struct RememberedReceipt: Sendable {
         observationRecordedAt = try row.timestamptzIfPresent("observed_at")
         meaning = try row.byteaIfPresent("meaning")
         verifiedAt = try row.instantIfPresent("verified_at")
+        settledToken = try row.int8("settled_token")
     }
 }
 

@@ -36,7 +36,7 @@ struct SubscriptionDraft: Sendable {
     var checkedMicroseconds: Int64?
 
     /// Whether something was folded into it in this settlement.
-    var wasChecked: Bool { policy != nil }
+    private(set) var wasChecked = false
 
     /// Applies one answer's evidence.
     mutating func apply(_ evidence: SubscriptionEvidence, policy: Policy, by reconcile: Reconcile) {
@@ -44,17 +44,20 @@ struct SubscriptionDraft: Sendable {
         checkedMicroseconds = recordedMicroseconds
     }
 
-    /// Ends the hold whose allowance ran out: no news came until then.
-    mutating func endHold(at instant: Instant, by reconcile: Reconcile) {
+    /// Ends the hold of the span whose allowance ran out: there was no news when it began.
+    ///
+    /// The clock moves no further than that, so that an answer which shows a renewal after all tells its end too.
+    mutating func endHold(of span: StoredSpan, by reconcile: Reconcile) {
         guard let state else { return }
         let policy = Policy.standard(for: key.environment).with(leeway: state.leeway)
-        fold(.silence(of: key.id, until: instant), policy: policy, by: reconcile)
+        fold(.silence(of: key.id, until: span.from), policy: policy, by: reconcile)
     }
 
     private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy, by reconcile: Reconcile) {
         let result = reconcile(state, evidence, policy)
         state = result.state
         self.policy = policy
+        wasChecked = true
         guard result.changed else { return }
         version += 1
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
@@ -94,10 +97,13 @@ struct PurchaseDraft: Sendable {
     var version: Int64
     var events: [DraftEvent] = []
     var ownership = OwnershipDraft()
+    /// Whether something was folded into it in this settlement.
+    private(set) var wasChecked = false
 
     /// Applies one answer's evidence.
     mutating func apply(_ evidence: PurchaseEvidence) {
         guard let result = reconcilePurchase(state, with: evidence) else { return }
+        wasChecked = true
         state = result.state
         guard result.changed else { return }
         version += 1

@@ -27,8 +27,9 @@ extension SettlementRun {
     fileprivate mutating func endHolds(by reconcile: Reconcile) -> [SubscriptionDraft] {
         let now = recordedAt
         return subscriptions.keys.sorted().compactMap { key in
-            guard let end = subscriptions[key]?.storedSpans.compactMap(\.heldUntil).first, end <= now else { return nil }
-            subscriptions[key]?.endHold(at: end, by: reconcile)
+            guard let held = subscriptions[key]?.storedSpans.first(where: { $0.heldUntil.map { $0 <= now } ?? false })
+            else { return nil }
+            subscriptions[key]?.endHold(of: held, by: reconcile)
             return subscriptions[key]
         }
     }

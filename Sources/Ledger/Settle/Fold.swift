@@ -7,6 +7,10 @@ extension SettlementRun {
             guard let evidence = settlement.evidence else { continue }
             let app = settlement.claim.app
             let policy = app.policy(for: evidence.environment, speedup: speedup)
+            if isRepeated(settlement) {
+                for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
+                continue
+            }
             for key in settlement.subscriptionKeys {
                 subscriptions[key]?.apply(evidence.slice(of: key.id), policy: policy, by: reconcile)
                 subscriptions[key]?.offerPolling(by: settlement.claim.receiptID, createdAt: evidence.receiptCreatedAt)
@@ -15,7 +19,7 @@ extension SettlementRun {
                 purchases[key]?.apply(purchase)
             }
         }
-        for settlement in batch where settlement.evidence != nil {
+        for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
             serveClaims(of: settlement)
         }
     }

@@ -16,11 +16,16 @@ struct LoadedSubscriptions {
         let owners = try grouped(
             none ? [] : transaction.query(Queries.readOwners, [ids, .int8s([])]), Owner.init(row:),
             by: "subscription_id")
+        let pollers = Set(try rows.compactMap { try $0.int8IfPresent("polled_by") })
+        let created = try grouped(
+            pollers.isEmpty ? [] : transaction.query(Queries.readPollers, [.int8s(Array(pollers))]),
+            { try $0.instantIfPresent("created_at") }, by: "receipt_id")
         drafts = try rows.reduce(into: [:]) { drafts, row in
             let id = try row.int8("subscription_id")
-            let draft = try SubscriptionDraft(
+            var draft = try SubscriptionDraft(
                 row: row, periods: periods[id] ?? [], spans: spans[id] ?? [], owner: owners[id]?.first,
                 recordedMicroseconds: recordedMicroseconds)
+            draft.polledByCreatedAt = draft.polledBy.flatMap { created[$0.number]?.first ?? nil }
             drafts[draft.key] = draft
         }
     }
@@ -42,7 +47,6 @@ extension SubscriptionDraft {
         state = stored
         ownership.owner = owner
         polledBy = try row.int8IfPresent("polled_by").map { ReceiptID($0) }
-        polledByCreatedAt = try row.instantIfPresent("polled_by_created_at")
         nextCheckAt = try row.instantIfPresent("next_check_at")
         checkedMicroseconds = try row.timestamptzIfPresent("checked_at")
     }

@@ -9,6 +9,8 @@ struct OwnershipClaim: Hashable, Sendable {
     /// The operator's own id of the customer.
     let name: String
     let imported: Bool
+    /// Whether no settlement has served it yet. One that was served can only claim what nobody owns.
+    let isNew: Bool
 }
 
 /// Who owns a thing now, and how often that changed lately.

@@ -12,15 +12,17 @@ struct OwnershipDraft: Sendable {
     /// The owner after this settlement.
     var current: Owner? { newOwner ?? owner }
 
-    /// Serves the claims of an upload, in order; returns the events of the changes.
+    /// Serves the claims of a receipt's uploads, oldest first; returns the events of the changes.
+    ///
+    /// What nobody owns is assigned, whenever it appears in the receipt; only a new upload can take what is owned.
     mutating func serve(
         _ claims: [OwnershipClaim], of receipt: ReceiptID, policy: OwnershipPolicy, accountToken: String?,
         givesAccess: Bool
     ) -> [EventKind] {
-        guard owner != nil || newOwner != nil else {
+        guard current != nil else {
             return serveFirst(firstOwner(among: claims, accountToken: accountToken), claims, of: receipt)
         }
-        return claims.compactMap { claim in
+        return claims.filter(\.isNew).compactMap { claim in
             let answer = decideOwnership(
                 of: claim, owner: current, policy: policy, accountToken: accountToken, givesAccess: givesAccess)
             answers[receipt, default: [:]][claim.name] = answer
@@ -33,7 +35,7 @@ struct OwnershipDraft: Sendable {
         _ first: OwnershipClaim?, _ claims: [OwnershipClaim], of receipt: ReceiptID
     ) -> [EventKind] {
         guard let first else { return [] }
-        for claim in claims where claim != first {
+        for claim in claims where claim.isNew && claim != first {
             answers[receipt, default: [:]][claim.name] = .refused("Another customer who uploaded it was served first.")
         }
         answers[receipt, default: [:]][first.name] = .assigned

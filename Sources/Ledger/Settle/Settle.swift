@@ -24,7 +24,7 @@ extension SubscriptionLedger {
                     })
             } catch let error as DatabaseError where error.isWorthRepeating && attempt < settlementAttemptsMax {
                 continue
-            } catch where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
+            } catch  where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
                 return try await settleInHalves(batch, by: worker, speedup: speedup, reconcile: reconcile)
             }
         }

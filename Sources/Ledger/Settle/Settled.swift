@@ -22,6 +22,8 @@ public struct Settled: Sendable {
     public let outcome: Outcome
     /// One sentence, when it was not verified.
     public let reason: String?
+    /// What kind of refusal it was, when it was rejected.
+    public let refusal: Refusal.Kind?
     /// The receipt's subscriptions, by id; empty unless verified.
     public let subscriptions: [SubscriptionOutcome]
     /// Events of its one-time purchases, in order.

@@ -79,7 +79,9 @@ struct PurchaseRowKey: Hashable, Comparable, Sendable {
     }
 
     static func < (left: PurchaseRowKey, right: PurchaseRowKey) -> Bool {
-        (left.appID, left.environment.rawValue, left.purchase) < (right.appID, right.environment.rawValue, right.purchase)
+        (left.appID, left.environment.rawValue, left.purchase) < (
+            right.appID, right.environment.rawValue, right.purchase
+        )
     }
 }
 

@@ -36,7 +36,7 @@ struct SettlementRun {
         recordedMicroseconds = try clock.timestamptz("recorded_at")
         receipts = try keyed(
             transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
-        claims = try Self.pendingClaims(of: ids, in: transaction)
+        claims = try Self.claims(of: ids, in: transaction)
         subscriptions = try LoadedSubscriptions(
             subscriptionRows, recordedMicroseconds: recordedMicroseconds, in: transaction
         ).drafts
@@ -81,14 +81,19 @@ struct SettlementRun {
         return try transaction.query(Queries.lockPurchases, names)
     }
 
-    private static func pendingClaims(
+    /// Whether this very answer was settled before: its commit's outcome was unknown and it was sent again.
+    func isRepeated(_ settlement: Settlement) -> Bool {
+        receipts[settlement.claim.receiptID]?.settledToken == settlement.claim.leaseToken
+    }
+
+    private static func claims(
         of ids: Parameter, in transaction: Transaction
     ) throws -> [ReceiptID: [OwnershipClaim]] {
-        let rows = try transaction.query(Queries.readPendingUploads, [ids])
+        let rows = try transaction.query(Queries.readUploads, [ids])
         return try rows.reduce(into: [:]) { claims, row in
             let claim = OwnershipClaim(
                 customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
-                imported: try row.bool("imported"))
+                imported: try row.bool("imported"), isNew: try row.bool("settled") == false)
             claims[ReceiptID(try row.int8("receipt_id")), default: []].append(claim)
         }
     }

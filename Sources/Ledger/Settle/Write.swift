@@ -7,10 +7,11 @@ extension SettlementRun {
     mutating func write(in transaction: Transaction) throws -> [Settled] {
         let plans = plans()
         try writeDrafts(in: transaction)
-        let ids = try reserveIDs(observations: batch.count, periods: 0, in: transaction).observations
-        let kept = try keepObservations(ids: ids, in: transaction)
-        try writeReceipts(plans, kept, in: transaction)
-        try writeSchedules(plans, in: transaction)
+        let fresh = plans.filter { !isRepeated($0.settlement) }
+        let ids = try reserveIDs(observations: fresh.count, periods: 0, in: transaction).observations
+        let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
+        try writeReceipts(fresh, kept, in: transaction)
+        try writeSchedules(fresh, in: transaction)
         return plans.map(settled(by:))
     }
 
@@ -46,7 +47,8 @@ extension SettlementRun {
         let outcomes = settlement.subscriptionKeys.compactMap { key -> Settled.SubscriptionOutcome? in
             guard let draft = subscriptions[key], let state = draft.state, let policy = draft.policy else { return nil }
             return Settled.SubscriptionOutcome(
-                id: key.id, environment: key.environment, verdict: verdict(of: state.facts, at: state.asOf, policy: policy),
+                id: key.id, environment: key.environment,
+                verdict: verdict(of: state.facts, at: state.asOf, policy: policy),
                 events: draft.events.map(\.event), ownership: draft.ownership.answers[receipt] ?? [:])
         }
         let next: Instant? =
@@ -56,7 +58,7 @@ extension SettlementRun {
             }
         return Settled(
             receiptID: receipt, outcome: settlement.finding.outcome, reason: settlement.finding.reason,
-            subscriptions: outcomes,
+            refusal: settlement.finding.refusal, subscriptions: outcomes,
             purchaseEvents: settlement.purchases.flatMap { purchases[$0.key]?.events.map(\.event) ?? [] },
             nextCheckAt: next)
     }

@@ -29,7 +29,8 @@ extension SettlementRun {
                 .int2s(rows.map(\.draft.ordinal)), .texts(rows.map(\.draft.event.kind.rawValue)),
                 .int8s(rows.map(\.customerID)), .texts(rows.map(\.draft.event.productID.text)),
                 .instants(rows.map(\.draft.event.occurredAt)), .instants(rows.map(\.draft.asOf)),
-                .timestamptzs(rows.map(\.recordedMicroseconds)), .jsonbs(try rows.map { try $0.draft.event.detail.json }),
+                .timestamptzs(rows.map(\.recordedMicroseconds)),
+                .jsonbs(try rows.map { try $0.draft.event.detail.json }),
             ])
     }
 

@@ -15,17 +15,22 @@ struct KeptObservation: Sendable {
 
 extension SettlementRun {
     /// Keeps what Apple said: a new row for a new meaning, a later end for an equal one.
-    func keepObservations(ids: [Int64], in transaction: Transaction) throws -> [KeptObservation] {
+    func keepObservations(
+        of plans: [ReceiptPlan], ids: [Int64], in transaction: Transaction
+    ) throws -> [KeptObservation] {
         var fresh = ids.makeIterator()
-        let kept = batch.compactMap { settlement -> KeptObservation? in
+        let kept = plans.map(\.settlement).compactMap { settlement -> KeptObservation? in
             let meaning = Meaning(of: settlement.finding)
             let before = receipts[settlement.claim.receiptID]
-            if let id = before?.observationID, let at = before?.observationRecordedAt, before?.meaning == meaning.digest {
-                return KeptObservation(settlement: settlement, meaning: meaning, id: id, recordedAt: at, isRepeated: true)
+            if let id = before?.observationID, let at = before?.observationRecordedAt, before?.meaning == meaning.digest
+            {
+                return KeptObservation(
+                    settlement: settlement, meaning: meaning, id: id, recordedAt: at, isRepeated: true)
             }
             return fresh.next().map { id in
                 KeptObservation(
-                    settlement: settlement, meaning: meaning, id: id, recordedAt: recordedMicroseconds, isRepeated: false)
+                    settlement: settlement, meaning: meaning, id: id, recordedAt: recordedMicroseconds,
+                    isRepeated: false)
             }
         }
         try extend(kept.filter(\.isRepeated), in: transaction)
@@ -71,6 +76,13 @@ extension Finding {
         case .verified: nil
         case .rejected(let refusal): refusal.reason
         case .indeterminate(let trouble): trouble.reason
+        }
+    }
+
+    var refusal: Refusal.Kind? {
+        switch self {
+        case .rejected(let refusal): refusal.kind
+        case .verified, .indeterminate: nil
         }
     }
 

@@ -27,11 +27,13 @@ extension SettlementRun {
         let changes =
             subscriptions.values.compactMap {
                 OwnershipWrite(
-                    $0.ownership, subscriptionID: $0.rowID, purchaseID: nil, recordedMicroseconds: $0.recordedMicroseconds)
+                    $0.ownership, subscriptionID: $0.rowID, purchaseID: nil,
+                    recordedMicroseconds: $0.recordedMicroseconds)
             }
             + purchases.values.compactMap {
                 OwnershipWrite(
-                    $0.ownership, subscriptionID: nil, purchaseID: $0.rowID, recordedMicroseconds: $0.recordedMicroseconds)
+                    $0.ownership, subscriptionID: nil, purchaseID: $0.rowID,
+                    recordedMicroseconds: $0.recordedMicroseconds)
             }
         let ended = changes.filter { $0.endedRowID != nil }
         if !ended.isEmpty {
@@ -54,7 +56,9 @@ extension SettlementRun {
 
     private func markServedUploads(in transaction: Transaction) throws {
         let served = batch.filter { $0.evidence != nil }.flatMap { settlement in
-            (claims[settlement.claim.receiptID] ?? []).map { (settlement.claim.receiptID.number, $0.customer.number) }
+            (claims[settlement.claim.receiptID] ?? []).filter(\.isNew).map {
+                (settlement.claim.receiptID.number, $0.customer.number)
+            }
         }
         guard !served.isEmpty else { return }
         try transaction.query(Queries.settleUploads, [.int8s(served.map(\.0)), .int8s(served.map(\.1))])

@@ -5,7 +5,7 @@ import Subscriptions
 extension SettlementRun {
     /// Writes every one-time purchase that a verified answer spoke of.
     func writePurchases(in transaction: Transaction) throws {
-        let drafts = purchases.values.sorted { $0.rowID < $1.rowID }
+        let drafts = purchases.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
         let rows = drafts.compactMap { draft in draft.state.map { (draft: draft, state: $0) } }
         guard !rows.isEmpty else { return }
         let states = rows.map(\.state)

@@ -24,6 +24,7 @@ extension SettlementRun {
                 .int8s(settlements.map { observations[$0.claim.receiptID]?.id }),
                 .timestamptzs(settlements.map { observations[$0.claim.receiptID]?.recordedAt }),
                 .byteas(settlements.map { observations[$0.claim.receiptID]?.meaning.digest }),
+                .int8s(settlements.map(\.claim.leaseToken)),
             ])
     }
 
@@ -45,8 +46,17 @@ extension SettlementRun {
                 .int8s(due.map(\.0.settlement.claim.leaseToken)), .instants(due.map(\.1)),
                 .int2s(due.map(\.0.lane.rawValue)), .int2s(due.map { Int16(clamping: max(0, $0.0.attempts)) }),
             ])
-        if !retired.isEmpty { try retire(retired, worker: worker, in: transaction) }
-        for app in Set(plans.filter(\.isForWrongSecret).map(\.settlement.claim.app.id)) {
+        if !retired.isEmpty {
+            try transaction.query(
+                Queries.retire,
+                [
+                    worker, .int8s(retired.map(\.settlement.claim.receiptID.number)),
+                    .int8s(retired.map(\.settlement.claim.leaseToken)),
+                ])
+        }
+        try handOverPolling(plans, in: transaction)
+        // In one order everywhere, for two settlements may pause the same apps.
+        for app in Set(plans.filter(\.isForWrongSecret).map(\.settlement.claim.app.id)).sorted() {
             try transaction.query(
                 Queries.pauseApp,
                 [
@@ -56,12 +66,18 @@ extension SettlementRun {
         }
     }
 
-    private func retire(_ plans: [ReceiptPlan], worker: Parameter, in transaction: Transaction) throws {
-        let ids = Parameter.int8s(plans.map(\.settlement.claim.receiptID.number))
-        try transaction.query(Queries.retire, [worker, ids, .int8s(plans.map(\.settlement.claim.leaseToken))])
-        let rejected = plans.filter { $0.rejections > 0 }.map(\.settlement.claim.receiptID.number)
-        guard !rejected.isEmpty else { return }
-        try transaction.query(Queries.repoll, [.int8s(rejected), .timestamptz(microseconds: recordedMicroseconds)])
+    /// What a refused receipt polls goes to the next newest that Apple vouches for; a wrong secret says nothing of it.
+    private func handOverPolling(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
+        let refused = plans.filter { $0.settlement.finding.refusal != nil && !$0.isForWrongSecret }
+        guard !refused.isEmpty else { return }
+        let retired = refused.filter { $0.next == .retired }
+        try transaction.query(
+            Queries.repoll,
+            [
+                .int8s(refused.map(\.settlement.claim.receiptID.number)),
+                .timestamptz(microseconds: recordedMicroseconds),
+                .int8s(retired.map(\.settlement.claim.receiptID.number)),
+            ])
     }
 
     /// The newest receipt is stored only with a new version, so that a mere confirmation writes little.
@@ -73,10 +89,5 @@ extension SettlementRun {
 }
 
 extension ReceiptPlan {
-    fileprivate var isForWrongSecret: Bool {
-        switch settlement.finding {
-        case .rejected(let refusal): refusal.kind == .wrongSecret
-        case .verified, .indeterminate: false
-        }
-    }
+    fileprivate var isForWrongSecret: Bool { settlement.finding.refusal == .wrongSecret }
 }

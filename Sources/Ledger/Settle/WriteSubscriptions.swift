@@ -65,11 +65,13 @@ struct SubscriptionWrite {
         let facts = states.map(\.facts)
         return [
             .int8s(drafts.map(\.rowID)), .texts(facts.map(\.groupID?.text)), .int8s(drafts.map(\.polledBy?.number)),
-            .int8s(drafts.map(\.version)), .instants(states.map(\.asOf)), .timestamptzs(drafts.map(\.checkedMicroseconds)),
+            .int8s(drafts.map(\.version)), .instants(states.map(\.asOf)),
+            .timestamptzs(drafts.map(\.checkedMicroseconds)),
             .timestamptzs(drafts.map(\.recordedMicroseconds)), .instants(drafts.map(\.nextCheckAt)),
             .jsonbs(rows.map(\.renewal)), .instants(facts.map(\.renewal?.asOf)), .texts(facts.map(\.renewal?.path)),
             .jsonbs(rows.map(\.suspected)), .bools(states.map(\.willRenew)),
-            .texts(states.map(\.renewsToProductID?.text)), .texts(rows.map(\.flags)), .instants(states.map(\.expiresAt)),
+            .texts(states.map(\.renewsToProductID?.text)), .texts(rows.map(\.flags)),
+            .instants(states.map(\.expiresAt)),
             .instants(states.map(\.headStartsAt)), .instants(states.map(\.startedAt)),
             .int4s(states.map { Int32(clamping: $0.periods) }), .int8s(states.map(\.leeway.milliseconds)),
             .texts(facts.map(\.appAccountToken)),

@@ -7,9 +7,12 @@ extension SettlementRun {
     func writeTimelines(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let changes = drafts.compactMap { draft in
             draft.state.map { state in
-                (draft: draft, change: TimelineChange(
+                (
+                    draft: draft,
+                    change: TimelineChange(
                         from: draft.storedSpans,
-                        to: state.storedSpans(outageAllowance: draft.policy?.outageAllowance ?? .zero)))
+                        to: state.storedSpans(outageAllowance: draft.policy?.outageAllowance ?? .zero))
+                )
             }
         }
         let closed = changes.flatMap { entry in entry.change.closed.map { (entry.draft, $0) } }

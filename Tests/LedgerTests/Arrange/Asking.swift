@@ -1,0 +1,112 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+extension TestLedger {
+    /// The rows of a query, each as one text: its columns joined by spaces, `-` for NULL.
+    func rows(_ sql: String, _ parameters: [Parameter] = []) async throws -> [String] {
+        let line =
+            "SELECT array_to_string(ARRAY(SELECT value FROM json_each_text(row_to_json(q))), ' ', '-') AS line FROM ("
+        return try await database.query(.test(line + sql + ") q"), parameters).map { try $0.text("line") }
+    }
+
+    /// The single text a query answers.
+    func text(_ sql: String, _ parameters: [Parameter] = []) async throws -> String {
+        let rows = try await rows(sql, parameters)
+        try #require(rows.count == 1, "\(sql) answered \(rows.count) rows")
+        return rows[0]
+    }
+
+    /// Runs statements as they stand.
+    func run(_ sql: String) async throws {
+        try await database.transaction { try $0.script(sql) }
+    }
+
+    /// Everything in every table of the ledger but the workers' signs of life.
+    func everything() async throws -> [String: [String]] {
+        let tables = try await rows(
+            "SELECT c.relname AS name FROM pg_class c WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind = 'r' "
+                + "AND c.relname <> 'worker' ORDER BY 1")
+        var contents: [String: [String]] = [:]
+        for table in tables {
+            contents[table] = try await rows("SELECT t::text AS t FROM ledger.\(table) t ORDER BY 1")
+        }
+        return contents
+    }
+
+    /// The events of a subscription in order, such as `1.0 subscription.started`.
+    func events(of subscription: String = "1000") async throws -> [String] {
+        try await rows(
+            """
+            SELECT e.version || '.' || e.ordinal AS place, e.kind FROM ledger.event e
+            JOIN ledger.subscription s USING (subscription_id)
+            WHERE s.original_transaction_id = $1::text ORDER BY e.version, e.ordinal
+            """, [.text(subscription)])
+    }
+
+    /// The owner of a subscription now, `-` for nobody.
+    func owner(of subscription: String = "1000") async throws -> String {
+        try await text(
+            "SELECT customer FROM perennial.subscription_now WHERE original_transaction_id = $1::text",
+            [.text(subscription)])
+    }
+
+    /// What one right looks like at an instant, as known at another.
+    func entitled(
+        _ right: String = "monthly", _ customer: String = "ann", at valid: Instant? = nil, knownAt known: Instant? = nil
+    ) async throws -> String {
+        try await text(
+            """
+            SELECT e.granted, e.product_id, e.state, e.reason, e.environment, e.basis FROM perennial.entitled_at(
+                'com.example.app', $1::text, $2::text, COALESCE($3::timestamptz, now()), COALESCE($4::timestamptz, now())) e
+            """, [.text(customer), .text(right), .instant(valid), .instant(known)])
+    }
+
+    /// The open timeline of a subscription, one line a span: days from `now`, state, reason.
+    func timeline(of subscription: String = "1000") async throws -> [String] {
+        try await rows(
+            """
+            SELECT round((extract(epoch FROM lower(p.valid) - $2::timestamptz) / 86400)::numeric, 2)::float8 AS day, p.state,
+                   p.reason, p.held_until IS NOT NULL AS held
+            FROM ledger.subscription_span p JOIN ledger.subscription s USING (subscription_id)
+            WHERE s.original_transaction_id = $1::text AND upper_inf(p.known) ORDER BY lower(p.valid)
+            """, [.text(subscription), .instant(now)])
+    }
+
+    /// What must be true of every ledger whatever happened: dense versions, unique places, timelines without gaps.
+    func expectSound() async throws {
+        let gaps = try await rows(
+            """
+            SELECT stream, versions, highest FROM (
+                SELECT COALESCE('s' || subscription_id, 'p' || purchase_id) AS stream, count(DISTINCT version) AS versions,
+                       max(version) AS highest, min(version) AS lowest
+                FROM ledger.event GROUP BY 1) v
+            WHERE lowest <> 1 OR versions > highest
+            """)
+        #expect(gaps == [], "events do not begin at version 1")
+        let torn = try await rows(
+            """
+            SELECT subscription_id, valid FROM (
+                SELECT subscription_id, valid,
+                       lead(lower(valid)) OVER (PARTITION BY subscription_id ORDER BY lower(valid)) AS next
+                FROM ledger.subscription_span WHERE upper_inf(known)) t
+            WHERE upper(valid) IS DISTINCT FROM next
+            """)
+        #expect(torn == [], "an open timeline has a gap or does not reach to infinity")
+        let timelines = try await rows(
+            """
+            SELECT s.subscription_id FROM ledger.subscription s WHERE s.version > 0 AND NOT EXISTS (
+                SELECT FROM ledger.subscription_span p WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known))
+            """)
+        #expect(timelines == [], "a subscription has no open timeline")
+    }
+}
+
+extension Statement {
+    /// A statement of a test, named by its own text.
+    static func test(_ sql: String) -> Statement {
+        Statement(name: "test_\(sql.hashValue)", sql: sql)
+    }
+}

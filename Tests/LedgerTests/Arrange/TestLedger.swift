@@ -1,0 +1,109 @@
+import Postgres
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Ledger
+
+/// A migrated ledger in a database of its own, with one app and one worker.
+struct TestLedger: Sendable {
+    let ledger: SubscriptionLedger
+    let database: Database
+    let connectionString: String
+    let app: App
+    let worker: WorkerID
+    /// The database's clock when it was made.
+    let now: Instant
+
+    /// Stores a receipt made of a word.
+    @discardableResult
+    func upload(_ receipt: String, by customer: String = "ann", imported: Bool = false) async throws -> ReceiptID {
+        let upload = Upload(appID: app.id, customer: customer, receipt: Array(receipt.utf8), imported: imported)
+        return try #require(try await ledger.store([upload]).first).receiptID
+    }
+
+    func claim(_ receipt: ReceiptID) async throws -> Claim {
+        try await ledger.claim(receipt, for: worker, leaseSeconds: 60)
+    }
+
+    /// Settles an answer about a claimed receipt.
+    @discardableResult
+    func settle(_ claim: Claim, _ finding: Finding, latestReceipt: String? = nil) async throws -> Settled {
+        let settled = try await ledger.settle(
+            [settlement(claim, finding, latestReceipt: latestReceipt)], by: worker, speedup: 1, reconcile: asWritten)
+        #expect(settled.failures.map(\.reason) == [])
+        return try #require(settled.settled.first)
+    }
+
+    func settlement(_ claim: Claim, _ finding: Finding, latestReceipt: String? = nil) -> Settlement {
+        Settlement(
+            claim: claim, finding: finding, body: Array("{}".utf8), latestReceipt: latestReceipt.map { Array($0.utf8) })
+    }
+
+    /// Claims a receipt and settles an answer about it.
+    @discardableResult
+    func check(_ receipt: ReceiptID, _ finding: Finding, latestReceipt: String? = nil) async throws -> Settled {
+        try await settle(try await claim(receipt), finding, latestReceipt: latestReceipt)
+    }
+
+    @discardableResult
+    func check(_ receipt: ReceiptID, _ answer: Answer, latestReceipt: String? = nil) async throws -> Settled {
+        try await check(receipt, .verified(answer.evidence), latestReceipt: latestReceipt)
+    }
+
+    /// The app as it is now, with what was changed since.
+    func appNow() async throws -> App { try await ledger.app(app.bundleID) }
+
+    /// Moves a time into the past or the future by `days` from the database's clock when this ledger was made.
+    func at(_ days: Double) -> Instant {
+        Instant(milliseconds: now.milliseconds + Int64((days * 86_400_000).rounded()))
+    }
+}
+
+/// The pure function of the program, as a settlement takes it.
+let asWritten: Reconcile = { stored, evidence, policy in reconcile(stored, with: evidence, policy: policy) }
+
+/// Ends what was held too long; returns how many.
+@discardableResult
+func endHolds(_ ledger: SubscriptionLedger, limit: Int = 100) async throws -> Int {
+    try await ledger.endHolds(limit: limit, by: asWritten)
+}
+
+/// Makes a migrated ledger with one app and one worker, and drops it afterwards.
+func withLedger<R>(
+    connections: Int = 2, policy: OwnershipPolicy = .transfer, _ body: (TestLedger) async throws -> R
+) async throws -> R {
+    try await withTestDatabase { _, connectionString in
+        let database = Database(
+            DatabaseConfiguration(connectionString: connectionString, writeConnections: connections)
+        ) { print("test ledger: \($0)") }
+        do {
+            let result = try await body(try await TestLedger(database, connectionString, policy))
+            await database.close()
+            return result
+        } catch {
+            await database.close()
+            throw error
+        }
+    }
+}
+
+extension TestLedger {
+    /// The master key of every test.
+    static let seal: [UInt8] = Array(0..<32)
+
+    fileprivate init(_ database: Database, _ connectionString: String, _ policy: OwnershipPolicy) async throws {
+        let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Self.seal))
+        _ = try await ledger.migrate()
+        try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+        var change = AppChange()
+        change.ownershipPolicy = policy
+        try await ledger.setApp("com.example.app", change)
+        self.ledger = ledger
+        self.database = database
+        self.connectionString = connectionString
+        app = try await ledger.app("com.example.app")
+        worker = try await ledger.startWorker(host: "test", process: 1)
+        now = try await ledger.now()
+    }
+}

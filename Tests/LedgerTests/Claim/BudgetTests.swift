@@ -1,0 +1,82 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Budget of calls")
+struct BudgetTests {
+    private func limit(_ test: TestLedger, rate: Double, burst: Double) async throws {
+        var change = AppChange()
+        (change.callsPerSecond, change.burst) = (rate, burst)
+        try await test.ledger.setApp(test.app.bundleID, change)
+        try await test.run("UPDATE ledger.app_budget SET tokens = burst, refilled_at = clock_timestamp()")
+    }
+
+    private func take(_ test: TestLedger, _ calls: Int) async throws -> Int {
+        try #require(try await test.ledger.takeBudget([(app: test.app, calls: calls)])[test.app.id])
+    }
+
+    @Test("At most the burst at once, and what the rate refills after it")
+    func burst() async throws {
+        try await withLedger { test in
+            // So slow that the test's own duration refills nothing.
+            try await limit(test, rate: 0.0001, burst: 10)
+            #expect(try await take(test, 4) == 4)
+            #expect(try await take(test, 40) == 6)
+            #expect(try await take(test, 1) == 0)
+            try await test.run("UPDATE ledger.app_budget SET refilled_at = refilled_at - interval '30000 s'")
+            #expect(try await take(test, 40) == 3)
+            try await test.run("UPDATE ledger.app_budget SET refilled_at = refilled_at - interval '10 days'")
+            #expect(try await take(test, 40) == 10)
+        }
+    }
+
+    @Test("A rate of 0 is unlimited; a pause gives nothing whatever the rate", arguments: [0.0, 50.0])
+    func pause(rate: Double) async throws {
+        try await withLedger { test in
+            try await limit(test, rate: rate, burst: 20)
+            #expect(try await take(test, 15) == 15)
+            try await test.ledger.pause(test.app.id, seconds: 60, because: "a test")
+            #expect(try await take(test, 1) == 0)
+            #expect(try await test.appNow().pause?.reason == "a test")
+            try await test.upload("a")
+            #expect(try await test.ledger.due(limit: 9).isEmpty)
+            try await test.run("UPDATE ledger.app_budget SET open_until = now()")
+            #expect(try await take(test, 1) == 1)
+            #expect(try await test.appNow().pause == nil)
+        }
+    }
+
+    @Test("Many takers at once together never exceed the burst")
+    func together() async throws {
+        try await withLedger(connections: 8) { test in
+            try await limit(test, rate: 0.0001, burst: 100)
+            let taken = try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<30 { group.addTask { try await take(test, 7) } }
+                return try await group.reduce(0, +)
+            }
+            #expect(taken == 100)
+        }
+    }
+
+    @Test("A refused secret pauses the app, counts as no attempt, and a new secret ends the pause")
+    func wrongSecret() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-3)))
+            let claim = try await test.claim(receipt)
+            #expect(claim.attempts == 1)
+            try await test.settle(claim, rejected(.wrongSecret, status: 21004))
+            #expect(try await test.text("SELECT attempts FROM ledger.poll_schedule") == "0")
+            #expect(try await test.text("SELECT rejections, rejected_since FROM ledger.receipt") == "0 -")
+            let pause = try #require(try await test.appNow().pause)
+            #expect(pause.reason.contains("21004"))
+            #expect(try await take(test, 5) == 0)
+            #expect(try await test.entitled() == "true monthly active - Production verified")
+            try await test.ledger.rotateSecret(of: test.app.bundleID, to: "new")
+            #expect(try await test.appNow().pause == nil)
+            #expect(try await take(test, 5) == 5)
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Claims")
+struct ClaimTests {
+    private func quota(_ test: TestLedger, _ lane: Lane, _ receipts: Int) -> Quota {
+        Quota(app: test.app, lane: lane, receipts: receipts)
+    }
+
+    /// Stores receipts that are due since long ago, in a lane.
+    private func due(_ test: TestLedger, _ names: [String], lane: Lane) async throws -> [ReceiptID] {
+        var ids: [ReceiptID] = []
+        for name in names { ids.append(try await test.upload(name)) }
+        _ = try await test.database.transaction { [ids] in
+            try $0.query(
+                .test(
+                    "UPDATE ledger.poll_schedule SET lane = $2::smallint, due_at = now() - interval '1 day', scheduled_for = now() - interval '1 day' WHERE receipt_id = ANY($1::bigint[])"
+                ),
+                [.int8s(ids.map(\.number)), .int2(lane.rawValue)])
+        }
+        return ids
+    }
+
+    @Test("Each lane gives what its quota allows, oldest first")
+    func quotas() async throws {
+        try await withLedger { test in
+            let new = try await due(test, ["n1", "n2", "n3"], lane: .new)
+            let sweep = try await due(test, ["s1", "s2"], lane: .sweep)
+            try await test.run(
+                "UPDATE ledger.poll_schedule SET due_at = due_at - interval '1 h' WHERE receipt_id = \(new[2])")
+            let counted = try await test.ledger.due(limit: 2)
+            #expect(counted.map(\.lane) == [.new, .sweep])
+            #expect(counted.map(\.receipts) == [2, 2])
+            let first = try await test.ledger.claim(
+                for: test.worker, [quota(test, .new, 1), quota(test, .edge, 5), quota(test, .sweep, 5)],
+                leaseSeconds: 60)
+            #expect(first.map(\.receiptID) == [new[2]] + sweep)
+            #expect(first.map(\.lane) == [.new, .sweep, .sweep])
+            #expect(first[0].receipt == Array("n3".utf8))
+            let second = try await test.ledger.claim(for: test.worker, [quota(test, .new, 9)], leaseSeconds: 60)
+            #expect(second.map(\.receiptID) == Array(new[..<2]))
+            #expect(try await test.ledger.claim(for: test.worker, [quota(test, .new, 9)], leaseSeconds: 60).isEmpty)
+        }
+    }
+
+    @Test("A lease that ran out is taken over, and each crash doubles the next lease")
+    func takeOver() async throws {
+        try await withLedger { test in
+            let receipt = try await due(test, ["a"], lane: .edge)[0]
+            let other = try await test.ledger.startWorker(host: "other", process: 2)
+            var now = test.at(1)
+            var leases: [Double] = []
+            var tokens: [Int64] = []
+            for attempt in 0..<4 {
+                let worker = attempt % 2 == 0 ? test.worker : other
+                let claims = try await test.ledger.claim(
+                    for: worker, [quota(test, .edge, 5)], leaseSeconds: 60, now: now)
+                #expect(claims.map(\.receiptID) == [receipt])
+                #expect(claims.first?.attempts == attempt + 1)
+                tokens += claims.map(\.leaseToken)
+                let early = try await test.ledger.claim(
+                    for: other, [quota(test, .edge, 5)], leaseSeconds: 60, now: now + .seconds(59))
+                #expect(early.isEmpty)
+                let end = try await test.text(
+                    "SELECT extract(epoch FROM due_at - $1::timestamptz)::int AS seconds FROM ledger.poll_schedule",
+                    [.instant(now)])
+                leases.append(try #require(Double(end)))
+                now = now + .seconds(Int64(leases[attempt]))
+            }
+            #expect(leases == [60, 120, 240, 480])
+            #expect(Set(tokens).count == 4)
+            #expect(tokens == tokens.sorted())
+        }
+    }
+
+    @Test("Many workers at once never hold the same receipt")
+    func skipLocked() async throws {
+        try await withLedger(connections: 8) { test in
+            _ = try await due(test, (0..<200).map { "r\($0)" }, lane: .edge)
+            let held = try await withThrowingTaskGroup(of: [ReceiptID].self) { group in
+                for _ in 0..<12 {
+                    group.addTask {
+                        var mine: [ReceiptID] = []
+                        for _ in 0..<6 {
+                            let quota = Quota(app: test.app, lane: .edge, receipts: 7)
+                            mine += try await test.ledger.claim(for: test.worker, [quota], leaseSeconds: 60).map(
+                                \.receiptID)
+                        }
+                        return mine
+                    }
+                }
+                return try await group.reduce([], +)
+            }
+            #expect(held.count == 200)
+            #expect(Set(held).count == 200)
+        }
+    }
+
+    @Test("What is handed back is due as before, and the attempt does not count")
+    func release() async throws {
+        try await withLedger { test in
+            let receipt = try await due(test, ["a"], lane: .edge)[0]
+            let claims = try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60)
+            try await test.ledger.release(claims, of: WorkerID(number: test.worker.number + 1))
+            #expect(try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60).isEmpty)
+            try await test.ledger.release(claims, of: test.worker)
+            let again = try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60)
+            #expect(again.map(\.receiptID) == [receipt])
+            #expect(again.map(\.attempts) == [1])
+        }
+    }
+
+    @Test("What became due after the run began is left alone")
+    func dueBy() async throws {
+        try await withLedger { test in
+            _ = try await due(test, ["a"], lane: .edge)
+            let quotas = [quota(test, .edge, 5)]
+            #expect(try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(-2)).isEmpty)
+            #expect(try await test.ledger.due(limit: 5, by: test.at(-2)).isEmpty)
+            #expect(try await test.ledger.overdue(by: test.at(0)).receipts == 1)
+            #expect(
+                try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(0)).count == 1)
+        }
+    }
+
+    @Test("One receipt is claimed at once, due or not, but not while another holds it")
+    func claimOne() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
+            let claim = try await test.claim(receipt)
+            let busy = await #expect(throws: LedgerError.self) { _ = try await test.claim(receipt) }
+            #expect(busy?.kind == .busy)
+            try await test.ledger.release([claim], of: test.worker)
+            #expect(try await test.claim(receipt).attempts == 1)
+            let missing = await #expect(throws: LedgerError.self) { _ = try await test.claim(ReceiptID(999)) }
+            #expect(missing?.kind == .notFound)
+        }
+    }
+
+    @Test("The newest receipt Apple gave is asked with first, the device's own every second time")
+    func whichBytes() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("device")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)), latestReceipt: "latest")
+            let claim = try await test.claim(receipt)
+            #expect(claim.receipt == Array("latest".utf8))
+            try await test.settle(claim, outage)
+            #expect(try await test.claim(receipt).receipt == Array("device".utf8))
+        }
+    }
+}

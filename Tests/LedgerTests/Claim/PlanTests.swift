@@ -1,0 +1,71 @@
+import Postgres
+import SQL
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Query plans")
+struct PlanTests {
+    @Test("A claim finds what is due by the index, also among many receipts")
+    func claim() async throws {
+        try await withLedger { test in
+            try await test.run(
+                """
+                INSERT INTO ledger.receipt (app_id, digest, data)
+                SELECT \(test.app.id), sha256(i::text::bytea), 'x' FROM generate_series(1, 20000) i;
+                INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
+                SELECT receipt_id, app_id, receipt_id % 3, at, at
+                FROM ledger.receipt, LATERAL (SELECT now() + (receipt_id - 500) * interval '1 s' AS at) t;
+                ANALYZE ledger.receipt, ledger.poll_schedule;
+                """)
+            let parameters: [Parameter] = [
+                .int4(test.worker.number), .float8(60), .int4s([test.app.id, test.app.id]), .int2s([0, 2]),
+                .int4s([50, 50]), .instant(nil), .instant(nil),
+            ]
+            let plan = try await explain(test, Queries.claim.text, parameters)
+            #expect(plan.contains("Index Scan using poll_schedule_due"), "\(plan)")
+            let claims = try await test.ledger.claim(
+                for: test.worker, [Quota(app: test.app, lane: .new, receipts: 500)], leaseSeconds: 60)
+            #expect((160...170).contains(claims.count))
+        }
+    }
+
+    @Test("A lookup of one customer reads no table as a whole")
+    func lookup() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await test.run(
+                """
+                INSERT INTO ledger.customer (app_id, name) SELECT \(test.app.id), 'c' || i FROM generate_series(1, 20000) i;
+                INSERT INTO ledger.subscription (app_id, environment, original_transaction_id, version, as_of, checked_at, recorded_at)
+                SELECT \(test.app.id), 'Production', 'many' || i, 1, now(), now(), now() FROM generate_series(1, 20000) i;
+                INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)
+                SELECT s.subscription_id, c.customer_id, tstzrange(NULL, NULL), tstzrange(now(), NULL)
+                FROM ledger.subscription s JOIN ledger.customer c ON c.name = 'c' || substr(s.original_transaction_id, 5)
+                WHERE s.original_transaction_id LIKE 'many%';
+                INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, entitled, product_id, version)
+                SELECT subscription_id, tstzrange(now(), NULL), tstzrange(now(), NULL), 'active', true, 'monthly', 1
+                FROM ledger.subscription WHERE original_transaction_id LIKE 'many%';
+                ANALYZE;
+                """)
+            // The body of the function, for EXPLAIN does not look into functions.
+            let plan = try await explain(
+                test,
+                """
+                SELECT * FROM ledger.entitlement_source(\(test.app.id), $1::bigint, now(), now())
+                """, [.int8(77)])
+            for table in ["subscription", "subscription_span", "ownership"] {
+                #expect(!plan.contains("Seq Scan on \(table) "), "\(plan)")
+            }
+            #expect(plan.contains("ownership_of_customer"), "the lookup does not begin with the customer: \(plan)")
+        }
+    }
+
+    private func explain(_ test: TestLedger, _ sql: String, _ parameters: [Parameter]) async throws -> String {
+        try await test.database.transaction { transaction in
+            try transaction.query(.test("EXPLAIN " + sql), parameters).map { try $0.text("QUERY PLAN") }
+                .joined(separator: "\n")
+        }
+    }
+}

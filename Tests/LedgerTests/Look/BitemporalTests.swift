@@ -1,0 +1,122 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Timelines: what held when, and what was known when")
+struct BitemporalTests {
+    @Test("A lookup of the past answers what was known then")
+    func knownThen() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let before = try await test.ledger.now()
+            try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-19)))
+            let started = try await test.ledger.now()
+            let refund = Answer(from: test.at(-20), asOf: test.at(-1)).but { $0.refunded = (0, test.at(-10)) }
+            try await test.check(receipt, refund)
+            let active = "true monthly active - Production verified"
+            let revoked = "false monthly revoked refund Production verified"
+            let table: [(valid: Double, known: Instant?, said: String)] = [
+                (0, nil, revoked), (-5, nil, revoked), (-15, nil, active), (-5, started, active), (0, started, active),
+                (-5, before, "false - - - - none"), (-25, nil, "false - - - - none"),
+            ]
+            for line in table {
+                #expect(
+                    try await test.entitled(at: test.at(line.valid), knownAt: line.known) == line.said,
+                    "valid \(line.valid) known \(String(describing: line.known))")
+            }
+        }
+    }
+
+    @Test("A closed row never changes again")
+    func closedRows() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let answer = Answer(from: test.at(-70), asOf: test.at(-60))
+            try await test.check(receipt, answer)
+            var closed: [String] = []
+            for (periods, asked, refunded) in [(2, -30.0, false), (3, -8.0, false), (3, -2.0, true), (3, -1.0, false)] {
+                try await test.check(
+                    receipt,
+                    answer.but {
+                        ($0.periods, $0.asOf) = (periods, test.at(asked))
+                        if refunded { $0.refunded = (2, test.at(-4)) }
+                    })
+                let rows = try await test.rows(
+                    "SELECT p::text AS row FROM ledger.subscription_span p WHERE NOT upper_inf(p.known) ORDER BY 1")
+                #expect(Set(closed).isSubset(of: rows))
+                #expect(rows.count > closed.count)
+                closed = rows
+                try await test.expectSound()
+            }
+        }
+    }
+
+    @Test("An equal answer closes nothing and opens nothing")
+    func equalAnswers() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-19)))
+            let before = try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1")
+            try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
+            #expect(try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1") == before)
+            #expect(
+                try await test.text("SELECT count(*), max(answers) AS answers FROM ledger.observation") == "1 2")
+            #expect(try await test.text("SELECT version FROM ledger.subscription") == "2")
+        }
+    }
+
+    @Test("Whoever asks about nobody gets exactly one row")
+    func nobody() async throws {
+        try await withLedger { test in
+            let nobody = try await test.entitled("monthly", "nobody")
+            #expect(nobody == "false - - - - none")
+            #expect(
+                try await test.rows("SELECT granted, basis FROM perennial.entitled_at('no.app', 'x', 'y', now())")
+                    == ["false none"])
+            #expect(try await test.ledger.entitlements(app: "com.example.app", customer: "nobody").isEmpty)
+            #expect(try await test.text("SELECT count(*) FROM ledger.customer") == "0")
+        }
+    }
+
+    @Test("An instant that is not given is now")
+    func noInstant() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-20), asOf: test.at(-1)))
+            #expect(
+                try await test.rows(
+                    "SELECT granted FROM perennial.entitled_at('com.example.app', 'ann', 'monthly', now(), NULL)") == [
+                        "true"
+                    ])
+            #expect(
+                try await test.rows(
+                    "SELECT granted FROM perennial.entitled_at('com.example.app', 'ann', 'monthly', NULL)")
+                    == ["true"])
+        }
+    }
+
+    @Test("Production wins over the sandbox, the latest end among several sources, and an end only where granted")
+    func sources() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let sandbox = Answer(from: test.at(-3), asOf: test.at(-1)).but {
+                ($0.environment, $0.subscription) = (.sandbox, "9")
+            }
+            try await test.check(receipt, sandbox)
+            #expect(try await test.entitled() == "true monthly active - Sandbox verified")
+            let early = Answer(from: test.at(-25), asOf: test.at(-1))
+            try await test.check(
+                receipt, together([early, early.but { ($0.from, $0.subscription) = (test.at(-10), "2000") }]))
+            #expect(
+                try await test.rows(
+                    """
+                    SELECT environment, granted, round(extract(epoch FROM until - $1::timestamptz) / 86400) AS days
+                    FROM perennial.entitlement_now
+                    """, [.instant(test.now)]) == ["Production true 20"])
+            try await test.check(
+                receipt, early.but { ($0.from, $0.asOf, $0.refunded) = (test.at(-25), test.at(0), (0, test.at(-1))) })
+            #expect(try await test.entitled() == "true monthly active - Production verified")
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import Postgres
+import SQL
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Ledger
+
+@Suite("Migrations")
+struct MigrationTests {
+    @Test("A second run applies nothing")
+    func twice() async throws {
+        try await withTestDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database)
+            await #expect(throws: LedgerError.self) { try await ledger.requireMigrated() }
+            #expect(try await ledger.migrate().applied == Migrations.all.map(\.name))
+            let again = try await ledger.migrate()
+            #expect(again.applied.isEmpty)
+            #expect(again.total == Migrations.all.count)
+            try await ledger.requireMigrated()
+        }
+    }
+
+    @Test("Many at once on an empty database: each migration is applied by one of them")
+    func atOnce() async throws {
+        try await withTestDatabase { _, connectionString in
+            let applied = try await withThrowingTaskGroup(of: [String].self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+                        let report = try await SubscriptionLedger(database: database).migrate()
+                        await database.close()
+                        return report.applied
+                    }
+                }
+                return try await group.reduce([], +)
+            }
+            #expect(applied.sorted() == Migrations.all.map(\.name).sorted())
+        }
+    }
+
+    @Test(
+        "A changed history, an unknown migration and a missing one are refused, and nothing is changed",
+        arguments: [
+            ("UPDATE ledger.migration SET digest = '\\x00' WHERE number = 2", "another text"),
+            ("UPDATE ledger.migration SET name = 'other' WHERE number = 3", "Migration other"),
+            ("INSERT INTO ledger.migration (name, digest) VALUES ('9999_newer', '\\x00')", "newer perennial"),
+        ])
+    func refused(change: String, reason: String) async throws {
+        try await withLedger { test in
+            try await test.run(change)
+            let before = try await test.everything()
+            for attempt in [{ _ = try await test.ledger.migrate() }, { try await test.ledger.requireMigrated() }] {
+                let error = await #expect(throws: LedgerError.self) { try await attempt() }
+                #expect(error?.kind == .mismatch)
+                #expect(error?.message.contains(reason) == true)
+            }
+            #expect(try await test.everything() == before)
+        }
+    }
+
+    @Test("A database that lacks a migration is told to migrate")
+    func behind() async throws {
+        try await withLedger { test in
+            try await test.run("DELETE FROM ledger.migration WHERE number = (SELECT max(number) FROM ledger.migration)")
+            let error = await #expect(throws: LedgerError.self) { try await test.ledger.requireMigrated() }
+            #expect(error?.message.contains("run `perennial migrate`") == true)
+        }
+    }
+
+    @Test("There is room for the observations of this month and the next")
+    func months() async throws {
+        try await withLedger { test in
+            try await test.ledger.addObservationMonths()
+            #expect(
+                try await test.text(
+                    """
+                    SELECT count(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+                    WHERE i.inhparent = 'ledger.observation'::regclass AND c.relname IN (
+                        'observation_' || to_char(now() AT TIME ZONE 'UTC', 'YYYY_MM'),
+                        'observation_' || to_char((now() + interval '1 month') AT TIME ZONE 'UTC', 'YYYY_MM'))
+                    """) == "2")
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            #expect(try await test.text("SELECT count(*) FROM ledger.observation_other") == "0")
+        }
+    }
+}

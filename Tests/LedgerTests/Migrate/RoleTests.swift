@@ -1,0 +1,136 @@
+import Postgres
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Ledger
+
+@Suite("Roles: each may do what it needs, and no more")
+struct RoleTests {
+    /// A ledger on connections that act as a role.
+    private func acting<R>(
+        as role: String, on test: TestLedger, _ body: (SubscriptionLedger, Database) async throws -> R
+    ) async throws -> R {
+        let database = Database(
+            DatabaseConfiguration(connectionString: test.connectionString + " options='-c role=\(role)'")
+        ) { print("as \(role): \($0)") }
+        let seal = try SecretSeal(masterKey: TestLedger.seal)
+        do {
+            let result = try await body(SubscriptionLedger(database: database, seal: seal), database)
+            await database.close()
+            return result
+        } catch {
+            await database.close()
+            throw error
+        }
+    }
+
+    @Test("The script may run again and again, and from two databases at once")
+    func again() async throws {
+        try await withLedger { one in
+            try await withLedger { other in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for ledger in [one.ledger, other.ledger] {
+                        group.addTask { for _ in 0..<5 { try await ledger.grantRoles() } }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(
+                    try await one.text("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'perennial\\_%'") >= "4")
+            }
+        }
+    }
+
+    @Test("The report role reads every view, asks for rights, and sees nothing of the ledger")
+    func report() async throws {
+        try await withLedger { test in
+            try await test.ledger.grantRoles()
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await test.ledger.sequenceFeed()
+            let views = try await test.rows("SELECT viewname FROM pg_views WHERE schemaname = 'perennial' ORDER BY 1")
+            #expect(
+                views == ["entitlement_now", "event_log", "purchase_now", "revenue_event", "subscription_now"])
+            let tables = try await test.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'ledger'")
+            try await acting(as: "perennial_report", on: test) { _, database in
+                for view in views where view != "purchase_now" {
+                    let rows = try await database.query(.test("SELECT * FROM perennial.\(view)"))
+                    #expect(!rows.isEmpty, "\(view) is empty")
+                }
+                _ = try await database.query(.test("SELECT * FROM perennial.purchase_now"))
+                let said = try await database.query(
+                    .test("SELECT granted FROM perennial.entitled_at('com.example.app', 'ann', 'monthly', now())"))
+                #expect(try said.first?.bool("granted") == true)
+                for table in tables {
+                    let error = await #expect(throws: DatabaseError.self, "\(table) can be read") {
+                        _ = try await database.query(.test("SELECT 1 AS one FROM ledger.\(table)"))
+                    }
+                    #expect(error?.sqlState == "42501")
+                }
+            }
+        }
+    }
+
+    @Test(
+        "Worker and server can upload, claim, settle, end holds and feed",
+        arguments: ["perennial_worker", "perennial_api"])
+    func settle(role: String) async throws {
+        try await withLedger { test in
+            try await test.ledger.grantRoles()
+            try await acting(as: role, on: test) { ledger, database in
+                let own = TestLedger(
+                    ledger: ledger, database: database, connectionString: test.connectionString, app: test.app,
+                    worker: try await ledger.startWorker(host: "role", process: 1), now: test.now)
+                try await ledger.requireMigrated()
+                _ = try await ledger.takeBudget([(app: test.app, calls: 1)])
+                let receipt = try await own.upload("a")
+                // A row without line item that later gets one is the same period: one of the two is deleted.
+                var unnumbered = Answer(from: test.at(-9), asOf: test.at(-3)).evidence
+                var other = unnumbered.transactions[0]
+                (other.webOrderLineItemID, other.transactionID) = (nil, "loose")
+                other.purchasedAt = other.purchasedAt + .seconds(1)
+                unnumbered.transactions.append(other)
+                try await own.check(receipt, .verified(unnumbered))
+                var joined = Answer(from: test.at(-9), asOf: test.at(-2)).evidence
+                joined.transactions[0].transactionID = "loose"
+                try await own.check(receipt, .verified(joined))
+                try await own.check(receipt, purchase("p", at: test.at(-9), asOf: test.at(-1)))
+                try await own.upload("a", by: "bob")
+                try await own.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
+                try await own.check(receipt, rejected(.wrongSecret, status: 21004))
+                let old = try await own.upload("old")
+                try await own.check(old, Answer(from: test.at(-70), asOf: test.at(-41)).but { $0.subscription = "old" })
+                #expect(try await endHolds(ledger) == 1)
+                #expect(try await ledger.sequenceFeed() > 0)
+                try await ledger.addObservationMonths()
+                try await ledger.beat(own.worker, stopped: true)
+                _ = try await ledger.status()
+                #expect(try await ledger.entitlements(app: "com.example.app", customer: "bob").isEmpty == false)
+            }
+            #expect(try await test.owner() == "bob")
+            #expect(
+                try await test.text("SELECT periods FROM ledger.subscription WHERE original_transaction_id = '1000'")
+                    == "1")
+            try await test.expectSound()
+        }
+    }
+
+    @Test(
+        "No role but the owner's may change the structure",
+        arguments: ["perennial_worker", "perennial_api", "perennial_report"])
+    func structure(role: String) async throws {
+        try await withLedger { test in
+            try await test.ledger.grantRoles()
+            try await acting(as: role, on: test) { _, database in
+                for sql in [
+                    "DROP TABLE ledger.event", "CREATE TABLE ledger.extra (x int)",
+                    "CREATE TABLE perennial.extra (x int)",
+                ] {
+                    let error = await #expect(throws: DatabaseError.self) {
+                        try await database.transaction { try $0.script(sql) }
+                    }
+                    #expect(error?.sqlState == "42501", "\(sql)")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Ownership: one claim, by policy")
+struct OwnershipDecisionTests {
+    enum Said: Equatable { case held, assigned, transferred, refused }
+
+    struct Line: Sendable, CustomTestStringConvertible {
+        var claimant = "bob"
+        var owner: String? = "ann"
+        var transfers = 0
+        var policy = OwnershipPolicy.transfer
+        var token: String?
+        var imported = false
+        var givesAccess = true
+        var said: Said
+
+        var testDescription: String {
+            "\(claimant) from \(owner ?? "nobody"), \(transfers) transfers, \(policy), token \(token ?? "-"), "
+                + "imported \(imported), access \(givesAccess)"
+        }
+    }
+
+    static let table: [Line] = [
+        Line(owner: nil, said: .assigned),
+        Line(owner: nil, imported: true, said: .assigned),
+        Line(claimant: "ann", said: .held),
+        Line(claimant: "ann", policy: .keep, imported: true, said: .held),
+        Line(said: .transferred),
+        Line(transfers: 2, said: .transferred),
+        Line(transfers: 3, said: .refused),
+        Line(policy: .keep, said: .refused),
+        Line(policy: .keep, givesAccess: false, said: .refused),
+        Line(policy: .transferIfLapsed, said: .refused),
+        Line(policy: .transferIfLapsed, givesAccess: false, said: .transferred),
+        Line(transfers: 3, policy: .transferIfLapsed, givesAccess: false, said: .refused),
+        Line(imported: true, said: .refused),
+        Line(imported: true, givesAccess: false, said: .transferred),
+        Line(policy: .keep, token: "BOB", said: .transferred),
+        Line(transfers: 9, token: "bob", said: .transferred),
+        Line(token: "ANN", said: .refused),
+        Line(token: "nobody", said: .transferred),
+    ]
+
+    @Test(arguments: table)
+    func decide(line: Line) {
+        let claim = OwnershipClaim(
+            customer: CustomerID(number: line.claimant == "ann" ? 1 : 2), name: line.claimant, imported: line.imported,
+            isNew: true)
+        let owner = line.owner.map {
+            Owner(customer: CustomerID(number: 1), name: $0, rowID: 1, transfers: line.transfers)
+        }
+        let answer = decideOwnership(
+            of: claim, owner: owner, policy: line.policy, accountToken: line.token, givesAccess: line.givesAccess)
+        let said: Said =
+            switch answer {
+            case .held: .held
+            case .assigned: .assigned
+            case .transferred: .transferred
+            case .refused: .refused
+            }
+        #expect(said == line.said)
+        if case .refused(let why) = answer { #expect(why.hasSuffix(".") && why.count > 20) }
+    }
+}
+
+@Suite("Ownership: who owns what, as settlements decide")
+struct OwnershipTests {
+    private func monthly(_ test: TestLedger, asOf: Double = -1, token: String? = nil) -> Answer {
+        Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.token = token }
+    }
+
+    @Test("First sight: the customer whom the token names, else the newest uploader")
+    func firstSight() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a", by: "ann")
+            try await test.upload("a", by: "Bob")
+            try await test.upload("a", by: "cid")
+            let settled = try await test.check(receipt, monthly(test, token: "bob"))
+            #expect(settled.subscriptions[0].ownership["Bob"] == .assigned)
+            for other in ["ann", "cid"] {
+                guard case .refused = settled.subscriptions[0].ownership[other] else {
+                    Issue.record("\(other) was not refused")
+                    continue
+                }
+            }
+            #expect(try await test.owner() == "Bob")
+            let second = try await test.upload("b", by: "ann")
+            try await test.upload("b", by: "cid")
+            try await test.check(second, monthly(test).but { $0.subscription = "2" })
+            #expect(try await test.owner(of: "2") == "cid")
+            #expect(try await test.events(of: "2") == ["1.0 subscription.started", "2.0 ownership.assigned"])
+        }
+    }
+
+    @Test("What appears later in a receipt belongs to the customer who uploaded it")
+    func laterSight() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a", by: "ann")
+            try await test.check(receipt, monthly(test, asOf: -3))
+            let second = monthly(test).but { ($0.subscription, $0.product) = ("2", "yearly") }
+            try await test.check(receipt, together([monthly(test), second]))
+            #expect(try await test.owner(of: "2") == "ann")
+            #expect(try await test.entitled("yearly") == "true yearly active - Production verified")
+            try await test.check(receipt, purchase("p", at: test.at(-1), asOf: test.at(-1)))
+            #expect(try await test.entitled("coins") == "true coins active - Production verified")
+        }
+    }
+
+    @Test("The newest uploader takes over, three times in 30 days, then no more; each is a version and an event")
+    func transfers() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a", by: "c0")
+            try await test.check(receipt, monthly(test, asOf: -8))
+            for index in 1...4 {
+                try await test.upload("a", by: "c\(index)")
+                let settled = try await test.check(receipt, monthly(test, asOf: -8 + Double(index)))
+                let answer = settled.subscriptions[0].ownership["c\(index)"]
+                if index < 4 { #expect(answer == .transferred) }
+                guard index == 4 else { continue }
+                guard case .refused(let why) = answer else {
+                    Issue.record("the fourth transfer was not refused: \(String(describing: answer))")
+                    continue
+                }
+                #expect(why.contains("3 times in 30 days"))
+            }
+            #expect(try await test.owner() == "c3")
+            #expect(
+                try await test.events() == [
+                    "1.0 subscription.started", "2.0 ownership.assigned", "3.0 ownership.transferred",
+                    "4.0 ownership.transferred", "5.0 ownership.transferred",
+                ])
+            try await test.run("UPDATE ledger.event SET recorded_at = recorded_at - interval '31 days'")
+            try await test.upload("a", by: "c4")
+            try await test.check(receipt, monthly(test, asOf: -2))
+            #expect(try await test.owner() == "c4")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("The history of owners is kept: who had it then, as known then")
+    func history() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a", by: "ann")
+            try await test.check(receipt, monthly(test, asOf: -3))
+            let before = try await test.ledger.now()
+            try await test.upload("a", by: "bob")
+            try await test.check(receipt, monthly(test))
+            let (yes, no) = ("true monthly active - Production verified", "false - - - - none")
+            #expect(try await test.entitled("monthly", "ann") == no)
+            #expect(try await test.entitled("monthly", "bob") == yes)
+            #expect(try await test.entitled("monthly", "ann", at: test.at(-2)) == yes)
+            #expect(try await test.entitled("monthly", "bob", at: test.at(-2)) == no)
+            #expect(try await test.entitled("monthly", "ann", knownAt: before) == yes)
+            #expect(
+                try await test.rows(
+                    "SELECT c.name, lower_inf(o.valid) AS from_ever, upper_inf(o.valid) AS for_ever, upper_inf(o.known) AS open FROM ledger.ownership o JOIN ledger.customer c USING (customer_id) ORDER BY ownership_id"
+                ) == ["ann true true false", "ann true false true", "bob false true true"])
+        }
+    }
+
+    @Test("Keep keeps; transfer_if_lapsed waits for the end")
+    func policies() async throws {
+        try await withLedger(policy: .keep) { test in
+            let receipt = try await test.upload("a", by: "ann")
+            try await test.check(receipt, monthly(test, asOf: -3))
+            try await test.upload("a", by: "bob")
+            try await test.check(receipt, monthly(test, asOf: -2))
+            #expect(try await test.owner() == "ann")
+            var change = AppChange()
+            change.ownershipPolicy = .transferIfLapsed
+            try await test.ledger.setApp(test.app.bundleID, change)
+            try await test.upload("a", by: "bob")
+            try await test.check(receipt, monthly(test, asOf: -1.5))
+            #expect(try await test.owner() == "ann")
+            try await test.upload("a", by: "bob")
+            try await test.check(receipt, monthly(test).but { $0.refunded = (0, test.at(-1.2)) })
+            #expect(try await test.owner() == "bob")
+        }
+    }
+
+    @Test("An import does not take what is live; a scheduled check changes no owner")
+    func importsAndChecks() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a", by: "ann")
+            try await test.check(receipt, monthly(test, asOf: -3))
+            try await test.upload("a", by: "bob", imported: true)
+            let settled = try await test.check(receipt, monthly(test, asOf: -2))
+            guard case .refused = settled.subscriptions[0].ownership["bob"] else {
+                Issue.record("an import took a live subscription")
+                return
+            }
+            let scheduled = try await test.check(receipt, monthly(test))
+            #expect(scheduled.subscriptions[0].ownership == [:])
+            #expect(try await test.owner() == "ann")
+            try await test.upload("a", by: "bob")
+            try await test.check(receipt, outage)
+            #expect(try await test.owner() == "ann")
+            try await test.check(receipt, monthly(test))
+            #expect(
+                try await test.owner() == "bob", "an upload's claim waits for an answer that vouches for the receipt")
+        }
+    }
+}

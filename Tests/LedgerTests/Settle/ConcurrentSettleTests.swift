@@ -1,0 +1,124 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Settlement: many at once")
+struct ConcurrentSettleTests {
+    @Test(
+        "Receipts that hold the same subscriptions: each event once, versions dense, timelines whole",
+        arguments: [20_261_121 as UInt64, 7])
+    func sharedSubscriptions(seed: UInt64) async throws {
+        try await withLedger(connections: 8) { test in
+            var random = Seeded(seed: seed)
+            var receipts: [ReceiptID] = []
+            for index in 0..<8 { receipts.append(try await test.upload("r\(index)", by: "customer \(index % 3)")) }
+            for round in 0..<4 {
+                var batches: [[Settlement]] = [[], [], [], []]
+                for (index, receipt) in receipts.shuffled(using: &random).enumerated() {
+                    let ids = (1...5).map { OriginalTransactionID("s\($0)") }.shuffled(using: &random).prefix(3)
+                    // Answers of one round differ in age, so some arrive late.
+                    let asOf = test.at(-99 + Double(round * 30) + Double.random(in: 0...3, using: &random).rounded())
+                    let answers = ids.map { id in
+                        Answer(from: test.at(-100), periods: 1 + round, asOf: asOf).but { $0.subscription = id }
+                    }
+                    let claim = try await test.claim(receipt)
+                    batches[index % 4].append(test.settlement(claim, together(answers)))
+                }
+                let settled = try await withThrowingTaskGroup(of: Int.self) { group in
+                    for batch in batches {
+                        group.addTask {
+                            try await test.ledger.settle(batch, by: test.worker, speedup: 1, reconcile: asWritten)
+                                .settled.count
+                        }
+                    }
+                    return try await group.reduce(0, +)
+                }
+                #expect(settled == receipts.count)
+            }
+            try await expectEachOnce(test)
+        }
+    }
+
+    private func expectEachOnce(_ test: TestLedger) async throws {
+        let doubled = try await test.rows(
+            """
+            SELECT subscription_id, kind, detail->>'expires_at' AS expires, count(*) FROM ledger.event
+            WHERE kind IN ('subscription.started', 'subscription.renewed') GROUP BY 1, 2, 3 HAVING count(*) > 1
+            """)
+        #expect(doubled == [])
+        let missing = try await test.rows(
+            """
+            SELECT s.original_transaction_id, s.periods, count(e.*) FILTER (WHERE e.kind = 'subscription.renewed') AS renewed
+            FROM ledger.subscription s JOIN ledger.event e USING (subscription_id) GROUP BY s.subscription_id
+            HAVING s.periods - (SELECT COALESCE((f.detail->>'periods')::int, 1) FROM ledger.event f
+                                WHERE f.subscription_id = s.subscription_id AND f.kind = 'subscription.started')
+                <> count(e.*) FILTER (WHERE e.kind = 'subscription.renewed')
+            """)
+        #expect(missing == [])
+        #expect(try await test.text("SELECT count(*) FROM ledger.subscription") == "5")
+        try await test.expectSound()
+    }
+
+    @Test("A receipt that is uploaded again and again while it is settled never collides")
+    func uploadsMeanwhile() async throws {
+        try await withLedger(connections: 8) { test in
+            let names = (0..<6).map { "r\($0)" }
+            for name in names { try await test.upload(name, by: "ann") }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for reversed in [false, true] {
+                    group.addTask {
+                        for _ in 0..<40 {
+                            let order = reversed ? names.reversed() : names
+                            _ = try await test.ledger.store(
+                                order.map {
+                                    Upload(
+                                        appID: test.app.id, customer: "ann", receipt: Array($0.utf8), imported: false)
+                                })
+                        }
+                    }
+                }
+                group.addTask {
+                    for round in 0..<40 {
+                        let quotas = Lane.allCases.map { Quota(app: test.app, lane: $0, receipts: 10) }
+                        let claims = try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60)
+                        let batch = claims.map { claim in
+                            let answer = Answer(from: test.at(-10), asOf: test.at(-5) + .seconds(Int64(round))).but {
+                                $0.subscription = OriginalTransactionID("s\(claim.receiptID)")
+                            }
+                            return test.settlement(claim, answer.finding)
+                        }
+                        _ = try await test.ledger.settle(batch, by: test.worker, speedup: 1, reconcile: asWritten)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+            #expect(try await test.text(deadlocks) == "0")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("Of two first sights at once the receipt that was made later polls")
+    func newestPolls() async throws {
+        try await withLedger(connections: 8) { test in
+            for round in 0..<10 {
+                let (new, old) = (try await test.upload("new \(round)"), try await test.upload("old \(round)"))
+                let (claimNew, claimOld) = (try await test.claim(new), try await test.claim(old))
+                let answer = Answer(from: test.at(-10), asOf: test.at(-1)).but {
+                    $0.subscription = OriginalTransactionID("s\(round)")
+                }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask { try await test.settle(claimNew, answer.but { $0.createdAt = test.at(-1) }.finding) }
+                    group.addTask { try await test.settle(claimOld, answer.but { $0.createdAt = test.at(-9) }.finding) }
+                    try await group.waitForAll()
+                }
+                let polling = try await test.text(
+                    "SELECT polled_by FROM ledger.subscription WHERE original_transaction_id = $1::text",
+                    [.text("s\(round)")])
+                #expect(polling == new.description)
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Settlement: what one answer changes")
+struct SettleTests {
+    @Test("First sight, renewal and refund, each with its events, versions and facts")
+    func life() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let first = Answer(from: test.at(-40), asOf: test.at(-30))
+            let started = try await test.check(receipt, first)
+            #expect(started.outcome == .verified)
+            #expect(started.subscriptions.map(\.events)[0].first?.kind == .subscriptionStarted)
+            #expect(started.subscriptions[0].ownership == ["ann": .assigned])
+            try await test.check(receipt, first.but { ($0.periods, $0.asOf) = (2, test.at(-5)) })
+            let refund = first.but { ($0.periods, $0.asOf, $0.refunded) = (2, test.at(-1), (1, test.at(-2))) }
+            let refunded = try await test.check(receipt, refund)
+            #expect(refunded.subscriptions[0].verdict.state == .revoked)
+            #expect(
+                try await test.events() == [
+                    "1.0 subscription.started", "2.0 ownership.assigned", "3.0 subscription.renewed",
+                    "4.0 refund.granted",
+                ])
+            #expect(
+                try await test.text("SELECT version, periods, will_renew FROM ledger.subscription") == "4 2 true")
+            #expect(
+                try await test.text(
+                    "SELECT customer, state, reason, entitled, periods, version FROM perennial.subscription_now")
+                    == "ann revoked refund false 2 4")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("Late, older evidence adds what no newer answer speaks of, and takes nothing away")
+    func late() async throws {
+        try await withLedger { test in
+            let (receipt, old) = (try await test.upload("a"), try await test.upload("old", by: "ann"))
+            let newer = Answer(from: test.at(-40), periods: 2, asOf: test.at(-1)).but { $0.willRenew = false }
+            try await test.check(receipt, newer)
+            let before = try await test.timeline()
+            try await test.check(old, Answer(from: test.at(-40), periods: 1, asOf: test.at(-20)))
+            #expect(try await test.timeline() == before)
+            #expect(
+                try await test.text(
+                    "SELECT will_renew, periods, as_of = $1::timestamptz AS kept FROM ledger.subscription",
+                    [.instant(test.at(-1))]) == "false 2 true")
+            let earlier = Answer(from: test.at(-100), periods: 2, asOf: test.at(-45)).but { $0.line = "e" }
+            try await test.check(old, earlier)
+            #expect(try await test.text("SELECT periods FROM ledger.subscription") == "4")
+            #expect(try await test.entitled() == "true monthly active - Production verified")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("A settlement that is sent twice changes nothing the second time", arguments: [0, 1])
+    func twice(equalAnswersBefore: Int) async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            for _ in 0..<equalAnswersBefore {
+                try await test.check(receipt, Answer(from: test.at(-10), asOf: test.at(-2)))
+            }
+            let claim = try await test.claim(receipt)
+            let finding = Answer(from: test.at(-10), asOf: test.at(-1)).finding
+            try await test.settle(claim, finding, latestReceipt: "new")
+            let before = try await test.everything()
+            let again = try await test.settle(claim, finding, latestReceipt: "new")
+            let after = try await test.everything()
+            for (table, rows) in before { #expect(after[table] == rows, "\(table) changed") }
+            #expect(again.subscriptions[0].events == [])
+            #expect(again.subscriptions[0].verdict.state == .active)
+        }
+    }
+
+    @Test("A refusal or an outage that is sent twice changes nothing the second time", arguments: [true, false])
+    func refusalTwice(refused: Bool) async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let claim = try await test.claim(receipt)
+            try await test.settle(claim, refused ? rejected() : outage)
+            let before = try await test.everything()
+            try await test.settle(claim, refused ? rejected() : outage)
+            let after = try await test.everything()
+            for (table, rows) in before { #expect(after[table] == rows, "\(table) changed") }
+        }
+    }
+
+    @Test("A lost lease: the facts merge all the same, the schedule is left to the new holder")
+    func lostLease() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let lost = try await test.claim(receipt)
+            try await test.run("UPDATE ledger.poll_schedule SET due_at = now()")
+            let other = try await test.ledger.startWorker(host: "other", process: 2)
+            let held = try await test.ledger.claim(receipt, for: other, leaseSeconds: 60)
+            #expect(held.leaseToken != lost.leaseToken)
+            let before = try await test.rows("SELECT s::text AS row FROM ledger.poll_schedule s")
+            try await test.settle(lost, Answer(from: test.at(-10), asOf: test.at(-1)).finding)
+            #expect(try await test.rows("SELECT s::text AS row FROM ledger.poll_schedule s") == before)
+            #expect(try await test.events().first == "1.0 subscription.started")
+        }
+    }
+
+    @Test("A lease token is never given twice, not even after the receipt left the schedule")
+    func tokens() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let first = try await test.claim(receipt)
+            try await test.run("DELETE FROM ledger.poll_schedule")
+            try await test.upload("a")
+            let second = try await test.claim(receipt)
+            #expect(second.leaseToken > first.leaseToken)
+        }
+    }
+
+    @Test("One bad receipt in a batch does not sink the others")
+    func poison() async throws {
+        try await withLedger { test in
+            var batch: [Settlement] = []
+            for index in 0..<9 {
+                let receipt = try await test.upload("r\(index)", by: "customer \(index)")
+                let answer = Answer(from: test.at(-10), asOf: test.at(-1)).but {
+                    $0.subscription = OriginalTransactionID("s\(index)")
+                }
+                batch.append(test.settlement(try await test.claim(receipt), answer.finding))
+            }
+            // An event from the future violates a constraint of the database.
+            let future = test.at(5)
+            let settled = try await test.ledger.settle(batch, by: test.worker, speedup: 1) { stored, evidence, policy in
+                var result = reconcile(stored, with: evidence, policy: policy)
+                if evidence.originalTransactionID == "s4" { result.events[0].occurredAt = future }
+                return result
+            }
+            #expect(settled.settled.count == 8)
+            #expect(settled.failures.map(\.receiptID) == [batch[4].claim.receiptID])
+            #expect(settled.failures.first?.reason.contains("event_is_not_from_the_future") == true)
+            #expect(
+                try await test.rows(
+                    "SELECT original_transaction_id AS id FROM ledger.subscription WHERE version > 0 ORDER BY 1")
+                    == ["s0", "s1", "s2", "s3", "s5", "s6", "s7", "s8"])
+            #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule WHERE leased_by IS NOT NULL") == "1")
+        }
+    }
+
+    @Test("The answer of a refusal names its kind")
+    func refusalKind() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let settled = try await test.check(receipt, rejected(.otherBundle, status: 0))
+            #expect(settled.outcome == .rejected)
+            #expect(settled.refusal == .otherBundle)
+            #expect(settled.reason == "Apple refused (0).")
+            #expect(try await test.check(receipt, outage).refusal == nil)
+        }
+    }
+}
