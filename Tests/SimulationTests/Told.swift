@@ -5,6 +5,7 @@ import Postgres
 struct Told {
     struct Now {
         let periods: Int
+        /// At Apple's clock of the newest answer: the clock of the tests has stopped there.
         let entitled: Bool
         let customer: String?
         /// Apple's clock at first sight, in milliseconds.
@@ -41,7 +42,10 @@ struct Told {
             Statement(
                 name: "told_now",
                 sql: """
-                    SELECT n.original_transaction_id, n.periods, n.entitled, n.customer,
+                    SELECT n.original_transaction_id, n.periods, n.customer,
+                           (SELECT p.entitled FROM ledger.subscription_span p JOIN ledger.subscription s USING (subscription_id)
+                            WHERE s.original_transaction_id = n.original_transaction_id AND upper_inf(p.known)
+                              AND p.valid @> n.as_of) AS entitled,
                            (SELECT min(o.first_as_of) FROM ledger.observation o
                             JOIN ledger.receipt_subscription l USING (receipt_id)
                             JOIN ledger.subscription s USING (subscription_id)
