@@ -101,8 +101,8 @@ import Testing
         let facts = SubscriptionFacts(answer(10, [row("1", 0, 30)], renewal()))
         let asked = facts.adding(answer(30, [row("1", 0, 30)], renewal()))
         func isHeld(_ facts: SubscriptionFacts, _ now: Double) -> Bool {
-            held(
-                at: day(now), timeline: Timeline(of: facts, policy: strictPolicy), facts: facts, policy: strictPolicy)
+            Hold(of: facts, timeline: Timeline(of: facts, policy: strictPolicy))
+                .holds(at: day(now), asOf: facts.asOf, policy: strictPolicy)
         }
         #expect(!isHeld(facts, 29.9))
         #expect(isHeld(facts, 30))

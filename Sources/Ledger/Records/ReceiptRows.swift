@@ -1,24 +1,6 @@
 import Postgres
 import Subscriptions
 
-/// A locked row of the schedule.
-struct LockedSchedule: Sendable {
-    let receiptID: ReceiptID
-    let leaseToken: Int64
-    let leasedBy: Int32?
-
-    init(row: Row) throws {
-        receiptID = ReceiptID(try row.int8("receipt_id"))
-        leaseToken = try row.int8("lease_token")
-        leasedBy = try row.int4IfPresent("leased_by")
-    }
-
-    /// Whether the claim still holds the lease it was given.
-    func isHeld(by claim: Claim, of worker: WorkerID) -> Bool {
-        leaseToken == claim.leaseToken && leasedBy == worker.number
-    }
-}
-
 /// What is remembered of a receipt.
 struct RememberedReceipt: Sendable {
     let receiptID: ReceiptID

@@ -10,7 +10,6 @@ struct SettlementRun {
     let batch: [Settlement]
     let worker: WorkerID
     let speedup: Int
-    let schedules: [ReceiptID: LockedSchedule]
     let receipts: [ReceiptID: RememberedReceipt]
     let claims: [ReceiptID: [OwnershipClaim]]
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
@@ -26,8 +25,7 @@ struct SettlementRun {
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         self.worker = worker
         self.speedup = speedup
-        schedules = try keyed(
-            transaction.query(Queries.lockSchedules, [ids]), LockedSchedule.init(row:), by: \.receiptID)
+        try transaction.query(Queries.lockSchedules, [ids])
         let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
         let purchaseRows = try Self.lockPurchases(of: batch, in: transaction)
         guard let clock = try transaction.query(Queries.readClock).first else {
@@ -54,7 +52,7 @@ struct SettlementRun {
         batch = []
         worker = WorkerID(number: 0)
         speedup = 1
-        (schedules, receipts, claims, purchases) = ([:], [:], [:], [:])
+        (receipts, claims, purchases) = ([:], [:], [:])
         subscriptions = try LoadedSubscriptions(
             rows, recordedMicroseconds: recordedMicroseconds, in: transaction
         ).drafts

@@ -47,22 +47,15 @@ extension Timeline {
     }
 }
 
-/// Whether access goes on although the timeline ends it, because Apple has not been asked since.
-///
-/// A held subscription is awaiting its renewal, entitled and stale. It ends with the outage allowance.
-public func held(
-    at now: Instant, timeline: Timeline, facts: SubscriptionFacts, policy: Policy
-) -> Bool {
-    Hold(of: facts, timeline: timeline).holds(at: now, asOf: facts.asOf, policy: policy)
-}
-
 extension Hold {
     /// When the outage allowance is used up; nil when the end of access is not held.
     public func allowanceEnd(policy: Policy) -> Instant? {
         expected ? accessEndsAt.map { $0 + policy.outageAllowance } : nil
     }
 
-    /// Whether access goes on at `now` although the timeline ended it; `asOf` is Apple's clock at the newest answer.
+    /// Whether access goes on at `now` although the timeline ended it, because Apple has not been asked since.
+    ///
+    /// A held subscription is awaiting its renewal, entitled and stale. `asOf` is Apple's clock at the newest answer.
     public func holds(at now: Instant, asOf: Instant, policy: Policy) -> Bool {
         guard expected, let end = accessEndsAt else { return false }
         return asOf < end && now >= end && now < end + policy.outageAllowance
