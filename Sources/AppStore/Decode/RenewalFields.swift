@@ -33,6 +33,7 @@ public struct RenewalFields: Sendable, Hashable {
     /// What makes an object a renewal; one of these must be there.
     static let speakingFields = [
         "auto_renew_status", "auto_renew_product_id", "expiration_intent", "is_in_billing_retry_period",
+        "grace_period_expires_date_ms", "grace_period_expires_date", "price_consent_status", "price_increase_status",
     ]
 
     /// Reads a row; nil when it says nothing, or it cannot be told which subscription it speaks of.
