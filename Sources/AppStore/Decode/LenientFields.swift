@@ -29,6 +29,11 @@ struct LenientFields {
         }
     }
 
+    /// Whether the row says an instant in any of its forms, readable or not.
+    func mentions(_ name: String) -> Bool {
+        [name, name + "_ms", name + "_pst", name + "_formatted"].contains { text($0) != nil }
+    }
+
     /// An instant in milliseconds since 1970: `name_ms` first, the text form only when that is missing. A plain field of
     /// digits is milliseconds too (legacy `expires_date`). Instants before 1970 or after 9999 count as absent.
     func instant(_ name: String) -> Int64? {

@@ -65,6 +65,8 @@ public struct TransactionFields: Sendable, Hashable {
         webOrderLineItemID = fields.identifier("web_order_line_item_id")
         originalPurchasedAt = fields.instant("original_purchase_date")
         expiresAt = fields.instant("expires_date")
+        // An expiry that cannot be read must not turn a subscription into a purchase, which would never end.
+        if expiresAt == nil, fields.mentions("expires_date") { return nil }
         cancelledAt = fields.instant("cancellation_date")
         cancellationReason = fields.text("cancellation_reason")
         isTrialPeriod = fields.flag("is_trial_period") ?? false
