@@ -13,6 +13,8 @@ public enum Queries {
     public static let claimOne = SQLFile("claim_one", PackageResources.claim_one_sql)
     /// `queries/close_spans.sql`
     public static let closeSpans = SQLFile("close_spans", PackageResources.close_spans_sql)
+    /// `queries/confirm.sql`
+    public static let confirm = SQLFile("confirm", PackageResources.confirm_sql)
     /// `queries/count_due.sql`
     public static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
     /// `queries/create_key.sql`
@@ -69,12 +71,16 @@ public enum Queries {
     public static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
     /// `queries/lock_catalog.sql`
     public static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
+    /// `queries/lock_confirmed.sql`
+    public static let lockConfirmed = SQLFile("lock_confirmed", PackageResources.lock_confirmed_sql)
     /// `queries/lock_ended_holds.sql`
     public static let lockEndedHolds = SQLFile("lock_ended_holds", PackageResources.lock_ended_holds_sql)
     /// `queries/lock_feed.sql`
     public static let lockFeed = SQLFile("lock_feed", PackageResources.lock_feed_sql)
     /// `queries/lock_migrations.sql`
     public static let lockMigrations = SQLFile("lock_migrations", PackageResources.lock_migrations_sql)
+    /// `queries/lock_polled.sql`
+    public static let lockPolled = SQLFile("lock_polled", PackageResources.lock_polled_sql)
     /// `queries/lock_purchases.sql`
     public static let lockPurchases = SQLFile("lock_purchases", PackageResources.lock_purchases_sql)
     /// `queries/lock_schedules.sql`
@@ -93,6 +99,8 @@ public enum Queries {
     public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
     /// `queries/read_migrations.sql`
     public static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
+    /// `queries/read_outlooks.sql`
+    public static let readOutlooks = SQLFile("read_outlooks", PackageResources.read_outlooks_sql)
     /// `queries/read_owners.sql`
     public static let readOwners = SQLFile("read_owners", PackageResources.read_owners_sql)
     /// `queries/read_periods.sql`
@@ -127,6 +135,8 @@ public enum Queries {
     public static let sequenceFeed = SQLFile("sequence_feed", PackageResources.sequence_feed_sql)
     /// `queries/set_app.sql`
     public static let setApp = SQLFile("set_app", PackageResources.set_app_sql)
+    /// `queries/set_breaker.sql`
+    public static let setBreaker = SQLFile("set_breaker", PackageResources.set_breaker_sql)
     /// `queries/settle_uploads.sql`
     public static let settleUploads = SQLFile("settle_uploads", PackageResources.settle_uploads_sql)
     /// `queries/start_worker.sql`

@@ -18,7 +18,7 @@ public struct DatabaseConfiguration: Sendable {
     /// A configuration; numbers below their minimum count as the minimum.
     public init(
         connectionString: String, applicationName: String = "perennial", readConnections: Int = 1,
-        writeConnections: Int = 2, connectTimeoutSeconds: Int = 5, statementTimeoutMilliseconds: Int = 30_000,
+        writeConnections: Int = 4, connectTimeoutSeconds: Int = 5, statementTimeoutMilliseconds: Int = 30_000,
         queueLimit: Int = 10_000
     ) {
         self.connectionString = connectionString

@@ -35,14 +35,28 @@ public struct Tracker: Sendable {
         self.logger = logger
     }
 
-    /// Asks Apple about claimed receipts and settles what it says: this is the program.
-    func check(_ claims: [Claim], by worker: WorkerID) async throws -> [Settled] {
-        let settlements = await withTaskGroup(of: Settlement.self) { group in
-            for claim in claims {
-                group.addTask { await settlement(of: claim) }
-            }
-            return await group.reduce(into: []) { $0.append($1) }
-        }
+    /// Asks Apple about one claimed receipt and settles what it says: this is the program.
+    ///
+    /// Nil when the answer could not be written; the log says why, and the lease runs out.
+    func check(_ claim: Claim, by worker: WorkerID) async throws -> Settled? {
+        let answer = await ask(about: claim)
+        return try await settle([answer.settlement], by: worker).first
+    }
+
+    /// Asks Apple about a claimed receipt; never throws: an outage is an answer too.
+    func ask(about claim: Claim) async -> Checked {
+        Checked(claim: claim, answer: await answer(about: claim), speedup: options.speedup)
+    }
+
+    /// Settles many answers together: those that say what the last one said cheaply, the others in full.
+    func settle(_ answers: [Checked], by worker: WorkerID) async throws -> CheckedBatch {
+        let confirmed = try await ledger.confirm(answers.compactMap(\.equal), by: worker, speedup: options.speedup)
+        let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
+        let settled = try await settle(news.map(\.settlement), by: worker)
+        return CheckedBatch(receipts: confirmed.count + settled.count, settled: settled)
+    }
+
+    private func settle(_ settlements: [Settlement], by worker: WorkerID) async throws -> [Settled] {
         let batch = try await ledger.settle(settlements, by: worker, speedup: options.speedup) {
             stored, evidence, policy in reconcile(stored, with: evidence, policy: policy)
         }
@@ -57,15 +71,6 @@ public struct Tracker: Sendable {
         try await ledger.endHolds { stored, silence, policy in
             reconcile(stored, with: silence, policy: policy)
         }
-    }
-
-    /// One claim with Apple's answer and what it is worth; never throws: an outage is an answer too.
-    private func settlement(of claim: Claim) async -> Settlement {
-        let answer = await answer(about: claim)
-        let finding = Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt)
-        return Settlement(
-            claim: claim, finding: finding, body: answer.body,
-            latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes)
     }
 
     private func answer(about claim: Claim) async -> AppStoreAnswer {

@@ -1,6 +1,8 @@
--- Settlement: releases leases that are still ours and says when to ask again; $2 receipts, $3 tokens, $4 due, $5 lanes, $6 attempts.
+-- Settlement: releases leases that are still ours and says when to ask again;
+-- $2 receipts, $3 tokens, $4 due, $5 lanes, $6 attempts, $7 fingerprints.
 UPDATE ledger.poll_schedule s
-SET due_at = n.due_at, scheduled_for = n.due_at, lane = n.lane, attempts = n.attempts, leased_by = NULL, crashes = 0
-FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::smallint[], $6::smallint[])
-    AS n(receipt_id, lease_token, due_at, lane, attempts)
+SET due_at = n.due_at, scheduled_for = n.due_at, lane = n.lane, attempts = n.attempts, leased_by = NULL, crashes = 0,
+    fingerprint = n.fingerprint, confirmed_as_of = NULL, confirmed_at = NULL
+FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::smallint[], $6::smallint[], $7::bytea[])
+    AS n(receipt_id, lease_token, due_at, lane, attempts, fingerprint)
 WHERE s.receipt_id = n.receipt_id AND s.lease_token = n.lease_token AND s.leased_by = $1::int

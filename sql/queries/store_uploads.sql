@@ -24,13 +24,16 @@ WITH clock AS MATERIALIZED (
     WHERE NOT EXCLUDED.imported
     RETURNING u.receipt_id, u.imported
 ), due AS (
-    SELECT receipt_id, clock.at + CASE WHEN bool_or(imported) THEN interval '0' ELSE interval '5 s' END AS at
+    SELECT receipt_id, bool_and(imported) AS imported,
+           clock.at + CASE WHEN bool_or(imported) THEN interval '0' ELSE interval '5 s' END AS at
     FROM uploaded CROSS JOIN clock GROUP BY receipt_id, clock.at
 )
 INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT r.receipt_id, r.app_id, CASE WHEN r.verified_at IS NULL THEN 0 ELSE 1 END, due.at, due.at
+SELECT r.receipt_id, r.app_id, CASE WHEN r.verified_at IS NOT NULL THEN 1 WHEN due.imported THEN 3 ELSE 0 END, due.at, due.at
 FROM due JOIN ledger.receipt r USING (receipt_id)
 ORDER BY r.receipt_id
 ON CONFLICT (receipt_id) DO UPDATE
-SET due_at = EXCLUDED.due_at, scheduled_for = EXCLUDED.scheduled_for, lane = LEAST(s.lane, EXCLUDED.lane)
-WHERE s.leased_by IS NULL AND s.due_at > EXCLUDED.due_at
+SET due_at = CASE WHEN s.leased_by IS NULL THEN LEAST(s.due_at, EXCLUDED.due_at) ELSE s.due_at END,
+    scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, EXCLUDED.scheduled_for) ELSE s.scheduled_for END,
+    lane = CASE WHEN s.leased_by IS NULL THEN LEAST(s.lane, EXCLUDED.lane) ELSE s.lane END,
+    fingerprint = NULL

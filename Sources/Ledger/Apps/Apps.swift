@@ -73,6 +73,15 @@ extension SubscriptionLedger {
         _ = try await write(Queries.pauseApp, [.int4(appID), .float8(seconds), .text(reason)])
     }
 
+    /// Keeps how many rounds of answers about an app failed in a row; nothing is asked for `pauseSeconds`.
+    public func setBreaker(
+        of appID: Int32, failures: Int, pauseSeconds: Double, because reason: String
+    ) async throws {
+        _ = try await write(
+            Queries.setBreaker,
+            [.int4(appID), .int2(Int16(clamping: failures)), .float8(pauseSeconds), .text(reason)])
+    }
+
     private func sealed(_ secret: String?, for bundleID: BundleID) throws -> [UInt8]? {
         guard let secret else { return nil }
         return try requiredSeal().seal(secret, for: bundleID.text)

@@ -6,15 +6,24 @@ public enum Lane: Int16, Sendable, CaseIterable, CustomStringConvertible {
     case new = 0
     /// Somebody's access depends on the answer soon.
     case edge = 1
+    /// Apple tries to charge the customer.
+    case retry = 2
+    /// Never verified, but imported: nobody waits.
+    case imported = 3
     /// Everything else: refunds, changes of mind, long-expired customers.
-    case sweep = 2
+    case sweep = 4
+    /// Workers crashed while asking about it: it is asked about alone, so that nothing else suffers.
+    case quarantine = 5
 
     /// The lane's name.
     public var description: String {
         switch self {
         case .new: "new"
         case .edge: "edge"
+        case .retry: "retry"
+        case .imported: "import"
         case .sweep: "sweep"
+        case .quarantine: "quarantine"
         }
     }
 }
@@ -39,6 +48,8 @@ public struct Claim: Sendable {
     public let scheduledFor: Instant
     /// What tells this lease from an earlier or later one.
     public let leaseToken: Int64
+    /// Of the last verified answer; nil when the next one must be read in full.
+    public let fingerprint: Fingerprint?
 }
 
 /// The key of a running worker.

@@ -27,12 +27,15 @@ public struct DueReceipts: Sendable, Hashable {
     public let lane: Lane
     /// How many, up to the limit of the question.
     public let receipts: Int
+    /// Rounds of answers about the app that failed in a row; above 0 only a few receipts are counted.
+    public let failures: Int
 
     /// A count.
-    public init(appID: Int32, lane: Lane, receipts: Int) {
+    public init(appID: Int32, lane: Lane, receipts: Int, failures: Int = 0) {
         self.appID = appID
         self.lane = lane
         self.receipts = receipts
+        self.failures = failures
     }
 }
 
@@ -54,7 +57,7 @@ extension SubscriptionLedger {
         try await query(Queries.countDue, [.int4(Int32(clamping: limit)), .instant(dueBy)]).map { row in
             DueReceipts(
                 appID: try row.int4("app_id"), lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
-                receipts: Int(try row.int8("receipts")))
+                receipts: Int(try row.int8("receipts")), failures: Int(try row.int2("failures")))
         }
     }
 
@@ -154,6 +157,7 @@ extension Claim {
             receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
             environment: try row.wordIfPresent("environment"), lane: lane, attempts: Int(try row.int2("attempts")),
             claimedAt: try row.instant("claimed_at"), scheduledFor: try row.instant("scheduled_for"),
-            leaseToken: try row.int8("lease_token"))
+            leaseToken: try row.int8("lease_token"),
+            fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)))
     }
 }

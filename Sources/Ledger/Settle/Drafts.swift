@@ -30,6 +30,8 @@ struct SubscriptionDraft: Sendable {
     var ownership = OwnershipDraft()
     var polledBy: ReceiptID?
     var polledByCreatedAt: Instant?
+    /// The receipt whose answer was folded last; nil after silence.
+    var answeredBy: ReceiptID?
     var nextCheckAt: Instant?
     var policy: Policy?
     /// Microseconds; when the last verified answer came.
@@ -38,9 +40,12 @@ struct SubscriptionDraft: Sendable {
     /// Whether something was folded into it in this settlement.
     private(set) var wasChecked = false
 
-    /// Applies one answer's evidence.
-    mutating func apply(_ evidence: SubscriptionEvidence, policy: Policy, by reconcile: Reconcile) {
+    /// Applies the evidence of an answer about a receipt.
+    mutating func apply(
+        _ evidence: SubscriptionEvidence, about receipt: ReceiptID, policy: Policy, by reconcile: Reconcile
+    ) {
         fold(evidence, policy: policy, by: reconcile)
+        answeredBy = receipt
         checkedMicroseconds = recordedMicroseconds
     }
 
@@ -51,6 +56,7 @@ struct SubscriptionDraft: Sendable {
         guard let state else { return }
         let policy = Policy.standard(for: key.environment).with(leeway: state.leeway)
         fold(.silence(of: key.id, until: span.from), policy: policy, by: reconcile)
+        answeredBy = nil
     }
 
     private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy, by reconcile: Reconcile) {

@@ -12,8 +12,9 @@ extension SettlementRun {
                 continue
             }
             for key in settlement.subscriptionKeys {
-                subscriptions[key]?.apply(evidence.slice(of: key.id), policy: policy, by: reconcile)
-                subscriptions[key]?.offerPolling(by: settlement.claim.receiptID, createdAt: evidence.receiptCreatedAt)
+                let receipt = settlement.claim.receiptID
+                subscriptions[key]?.apply(evidence.slice(of: key.id), about: receipt, policy: policy, by: reconcile)
+                subscriptions[key]?.offerPolling(by: receipt, createdAt: evidence.receiptCreatedAt)
             }
             for (key, purchase) in settlement.purchases {
                 purchases[key]?.apply(purchase)

@@ -10,6 +10,8 @@ struct ReceiptPlan: Sendable {
     let rejections: Int
     let rejectedSince: Instant?
     let emptyAnswers: Int
+    /// Kept when an equal answer next time would be no news: when all that the receipt tells is of subscriptions.
+    var fingerprint: Fingerprint?
 }
 
 extension SettlementRun {
@@ -49,7 +51,8 @@ extension SettlementRun {
                 policy: settlement.claim.app.policy(for: evidence.environment, speedup: speedup))
         return ReceiptPlan(
             settlement: settlement, next: next, lane: lane(of: next, polled: polled), attempts: 0, rejections: 0,
-            rejectedSince: nil, emptyAnswers: empties)
+            rejectedSince: nil, emptyAnswers: empties,
+            fingerprint: settlement.purchases.isEmpty && !polled.isEmpty ? settlement.fingerprint : nil)
     }
 
     private func rejectedPlan(_ settlement: Settlement, _ refusal: Refusal) -> ReceiptPlan {
@@ -77,7 +80,7 @@ extension SettlementRun {
         return ReceiptPlan(
             settlement: settlement,
             next: planWithoutAnswer(
-                settlement, outcome: .indeterminate(new: settlement.claim.lane != .sweep), attempts: attempts),
+                settlement, outcome: .indeterminate(new: settlement.claim.lane.isUrgent), attempts: attempts),
             lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
             rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0)
     }
@@ -92,15 +95,16 @@ extension SettlementRun {
             policy: settlement.claim.app.policy(for: environment, speedup: speedup))
     }
 
-    /// Edge when somebody's access may change at or soon before the next check, else sweep.
     private func lane(of next: CheckPlan, polled: [SubscriptionDraft]) -> Lane {
-        guard case .at(let instant) = next else { return .sweep }
-        let near = polled.contains { draft in
-            guard let state = draft.state, let span = state.timeline.span(at: state.asOf) else { return false }
-            guard span.entitled else { return span.state == .billingRetry }
-            return span.to.map { instant + .hours(1) >= $0 } ?? false
+        switch next {
+        case .retired: .sweep
+        case .at(let instant):
+            Lane(
+                of: polled.compactMap { draft in
+                    guard let state = draft.state, let policy = draft.policy else { return nil }
+                    return Outlook(of: state, at: recordedAt, policy: policy)
+                }, next: instant)
         }
-        return near ? .edge : .sweep
     }
 }
 
@@ -120,5 +124,5 @@ extension SubscriptionDraft {
 
 extension Claim {
     /// What makes this receipt's jitter its own.
-    fileprivate var seed: UInt64 { UInt64(bitPattern: receiptID.number) }
+    var seed: UInt64 { UInt64(bitPattern: receiptID.number) }
 }

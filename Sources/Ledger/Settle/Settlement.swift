@@ -10,13 +10,18 @@ public struct Settlement: Sendable {
     public let body: [UInt8]
     /// The newest receipt, as Apple returned it; stored with a new version only.
     public let latestReceipt: [UInt8]?
+    /// Tells an equal answer next time; nil when that one shall be read in full.
+    public let fingerprint: Fingerprint?
 
     /// A claim with its answer.
-    public init(claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]?) {
+    public init(
+        claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]?, fingerprint: Fingerprint? = nil
+    ) {
         self.claim = claim
         self.finding = finding
         self.body = body
         self.latestReceipt = latestReceipt
+        self.fingerprint = fingerprint
     }
 
     /// The evidence, when Apple vouches for the receipt.

@@ -12,6 +12,8 @@ struct SettlementRun {
     let speedup: Int
     let receipts: [ReceiptID: RememberedReceipt]
     let claims: [ReceiptID: [OwnershipClaim]]
+    /// Apple's clocks of equal answers that are not yet written to the receipts' observations.
+    let confirmed: [ReceiptID: Instant]
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
     var purchases: [PurchaseRowKey: PurchaseDraft]
     /// The instant this settlement records in microseconds, read once and only after all its locks are held.
@@ -25,7 +27,9 @@ struct SettlementRun {
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         self.worker = worker
         self.speedup = speedup
-        try transaction.query(Queries.lockSchedules, [ids])
+        confirmed = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { clocks, row in
+            clocks[ReceiptID(try row.int8("receipt_id"))] = try row.instantIfPresent("confirmed_as_of")
+        }
         let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
         let purchaseRows = try Self.lockPurchases(of: batch, in: transaction)
         guard let clock = try transaction.query(Queries.readClock).first else {
@@ -52,7 +56,7 @@ struct SettlementRun {
         batch = []
         worker = WorkerID(number: 0)
         speedup = 1
-        (receipts, claims, purchases) = ([:], [:], [:])
+        (receipts, claims, purchases, confirmed) = ([:], [:], [:], [:])
         subscriptions = try LoadedSubscriptions(
             rows, recordedMicroseconds: recordedMicroseconds, in: transaction
         ).drafts

@@ -33,16 +33,30 @@ extension SettlementRun {
                     isRepeated: false)
             }
         }
-        try extend(kept.filter(\.isRepeated), in: transaction)
+        try extend(kept.filter(\.isRepeated).map { ($0.id, $0.recordedAt, $0.settlement.asOf) }, in: transaction)
+        try extend(confirmedBefore(plans), in: transaction)
         try insert(kept.filter { !$0.isRepeated }, in: transaction)
         return kept
     }
 
-    private func extend(_ kept: [KeptObservation], in transaction: Transaction) throws {
-        guard !kept.isEmpty else { return }
+    /// The observations that later equal answers confirmed, with the newest of their clocks.
+    private func confirmedBefore(_ plans: [ReceiptPlan]) -> [(id: Int64, recordedAt: Int64, end: Instant)] {
+        plans.compactMap { plan in
+            let receipt = plan.settlement.claim.receiptID
+            guard let end = confirmed[receipt], let id = receipts[receipt]?.observationID,
+                let recordedAt = receipts[receipt]?.observationRecordedAt
+            else { return nil }
+            return (id, recordedAt, end)
+        }
+    }
+
+    private func extend(
+        _ ends: [(id: Int64, recordedAt: Int64, end: Instant)], in transaction: Transaction
+    ) throws {
+        guard !ends.isEmpty else { return }
         try transaction.query(
             Queries.extendObservations,
-            [.int8s(kept.map(\.id)), .timestamptzs(kept.map(\.recordedAt)), .instants(kept.map(\.settlement.asOf))])
+            [.int8s(ends.map(\.id)), .timestamptzs(ends.map(\.recordedAt)), .instants(ends.map(\.end))])
     }
 
     private func insert(_ kept: [KeptObservation], in transaction: Transaction) throws {

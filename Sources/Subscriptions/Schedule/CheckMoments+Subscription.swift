@@ -1,48 +1,46 @@
 extension CheckMoments {
     /// When one subscription next needs an answer; nil when nothing is expected of it any more.
-    func next(_ state: SubscriptionState) -> Instant? {
+    func next(_ outlook: Outlook) -> Instant? {
         let routine: Instant? =
             switch environment {
-            case .sandbox: sandbox(state.expiresAt)
-            case .production: production(state)
+            case .sandbox: sandbox(outlook.expiresAt)
+            case .production: production(outlook)
             }
-        guard state.suspectedShrink != nil else { return routine }
+        guard outlook.isSuspected else { return routine }
         let soon = now + scaled(.seconds(60))
         return routine.map { min($0, soon) } ?? soon
     }
 
-    private func production(_ state: SubscriptionState) -> Instant? {
-        guard let span = state.timeline.span(at: max(now, state.asOf)) else { return nil }
-        let isHeld = state.hold.holds(at: now, asOf: state.asOf, policy: policy)
-        let end = state.expiresAt
-        switch span.state {
+    private func production(_ outlook: Outlook) -> Instant? {
+        let end = outlook.expiresAt
+        switch outlook.state {
         case .active:
-            return min(beforeEnd(state), sweep(newestCharge(state)))
+            return min(beforeEnd(outlook), sweep(outlook.headStartsAt))
         case .awaitingRenewal:
-            return unknownOutcome(since: span.reason == .replacement ? span.from : end)
+            return unknownOutcome(since: outlook.reason == .replacement ? outlook.since : end)
         case .gracePeriod:
-            let afterGrace = span.entitledUntil.map { $0 + scaled(.minutes(1) + jitter(.minutes(2), at: $0)) }
+            let afterGrace = outlook.accessEndsAt.map { $0 + scaled(.minutes(1) + jitter(.minutes(2), at: $0)) }
             return min(retrying(since: end), afterGrace ?? now + scaled(.hours(1)))
         case .billingRetry:
             return now - end < scaled(.days(65)) ? retrying(since: end) : expired(at: end)
         case .revoked:
-            let isRecent = now - span.from < scaled(.days(60))
+            let isRecent = now - outlook.since < scaled(.days(60))
             return isRecent ? after(.days(7), from: now) : expired(at: end)
         case .expired:
-            if isHeld { return min(unknownOutcome(since: end), now + scaled(.minutes(15))) }
-            let isOpen = span.reason == .unknown && state.hold.expected && now - end < scaled(.days(65))
+            if outlook.isHeld { return min(unknownOutcome(since: end), now + scaled(.minutes(15))) }
+            let isOpen = outlook.reason == .unknown && outlook.renewalExpected && now - end < scaled(.days(65))
             return isOpen ? min(after(.days(1), from: now), expired(at: end) ?? .distantFuture) : expired(at: end)
         }
     }
 
     /// Before the end of a period: shortly ahead of it, where an expected renewal usually shows already, else just
     /// after it. The lead is at most a tenth of the period.
-    private func beforeEnd(_ state: SubscriptionState) -> Instant {
-        let end = state.expiresAt
-        guard state.facts.currentRenewal?.value.isExpected ?? true else {
+    private func beforeEnd(_ outlook: Outlook) -> Instant {
+        let end = outlook.expiresAt
+        guard outlook.renewalExpected else {
             return end + scaled(.seconds(90) + jitter(.seconds(60), at: end))
         }
-        let longest = max((end - state.headStartsAt).divided(by: 10), .zero)
+        let longest = max((end - outlook.headStartsAt).divided(by: 10), .zero)
         let lead = min(scaled(.minutes(30) + jitter(.minutes(10), at: end)), longest)
         let early = end - lead
         return early > now ? early : end + scaled(.seconds(90))
@@ -81,10 +79,6 @@ extension CheckMoments {
         return delays.lazy.map { end + scaled($0 + jitter($0.divided(by: 20), at: end.milliseconds)) }.first {
             $0 > now
         }
-    }
-
-    private func newestCharge(_ state: SubscriptionState) -> Instant {
-        state.facts.periods.last?.purchasedAt ?? state.asOf
     }
 
     private func jitter(_ limit: Delay, at moment: Instant) -> Delay { jitter(limit, at: moment.milliseconds) }

@@ -8,17 +8,26 @@ public func nextCheck(
     outcome: CheckOutcome, now: Instant, seed: UInt64, attempts: Int = 1, policy: Policy
 ) -> CheckPlan {
     let moments = CheckMoments(environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
+    let outlooks = states.compactMap { Outlook(of: $0, at: now, policy: policy) }
     switch outcome {
     case .verified:
         if states.isEmpty && purchases.isEmpty { return moments.plan(moments.empty(attempts: attempts)) }
-        return moments.plan((states.map(moments.next) + purchases.map(moments.next)).compactMap { $0 }.min())
+        return moments.plan((outlooks.map(moments.next) + purchases.map(moments.next)).compactMap { $0 }.min())
     case .rejected(let kind, let since, let wasVerified):
         return moments.plan(moments.rejected(kind, attempts: attempts, since: since, wasVerified: wasVerified))
     case .indeterminate(let new):
         let delay = retryDelay(afterFailures: attempts, new: new, seed: seed, policy: policy)
-        let isHeld = states.contains { $0.hold.holds(at: now, asOf: $0.asOf, policy: policy) }
+        let isHeld = outlooks.contains(where: \.isHeld)
         return .at(now + (isHeld ? min(delay, moments.scaled(.minutes(15))) : delay))
     }
+}
+
+/// When to ask Apple again about a verified receipt that polls one subscription with this outlook.
+public func nextCheck(
+    for outlook: Outlook, environment: StoreEnvironment, now: Instant, seed: UInt64, policy: Policy
+) -> CheckPlan {
+    let moments = CheckMoments(environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
+    return moments.plan(moments.next(outlook))
 }
 
 /// The moments of the schedule for one receipt at one time.

@@ -1,11 +1,12 @@
 import Ledger
-import Subscriptions
 
-/// What one batch came to.
+/// What settling a batch came to.
 struct CheckedBatch: Sendable {
-    /// Every receipt that was asked about.
-    let settled: [Settled]
+    /// Receipts whose answer was committed.
+    var receipts = 0
+    /// Answers that were read in full; the others said what the last one said.
+    var settled: [Settled] = []
 
-    /// Answers that said nothing about their receipt.
-    var troubled: Int { settled.count { $0.outcome == .indeterminate } }
+    /// Sentences about answers that said nothing of their receipt.
+    var troubles: [String] { settled.filter { $0.outcome == .indeterminate }.map { $0.reason ?? "no answer" } }
 }

@@ -70,13 +70,13 @@ extension Tracker {
             let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up"
             throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now, \(why).")
         }
-        let settled = try await check([claim], by: worker)
+        let settled = try await check(claim, by: worker)
         do {
             try await ledger.sequenceFeed()
         } catch {
             logger.warning("events wait for their position in the feed: \(error)")
         }
-        guard let settled = settled.first else {
+        guard let settled else {
             throw LedgerError(.mismatch, "The answer about receipt \(receipt) could not be settled; see the log.")
         }
         return settled

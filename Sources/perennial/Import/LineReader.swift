@@ -26,7 +26,7 @@ struct LineReader {
     private let handle: FileHandle
     private let lineBytesMax: Int
     private let chunkBytes: Int
-    private let queue = DispatchQueue(label: "perennial.import.read")
+    private let queue = DispatchQueue(label: "perennial.imported.read")
     private var buffer: [UInt8] = []
     private var position = 0
     private var offset = 0

@@ -54,7 +54,7 @@ struct ClaimTests {
             var now = test.at(1)
             var leases: [Double] = []
             var tokens: [Int64] = []
-            for attempt in 0..<4 {
+            for attempt in 0..<3 {
                 let worker = attempt % 2 == 0 ? test.worker : other
                 let claims = try await test.ledger.claim(
                     for: worker, [quota(test, .edge, 5)], leaseSeconds: 60, now: now)
@@ -70,9 +70,56 @@ struct ClaimTests {
                 leases.append(try #require(Double(end)))
                 now = now + .seconds(Int64(leases[attempt]))
             }
-            #expect(leases == [60, 120, 240, 480])
-            #expect(Set(tokens).count == 4)
+            #expect(leases == [60, 120, 240])
+            #expect(Set(tokens).count == 3)
             #expect(tokens == tokens.sorted())
+        }
+    }
+
+    @Test("A receipt whose workers crashed three times is asked about alone, ever more seldom, until an answer comes")
+    func quarantine() async throws {
+        try await withLedger { test in
+            let receipt = try await due(test, ["a"], lane: .edge)[0]
+            var now = test.at(1)
+            for _ in 0..<3 {
+                _ = try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60, now: now)
+                now = now + .days(1)
+            }
+            let fourth = try await test.ledger.claim(
+                for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60, now: now)
+            #expect(fourth.isEmpty)
+            #expect(
+                try await test.text("SELECT lane, leased_by, crashes FROM ledger.poll_schedule") == "5 - 3")
+            var leases: [String] = []
+            var alone: [Claim] = []
+            for _ in 0..<9 {
+                alone = try await test.ledger.claim(
+                    for: test.worker, [quota(test, .quarantine, 1)], leaseSeconds: 60, now: now)
+                #expect(alone.map(\.receiptID) == [receipt])
+                leases.append(
+                    try await test.text(
+                        "SELECT extract(epoch FROM due_at - $1::timestamptz)::int AS s FROM ledger.poll_schedule",
+                        [.instant(now)]))
+                now = now + .days(1)
+            }
+            #expect(leases == ["480", "960", "1920", "3840", "7680", "15360", "30720", "61440", "61440"])
+            let answer = Answer(from: test.at(-9), asOf: test.at(-1))
+            try await test.settle(try #require(alone.first), answer.finding)
+            #expect(try await test.text("SELECT lane, crashes FROM ledger.poll_schedule") == "4 0")
+        }
+    }
+
+    @Test("While an app's answers fail only a few of its receipts are tried")
+    func probes() async throws {
+        try await withLedger { test in
+            _ = try await due(test, (0..<9).map { "r\($0)" }, lane: .edge)
+            try await test.ledger.setBreaker(of: test.app.id, failures: 3, pauseSeconds: 30, because: "HTTP 503")
+            #expect(try await test.ledger.due(limit: 100).isEmpty)
+            #expect(try await test.appNow().pause?.reason == "HTTP 503")
+            try await test.run("UPDATE ledger.app_budget SET open_until = now()")
+            #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [3])
+            try await test.ledger.setBreaker(of: test.app.id, failures: 0, pauseSeconds: 0, because: "")
+            #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [9])
         }
     }
 

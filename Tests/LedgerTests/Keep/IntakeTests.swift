@@ -55,9 +55,9 @@ struct IntakeTests {
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let soon = "SELECT due_at < now() + interval '1 minute' AS soon, lane FROM ledger.poll_schedule"
-            #expect(try await test.text(soon) == "false 2")
+            #expect(try await test.text(soon) == "false 4")
             try await test.upload("a", imported: true)
-            #expect(try await test.text(soon) == "false 2")
+            #expect(try await test.text(soon) == "false 4")
             try await test.upload("a", by: "bob", imported: true)
             #expect(try await test.text(soon) == "true 1")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-0.5)))

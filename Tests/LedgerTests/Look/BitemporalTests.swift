@@ -62,7 +62,9 @@ struct BitemporalTests {
             try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
             #expect(try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1") == before)
             #expect(
-                try await test.text("SELECT count(*), max(answers) AS answers FROM ledger.observation") == "1 2")
+                try await test.text(
+                    "SELECT count(*), max(last_as_of) = $1::timestamptz AS ends FROM ledger.observation",
+                    [.instant(test.at(-9))]) == "1 true")
             #expect(try await test.text("SELECT version FROM ledger.subscription") == "2")
         }
     }

@@ -1,0 +1,30 @@
+import Subscriptions
+
+extension Lane {
+    /// The lane of a receipt's next check: edge when somebody's access may change at or soon after it, retry while Apple
+    /// tries to charge, else sweep.
+    init(of outlooks: [Outlook], next: Instant) {
+        if outlooks.contains(where: { $0.isNear(next) }) {
+            self = .edge
+        } else if outlooks.contains(where: { $0.state == .billingRetry }) {
+            self = .retry
+        } else {
+            self = .sweep
+        }
+    }
+
+    /// Whether somebody may be waiting for the answer.
+    var isUrgent: Bool {
+        switch self {
+        case .new, .edge: true
+        case .retry, .imported, .sweep, .quarantine: false
+        }
+    }
+}
+
+extension Outlook {
+    fileprivate func isNear(_ next: Instant) -> Bool {
+        guard accessEndsAt != nil || isHeld else { return false }
+        return until.map { next + .hours(1) >= $0 } ?? false
+    }
+}

@@ -1,0 +1,27 @@
+import Postgres
+import Subscriptions
+
+/// Where a stored subscription stands by the clock of Apple's last answer.
+struct PolledOutlook: Sendable {
+    let subscriptionID: Int64
+    let asOf: Instant
+    let outlook: Outlook
+
+    init(row: Row) throws {
+        subscriptionID = try row.int8("subscription_id")
+        asOf = try row.instant("as_of")
+        let state: State = try row.word("state")
+        outlook = Outlook(
+            state: state, reason: try row.wordIfPresent("reason"), since: try row.instant("since"),
+            until: try row.instantIfPresent("until"),
+            accessEndsAt: state.isEntitled ? try row.instantIfPresent("access_ends_at") : nil,
+            expiresAt: try row.instant("expires_at"), headStartsAt: try row.instant("head_starts_at"),
+            renewalExpected: try row.bool("renewal_expected"))
+    }
+
+    /// Whether nothing changes by time alone until the answer's clock, nor until now.
+    func lasts(until answer: Instant, now: Instant) -> Bool {
+        guard answer >= asOf else { return false }
+        return outlook.until.map { answer < $0 && now < $0 } ?? true
+    }
+}

@@ -1,0 +1,51 @@
+/// Where a subscription stands at an instant and what is to come: all that the schedule needs to know of it.
+public struct Outlook: Sendable, Hashable {
+    /// The state.
+    public var state: State
+    /// Why, for expired, revoked and awaiting.
+    public var reason: Reason?
+    /// When that began.
+    public var since: Instant
+    /// When that ends if nothing more is learnt; nil for never.
+    public var until: Instant?
+    /// When access ends if nothing more is learnt; nil without access.
+    public var accessEndsAt: Instant?
+    /// Apple's expiry of the last period charged.
+    public var expiresAt: Instant
+    /// When that period starts.
+    public var headStartsAt: Instant
+    /// Whether the end of access is only the absence of good news.
+    public var renewalExpected: Bool
+    /// Whether access goes on past its end because Apple has not been asked since.
+    public var isHeld: Bool
+    /// Whether a second answer has to confirm an expiry that moved back.
+    public var isSuspected: Bool
+
+    /// An outlook from its parts.
+    public init(
+        state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
+        headStartsAt: Instant, renewalExpected: Bool, isHeld: Bool = false, isSuspected: Bool = false
+    ) {
+        self.state = state
+        self.reason = reason
+        self.since = since
+        self.until = until
+        self.accessEndsAt = accessEndsAt
+        self.expiresAt = expiresAt
+        self.headStartsAt = headStartsAt
+        self.renewalExpected = renewalExpected
+        self.isHeld = isHeld
+        self.isSuspected = isSuspected
+    }
+
+    /// The outlook of a subscription at an instant, not before Apple's own clock; nil before its first period.
+    public init?(of subscription: SubscriptionState, at now: Instant, policy: Policy) {
+        guard let span = subscription.timeline.span(at: max(now, subscription.asOf)) else { return nil }
+        self.init(
+            state: span.state, reason: span.reason, since: span.from, until: span.to,
+            accessEndsAt: span.entitledUntil, expiresAt: subscription.expiresAt,
+            headStartsAt: subscription.headStartsAt, renewalExpected: subscription.hold.expected,
+            isHeld: subscription.hold.holds(at: now, asOf: subscription.asOf, policy: policy),
+            isSuspected: subscription.suspectedShrink != nil)
+    }
+}

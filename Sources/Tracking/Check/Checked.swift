@@ -1,0 +1,60 @@
+import AppStore
+import Foundation
+import Ledger
+import Subscriptions
+
+/// What Apple said about one claimed receipt.
+struct Checked: Sendable {
+    let claim: Claim
+    let answer: AppStoreAnswer
+    /// Of an answer that may be vouched for; nil for every other one.
+    let fingerprint: Fingerprint?
+
+    init(claim: Claim, answer: AppStoreAnswer, speedup: Int) {
+        self.claim = claim
+        self.answer = answer
+        fingerprint = answer.mayBeVouchedFor ? Fingerprint(of: answer, about: claim, speedup: speedup) : nil
+    }
+
+    /// Whether nothing was learnt of a receipt of which Apple could say something: no answer, or none to a receipt that
+    /// Apple vouched for before.
+    var isTroubled: Bool {
+        guard !answer.mayBeVouchedFor else { return false }
+        switch finding {
+        case .verified, .rejected: return false
+        case .indeterminate: return answer.response == nil || claim.environment != nil
+        }
+    }
+
+    /// What the answer is worth.
+    var finding: Finding { Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt) }
+
+    /// The answer, when it says what the last one said.
+    var equal: EqualAnswer? {
+        fingerprint.flatMap { EqualAnswer(to: claim, fingerprint: $0, asOf: answer.clock ?? claim.claimedAt) }
+    }
+
+    /// The answer read in full.
+    var settlement: Settlement {
+        Settlement(
+            claim: claim, finding: finding, body: answer.body,
+            latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,
+            fingerprint: fingerprint)
+    }
+}
+
+extension AppStoreAnswer {
+    /// Whether this is a whole answer about a genuine receipt, of whichever app.
+    fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
+
+    /// Apple's clock.
+    fileprivate var clock: Instant? { response?.requestedAt.map(Instant.init(milliseconds:)) }
+}
+
+extension Fingerprint {
+    fileprivate init(of answer: AppStoreAnswer, about claim: Claim, speedup: Int) {
+        self.init(
+            of: answer.body, lasting: answer.lastingParts, app: claim.app,
+            environment: StoreEnvironment(answer.environment), speedup: speedup)
+    }
+}

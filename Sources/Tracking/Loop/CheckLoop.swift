@@ -1,0 +1,162 @@
+import Ledger
+import ServiceLifecycle
+import Subscriptions
+
+/// Many checks at a time: claims what is due as call slots become free, asks Apple, settles together what was answered
+/// meanwhile.
+struct CheckLoop: Sendable {
+    /// Receipts that one process has claimed and not yet settled, at most.
+    static let callSlots = 512
+    /// Receipts claimed at once, at most; and how many slots must be free to claim again.
+    static let claimReceiptsMax = 256
+    static let claimSlotsMin = 64
+    /// Settlements at the same time, and answers in one, at most.
+    static let settlers = 2
+    static let settlementAnswersMax = 256
+    /// Every how many claims the least urgent lane comes first, so that nothing starves.
+    static let sweepFirstEvery = 10
+    /// How long a graceful stop waits for answers; receipts without one then are handed back.
+    static let patienceSeconds = 5.0
+
+    let tracker: Tracker
+    let worker: WorkerID
+    /// Only what was due by then is claimed, where given.
+    var dueBy: Instant?
+    /// Told of every settled batch.
+    var report: @Sendable (CheckedBatch) async -> Void = { _ in }
+
+    private let slots = CallSlots(capacity: Self.callSlots)
+    private let answers = AnswerQueue()
+    private let breakers = Breakers()
+    private let unasked = UnaskedClaims()
+
+    init(tracker: Tracker, worker: WorkerID) {
+        self.tracker = tracker
+        self.worker = worker
+    }
+
+    /// Works until `isOver`, which is told whether the last round found nothing to claim; what is asked then is settled.
+    func run(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
+        await withDiscardingTaskGroup { group in
+            for _ in 0..<Self.settlers { group.addTask { await keepSettling() } }
+            await withTaskGroup { race in
+                race.addTask { await keepAsking(isOver: isOver) }
+                race.addTask { await patience() }
+                await race.next()
+                race.cancelAll()
+            }
+            await answers.finish()
+        }
+        await tracker.attempt("hand receipts back") { try await tracker.ledger.release(unasked.claims, of: worker) }
+    }
+
+    /// Ends some time after a shutdown began.
+    private func patience() async {
+        do {
+            try await gracefulShutdown()
+            try await Task.sleep(for: .seconds(Self.patienceSeconds))
+        } catch {
+            // Cancelled: everything was answered before.
+        }
+    }
+
+    private func keepAsking(isOver: @Sendable (_ idle: Bool) async -> Bool) async {
+        await withDiscardingTaskGroup { calls in
+            var rounds = 0
+            var pace = Pace()
+            while await !isOver(pace.isIdle) {
+                rounds += 1
+                let room = await slots.take(atLeast: Self.claimSlotsMin, atMost: Self.claimReceiptsMax)
+                let due = await tracker.attempt("claim receipts") {
+                    try await tracker.claimDue(
+                        as: worker, receiptsMax: room, dueBy: dueBy, sweepFirst: rounds % Self.sweepFirstEvery == 0)
+                }
+                await slots.give(room - (due?.claims.count ?? 0))
+                for claim in due?.claims ?? [] {
+                    calls.addTask { await ask(about: claim) }
+                }
+                for app in due?.quarantined ?? [] { await askAlone(of: app) }
+                pace.record(due)
+                await rest(seconds: pace.restSeconds)
+            }
+        }
+    }
+
+    private func ask(about claim: Claim) async {
+        let answer = await tracker.ask(about: claim)
+        if Task.isCancelled, answer.answer.response == nil {
+            await unasked.add(claim)
+        } else {
+            await answers.add(answer)
+        }
+    }
+
+    /// A receipt that may crash the process is asked about while nothing else is in the air.
+    private func askAlone(of app: App) async {
+        let all = await slots.take(atLeast: slots.capacity, atMost: slots.capacity)
+        await tracker.attempt("check a quarantined receipt") {
+            guard let claim = try await tracker.claimQuarantined(of: app, as: worker, dueBy: dueBy) else { return }
+            let settled = try await tracker.check(claim, by: worker)
+            await report(CheckedBatch(receipts: 1, settled: settled.map { [$0] } ?? []))
+        }
+        await slots.give(all)
+    }
+
+    private func keepSettling() async {
+        while true {
+            let batch = await answers.next(atMost: Self.settlementAnswersMax)
+            guard !batch.isEmpty else { return }
+            await settle(batch)
+            await slots.give(batch.count)
+        }
+    }
+
+    private func settle(_ batch: [Checked]) async {
+        let settled = await tracker.attempt("settle \(batch.count) answers", tries: 5) {
+            try await tracker.settle(batch, by: worker)
+        }
+        if let settled { await report(settled) }
+        await watchBreakers(batch)
+    }
+
+    /// Stops and starts asking about apps by how the answers went.
+    private func watchBreakers(_ batch: [Checked]) async {
+        for (app, answers) in Dictionary(grouping: batch, by: \.claim.app.id) {
+            let troubled = answers.count(where: \.isTroubled)
+            guard let breaker = await breakers.record(app, asked: answers.count, troubled: troubled) else { continue }
+            await tracker.attempt("keep an app's breaker") {
+                try await tracker.ledger.setBreaker(
+                    of: app, failures: breaker.failures, pauseSeconds: breaker.pauseSeconds,
+                    because: answers.first(where: \.isTroubled)?.answer.trouble ?? "Apple cannot answer at the moment.")
+            }
+        }
+    }
+}
+
+/// How fast a process claims: at once while there is work, slower while there is none or the database fails.
+struct Pace: Sendable {
+    /// Whether the last round found nothing.
+    private(set) var isIdle = false
+    private var failures = 0
+
+    /// Takes in how a round of claiming went; nil when it failed.
+    mutating func record(_ due: DueClaims?) {
+        failures = due == nil ? failures + 1 : 0
+        isIdle = due.map { $0.claims.isEmpty && $0.quarantined.isEmpty } ?? false
+    }
+
+    /// Seconds to rest before the next round.
+    var restSeconds: Double {
+        guard failures == 0 else { return min(30, 0.5 * Double(1 << min(failures, 6))) }
+        return isIdle ? 0.25 : 0
+    }
+}
+
+/// Waits, but not into a shutdown.
+func rest(seconds: Double) async {
+    guard seconds > 0 else { return }
+    await cancelWhenGracefulShutdown {
+        // Being cancelled is the only way to fail, and then there is nothing left to wait for.
+        try? await Task.sleep(for: .seconds(seconds))
+    }
+}

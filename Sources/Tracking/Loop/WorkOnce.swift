@@ -1,0 +1,53 @@
+import Ledger
+import Subscriptions
+
+/// What one run of `worker --once` came to.
+public struct OnceReport: Sendable {
+    /// Receipts Apple was asked about.
+    public let asked: Int
+    /// Receipts that were due when the run began and are still to be asked about.
+    public let left: Int
+    /// One sentence for each cause of what is left.
+    public let why: [String]
+}
+
+extension Worker {
+    /// Checks what was due when it began, then returns; begins nothing new after `maxSeconds` or a signal.
+    public func runOnce(maxSeconds: Int?) async throws -> OnceReport {
+        let ledger = tracker.ledger
+        try await ledger.requireMigrated()
+        try await ledger.addObservationMonths()
+        let worker = try await ledger.startWorker(host: ProcessIdentity.host, process: ProcessIdentity.number)
+        let begin = try await ledger.now()
+        let end = maxSeconds.map { ContinuousClock.now.advanced(by: .seconds($0)) }
+        let tally = OnceTally()
+        var loop = CheckLoop(tracker: tracker, worker: worker)
+        loop.dueBy = begin
+        loop.report = { await tally.add($0) }
+        await loop.run { idle in
+            if isStopping() || end.map({ ContinuousClock.now >= $0 }) ?? false { return true }
+            guard idle else { return false }
+            return await tracker.attempt("see what is due") { try await ledger.due(limit: 1, by: begin).isEmpty }
+                ?? true
+        }
+        try await tracker.endHolds()
+        try await ledger.sequenceFeed()
+        try await ledger.beat(worker, stopped: true)
+        let overdue = try await ledger.overdue(by: begin)
+        let troubles = await tally.troubles
+        return OnceReport(
+            asked: await tally.asked, left: overdue.receipts + troubles.count,
+            why: overdue.why + Set(troubles).sorted().prefix(5))
+    }
+}
+
+/// Adds up what a run did.
+private actor OnceTally {
+    private(set) var asked = 0
+    private(set) var troubles: [String] = []
+
+    func add(_ batch: CheckedBatch) {
+        asked += batch.receipts
+        troubles += batch.troubles
+    }
+}

@@ -1,0 +1,66 @@
+import Ledger
+import Logging
+import ServiceLifecycle
+import Subscriptions
+
+/// The scheduler: checks what is due, and places events in the feed.
+///
+/// As many as you like may run, on as many machines as you like.
+public struct Worker: Service {
+    let tracker: Tracker
+
+    /// A worker on the given line.
+    public init(_ tracker: Tracker) {
+        self.tracker = tracker
+    }
+
+    /// Works until graceful shutdown; what is claimed then is finished first.
+    public func run() async throws {
+        guard let worker = await announced() else { return }
+        tracker.logger.info("worker started", metadata: ["worker": "\(worker.number)"])
+        let loop = CheckLoop(tracker: tracker, worker: worker)
+        await withDiscardingTaskGroup { group in
+            group.addTask { await loop.run { _ in isStopping() } }
+            group.addTask { await keepHouse(as: worker) }
+        }
+        await tracker.attempt("say that it stopped") { try await tracker.ledger.beat(worker, stopped: true) }
+        tracker.logger.info("worker stopped", metadata: ["worker": "\(worker.number)"])
+    }
+
+    /// Announces the worker as soon as the database is there; nil when shutdown comes first.
+    private func announced() async -> WorkerID? {
+        while !isStopping() {
+            do {
+                try await tracker.ledger.requireMigrated()
+                return try await tracker.ledger.startWorker(host: ProcessIdentity.host, process: ProcessIdentity.number)
+            } catch {
+                tracker.logger.warning("cannot start yet: \(error)")
+                await rest(seconds: 2)
+            }
+        }
+        return nil
+    }
+
+    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, room for next month.
+    private func keepHouse(as worker: WorkerID) async {
+        var rounds = 0
+        while !isStopping() {
+            await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.sequenceFeed() }
+            if rounds % 20 == 0 {
+                await tracker.attempt("give a sign of life") { try await tracker.ledger.beat(worker) }
+                await tracker.attempt("end exhausted allowances") { _ = try await tracker.endHolds() }
+            }
+            if rounds % 7200 == 0 {
+                await tracker.attempt("make room for observations") {
+                    try await tracker.ledger.addObservationMonths()
+                }
+            }
+            rounds += 1
+            await rest(seconds: 0.5)
+        }
+        await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.sequenceFeed() }
+    }
+}
+
+/// Whether this task shall finish what it is doing.
+func isStopping() -> Bool { Task.isShuttingDownGracefully || Task.isCancelled }

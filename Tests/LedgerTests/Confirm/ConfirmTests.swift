@@ -1,0 +1,212 @@
+import Postgres
+import SQL
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Equal answers are settled cheaply, and only when nothing else is to be said")
+struct ConfirmTests {
+    /// What Apple said, as bytes: a word stands for a meaning.
+    private func fingerprint(_ word: String, _ test: TestLedger, app: App? = nil) -> Fingerprint {
+        let body = Array(word.utf8)
+        return Fingerprint(
+            of: body, lasting: [0..<body.count], app: app ?? test.app, environment: .production, speedup: 1)
+    }
+
+    /// Settles an answer in full and keeps its fingerprint.
+    private func tell(_ test: TestLedger, _ receipt: ReceiptID, _ answer: Answer, _ word: String = "same") async throws
+    {
+        let claim = try await test.claim(receipt)
+        let settlement = Settlement(
+            claim: claim, finding: .verified(answer.evidence), body: Array(word.utf8), latestReceipt: nil,
+            fingerprint: fingerprint(word, test))
+        let settled = try await test.ledger.settle([settlement], by: test.worker, speedup: 1, reconcile: asWritten)
+        #expect(settled.failures.isEmpty)
+    }
+
+    /// Answers a fresh claim with an equal answer; whether that was enough.
+    private func confirm(
+        _ test: TestLedger, _ receipt: ReceiptID, asOf: Instant, before: (Claim) async throws -> Void = { _ in }
+    ) async throws -> Bool {
+        let claim = try await test.claim(receipt)
+        try await before(claim)
+        guard let equal = EqualAnswer(to: claim, fingerprint: fingerprint("same", test), asOf: asOf) else {
+            return false
+        }
+        let confirmed = try await test.ledger.confirm([equal], by: test.worker, speedup: 1)
+        return confirmed == [receipt]
+    }
+
+    @Test("Clocks move, the lease is given back, nothing else changes")
+    func clocks() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await tell(test, receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
+            let kept = "SELECT version, recorded_at, renewal, flags, expires_at FROM ledger.subscription"
+            let spans = try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1")
+            let before = try await test.text(kept)
+            #expect(try await confirm(test, receipt, asOf: test.at(-1)))
+            #expect(try await test.text(kept) == before)
+            #expect(try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1") == spans)
+            #expect(
+                try await test.text(
+                    """
+                    SELECT s.as_of = $1::timestamptz AS moved, s.renewal_as_of = s.as_of AS renewal_moved,
+                           s.checked_at > $2::timestamptz AS checked, p.leased_by, p.attempts, p.lane,
+                           p.due_at = p.scheduled_for AND p.due_at = s.next_check_at AND p.due_at > now() AS planned
+                    FROM ledger.subscription s JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
+                    """, [.instant(test.at(-1)), .instant(test.now)]) == "true true true - 0 4 true")
+            #expect(try await test.text("SELECT count(*) FROM ledger.event") == "2")
+            #expect(try await confirm(test, receipt, asOf: test.at(-0.5)))
+        }
+    }
+
+    @Test("The end of an observation is written when another meaning comes")
+    func observations() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let first = Answer(from: test.at(-20), asOf: test.at(-9))
+            try await tell(test, receipt, first)
+            #expect(try await confirm(test, receipt, asOf: test.at(-4)))
+            #expect(try await confirm(test, receipt, asOf: test.at(-3)))
+            try await tell(test, receipt, first.but { ($0.asOf, $0.willRenew) = (test.at(-1), false) }, "other")
+            let ends = try await test.rows(
+                """
+                SELECT first_as_of = $1::timestamptz AS first, last_as_of = $2::timestamptz AS last
+                FROM ledger.observation ORDER BY observation_id
+                """, [.instant(test.at(-9)), .instant(test.at(-3))])
+            #expect(ends == ["true true", "false false"])
+            #expect(try await test.text("SELECT confirmed_as_of FROM ledger.poll_schedule") == "-")
+        }
+    }
+
+    @Test("An end that passed since the last answer is told in full")
+    func boundary() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await tell(test, receipt, Answer(from: test.at(-30.5), asOf: test.at(-9)).but { $0.willRenew = false })
+            #expect(try await confirm(test, receipt, asOf: test.at(-0.6)) == false)
+            #expect(try await test.text("SELECT leased_by IS NOT NULL AS leased FROM ledger.poll_schedule") == "true")
+        }
+    }
+
+    @Test("An upload, another receipt's answer or a lost lease asks for the full settlement")
+    func disturbances() async throws {
+        try await withLedger { test in
+            let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))
+            let answer = Answer(from: test.at(-20), asOf: test.at(-9))
+            try await tell(test, receipt, answer)
+            let uploaded = try await confirm(test, receipt, asOf: test.at(-5)) { _ in
+                try await test.upload("a", by: "bob")
+            }
+            #expect(!uploaded)
+            try await test.run("UPDATE ledger.poll_schedule SET leased_by = NULL")
+            try await tell(test, receipt, answer.but { $0.asOf = test.at(-5) })
+            #expect(try await confirm(test, receipt, asOf: test.at(-4.5)))
+            try await tell(test, other, answer.but { ($0.asOf, $0.willRenew) = (test.at(-4), false) }, "other")
+            #expect(try await confirm(test, receipt, asOf: test.at(-3)) == false)
+            try await test.run("UPDATE ledger.poll_schedule SET leased_by = NULL")
+            try await tell(test, receipt, answer.but { $0.asOf = test.at(-3) })
+            let lost = try await confirm(test, receipt, asOf: test.at(-2)) { _ in
+                try await test.run("UPDATE ledger.poll_schedule SET lease_token = lease_token + 1")
+            }
+            #expect(!lost)
+        }
+    }
+
+    @Test("An answer at an earlier clock is no confirmation")
+    func earlier() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await tell(test, receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
+            #expect(try await confirm(test, receipt, asOf: test.at(-10)) == false)
+        }
+    }
+
+    @Test("Other rules are another fingerprint")
+    func rules() async throws {
+        try await withLedger { test in
+            try await test.run("UPDATE ledger.app SET leeway_ms = leeway_ms + 1")
+            let app = try await test.appNow()
+            #expect(fingerprint("same", test) != fingerprint("same", test, app: app))
+            #expect(fingerprint("same", test) == fingerprint("same", test))
+        }
+    }
+
+    @Test("A receipt with a one-time purchase, or without anything, keeps no fingerprint")
+    func whatIsNotConfirmed() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let claim = try await test.claim(receipt)
+            let bought = Settlement(
+                claim: claim, finding: purchase("7", at: test.at(-9), asOf: test.at(-1)), body: [], latestReceipt: nil,
+                fingerprint: fingerprint("same", test))
+            _ = try await test.ledger.settle([bought], by: test.worker, speedup: 1, reconcile: asWritten)
+            #expect(try await test.text("SELECT fingerprint FROM ledger.poll_schedule") == "-")
+        }
+    }
+
+    @Test("What a confirmation reads of a subscription is what its facts say")
+    func outlooks() async throws {
+        try await withLedger { test in
+            var random = Seeded(seed: 20_261_121)
+            for number in 0..<40 {
+                let id = OriginalTransactionID("s\(number)")
+                let receipt = try await test.upload("r\(number)")
+                let answer = Answer.random(id, around: test.now, using: &random)
+                try await tell(test, receipt, answer)
+                let ids = try await test.subscriptionIDs(of: id)
+                let rows = try await test.database.transaction { try $0.query(Queries.readOutlooks, [.int8s(ids)]) }
+                let state = reconcile(
+                    nil, with: answer.evidence.slice(of: id),
+                    policy: test.app.policy(for: .production, speedup: 1)
+                ).state
+                let expected = try #require(
+                    Outlook(
+                        of: state, at: state.asOf, policy: test.app.policy(for: .production, speedup: 1)))
+                let read = try PolledOutlook(row: try #require(rows.first)).outlook
+                #expect(read.comparable == expected.comparable, "answer \(number): \(answer)")
+            }
+        }
+    }
+}
+
+extension Outlook {
+    /// A stored timeline joins active periods that follow each other; only where the last ends matters.
+    fileprivate var comparable: Outlook {
+        var copy = self
+        if state == .active {
+            (copy.accessEndsAt, copy.since, copy.until) = (nil, expiresAt, until.map { _ in expiresAt })
+        }
+        return copy
+    }
+}
+
+extension Answer {
+    /// One of many situations, seen some time before `now`.
+    fileprivate static func random(
+        _ id: OriginalTransactionID, around now: Instant, using random: inout Seeded
+    ) -> Answer {
+        func days(_ low: Double, _ high: Double) -> Instant {
+            Instant(milliseconds: now.milliseconds + Int64(Double.random(in: low...high, using: &random) * 86_400_000))
+        }
+        var answer = Answer(from: days(-100, -40), periods: Int.random(in: 1...3, using: &random), asOf: days(-30, -1))
+        answer.subscription = id
+        answer.line = "w\(id)"
+        answer.willRenew = [true, false, nil].randomElement(using: &random) ?? nil
+        answer.inRetry = [true, nil].randomElement(using: &random) ?? nil
+        answer.intent = answer.inRetry == nil ? ["1", "2", nil].randomElement(using: &random) ?? nil : nil
+        if Bool.random(using: &random) { answer.graceUntil = days(-20, 20) }
+        if Int.random(in: 0..<5, using: &random) == 0 { answer.refunded = (answer.periods - 1, answer.asOf) }
+        return answer
+    }
+}
+
+extension TestLedger {
+    fileprivate func subscriptionIDs(of id: OriginalTransactionID) async throws -> [Int64] {
+        try await rows(
+            "SELECT subscription_id FROM ledger.subscription WHERE original_transaction_id = $1::text", [.text(id.text)]
+        ).compactMap { Int64($0) }
+    }
+}

@@ -1,0 +1,16 @@
+-- Confirmation, step 4: the answers were equal to the last ones, so only clocks move and leases are given back;
+-- worker $1, at $2; $3 receipts, $4 Apple's clocks, $5 due, $6 lanes; $7 subscriptions, $8 their next checks.
+WITH answer AS MATERIALIZED (
+    SELECT * FROM unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::smallint[])
+        AS n(receipt_id, as_of, due_at, lane)
+), released AS (
+    UPDATE ledger.poll_schedule s
+    SET due_at = n.due_at, scheduled_for = n.due_at, lane = n.lane, attempts = 0, leased_by = NULL, crashes = 0,
+        confirmed_as_of = n.as_of, confirmed_at = $2::timestamptz
+    FROM answer n WHERE s.receipt_id = n.receipt_id AND s.leased_by = $1::int
+)
+UPDATE ledger.subscription s
+SET as_of = n.as_of, checked_at = $2::timestamptz, next_check_at = p.next_check_at,
+    renewal_as_of = CASE WHEN s.renewal_as_of = s.as_of THEN n.as_of ELSE s.renewal_as_of END
+FROM unnest($7::bigint[], $8::timestamptz[]) AS p(subscription_id, next_check_at), answer n
+WHERE s.subscription_id = p.subscription_id AND s.polled_by = n.receipt_id
