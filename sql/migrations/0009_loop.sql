@@ -21,6 +21,10 @@ COMMENT ON COLUMN ledger.subscription.answered_by IS
     'The receipt whose answer spoke last; an equal answer about another receipt may say something new';
 COMMENT ON COLUMN ledger.subscription.access_ends_at IS 'When access ends if nothing more is learnt, as of as_of';
 
+-- Aliases are found by their period, whose key leads; whose subscription it is, the period says.
+ALTER TABLE ledger.transaction_alias
+    DROP CONSTRAINT transaction_alias_pkey, DROP COLUMN subscription_id, ADD PRIMARY KEY (period_id, transaction_id);
+
 -- Receipts do not compress, so that trying to is time lost.
 ALTER TABLE ledger.receipt ALTER COLUMN data SET STORAGE EXTERNAL, ALTER COLUMN latest_receipt SET STORAGE EXTERNAL;
 

@@ -21,9 +21,7 @@ extension SettlementRun {
         let aliases = rows.flatMap { row in row.record.transactionIDs.sorted().map { (row, $0) } }
         try transaction.query(
             Queries.insertAliases,
-            [
-                .int8s(aliases.map(\.0.subscriptionID)), .texts(aliases.map(\.1.text)), .int8s(aliases.map(\.0.id)),
-            ])
+            [.int8s(aliases.map(\.0.id)), .texts(aliases.map(\.1.text))])
     }
 
     /// Writes every subscription that a verified answer spoke of.

@@ -62,6 +62,45 @@ struct PlanTests {
         }
     }
 
+    /// What the line sends all day, and tables so small that reading them as a whole is right.
+    private static let hot = [
+        Queries.claim, Queries.claimOne, Queries.confirm, Queries.countDue, Queries.deletePeriods,
+        Queries.extendObservations, Queries.findDigests, Queries.insertAliases, Queries.insertEvents,
+        Queries.insertObservations, Queries.insertPurchases, Queries.insertReceipts, Queries.insertSpans,
+        Queries.insertSubscriptions, Queries.linkReceipts, Queries.lockConfirmed, Queries.lockPolled,
+        Queries.lockPurchases, Queries.lockSchedules, Queries.lockSubscriptions, Queries.readOutlooks,
+        Queries.readOwners, Queries.readPeriods, Queries.readPollers, Queries.readReceipts, Queries.readSpans,
+        Queries.readUploads, Queries.release, Queries.repoll, Queries.reschedule, Queries.retire,
+        Queries.settleUploads, Queries.storeUploads, Queries.writePeriods, Queries.writePurchases,
+        Queries.writeReceipts, Queries.writeSubscriptions,
+    ]
+    private static let small: Set = ["app", "app_budget"]
+
+    @Test("No statement of the line needs to read a large table as a whole")
+    func indexes() async throws {
+        try await withLedger { test in
+            for query in Self.hot {
+                let plan = try await genericPlan(test, query)
+                let whole = plan.matches(of: /Seq Scan on (\w+)/).map { String($0.1) }
+                #expect(Set(whole).subtracting(Self.small).isEmpty, "\(query.name): \(plan)")
+            }
+        }
+    }
+
+    /// The plan for parameters that are not known, by indexes wherever there is one.
+    private func genericPlan(_ test: TestLedger, _ query: SQLFile) async throws -> String {
+        let count = (1...30).last { query.text.contains("$\($0)::") } ?? 0
+        let nulls = count == 0 ? "" : "(\(Array(repeating: "NULL", count: count).joined(separator: ", ")))"
+        return try await test.database.transaction { transaction in
+            try transaction.script(
+                "SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan; PREPARE q AS "
+                    + query.text)
+            let rows = try transaction.query(.test("EXPLAIN EXECUTE q\(nulls) -- \(query.name)"))
+            try transaction.script("DEALLOCATE q")
+            return try rows.map { try $0.text("QUERY PLAN") }.joined(separator: "\n")
+        }
+    }
+
     private func explain(_ test: TestLedger, _ sql: String, _ parameters: [Parameter]) async throws -> String {
         try await test.database.transaction { transaction in
             try transaction.query(.test("EXPLAIN " + sql), parameters).map { try $0.text("QUERY PLAN") }
