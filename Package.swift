@@ -22,7 +22,10 @@ let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let package = Package(
     name: "perennial",
     platforms: [.macOS(.v15)],
-    products: [.executable(name: "perennial", targets: ["perennial"])],
+    products: [
+        .executable(name: "perennial", targets: ["perennial"]),
+        .library(name: "PerennialKit", targets: ["Subscriptions", "AppStore", "Postgres", "Ledger", "Tracking"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),

@@ -6,10 +6,10 @@ WITH clock AS MATERIALIZED (
 ), quota AS MATERIALIZED (
     SELECT * FROM unnest($3::int[], $4::smallint[], $5::int[]) AS q(app_id, lane, receipts)
 ), pick AS MATERIALIZED (
-    SELECT due.receipt_id, due.crashes, q.lane <> 5 AND due.crashes >= 3 AS quarantined
+    SELECT due.row, due.crashes, q.lane <> 5 AND due.crashes >= 3 AS quarantined
     FROM quota q
     CROSS JOIN LATERAL (
-        SELECT s.receipt_id, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
+        SELECT s.ctid AS row, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
         FROM ledger.poll_schedule s
         WHERE s.app_id = q.app_id AND s.lane = q.lane AND s.due_at <= (SELECT LEAST($7::timestamptz, at) FROM clock)
         ORDER BY s.due_at LIMIT q.receipts
@@ -24,7 +24,7 @@ WITH clock AS MATERIALIZED (
         leased_by = CASE WHEN NOT pick.quarantined THEN $1::int END,
         attempts = LEAST(s.attempts + 1, 32000),
         crashes = pick.crashes
-    FROM pick CROSS JOIN clock WHERE s.receipt_id = pick.receipt_id
+    FROM pick CROSS JOIN clock WHERE s.ctid = pick.row
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint, pick.quarantined
 )
 SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, l.fingerprint, clock.at AS claimed_at,

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import NIOCore
 
 extension AppStoreClient {
     /// The real App Store over HTTP.
@@ -58,9 +59,14 @@ struct LiveCheck: Sendable {
     private var secrets: Secrets { Secrets(current: request.secret, previous: request.previousSecret) }
 
     /// Full histories always: an expired sandbox subscription may otherwise return an old row instead of the newest.
-    private func body(_ password: String?) -> String {
+    private func body(_ password: String?) -> ByteBuffer {
         let secret = password.map { #""password":\#(JSONEscapes.quoted($0)),"# } ?? ""
-        return #"{"receipt-data":\#(JSONEscapes.quoted(request.receipt)),\#(secret)"exclude-old-transactions":false}"#
+        let end = #",\#(secret)"exclude-old-transactions":false}"#
+        var body = ByteBufferAllocator().buffer(capacity: request.receipt.utf8.count + end.utf8.count + 20)
+        body.writeString(#"{"receipt-data":"#)
+        body.writeString(JSONEscapes.quoted(request.receipt))
+        body.writeString(end)
+        return body
     }
 
     private func decode(_ exchange: inout Exchange) -> VerifyReceiptResponse? {

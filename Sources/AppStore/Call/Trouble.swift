@@ -30,6 +30,12 @@ enum Trouble {
         }
     }
 
+    /// Whether our patience ended, not the transfer.
+    static func isOutOfTime(_ error: any Error) -> Bool {
+        guard let error = error as? HTTPClientError else { return error is CancellationError }
+        return [.cancelled, .deadlineExceeded, .readTimeout].contains(error)
+    }
+
     /// A call that brought no answer.
     static func failure(_ error: any Error) -> String {
         if error is CancellationError { return "The check was cancelled, for example because the process is stopping." }

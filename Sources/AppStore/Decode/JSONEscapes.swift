@@ -26,6 +26,10 @@ enum JSONEscapes {
 
     /// A JSON string with its quotes.
     static func quoted(_ text: String) -> String {
+        // Base64 and secrets have nothing to escape, and are long.
+        if !text.utf8.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) {
+            return "\"\(text)\""
+        }
         var quoted = "\""
         quoted.reserveCapacity(text.utf8.count + 2)
         for scalar in text.unicodeScalars {

@@ -1,5 +1,8 @@
 /// Answers on their way from the calls to the settlements: whoever settles takes all that has arrived meanwhile.
 actor AnswerQueue {
+    /// How long the first answer waits for others to be settled with, in milliseconds.
+    static let lingerMilliseconds = 10
+
     private var answers: [Checked] = []
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var isFinished = false
@@ -10,14 +13,20 @@ actor AnswerQueue {
         if !waiting.isEmpty { waiting.removeFirst().resume() }
     }
 
-    /// What has arrived, at most `count`; waits for the first. Empty when no more will come.
+    /// What has arrived shortly after the first, at most `count`. Empty when no more will come.
     func next(atMost count: Int) async -> [Checked] {
-        while answers.isEmpty, !isFinished {
-            await withCheckedContinuation { waiting.append($0) }
+        while true {
+            while answers.isEmpty, !isFinished {
+                await withCheckedContinuation { waiting.append($0) }
+            }
+            if answers.count < count, !isFinished {
+                // Cancelled only when the process ends anyway; then nobody waits.
+                try? await Task.sleep(for: .milliseconds(Self.lingerMilliseconds))
+            }
+            let batch = Array(answers.prefix(count))
+            answers.removeFirst(batch.count)
+            if !batch.isEmpty || isFinished { return batch }
         }
-        let batch = Array(answers.prefix(count))
-        answers.removeFirst(batch.count)
-        return batch
     }
 
     /// Says that no more answers will come.

@@ -5,10 +5,8 @@ import Subscriptions
 /// Many checks at a time: claims what is due as call slots become free, asks Apple, settles together what was answered
 /// meanwhile.
 struct CheckLoop: Sendable {
-    /// Receipts that one process has claimed and not yet settled, at most.
-    static let callSlots = 512
     /// Receipts claimed at once, at most; and how many slots must be free to claim again.
-    static let claimReceiptsMax = 256
+    static let claimReceiptsMax = 192
     static let claimSlotsMin = 64
     /// Settlements at the same time, and answers in one, at most.
     static let settlers = 2
@@ -25,7 +23,7 @@ struct CheckLoop: Sendable {
     /// Told of every settled batch.
     var report: @Sendable (CheckedBatch) async -> Void = { _ in }
 
-    private let slots = CallSlots(capacity: Self.callSlots)
+    private let slots = CallSlots(capacity: Worker.callsMax)
     private let answers = AnswerQueue()
     private let breakers = Breakers()
     private let unasked = UnaskedClaims()

@@ -11,6 +11,7 @@ func withTracker<Result: Sendable>(
     var options = AppStoreOptions(productionURL: settings.appStoreURL, sandboxURL: settings.appStoreSandboxURL)
     // All calls of one check end within half the lease, so that an answer is settled while the receipt is still ours.
     options.deadline = min(options.deadline, .seconds(settings.leaseSeconds / 2))
+    options.connectionsPerHostMax = Worker.callsMax
     let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
     do {
         let tracker = Tracker(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ServiceLifecycle
 import Tracking
 
 /// `perennial worker`
@@ -7,8 +8,9 @@ struct WorkerCommand: AsyncParsableCommand {
         commandName: "worker",
         abstract: "Asks Apple about every receipt when it is due; run as many as you like.",
         discussion: """
-            Runs until SIGTERM or SIGINT, then finishes what it asked. With --once it checks what was due when it began
-            and exits: 0 when all was asked, 1 when something is left, saying what and why.
+            Runs until SIGTERM or SIGINT, then finishes what it asked within five seconds and hands the rest back. With
+            --once it checks what was due when it began and exits: 0 when all was asked, 1 when something is left, saying
+            what and why.
 
             Examples:
               perennial worker
@@ -37,7 +39,12 @@ struct WorkerCommand: AsyncParsableCommand {
 
     private func checkWhatIsDue(_ settings: Settings) async throws {
         let report = try await withLedger(settings) { ledger in
-            try await withTracker(settings, ledger: ledger) { try await Worker($0).runOnce(maxSeconds: maxSeconds) }
+            try await withTracker(settings, ledger: ledger) { tracker in
+                let run = OnceRun(worker: Worker(tracker), maxSeconds: maxSeconds)
+                try await runServices([run], untilDone: true, logger: settings.logger)
+                guard let report = await run.result.report else { throw Failure("The run ended before it began.") }
+                return report
+            }
         }
         say("Asked Apple about \(report.asked) receipts; \(report.left) are left.")
         guard report.left > 0 else { return }
@@ -53,5 +60,24 @@ struct WorkerCommand: AsyncParsableCommand {
                 try await runServices([worker], logger: settings.logger)
             }
         }
+    }
+}
+
+/// One round over what is due, as a service that a signal stops early.
+private struct OnceRun: Service {
+    let worker: Worker
+    let maxSeconds: Int?
+    let result = Result()
+
+    actor Result {
+        private(set) var report: OnceReport?
+
+        func set(_ report: OnceReport) {
+            self.report = report
+        }
+    }
+
+    func run() async throws {
+        await result.set(try await worker.runOnce(maxSeconds: maxSeconds))
     }
 }

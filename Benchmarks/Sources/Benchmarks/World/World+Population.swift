@@ -1,0 +1,69 @@
+import Foundation
+import Postgres
+
+extension World {
+    /// A migrated ledger whose app is asked about at the pretend App Store without a limit of calls.
+    func migrateAndRegister() async throws {
+        try await run(["migrate"])
+        let secret = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-secret")
+        try Self.secret.write(to: secret, atomically: true, encoding: .utf8)
+        try await run([
+            "app", "add", "--bundle-id", Self.app.text, "--shared-secret-file", secret.path, "--rate", "0",
+        ])
+    }
+
+    /// Starts a pretend App Store whose customers stay as they are.
+    func startSimulator(customers: Int, arguments: [String] = []) async throws {
+        let secret = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-secret").path
+        try start(
+            "simulator",
+            [
+                "simulator", "--port", "\(Self.simulatorPort)", "--customers", "\(customers)", "--sandbox-customers",
+                "0", "--month-seconds", "2592000", "--shared-secret-file", secret,
+            ] + arguments)
+        for _ in 0..<100 {
+            if (try? await fetch("/simulator/receipts?from=0&count=1")) != nil { return }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        throw Failed(arguments: ["simulator"])
+    }
+
+    /// Writes the receipts of the simulator's customers to a file of lines.
+    func saveReceipts() async throws -> URL {
+        let file = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark.ndjson")
+        try await fetch("/simulator/receipts?format=ndjson").write(to: file)
+        return file
+    }
+
+    /// Makes every scheduled receipt due an hour ago, and tidies the tables, so that every run begins alike.
+    func makeEverythingDue() async throws {
+        try await sql(
+            "UPDATE ledger.poll_schedule SET due_at = now() - interval '1 hour', scheduled_for = now() - interval '1 hour'")
+        try await run(sqlCommand: "VACUUM ANALYZE ledger.poll_schedule")
+        try await run(sqlCommand: "VACUUM ANALYZE ledger.subscription")
+        try await run(sqlCommand: "CHECKPOINT")
+    }
+
+    /// Receipts that are scheduled.
+    func scheduledReceipts() async throws -> Int {
+        let rows = try await database.query(
+            Statement(name: "scheduled", sql: "SELECT count(*) AS receipts FROM ledger.poll_schedule"))
+        return Int(try rows.first?.int8("receipts") ?? 0)
+    }
+
+    /// What does not run inside a transaction goes through psql.
+    private func run(sqlCommand: String) async throws {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["psql", "--quiet", "--no-psqlrc", connectionString, "--command", sqlCommand]
+        try process.run()
+        process.waitUntilExit()
+    }
+
+    private func fetch(_ path: String) async throws -> Data {
+        guard let url = URL(string: "http://127.0.0.1:\(Self.simulatorPort)\(path)") else {
+            throw Failed(arguments: [path])
+        }
+        return try Data(contentsOf: url)
+    }
+}

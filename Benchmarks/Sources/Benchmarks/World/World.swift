@@ -1,0 +1,112 @@
+import Foundation
+import Ledger
+import Postgres
+import Subscriptions
+
+/// What every benchmark runs in: a database of its own, the product's executable, a pretend App Store.
+final class World: @unchecked Sendable {
+    static let app: BundleID = "com.example.tracker"
+    static let secret = "0123456789abcdef0123456789abcdef"
+    static let simulatorPort = 8_191
+
+    /// The product's executable.
+    let executable: String
+    let connectionString: String
+    let database: Database
+    let ledger: SubscriptionLedger
+    private let postmaster: Int32
+    private var running: [String: Process] = [:]
+
+    /// Reads where things are from the environment that `Benchmarks/run` sets.
+    init() throws {
+        let environment = ProcessInfo.processInfo.environment
+        func value(_ name: String) throws -> String {
+            guard let value = environment[name] else { throw Missing(name: name) }
+            return value
+        }
+        executable = try value("PERENNIAL")
+        connectionString = try value("DATABASE_URL")
+        postmaster = Int32(try value("POSTMASTER")) ?? 0
+        guard let key = Data(base64Encoded: try value("PERENNIAL_MASTER_KEY")) else {
+            throw Missing(name: "PERENNIAL_MASTER_KEY")
+        }
+        database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+        ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: [UInt8](key)))
+    }
+
+    /// A variable that is not set.
+    struct Missing: Error, CustomStringConvertible {
+        let name: String
+        var description: String { "\(name) is not set: start the benchmarks by Benchmarks/run." }
+    }
+
+    /// Seconds of processor time used so far, by process.
+    func processorSeconds() -> [String: Double] {
+        var seconds = running.mapValues { ProcessTimes.seconds(ofTree: $0.processIdentifier) }
+        seconds["postgres"] = ProcessTimes.seconds(ofTree: postmaster)
+        seconds["benchmark"] = ProcessTimes.seconds(ofTree: ProcessInfo.processInfo.processIdentifier)
+        return seconds
+    }
+
+    /// The environment of the product's processes.
+    private var environment: [String: String] {
+        let store = "http://127.0.0.1:\(Self.simulatorPort)"
+        return ProcessInfo.processInfo.environment.merging([
+            "PERENNIAL_APPSTORE_URL": "\(store)/verifyReceipt",
+            "PERENNIAL_APPSTORE_SANDBOX_URL": "\(store)/sandbox/verifyReceipt",
+        ]) { _, new in new }
+    }
+
+    /// Starts a process of the product that goes on until `stop`.
+    func start(_ name: String, _ arguments: [String]) throws {
+        running[name] = try process(arguments)
+    }
+
+    /// Ends a process.
+    func stop(_ name: String) {
+        guard let process = running.removeValue(forKey: name) else { return }
+        process.terminate()
+        process.waitUntilExit()
+    }
+
+    /// The most memory that a running process has held, in megabytes.
+    func peakMegabytes(_ name: String) -> Double? {
+        running[name].flatMap { ProcessTimes.peakMegabytes(of: $0.processIdentifier) }
+    }
+
+    /// Runs a command of the product to its end; what it printed. Its processor time counts as the benchmark's.
+    @discardableResult
+    func run(_ arguments: [String]) async throws -> String {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: executable)
+        process.arguments = arguments
+        process.environment = environment
+        process.standardOutput = output
+        try process.run()
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failed(arguments: arguments) }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    /// A command that did not end well.
+    struct Failed: Error, CustomStringConvertible {
+        let arguments: [String]
+        var description: String { "perennial \(arguments.joined(separator: " ")) failed; its lines above say why." }
+    }
+
+    private func process(_ arguments: [String]) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(filePath: executable)
+        process.arguments = arguments
+        process.environment = environment
+        try process.run()
+        return process
+    }
+
+    /// Runs SQL.
+    func sql(_ script: String) async throws {
+        try await database.transaction { try $0.script(script) }
+    }
+}

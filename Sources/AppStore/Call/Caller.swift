@@ -1,0 +1,54 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+import NIOHTTP1
+
+/// Makes one call: sends a body to an address, reads a bounded answer before a moment in time.
+struct Caller: Sendable {
+    let client: HTTPClient
+    let responseBytesMax: Int
+
+    private static let headers: HTTPHeaders = ["content-type": "application/json", "user-agent": "perennial"]
+
+    /// Calls `url`; never throws.
+    func call(_ url: String, sending body: ByteBuffer, until end: ContinuousClock.Instant) async -> Exchange {
+        let gathering = AnswerGathering(bytesMax: responseBytesMax)
+        do {
+            let request = try HTTPClient.Request(
+                url: url, method: .POST, headers: Self.headers, body: .byteBuffer(body))
+            let left = max(.zero, ContinuousClock.now.duration(to: end))
+            let task = client.execute(
+                request: request, delegate: gathering, deadline: .now() + .nanoseconds(left.wholeNanoseconds))
+            try await withTaskCancellationHandler { try await task.get() } onCancel: { task.cancel() }
+        } catch {
+            return failed(gathering.exchange, error)
+        }
+        var exchange = gathering.exchange
+        if let status = exchange.httpStatus, status != 200 {
+            exchange.trouble = Trouble.http(status, body: exchange.body)
+        }
+        // The client may have been made without our configuration: an answer from elsewhere is not Apple's.
+        if gathering.followedRedirect {
+            exchange.body = []
+            exchange.trouble = Trouble.followedRedirect
+        }
+        return exchange
+    }
+
+    /// What had arrived when the call failed, and why it failed.
+    private func failed(_ arrived: Exchange, _ error: any Error) -> Exchange {
+        var exchange = arrived
+        if error is AnswerGathering.TooLarge {
+            exchange.body = []
+            exchange.trouble = Trouble.tooLarge(responseBytesMax)
+        } else if let status = arrived.httpStatus, status != 200 {
+            exchange.trouble = Trouble.http(status, body: arrived.body)
+        } else if arrived.httpStatus != nil, !Trouble.isOutOfTime(error) {
+            exchange.trouble = Trouble.brokenTransfer(bytes: arrived.body.count, error)
+        } else {
+            exchange.body = []
+            exchange.trouble = Trouble.failure(error)
+        }
+        return exchange
+    }
+}
