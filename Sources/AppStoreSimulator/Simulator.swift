@@ -10,7 +10,8 @@ public final class Simulator: Sendable {
     public let epochMilliseconds: Int64
 
     let clock: SimulatorClock
-    let world: Mutex<World>
+    let world: World
+    let troubles: Troubles
 
     /// Makes a store. Nothing runs by itself: lives move on when somebody looks.
     public init(_ options: SimulatorOptions, clock: SimulatorClock = .system) {
@@ -18,34 +19,40 @@ public final class Simulator: Sendable {
         self.options = options
         self.clock = clock
         self.epochMilliseconds = epoch.milliseconds
-        self.world = Mutex(World(options: options, epoch: epoch))
+        self.world = World(options: options, epoch: epoch)
+        self.troubles = Troubles(seed: options.seed, faults: options.faults)
     }
+
+    /// The instant the lives have reached, which is the epoch when they stand still.
+    var now: Moment { options.standsStill ? Moment(milliseconds: epochMilliseconds) : clock.now }
 
     /// Answers the body of one verifyReceipt call, without HTTP and without faults.
     public func answer(_ body: [UInt8], at environment: StoreEnvironment) -> [UInt8] {
-        let request: VerifyRequest
-        do {
-            request = try JSONDecoder().decode(VerifyRequest.self, from: Data(body))
-        } catch {
-            return StatusCheck.unreadableRequest.errorBody(at: environment)
-        }
+        let (answer, requestedAt) = finishedAnswer(body, at: environment)
+        return answer.bytes(requestedAt: requestedAt)
+    }
+
+    /// The answer and the instant that belongs in its gap.
+    func finishedAnswer(
+        _ body: [UInt8], at environment: StoreEnvironment
+    ) -> (answer: RenderedAnswer, requestedAt: Moment) {
         let now = clock.now
-        let found = world.withLock { world -> (check: StatusCheck, body: AnswerBody?) in
-            let check = StatusCheck(request, at: environment, codec: world.codec, secret: world.secret)
-            guard case .genuine(let identity) = check else { return (check, nil) }
-            guard let customer = world.customer(identity.customer, at: now), !customer.life.accountIsDeleted,
-                customer.environment == environment
-            else { return (.accountGone, nil) }
-            // Another call may have moved this life on since the clock was read; its time is the later one.
-            return (
-                check,
-                AnswerBody(
-                    bundleID: world.bundleID, customer: customer, creation: identity.creation,
-                    request: customer.life.now,
-                    latestReceipt: world.latestReceipt(of: customer),
-                    excludesOldTransactions: request.excludesOldTransactions)
-            )
+        func refused(_ check: StatusCheck) -> (answer: RenderedAnswer, requestedAt: Moment) {
+            (RenderedAnswer(whole: check.errorBody(at: environment)), now)
         }
-        return found.body?.bytes ?? found.check.errorBody(at: environment)
+        guard let request = VerifyRequest(body) else { return refused(.unreadableRequest) }
+        guard let receipt = request.receiptData, !receipt.isEmpty else {
+            return refused(.malformedReceipt(isException: false))
+        }
+        let check = StatusCheck(
+            world.knownReceipts.read(receipt), of: receipt, password: request.password, at: environment,
+            secret: world.secret)
+        guard case .genuine(let identity) = check else { return refused(check) }
+        let found = world.answer(
+            identity, excludesOldTransactions: request.excludesOldTransactions, at: options.standsStill ? self.now : now
+        )
+        guard let found else { return refused(.accountGone) }
+        // Another call may have moved this life on since the clock was read; its time is the later one.
+        return (found.answer, max(now, found.now))
     }
 }

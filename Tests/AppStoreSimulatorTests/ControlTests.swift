@@ -44,6 +44,7 @@ import Testing
         var options = SimulatorOptions(seed: 9)
         options.customers = 20
         options.sandboxCustomers = 3
+        options.traits = .none
         let store = Simulator(options, clock: hand.clock)
         let reply = store.respond(to: SimulatorRequest(method: "GET", path: "/simulator/receipts?format=ndjson"))
         let lines = String(decoding: reply.body, as: UTF8.self).split(separator: "\n")

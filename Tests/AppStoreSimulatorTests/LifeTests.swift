@@ -5,46 +5,68 @@ import Testing
 @Suite struct LifeTests {
     static let seed: UInt64 = 20_250_110
 
-    private func population(seed: UInt64 = seed) -> Population {
-        Population(
-            seed: seed, epoch: Moment(milliseconds: HandClock.start), scale: TimeScale(monthSeconds: 60),
-            pastPeriodsMax: 6, customers: 300, sandboxCustomers: 30)
+    private func world(seed: UInt64 = seed) -> World {
+        var options = SimulatorOptions(seed: seed)
+        options.customers = 300
+        options.sandboxCustomers = 30
+        return World(options: options, epoch: Moment(milliseconds: HandClock.start))
     }
 
-    private func truth(_ customer: Customer) -> [String] {
-        let truth = CustomerTruth(customer, bundleID: "app")
-        return truth.subscriptions.flatMap { subscription in
-            subscription.periods.map { "\($0)" } + subscription.log.map { "\($0)" }
-                + ["\(subscription.autoRenewStatus) \(String(describing: subscription.expirationIntent))"]
-        }
+    private func story(_ account: Account, in world: World) -> [String] {
+        let truth = CustomerTruth(account, in: world)
+        return truth.purchases.map { "\($0)" }
+            + truth.subscriptions.flatMap { subscription in
+                subscription.periods.map { "\($0)" } + subscription.log.map { "\($0)" }
+                    + ["\(subscription.autoRenewStatus) \(String(describing: subscription.expirationIntent))"]
+            }
+    }
+
+    private func account(_ index: Int, in world: World, after milliseconds: Int64) -> Account {
+        var account = world.population.account(index)
+        account.advance(to: Moment(milliseconds: HandClock.start + milliseconds))
+        return account
     }
 
     /// Looking often and looking once must show the same life.
     @Test func manySmallStepsEqualOneLargeStep() throws {
         print("seed \(Self.seed)")
-        let end = Moment(milliseconds: HandClock.start + 20 * 60_000)
+        let world = world()
+        let length: Int64 = 20 * 60_000
         for index in 0..<330 {
-            var often = population().customer(index)
-            var once = population().customer(index)
+            var often = world.population.account(index)
             var numbers = SeededGenerator(seed: Self.seed, stream: UInt64(index))
             var now = HandClock.start
-            while now < end.milliseconds {
-                often.life.advance(to: Moment(milliseconds: now))
+            while now < HandClock.start + length {
+                often.advance(to: Moment(milliseconds: now))
                 now += 1 + Int64(numbers.below(9000))
             }
-            often.life.advance(to: end)
-            once.life.advance(to: end)
-            try #require(truth(often) == truth(once), "customer \(index)")
+            often.advance(to: Moment(milliseconds: HandClock.start + length))
+            let once = account(index, in: world, after: length)
+            try #require(story(often, in: world) == story(once, in: world), "customer \(index)")
+        }
+    }
+
+    /// Nothing that an answer shows changes between now and the announced next change.
+    @Test func theNextChangeIsAnnounced() throws {
+        print("seed \(Self.seed)")
+        let world = world()
+        for index in 0..<330 {
+            var account = account(index, in: world, after: 0)
+            for _ in 0..<20 {
+                guard let next = account.nextChange else { break }
+                try #require(next > account.now, "customer \(index)")
+                let before = story(account, in: world)
+                account.advance(to: next - 1)
+                try #require(story(account, in: world) == before, "customer \(index)")
+                account.advance(to: next)
+            }
         }
     }
 
     @Test func theSeedDecides() {
         func lives(_ seed: UInt64) -> [[String]] {
-            (0..<50).map { index in
-                var customer = population(seed: seed).customer(index)
-                customer.life.advance(to: Moment(milliseconds: HandClock.start + 600_000))
-                return truth(customer)
-            }
+            let world = world(seed: seed)
+            return (0..<50).map { story(account($0, in: world, after: 600_000), in: world) }
         }
         #expect(lives(1) == lives(1))
         #expect(lives(1) != lives(2))
@@ -53,11 +75,11 @@ import Testing
     /// A population of ordinary size shows every kind of happening within an hour.
     @Test func everyKindHappens() {
         print("seed \(Self.seed)")
+        let world = world()
         var seen: Set<HappeningKind> = []
         for index in 0..<330 {
-            var customer = population().customer(index)
-            customer.life.advance(to: Moment(milliseconds: HandClock.start + 3_600_000))
-            seen.formUnion(customer.life.happenings.map { $0.kind })
+            let account = account(index, in: world, after: 3_600_000)
+            seen.formUnion(account.begun.flatMap { $0.happenings.map { $0.kind } })
         }
         // Nobody of the drawn customers takes a chosen product back.
         #expect(Set(HappeningKind.allCases).subtracting(seen) == [.changeWithdrawn])
@@ -65,37 +87,43 @@ import Testing
 
     @Test func wholeSecondsAndNoOverlapAndRisingLogs() throws {
         print("seed \(Self.seed)")
+        let world = world()
         for index in 0..<330 {
-            var customer = population().customer(index)
-            customer.life.advance(to: Moment(milliseconds: HandClock.start + 3_600_000))
-            let life = customer.life
-            for period in life.periods {
-                try #require(period.purchase.milliseconds % 1000 == 0 && period.expires.milliseconds % 1000 == 0)
-                try #require(period.purchase < period.expires)
+            for life in account(index, in: world, after: 3_600_000).begun {
+                for period in life.periods {
+                    try #require(period.purchase.milliseconds % 1000 == 0 && period.expires.milliseconds % 1000 == 0)
+                    try #require(period.purchase < period.expires)
+                }
+                // A refund that is taken back can leave a period beside the one that was bought meanwhile.
+                for (earlier, later) in zip(life.periods, life.periods.dropFirst()) where earlier.cancellations.isEmpty
+                {
+                    try #require(earlier.expires <= later.purchase, "customer \(index)")
+                }
+                for (earlier, later) in zip(life.happenings, life.happenings.dropFirst()) {
+                    try #require(earlier.at <= later.at, "customer \(index)")
+                }
             }
-            for (earlier, later) in zip(life.periods, life.periods.dropFirst()) where earlier.cancellation == nil {
-                try #require(earlier.expires <= later.purchase, "customer \(index)")
+            for name in [CustomerName.first(index), CustomerName.second(index)] {
+                try #require(CustomerName.index(of: name) == index)
             }
-            for (earlier, later) in zip(life.happenings, life.happenings.dropFirst()) {
-                try #require(earlier.at <= later.at, "customer \(index)")
-            }
-            let name = Customer.name(of: index)
-            try #require(Customer.index(of: name) == index)
         }
     }
 
     @Test func idsAreNeverShared() {
         var seen: Set<String> = []
         var count = 0
-        for index in [0, 1, 2, 299] {
-            let ids = CustomerIDs(index: index, environment: .production)
-            for ordinal in 0..<Life.periodsMax {
-                seen.insert(ids.transactionID(of: ordinal))
-                seen.insert(ids.restoredTransactionID(of: ordinal))
-                count += 2
+        for index in [0, 1, 299] {
+            let ids = AccountIDs(index: index, environment: .production)
+            for number in 0..<3 {
+                for ordinal in stride(from: 0, to: Life.periodsMax, by: 7) {
+                    for restore in 0..<3 {
+                        seen.insert(ids.subscription(number).transactionID(of: ordinal, restore: restore))
+                    }
+                    count += 3
+                }
             }
-            seen.insert(ids.lifetimeTransactionID)
-            count += 1
+            for ordinal in 0..<1000 { seen.insert(ids.purchase(ordinal)) }
+            count += 1000
         }
         #expect(seen.count == count)
     }

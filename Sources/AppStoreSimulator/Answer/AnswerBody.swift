@@ -1,10 +1,13 @@
 /// The body of an answer with status 0: the unified receipt, as Apple prints it.
 struct AnswerBody: Sendable {
+    /// An answer carries at most this many periods of a subscription, the newest.
+    static let rowsMax = 400
+
     let bundleID: String
-    let customer: Customer
-    /// When the receipt that was asked about was made; `in_app` is frozen there.
-    let creation: Moment
-    let request: Moment
+    let account: Account
+    /// The receipt that was asked about; `in_app` is frozen at its creation.
+    let identity: ReceiptIdentity
+    let accountToken: String?
     /// Base64 of the newest receipt.
     let latestReceipt: String
     let excludesOldTransactions: Bool
@@ -12,60 +15,96 @@ struct AnswerBody: Sendable {
     private static let appID: Int64 = 1_500_000_001
     private static let sandboxFirstDownload = Moment(milliseconds: 1_375_340_400_000)
 
-    var bytes: [UInt8] {
-        var json = JSONWriter(reserving: 4096 + customer.life.periods.count * 1024 + latestReceipt.utf8.count)
+    private var quirks: Set<ByteQuirk> { account.script.quirks }
+    private var isSandbox: Bool { account.environment == .sandbox }
+
+    func rendered() -> RenderedAnswer {
+        let periods = account.lives.reduce(0) { $0 + min($1.periods.count, Self.rowsMax) }
+        var json = JSONWriter(reserving: 4096 + periods * 1200 + latestReceipt.utf8.count)
+        json.swapsTypes = quirks.contains(.swappedTypes)
+        var gap = 0
         json.object { json in
-            json.number("status", 0)
-            json.text("environment", customer.environment.rawValue)
-            json.object("receipt") { receipt(&$0) }
+            json.plainNumber("status", 0)
+            if !quirks.contains(.missingKeys) { json.text("environment", account.environment.rawValue) }
+            json.object("receipt") { gap = receipt(&$0) }
             json.array("latest_receipt_info") { latestRows(&$0) }
             json.text("latest_receipt", latestReceipt)
-            json.array("pending_renewal_info") { PendingRenewal(bundleID: bundleID, customer: customer).write(to: &$0) }
+            guard !account.begun.isEmpty else { return }
+            json.array("pending_renewal_info") { json in
+                for life in account.begun { PendingRenewal(bundleID: bundleID, life: life).write(to: &json) }
+            }
         }
-        return json.bytes
+        return RenderedAnswer(json.bytes, gap: gap)
     }
 
-    private func receipt(_ json: inout JSONWriter) {
-        let isSandbox = customer.environment == .sandbox
+    /// Returns where the request date belongs.
+    private func receipt(_ json: inout JSONWriter) -> Int {
         json.text("receipt_type", isSandbox ? "ProductionSandbox" : "Production")
-        json.number("adam_id", isSandbox ? 0 : Self.appID)
-        json.number("app_item_id", isSandbox ? 0 : Self.appID)
+        json.plainNumber("adam_id", isSandbox ? 0 : Self.appID)
+        json.plainNumber("app_item_id", isSandbox ? 0 : Self.appID)
         json.text("bundle_id", bundleID)
         json.text("application_version", "42")
-        json.number("download_id", isSandbox ? 0 : 503_000_000_000_000_000 + Int64(customer.index) * 2 + 1)
-        json.number("version_external_identifier", isSandbox ? 0 : 870_000_001)
-        json.date("receipt_creation_date", creation.wholeSecond)
-        json.date("request_date", request)
-        json.date("original_purchase_date", isSandbox ? Self.sandboxFirstDownload : firstDownload)
-        json.text("original_application_version", isSandbox ? "1.0" : "40")
+        switch (quirks.contains(.nullDownload), isSandbox) {
+        case (true, _): json.null("download_id")
+        case (false, true): json.number("download_id", 0)
+        case (false, false): json.number("download_id", 503_000_000_000_000_001 + Int64(account.index) * 2)
+        }
+        json.plainNumber("version_external_identifier", isSandbox ? 0 : 870_000_001)
+        json.date("receipt_creation_date", identity.creation.wholeSecond)
+        let gap = json.bytes.count
+        json.date("original_purchase_date", isSandbox ? Self.sandboxFirstDownload : account.start - 60_000)
+        if !quirks.contains(.missingKeys) {
+            json.text("original_application_version", isSandbox ? "1.0" : "40")
+        }
         json.array("in_app") { json in
             for row in deviceRows { json.object { row.write(to: &$0) } }
         }
+        return gap
     }
 
-    /// The app was on the device a minute before the first purchase.
-    private var firstDownload: Moment { (customer.life.periods.first?.purchase ?? creation) - 60_000 }
-
     private var deviceRows: [TransactionRow] {
-        let subscriptions = customer.life.periods.filter { $0.bookedAt <= creation }
-            .map { TransactionRow(period: $0, of: customer, bundleID: bundleID, seen: .onDevice(creation)) }
-        return lifetimeRows(until: creation) + subscriptions
+        let subscriptions = account.begun.flatMap { life in
+            life.periods.filter { $0.bookedAt <= identity.creation }.suffix(Self.rowsMax)
+                .map { row($0, of: life, seen: .onDevice(identity)) }
+        }
+        let purchases = account.purchases.purchases.filter { $0.isListed(at: identity.creation) }
+            .map { TransactionRow(purchase: $0, of: account, asOf: identity.creation, bundleID: bundleID) }
+        return purchases + subscriptions
     }
 
     /// Production lists the newest first. The sandbox still answers in the old, ascending order.
     private func latestRows(_ json: inout JSONWriter) {
-        let newest = excludesOldTransactions ? customer.life.periods.suffix(1) : customer.life.periods[...]
-        let booked = newest.map { TransactionRow(period: $0, of: customer, bundleID: bundleID, seen: .byServer) }
-        let rows =
-            switch customer.environment {
-            case .production: booked.reversed() + lifetimeRows(until: request)
-            case .sandbox: lifetimeRows(until: request) + booked
+        let purchases = account.listedPurchases.map {
+            TransactionRow(purchase: $0, of: account, asOf: account.now, bundleID: bundleID)
+        }
+        var rows =
+            switch account.environment {
+            case .production: bookedRows.reversed() + purchases
+            case .sandbox: purchases + bookedRows
             }
+        if quirks.contains(.doubledRow), let first = rows.first { rows.append(first) }
+        if quirks.contains(.unorderedRows) {
+            var numbers = SeededGenerator(seed: UInt64(account.index), stream: UInt64(rows.count))
+            rows.shuffle(using: &numbers)
+        }
         for row in rows { json.object { row.write(to: &$0) } }
     }
 
-    private func lifetimeRows(until moment: Moment) -> [TransactionRow] {
-        guard let lifetime = customer.lifetime, lifetime.purchase <= moment else { return [] }
-        return [TransactionRow(lifetime: lifetime, of: customer, bundleID: bundleID)]
+    /// Of all subscriptions together, in the order the store booked them.
+    private var bookedRows: [TransactionRow] {
+        let count = excludesOldTransactions ? 1 : Self.rowsMax
+        let booked = account.begun.map { life in life.periods.suffix(count).map { (period: $0, life: life) } }
+        guard booked.count > 1 else {
+            return booked.flatMap { $0.map { row($0.period, of: $0.life, seen: .byServer) } }
+        }
+        return booked.flatMap { $0 }.sorted { $0.period.bookedAt < $1.period.bookedAt }
+            .map { row($0.period, of: $0.life, seen: .byServer) }
+    }
+
+    private func row(_ period: Period, of life: Life, seen: TransactionRow.Seen) -> TransactionRow {
+        var row = TransactionRow(period: period, of: life, bundleID: bundleID, seen: seen)
+        row.leavesKeysOut = quirks.contains(.missingKeys)
+        if case .byServer = seen, !life.script.isFamilyShared { row.accountToken = accountToken }
+        return row
     }
 }

@@ -1,59 +1,107 @@
-/// Writes JSON in a fixed key order, straight to bytes.
+/// Writes JSON in a fixed key order, straight to bytes: this is the hot path of every first answer.
 struct JSONWriter {
     private(set) var bytes: [UInt8] = []
+    /// Numbers become strings and strings numbers where Apple was seen to do so.
+    var swapsTypes = false
     private var needsComma = false
 
     init(reserving count: Int = 1024) {
         bytes.reserveCapacity(count)
     }
 
+    /// For members that follow others which somebody else writes.
+    init(continuing: Void, reserving count: Int = 256) {
+        bytes.reserveCapacity(count)
+        needsComma = true
+    }
+
     mutating func object(_ body: (inout JSONWriter) -> Void) { enclosed("{", "}", body) }
 
-    mutating func object(_ key: String, _ body: (inout JSONWriter) -> Void) {
+    mutating func object(_ key: StaticString, _ body: (inout JSONWriter) -> Void) {
         name(key)
         enclosed("{", "}", body)
     }
 
-    mutating func array(_ key: String, _ body: (inout JSONWriter) -> Void) {
+    mutating func array(_ key: StaticString, _ body: (inout JSONWriter) -> Void) {
         name(key)
         enclosed("[", "]", body)
     }
 
-    mutating func text(_ key: String, _ value: String) {
+    mutating func text(_ key: StaticString, _ value: String) {
         name(key)
         quoted(value)
         needsComma = true
     }
 
-    mutating func number(_ key: String, _ value: Int64) {
+    mutating func number(_ key: StaticString, _ value: Int64) {
         name(key)
-        bytes.append(contentsOf: String(value).utf8)
+        digits(value)
         needsComma = true
     }
 
-    mutating func boolean(_ key: String, _ value: Bool) {
+    mutating func boolean(_ key: StaticString, _ value: Bool) {
         name(key)
         bytes.append(contentsOf: (value ? "true" : "false").utf8)
         needsComma = true
     }
 
+    mutating func null(_ key: StaticString) {
+        name(key)
+        bytes.append(contentsOf: "null".utf8)
+        needsComma = true
+    }
+
+    /// A number of the receipt, which Apple writes as a number.
+    mutating func plainNumber(_ key: StaticString, _ value: Int64) {
+        guard swapsTypes else { return number(key, value) }
+        text(key, String(value))
+    }
+
+    /// A number of a row, which Apple writes as a string.
+    mutating func rowNumber(_ key: StaticString, _ value: String) {
+        guard swapsTypes else { return text(key, value) }
+        name(key)
+        bytes.append(contentsOf: value.utf8)
+        needsComma = true
+    }
+
+    /// A truth value of a row, which Apple writes as a string.
+    mutating func rowBoolean(_ key: StaticString, _ value: Bool) {
+        guard swapsTypes else { return text(key, value ? "true" : "false") }
+        boolean(key, value)
+    }
+
     /// Apple's triple: Greenwich text, milliseconds as a string, Pacific text.
     mutating func date(_ key: StaticString, _ moment: Moment) {
-        dated(key, "") { AppleDates.appendGreenwich(moment, to: &$0) }
-        dated(key, "_ms") { $0.append(contentsOf: String(moment.milliseconds).utf8) }
-        dated(key, "_pst") { AppleDates.appendPacific(moment, to: &$0) }
+        dated(key, "") { AppleDates.appendGreenwich(moment, to: &$0.bytes) }
+        dated(key, "_ms") { $0.digits(moment.milliseconds) }
+        dated(key, "_pst") { AppleDates.appendPacific(moment, to: &$0.bytes) }
+    }
+
+    /// The form of old receipts: milliseconds under the plain name, text under `_formatted`.
+    mutating func legacyDate(_ key: StaticString, _ moment: Moment) {
+        dated(key, "") { $0.digits(moment.milliseconds) }
+        dated(key, "_formatted") { AppleDates.appendGreenwich(moment, to: &$0.bytes) }
+        dated(key, "_formatted_pst") { AppleDates.appendPacific(moment, to: &$0.bytes) }
     }
 
     /// The parts of a date need no escapes, so they go straight to the bytes.
-    private mutating func dated(_ key: StaticString, _ suffix: StaticString, _ value: (inout [UInt8]) -> Void) {
+    private mutating func dated(
+        _ key: StaticString, _ suffix: StaticString, _ value: (inout JSONWriter) -> Void
+    ) {
         separate()
         bytes.append(UInt8(ascii: "\""))
         key.withUTF8Buffer { bytes.append(contentsOf: $0) }
         suffix.withUTF8Buffer { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":"), UInt8(ascii: "\"")])
-        value(&bytes)
+        ("\":\"" as StaticString).withUTF8Buffer { bytes.append(contentsOf: $0) }
+        value(&self)
         bytes.append(UInt8(ascii: "\""))
         needsComma = true
+    }
+
+    private mutating func digits(_ value: Int64) {
+        var text = String(value)
+        text.withUTF8 { bytes.append(contentsOf: $0) }
     }
 
     private mutating func enclosed(_ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONWriter) -> Void)
@@ -66,10 +114,11 @@ struct JSONWriter {
         needsComma = true
     }
 
-    private mutating func name(_ key: String) {
+    private mutating func name(_ key: StaticString) {
         separate()
-        quoted(key)
-        bytes.append(UInt8(ascii: ":"))
+        bytes.append(UInt8(ascii: "\""))
+        key.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        ("\":" as StaticString).withUTF8Buffer { bytes.append(contentsOf: $0) }
         needsComma = false
     }
 
@@ -78,17 +127,25 @@ struct JSONWriter {
         needsComma = false
     }
 
-    private mutating func quoted(_ text: String) {
+    private mutating func quoted(_ value: String) {
+        var value = value
         bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0..<0x20: bytes.append(UInt8(ascii: " "))
-            default: bytes.append(byte)
+        value.withUTF8 { text in
+            guard text.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
+                return bytes.append(contentsOf: text)
             }
+            for byte in text { escaped(byte) }
         }
         bytes.append(UInt8(ascii: "\""))
+    }
+
+    private mutating func escaped(_ byte: UInt8) {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+            bytes.append(UInt8(ascii: "\\"))
+            bytes.append(byte)
+        case 0..<0x20: bytes.append(UInt8(ascii: " "))
+        default: bytes.append(byte)
+        }
     }
 }

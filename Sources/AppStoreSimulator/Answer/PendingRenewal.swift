@@ -1,16 +1,15 @@
 /// The row of `pending_renewal_info`: what the store intends, or why it stopped.
 struct PendingRenewal: Sendable {
     let bundleID: String
-    let customer: Customer
+    let life: Life
 
     func write(to json: inout JSONWriter) {
-        let life = customer.life
         guard let head = life.periods.last else { return }
         json.object { json in
             json.text("auto_renew_product_id", life.nextProduct.identifier(in: bundleID))
             json.text("product_id", head.product.identifier(in: bundleID))
-            json.text("original_transaction_id", customer.ids.originalTransactionID)
-            json.text("auto_renew_status", life.renewalIsOn ? "1" : "0")
+            json.rowNumber("original_transaction_id", life.ids.originalTransactionID)
+            json.rowNumber("auto_renew_status", life.renewalIsOn ? "1" : "0")
             if let intent = life.expirationIntent { json.text("expiration_intent", String(intent)) }
             switch life.phase {
             case .subscribed: break
@@ -20,6 +19,16 @@ struct PendingRenewal: Sendable {
             }
             // The grace fields stay when grace is over, until a charge succeeds.
             if let graceUntil = life.graceUntil { json.date("grace_period_expires_date", graceUntil) }
+            if let consent = life.priceConsent {
+                json.text("price_consent_status", consent.status)
+                json.text("price_increase_status", consent.status)
+            }
+            guard life.renewalIsOn else { return }
+            switch life.offerBalance?.offer {
+            case .promotional: json.text("promotional_offer_id", PeriodOffer.promotionalOfferID)
+            case .offerCode: json.text("offer_code_ref_name", PeriodOffer.offerCodeName)
+            case .freeTrial, .payAsYouGo, .payUpFront, nil: break
+            }
         }
     }
 }

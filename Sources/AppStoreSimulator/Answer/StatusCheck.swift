@@ -1,27 +1,3 @@
-import Foundation
-
-/// The request of a verifyReceipt call, read as leniently as Apple reads it.
-struct VerifyRequest: Decodable, Sendable {
-    let receiptData: String?
-    let password: String?
-    let excludesOldTransactions: Bool
-
-    enum CodingKeys: String, CodingKey {
-        case receiptData = "receipt-data"
-        case password
-        case excludesOldTransactions = "exclude-old-transactions"
-    }
-
-    init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        // A value of another type counts as missing; only JSON that cannot be read at all is refused.
-        receiptData = (try? values.decodeIfPresent(String.self, forKey: .receiptData)) ?? nil
-        password = (try? values.decodeIfPresent(String.self, forKey: .password)) ?? nil
-        excludesOldTransactions =
-            ((try? values.decodeIfPresent(Bool.self, forKey: .excludesOldTransactions)) ?? nil) ?? false
-    }
-}
-
 /// Apple's status codes, decided in Apple's order: form, signature, environment, secret, account.
 enum StatusCheck: Sendable, Equatable {
     case unreadableRequest
@@ -34,20 +10,19 @@ enum StatusCheck: Sendable, Equatable {
     case genuine(ReceiptIdentity)
 
     /// Everything but the account, which only the population knows.
-    init(_ request: VerifyRequest, at environment: StoreEnvironment, codec: ReceiptCodec, secret: String) {
-        guard let text = request.receiptData, !text.isEmpty else {
-            self = .malformedReceipt(isException: false)
-            return
-        }
-        switch codec.read(base64: text) {
-        case .malformed: self = .malformedReceipt(isException: text.contains { $0.isWhitespace })
+    init(
+        _ reading: ReceiptCodec.Reading, of receipt: [UInt8], password: [UInt8]?, at environment: StoreEnvironment,
+        secret: [UInt8]
+    ) {
+        switch reading {
+        case .malformed: self = .malformedReceipt(isException: receipt.contains { $0 <= UInt8(ascii: " ") })
         case .forged: self = .forgedReceipt
         case .genuine(let identity):
             switch (identity.environment, environment) {
             case (.sandbox, .production): self = .sandboxReceiptInProduction
             case (.production, .sandbox): self = .productionReceiptInSandbox
             case (.production, .production), (.sandbox, .sandbox):
-                self = request.password == secret ? .genuine(identity) : .wrongSecret
+                self = password == secret ? .genuine(identity) : .wrongSecret
             }
         }
     }

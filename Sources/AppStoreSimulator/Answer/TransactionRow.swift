@@ -2,8 +2,23 @@
 struct TransactionRow: Sendable {
     enum Seen: Sendable {
         /// As the device knew it when its receipt was made.
-        case onDevice(Moment)
+        case onDevice(ReceiptIdentity)
         case byServer
+    }
+
+    private struct Cancellation {
+        let at: Moment
+        let reason: Int
+
+        init(_ cancellation: Period.Cancellation) {
+            at = cancellation.at
+            reason = cancellation.reason
+        }
+
+        init(refundAt at: Moment) {
+            self.at = at
+            reason = 0
+        }
     }
 
     private let productID: String
@@ -13,69 +28,78 @@ struct TransactionRow: Sendable {
     private let originalPurchase: Moment
     private var expires: Moment?
     private var webOrderLineItemID: String?
-    private var isTrial = false
+    private var offer: PeriodOffer?
     private var groupID: String?
     private var ownership = "PURCHASED"
-    private var cancellation: Period.Cancellation?
-    private var showsCancellationDate = true
+    private var cancellation: Cancellation?
     private var showsUpgrade = false
+    private let isFromServer: Bool
+    /// A UUID, or nil when the app gave none.
+    var accountToken: String?
+    /// Some keys that usually are there are not.
+    var leavesKeysOut = false
 
-    init(lifetime: Customer.Lifetime, of customer: Customer, bundleID: String) {
-        productID = bundleID + "." + SubscriptionProduct.lifetimeSuffix
-        transactionID = customer.ids.lifetimeTransactionID
+    init(purchase: OneTimePurchase, of account: Account, asOf moment: Moment, bundleID: String) {
+        productID = purchase.product.identifier(in: bundleID)
+        transactionID = account.ids.purchase(purchase.ordinal)
         originalTransactionID = transactionID
-        purchase = lifetime.purchase
-        originalPurchase = lifetime.purchase
+        self.purchase = purchase.at
+        originalPurchase = purchase.at
+        cancellation = purchase.refund(asOf: moment).map { Cancellation(refundAt: $0) }
+        isFromServer = false
     }
 
-    init(period: Period, of customer: Customer, bundleID: String, seen: Seen) {
-        let ids = customer.ids
-        let script = customer.life.script
+    init(period: Period, of life: Life, bundleID: String, seen: Seen) {
+        let ids = life.ids
         productID = period.product.identifier(in: bundleID)
         originalTransactionID = ids.originalTransactionID
         purchase = period.purchase
-        isTrial = period.isTrial
-        webOrderLineItemID = script.isFamilyShared ? nil : ids.webOrderLineItemID(of: period.ordinal)
-        ownership = script.isFamilyShared ? "FAMILY_SHARED" : "PURCHASED"
-        let chainStart = (customer.life.periods.first?.purchase ?? period.purchase) + 2000
+        offer = period.offer
+        webOrderLineItemID = life.script.isFamilyShared ? nil : ids.webOrderLineItemID(of: period.ordinal)
+        ownership = life.script.isFamilyShared ? "FAMILY_SHARED" : "PURCHASED"
         switch seen {
-        case .onDevice(let creation):
+        case .onDevice(let identity):
             // A restore gives the device's rows ids of their own and its own moment.
-            transactionID =
-                script.hasRestored
-                ? ids.restoredTransactionID(of: period.ordinal) : ids.transactionID(of: period.ordinal)
-            originalPurchase = script.hasRestored ? creation.wholeSecond : chainStart
-            expires = period.expires(asOf: creation)
-            cancellation = period.cancellation(asOf: creation)
+            transactionID = ids.transactionID(of: period.ordinal, restore: identity.restore)
+            originalPurchase = identity.restore > 0 ? identity.creation.wholeSecond : life.start + 2000
+            expires = period.expires(asOf: identity.creation)
+            cancellation = period.cancellation(asOf: identity.creation).map(Cancellation.init)
+            isFromServer = false
         case .byServer:
             transactionID = ids.transactionID(of: period.ordinal)
-            originalPurchase = chainStart
+            originalPurchase = life.start + 2000
             expires = period.expires
-            cancellation = period.cancellation
-            groupID = SubscriptionProduct.groupID
+            groupID = period.product.groupID
             showsUpgrade = period.cancellation?.isUpgrade ?? false
             // Upgraded rows of the sandbox were seen without a cancellation date.
-            showsCancellationDate = !(showsUpgrade && customer.environment == .sandbox)
+            let isBare = showsUpgrade && life.environment == .sandbox
+            cancellation = isBare ? nil : period.cancellation.map(Cancellation.init)
+            isFromServer = true
         }
     }
 
     func write(to json: inout JSONWriter) {
-        json.text("quantity", "1")
+        json.rowNumber("quantity", "1")
         json.text("product_id", productID)
         json.text("transaction_id", transactionID)
-        json.text("original_transaction_id", originalTransactionID)
+        json.rowNumber("original_transaction_id", originalTransactionID)
         json.date("purchase_date", purchase)
         json.date("original_purchase_date", originalPurchase)
         if let expires { json.date("expires_date", expires) }
         if let webOrderLineItemID { json.text("web_order_line_item_id", webOrderLineItemID) }
-        json.text("is_trial_period", isTrial ? "true" : "false")
-        if expires != nil { json.text("is_in_intro_offer_period", "false") }
-        if let groupID { json.text("subscription_group_identifier", groupID) }
-        json.text("in_app_ownership_type", ownership)
-        if let cancellation, showsCancellationDate {
-            json.date("cancellation_date", cancellation.at)
-            json.text("cancellation_reason", String(cancellation.reason))
+        json.rowBoolean("is_trial_period", offer == .freeTrial)
+        if expires != nil, !leavesKeysOut {
+            json.rowBoolean("is_in_intro_offer_period", offer?.isPaidIntroduction ?? false)
         }
-        if showsUpgrade { json.text("is_upgraded", "true") }
+        if let groupID, !leavesKeysOut { json.text("subscription_group_identifier", groupID) }
+        if !leavesKeysOut || ownership != "PURCHASED" { json.text("in_app_ownership_type", ownership) }
+        if offer == .promotional { json.text("promotional_offer_id", PeriodOffer.promotionalOfferID) }
+        if offer == .offerCode, isFromServer { json.text("offer_code_ref_name", PeriodOffer.offerCodeName) }
+        if let accountToken { json.text("app_account_token", accountToken) }
+        if let cancellation {
+            json.date("cancellation_date", cancellation.at)
+            json.rowNumber("cancellation_reason", String(cancellation.reason))
+        }
+        if showsUpgrade { json.rowBoolean("is_upgraded", true) }
     }
 }

@@ -30,9 +30,14 @@ struct SecretRequest: Decodable, Sendable {
 
 extension CustomerScript: Decodable {
     enum CodingKeys: String, CodingKey {
-        case product, trial, grace, lifetime, restored, charge, steps, drawn
+        case product, trial, offer, grace, lifetime, restored, charge, steps, drawn, alongside, quirks, subscribes
         case familyShared = "family_shared"
         case pastPeriods = "past_periods"
+        case coinsEveryMonths = "coins_every_months"
+        case sendsRenewals = "sends_renewals"
+        case secondCustomerAfterMonths = "second_customer_after_months"
+        case accountToken = "account_token"
+        case legacyReceipts = "legacy_receipts"
     }
 
     /// Reads a script; what is left out is as in a loyal monthly customer. At most 60 past periods.
@@ -41,6 +46,15 @@ extension CustomerScript: Decodable {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product) ?? product
         startsWithTrial = try values.decodeIfPresent(Bool.self, forKey: .trial) ?? false
+        startOffer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer) ?? startOffer
+        subscribes = try values.decodeIfPresent(Bool.self, forKey: .subscribes) ?? true
+        coinsEveryMonths = try values.decodeIfPresent(Double.self, forKey: .coinsEveryMonths)
+        alongside = try values.decodeIfPresent([CustomerScript].self, forKey: .alongside) ?? []
+        sendsRenewals = try values.decodeIfPresent(Bool.self, forKey: .sendsRenewals) ?? false
+        secondCustomerAfterMonths = try values.decodeIfPresent(Double.self, forKey: .secondCustomerAfterMonths)
+        hasAccountToken = try values.decodeIfPresent(Bool.self, forKey: .accountToken) ?? false
+        sendsLegacyReceipts = try values.decodeIfPresent(Bool.self, forKey: .legacyReceipts) ?? false
+        quirks = try values.decodeIfPresent(Set<ByteQuirk>.self, forKey: .quirks) ?? []
         hasGrace = try values.decodeIfPresent(Bool.self, forKey: .grace) ?? false
         isFamilyShared = try values.decodeIfPresent(Bool.self, forKey: .familyShared) ?? false
         ownsLifetime = try values.decodeIfPresent(Bool.self, forKey: .lifetime) ?? false

@@ -8,8 +8,11 @@ extension Simulator {
             case ("GET", "healthz", 1): return try .json(["status": "ok"])
             case ("GET", "receipts", 1): return try receiptList(query)
             case ("GET", "truth", 1): return try truthDocument(query)
+            case ("GET", "uploads", 1): return try uploadList(query)
             case ("GET", "truth", 2):
-                guard let found = truth(of: path[1]) else { return .refused(404, "there is no such customer") }
+                guard let found = truth(of: path[1], at: try query.instant("at")) else {
+                    return .refused(404, "there is no such customer")
+                }
                 return try .json(found)
             case ("POST", "customers", 1):
                 let wanted = try JSONDecoder().decode(CustomerRequest.self, from: Data(request.body))
@@ -44,34 +47,40 @@ extension Simulator {
         let fault = try JSONDecoder().decode(Fault.self, from: Data(body))
         guard (0...1).contains(fault.share) else { return .refused(400, "share is between 0 and 1") }
         add(fault)
-        return try .json(["faults": world.withLock { $0.faultPlan.faults.count }])
+        return try .json(["faults": troubles.faults.count])
     }
 
     private func receiptList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         let found = receipts(from: query.number("from") ?? 0, count: query.number("count") ?? .max)
-        guard query.first(where: { $0.name == "format" })?.value == "ndjson" else { return try .json(found) }
-        let lines = try found.map { customer in
-            try JSONEncoder.control.encode(
-                ReceiptLine(app: customer.app, customer: customer.customer, receipt: customer.receipt))
-        }
-        let body = lines.flatMap { Array($0) + [UInt8(ascii: "\n")] }
-        return SimulatorReply(headers: [("Content-Type", "application/x-ndjson")], body: body)
+        guard query.wantsLines else { return try .json(found) }
+        return .lines(found.map { (app: $0.app, customer: $0.customer, receipt: $0.receipt) })
+    }
+
+    private func uploadList(_ query: [URLQueryItem]) throws -> SimulatorReply {
+        let found = uploads(since: try query.instant("since") ?? .min, until: try query.instant("until"))
+        guard query.wantsLines else { return try .json(UploadDocument(now: now.milliseconds, uploads: found)) }
+        return .lines(found.map { (app: $0.app, customer: $0.customer, receipt: $0.receipt) })
     }
 
     private func truthDocument(_ query: [URLQueryItem]) throws -> SimulatorReply {
-        try .json(
+        let at = try query.instant("at")
+        return try .json(
             TruthDocument(
-                seed: String(options.seed), epoch: epochMilliseconds, now: clock.now.milliseconds,
+                seed: String(options.seed), epoch: epochMilliseconds, now: at ?? now.milliseconds,
                 month: options.monthSeconds,
-                customers: truth(from: query.number("from") ?? 0, count: query.number("count") ?? .max)))
+                customers: truth(at: at, from: query.number("from") ?? 0, count: query.number("count") ?? .max)))
     }
 }
 
-/// One line of `GET /simulator/receipts?format=ndjson`.
-private struct ReceiptLine: Encodable {
-    let app: String
-    let customer: String
-    let receipt: String
+/// The body of `GET /simulator/uploads`: ask again since `now_ms`.
+private struct UploadDocument: Encodable {
+    let now: Int64
+    let uploads: [SimulatedUpload]
+
+    enum CodingKeys: String, CodingKey {
+        case uploads
+        case now = "now_ms"
+    }
 }
 
 /// The body of `GET /simulator/truth`. The seed is text: it has 64 bits.
@@ -94,6 +103,14 @@ extension [URLQueryItem] {
     fileprivate func number(_ name: String) -> Int? {
         first { $0.name == name }?.value.flatMap { Int($0) }
     }
+
+    /// Milliseconds since 1970, or an RFC 3339 text.
+    fileprivate func instant(_ name: String) throws -> Int64? {
+        guard let text = first(where: { $0.name == name })?.value else { return nil }
+        return try Int64(text) ?? Int64(Date(text, strategy: .iso8601).timeIntervalSince1970 * 1000)
+    }
+
+    fileprivate var wantsLines: Bool { contains { $0.name == "format" && $0.value == "ndjson" } }
 }
 
 extension JSONEncoder {
@@ -110,6 +127,21 @@ extension SimulatorReply {
         SimulatorReply(
             code: code, headers: [("Content-Type", "application/json")],
             body: Array(try JSONEncoder.control.encode(value)))
+    }
+
+    /// What `perennial import` reads. The texts need no escapes.
+    fileprivate static func lines(_ receipts: [(app: String, customer: String, receipt: String)]) -> SimulatorReply {
+        var body: [UInt8] = []
+        for line in receipts {
+            var json = JSONWriter(reserving: line.receipt.utf8.count + 128)
+            json.object { json in
+                json.text("app", line.app)
+                json.text("customer", line.customer)
+                json.text("receipt", line.receipt)
+            }
+            body += json.bytes + [UInt8(ascii: "\n")]
+        }
+        return SimulatorReply(headers: [("Content-Type", "application/x-ndjson")], body: body)
     }
 
     fileprivate static func refused(_ code: Int, _ reason: String) -> SimulatorReply {

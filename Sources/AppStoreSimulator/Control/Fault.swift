@@ -3,10 +3,11 @@ import Foundation
 /// A trouble the store makes on purpose for a share of the verifyReceipt calls.
 public struct Fault: Decodable, Sendable {
     /// What goes wrong.
-    public enum Kind: String, Decodable, Sendable, CaseIterable {
+    public enum Kind: String, Codable, Sendable, CaseIterable {
         /// A body of only a status, `status`, 21005 unless given.
         case status
-        /// An HTTP error, `code`, 503 unless given, with Apple's plain text.
+        /// An HTTP error, `code`, 503 unless given: plain text for 500, a page of HTML for the others; 429 says
+        /// `Retry-After`.
         case http
         /// No answer at all; the connection closes after `seconds`, 60 unless given.
         case hang
@@ -16,6 +17,8 @@ public struct Fault: Decodable, Sendable {
         case html
         /// The right answer after `seconds`, 5 unless given.
         case slow
+        /// The right answer in small pieces over `seconds`, 5 unless given.
+        case drip
     }
 
     /// What goes wrong.
@@ -28,7 +31,7 @@ public struct Fault: Decodable, Sendable {
     public var isRetryable: Bool?
     /// For `http`.
     public var code: Int?
-    /// For `hang` and `slow`.
+    /// For `hang`, `slow` and `drip`, and the `Retry-After` of 429, which is 1 unless given.
     public var seconds: Double?
     /// Milliseconds since 1970 at which it is over; nil is never.
     public var untilMilliseconds: Int64?
@@ -37,6 +40,29 @@ public struct Fault: Decodable, Sendable {
     public init(_ kind: Kind, share: Double = 1) {
         self.kind = kind
         self.share = share
+    }
+
+    /// What Apple and the network do on a bad day, `rate` of all calls together, by usual weights: temporary statuses,
+    /// HTTP errors, calls that hang, pages instead of answers, answers late, in drops or cut.
+    public static func badDay(rate: Double, seconds: Double = 5) -> [Fault] {
+        let wanted: [(weight: Double, fault: Fault)] = [
+            (2, Fault(.status, status: 21002)), (2, Fault(.status, status: 21005)), (1, Fault(.status, status: 21009)),
+            (2, Fault(.http, code: 503)), (1, Fault(.http, code: 500)), (1, Fault(.http, code: 429)),
+            (1, Fault(.html)), (1, Fault(.truncate)), (1, Fault(.hang)), (1, Fault(.slow)), (1, Fault(.drip)),
+        ]
+        let sum = wanted.reduce(0) { $0 + $1.weight }
+        return wanted.map { weight, fault in
+            var fault = fault
+            fault.share = rate * weight / sum
+            fault.seconds = fault.kind == .http ? nil : seconds
+            return fault
+        }
+    }
+
+    private init(_ kind: Kind, status: Int? = nil, code: Int? = nil) {
+        self.init(kind)
+        self.status = status
+        self.code = code
     }
 
     enum CodingKeys: String, CodingKey {

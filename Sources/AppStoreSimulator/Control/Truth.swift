@@ -11,7 +11,13 @@ public struct CustomerTruth: Codable, Sendable {
     public var now: Int64
     /// Apple answers 21010 from now on.
     public var accountDeleted: Bool
-    /// One subscription a customer.
+    /// A second customer of the app on the same Apple account.
+    public var secondCustomer: String?
+    /// What the app gives Apple with purchases.
+    public var appAccountToken: String?
+    /// The devices send receipts of iOS 6, which show the newest period and their own, and no others.
+    public var hasLegacyReceipts: Bool
+    /// All that have begun; usually one.
     public var subscriptions: [SubscriptionTruth]
     /// One-time purchases.
     public var purchases: [PurchaseTruth]
@@ -20,7 +26,20 @@ public struct CustomerTruth: Codable, Sendable {
         case customer, app, environment, subscriptions, purchases
         case now = "now_ms"
         case accountDeleted = "account_deleted"
+        case secondCustomer = "second_customer"
+        case appAccountToken = "app_account_token"
+        case hasLegacyReceipts = "legacy_receipts"
     }
+}
+
+/// Whether Apple's data entitle somebody, and why.
+public enum AccessTruth: String, Codable, Sendable, CaseIterable {
+    /// A running period that was not taken back.
+    case paid
+    /// A failed charge, and the grace period runs.
+    case grace
+    /// Nothing.
+    case none
 }
 
 /// One subscription.
@@ -29,6 +48,10 @@ public struct SubscriptionTruth: Codable, Sendable {
     public var originalTransactionID: String
     /// The current product.
     public var product: String
+    /// Apple's subscription group.
+    public var group: String
+    /// Whether it entitles at this instant.
+    public var access: AccessTruth
     /// The product of the next renewal.
     public var autoRenewProduct: String
     /// Renewal is on.
@@ -39,6 +62,8 @@ public struct SubscriptionTruth: Codable, Sendable {
     public var inBillingRetry: Bool
     /// The end of grace, also when it is over.
     public var graceUntil: Int64?
+    /// The customer has been asked for consent to a higher price and has not answered.
+    public var priceConsentPending: Bool
     /// `PURCHASED` or `FAMILY_SHARED`.
     public var ownership: String
     /// In the order they were booked.
@@ -47,13 +72,14 @@ public struct SubscriptionTruth: Codable, Sendable {
     public var log: [HappeningTruth]
 
     enum CodingKeys: String, CodingKey {
-        case product, ownership, periods, log
+        case product, group, access, ownership, periods, log
         case originalTransactionID = "original_transaction_id"
         case autoRenewProduct = "auto_renew_product"
         case autoRenewStatus = "auto_renew_status"
         case expirationIntent = "expiration_intent"
         case inBillingRetry = "in_billing_retry"
         case graceUntil = "grace_until_ms"
+        case priceConsentPending = "price_consent_pending"
     }
 }
 
@@ -73,13 +99,15 @@ public struct PeriodTruth: Codable, Sendable {
     public var expires: Int64
     /// It was free.
     public var isTrial: Bool
+    /// Why it cost less.
+    public var offer: PeriodOffer?
     /// When it was refunded, revoked or replaced.
     public var cancelled: Int64?
     /// It was replaced by a higher level.
     public var upgraded: Bool
 
     enum CodingKeys: String, CodingKey {
-        case product, upgraded
+        case product, upgraded, offer
         case transactionID = "transaction_id"
         case webOrderLineItemID = "web_order_line_item_id"
         case booked = "booked_ms"
@@ -92,7 +120,7 @@ public struct PeriodTruth: Codable, Sendable {
 
 /// One happening of a subscription.
 public struct HappeningTruth: Codable, Sendable {
-    /// When, as RFC 3339 text in whole seconds, for people.
+    /// When the store first showed it, as RFC 3339 text in whole seconds, for people.
     public var at: String
     /// When, in milliseconds since 1970.
     public var atMilliseconds: Int64
@@ -119,10 +147,16 @@ public struct PurchaseTruth: Codable, Sendable {
     public var product: String
     /// When.
     public var purchase: Int64
+    /// When Apple gave the money back.
+    public var refunded: Int64?
+    /// Apple's answers mention it; coins that are used up are gone.
+    public var isListed: Bool
 
     enum CodingKeys: String, CodingKey {
         case product
         case transactionID = "transaction_id"
         case purchase = "purchase_ms"
+        case refunded = "refunded_ms"
+        case isListed = "listed"
     }
 }

@@ -18,6 +18,18 @@ public struct CustomerAction: Codable, Sendable {
         case upgrade
         /// To another product at the next renewal.
         case downgrade
+        /// To another product of the same level: at once when it lasts as long, else at the next renewal.
+        case crossgrade
+        /// The price goes up and the customer is asked; without an answer the subscription ends.
+        case raisePrice = "raise_price"
+        /// The customer agrees to the higher price.
+        case acceptPrice = "accept_price"
+        /// The product is not for sale at the next renewal.
+        case withdrawProduct = "withdraw_product"
+        /// The subscription ends at the next renewal for a reason Apple does not give.
+        case breakOff = "break_off"
+        /// The customer takes an offer: for the next renewals, or to come back.
+        case redeemOffer = "redeem_offer"
         /// A lapsed customer buys again.
         case resubscribe
         /// The account disappears.
@@ -26,6 +38,10 @@ public struct CustomerAction: Codable, Sendable {
         case revokeFamily = "revoke_family"
         /// The running period ends later.
         case extend
+        /// A one-time purchase.
+        case buy
+        /// Apple refunds the newest one-time purchase.
+        case refundPurchase = "refund_purchase"
     }
 
     /// What is done.
@@ -38,6 +54,12 @@ public struct CustomerAction: Codable, Sendable {
     public var reason: Int?
     /// For `downgrade` and `resubscribe`: the product; a default is chosen without it.
     public var product: SubscriptionProduct?
+    /// For `redeem_offer` and `resubscribe`: the offer; `redeem_offer` takes a promotional one without it.
+    public var offer: PeriodOffer?
+    /// For `buy`: what; coins without it.
+    public var item: OneTimeProduct?
+    /// Which subscription of the account, from 0; the first without it.
+    public var subscription: Int?
     /// For `extend`: seconds, rounded up to whole ones; a quarter of the period without it.
     public var seconds: Double?
 
@@ -50,7 +72,7 @@ public struct CustomerAction: Codable, Sendable {
         case kind = "action"
         case keepsRenewal = "keep_renewal"
         case periodsAgo = "periods_ago"
-        case reason, product, seconds
+        case reason, product, seconds, offer, item, subscription
     }
 }
 

@@ -34,14 +34,30 @@ public struct CustomerScript: Sendable {
 
     /// The first product.
     public var product = SubscriptionProduct.monthly
-    /// The first period is free.
-    public var startsWithTrial = false
+    /// False for somebody who only makes one-time purchases.
+    public var subscribes = true
+    /// The offer the subscription begins with.
+    public var startOffer: PeriodOffer?
     /// The app has the grace period switched on for this customer.
     public var hasGrace = false
     /// A family member's share of someone else's subscription.
     public var isFamilyShared = false
     /// The customer also owns the one-time purchase.
     public var ownsLifetime = false
+    /// Months between purchases of coins; nil buys none.
+    public var coinsEveryMonths: Double?
+    /// Further subscriptions of the same account.
+    public var alongside: [CustomerScript] = []
+    /// The device sends a receipt after every renewal, not only after purchases.
+    public var sendsRenewals = false
+    /// A second customer of the app restores on this Apple account so many months after the start.
+    public var secondCustomerAfterMonths: Double?
+    /// The app gave an `app_account_token` with the purchases.
+    public var hasAccountToken = false
+    /// The device sends the transaction receipt of iOS 6.
+    public var sendsLegacyReceipts = false
+    /// Odd forms of the answers.
+    public var quirks: Set<ByteQuirk> = []
     /// The device restored: its receipt carries transaction ids of its own.
     public var hasRestored = false
     /// When renewals are charged.
@@ -52,6 +68,12 @@ public struct CustomerScript: Sendable {
     public var steps: [Step] = []
     /// The seed also decides what is done, period by period.
     public var isDrawn = false
+
+    /// The first period is free.
+    public var startsWithTrial: Bool {
+        get { startOffer == .freeTrial }
+        set { startOffer = newValue ? .freeTrial : nil }
+    }
 
     /// A loyal customer of the monthly product.
     public init() {}

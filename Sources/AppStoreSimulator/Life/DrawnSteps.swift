@@ -1,26 +1,35 @@
 /// What a seeded customer does in a period: drawn from the customer's own numbers, one stream a period.
 struct DrawnSteps: Sendable {
-    /// The customer's own seed.
-    let temper: UInt64
+    typealias Step = CustomerScript.Step
 
-    func steps(in period: Int, of script: CustomerScript) -> [CustomerScript.Step] {
+    /// The subscription's own seed.
+    let temper: UInt64
+    let chances: PeriodChances
+    /// Only the first subscription of an account decides about the account.
+    let mayDeleteAccount: Bool
+
+    func steps(in period: Int, of script: CustomerScript) -> [Step] {
         guard script.isDrawn else { return [] }
         var numbers = SeededGenerator(seed: temper, stream: 1000 + UInt64(period))
         if script.isFamilyShared {
             return numbers.chance(0.06) ? [step(period, numbers.between(0.1, 0.9), .revokeFamily)] : []
         }
-        if period == 0, script.startsWithTrial {
+        if period == 0, script.startOffer == .freeTrial {
             return numbers.chance(0.4) ? [step(period, numbers.between(0.2, 0.9), .disableRenewal)] : []
         }
         return paidPeriod(period, numbers: &numbers)
     }
 
-    /// Some who lapsed come back after a while.
-    func comeback(after period: Int, of script: CustomerScript, scale: TimeScale) -> Int64? {
+    /// Some who lapsed come back after a while, a few of them for an offer.
+    func comeback(
+        after period: Int, of script: CustomerScript, scale: TimeScale
+    ) -> (delay: Int64, action: CustomerAction)? {
         guard script.isDrawn, !script.isFamilyShared else { return nil }
         var numbers = SeededGenerator(seed: temper, stream: 2_000_000 + UInt64(period))
-        guard numbers.chance(0.4) else { return nil }
-        return max(1000, scale.milliseconds(months: numbers.between(0.3, 3)))
+        guard numbers.chance(chances.comebacks) else { return nil }
+        let delay = max(1000, scale.milliseconds(months: numbers.between(0.3, 3)))
+        guard numbers.chance(0.25) else { return (delay, CustomerAction(.resubscribe)) }
+        return (delay, redemption(&numbers))
     }
 
     /// How far from the expiry the charge lies, in milliseconds; negative is before.
@@ -33,32 +42,82 @@ struct DrawnSteps: Sendable {
         }
     }
 
-    private func paidPeriod(_ period: Int, numbers: inout SeededGenerator) -> [CustomerScript.Step] {
-        let draw = numbers.unit()
-        let point = numbers.between(0.1, 0.8)
-        switch draw {
-        case ..<0.07: return [step(period, point, .disableRenewal)]
-        case ..<0.11: return [step(period, point, .disableRenewal), step(period, point + 0.1, .enableRenewal)]
-        case ..<0.14:
-            var refund = CustomerAction(.refund)
-            refund.keepsRenewal = numbers.chance(0.25)
-            refund.reason = numbers.chance(0.3) ? 1 : 0
-            refund.periodsAgo = period > 0 && numbers.chance(0.2) ? 1 : 0
-            return [CustomerScript.Step(period: period, at: point, action: refund)]
-        case ..<0.155: return [step(period, point, .refund), step(period, point + 0.15, .reverseRefund)]
-        case ..<0.225:
-            let failure = step(period, point, .failBilling)
-            return numbers.chance(0.7)
-                ? [failure, step(period, 1 + numbers.between(0.05, 1.4), .recover)] : [failure]
-        case ..<0.255: return [step(period, point, .upgrade)]
-        case ..<0.285: return [step(period, point, .downgrade)]
-        case ..<0.3: return [step(period, point, .extend)]
-        case ..<0.303: return [step(period, point, .deleteAccount)]
-        default: return []
+    /// What may happen in a paid period; the numbers it draws must not depend on what came out before.
+    private enum Turning: CaseIterable {
+        case cancels, wavers, refund, olderRefund, refundReversal, billingFailure, upgrade, downgrade, crossgrade
+        case extend, priceIncrease, withdrawal, unexplainedEnd, redeemedOffer, accountDeletion
+    }
+
+    private func chance(of turning: Turning) -> Double {
+        switch turning {
+        case .cancels: chances.cancels
+        case .wavers: chances.wavers
+        case .refund: chances.refunds
+        case .olderRefund: chances.olderRefunds
+        case .refundReversal: chances.refundReversals
+        case .billingFailure: chances.billingFailures
+        case .upgrade: chances.upgrades
+        case .downgrade: chances.downgrades
+        case .crossgrade: chances.crossgrades
+        case .extend: chances.extensions
+        case .priceIncrease: chances.priceIncreases
+        case .withdrawal: chances.withdrawals
+        case .unexplainedEnd: chances.unexplainedEnds
+        case .redeemedOffer: chances.redeemedOffers
+        case .accountDeletion: mayDeleteAccount ? chances.accountDeletions : 0
         }
     }
 
-    private func step(_ period: Int, _ at: Double, _ kind: CustomerAction.Kind) -> CustomerScript.Step {
-        CustomerScript.Step(period: period, at: at, kind)
+    private func paidPeriod(_ period: Int, numbers: inout SeededGenerator) -> [Step] {
+        var draw = numbers.unit()
+        let point = numbers.between(0.1, 0.8)
+        for turning in Turning.allCases {
+            let share = chance(of: turning)
+            guard draw >= share else { return steps(of: turning, in: period, at: point, numbers: &numbers) }
+            draw -= share
+        }
+        return []
+    }
+
+    private func steps(
+        of turning: Turning, in period: Int, at point: Double, numbers: inout SeededGenerator
+    ) -> [Step] {
+        switch turning {
+        case .cancels: return [step(period, point, .disableRenewal)]
+        case .wavers: return [step(period, point, .disableRenewal), step(period, point + 0.1, .enableRenewal)]
+        case .refund, .olderRefund:
+            var refund = CustomerAction(.refund)
+            refund.keepsRenewal = numbers.chance(0.25)
+            refund.reason = numbers.chance(0.3) ? 1 : 0
+            refund.periodsAgo = turning == .olderRefund && period > 0 ? 1 : 0
+            return [Step(period: period, at: point, action: refund)]
+        case .refundReversal: return [step(period, point, .refund), step(period, point + 0.15, .reverseRefund)]
+        case .billingFailure:
+            let failure = step(period, point, .failBilling)
+            guard numbers.chance(chances.recoveries) else { return [failure] }
+            return [failure, step(period, 1 + numbers.between(0.05, 1.4), .recover)]
+        case .upgrade: return [step(period, point, .upgrade)]
+        case .downgrade: return [step(period, point, .downgrade)]
+        case .crossgrade: return [step(period, point, .crossgrade)]
+        case .extend: return [step(period, point, .extend)]
+        case .priceIncrease:
+            let question = step(period, point, .raisePrice)
+            return numbers.chance(chances.priceConsents)
+                ? [question, step(period, point + 0.15, .acceptPrice)] : [question]
+        case .withdrawal: return [step(period, point, .withdrawProduct)]
+        case .unexplainedEnd: return [step(period, point, .breakOff)]
+        case .redeemedOffer: return [Step(period: period, at: point, action: redemption(&numbers))]
+        case .accountDeletion: return [step(period, point, .deleteAccount)]
+        }
+    }
+
+    private func redemption(_ numbers: inout SeededGenerator) -> CustomerAction {
+        var action = CustomerAction(.redeemOffer)
+        action.offer = numbers.chance(0.5) ? .promotional : .offerCode
+        return action
+    }
+
+    private func step(_ period: Int, _ at: Double, _ kind: CustomerAction.Kind) -> Step {
+        Step(period: period, at: at, kind)
     }
 }

@@ -4,6 +4,8 @@ public enum HappeningKind: String, Codable, Sendable, CaseIterable {
     case purchased
     /// First period, free.
     case trialStarted = "trial_started"
+    /// First period of a subscription, at an offer's price.
+    case offerStarted = "offer_started"
     /// The next period was charged.
     case renewed
     /// The first charge after a free trial.
@@ -28,12 +30,22 @@ public enum HappeningKind: String, Codable, Sendable, CaseIterable {
     case recovered
     /// A higher level began at once.
     case upgraded
+    /// Another product of the same level and length began at once.
+    case crossgraded
+    /// A product of the same level and another length was chosen for the next renewal.
+    case crossgradeScheduled = "crossgrade_scheduled"
     /// Another product was chosen for the next renewal.
     case downgradeScheduled = "downgrade_scheduled"
     /// The choice of another product was taken back.
     case changeWithdrawn = "change_withdrawn"
     /// The next period was charged with another product.
     case changedAtRenewal = "changed_at_renewal"
+    /// An offer was taken for the next renewals.
+    case offerRedeemed = "offer_redeemed"
+    /// The price goes up, and without consent the subscription ends.
+    case priceIncreasePending = "price_increase_pending"
+    /// The customer agreed to the higher price.
+    case priceIncreaseAccepted = "price_increase_accepted"
     /// A lapsed customer bought again.
     case resubscribed
     /// A family member lost a shared subscription.

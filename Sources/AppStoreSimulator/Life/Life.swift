@@ -13,8 +13,8 @@ struct Life: Sendable {
         let action: CustomerAction
     }
 
-    /// More periods than this make answers that no customer has; the life then lapses as the sandbox does.
-    static let periodsMax = 400
+    /// There are no ids for more periods than this; the life then lapses as the sandbox does.
+    static let periodsMax = 90_000
     /// A tester's subscription renews twelve times.
     static let sandboxRenewalsMax = 12
 
@@ -22,6 +22,9 @@ struct Life: Sendable {
     let scale: TimeScale
     let environment: StoreEnvironment
     let drawn: DrawnSteps
+    let ids: SubscriptionIDs
+    /// The first purchase.
+    let start: Moment
 
     private(set) var now: Moment
     var periods: [Period] = []
@@ -29,22 +32,40 @@ struct Life: Sendable {
     var phase = Phase.subscribed
     var renewalIsOn = true
     var cardFails = false
+    /// Why the next renewal will not happen although renewal is on: 4 not for sale, 5 unexplained.
+    var obstacle: Int?
+    var priceConsent: PriceConsent?
+    var offerBalance: OfferBalance?
     var nextProduct: SubscriptionProduct
     var renewals = 0
-    var accountIsDeleted = false
+    var accountDeletedAt: Moment?
     var steps: [ScheduledStep] = []
 
     /// Begins with the first purchase, at a whole second.
-    init(script: CustomerScript, start: Moment, scale: TimeScale, environment: StoreEnvironment, temper: UInt64) {
+    init(
+        script: CustomerScript, start: Moment, scale: TimeScale, environment: StoreEnvironment, drawn: DrawnSteps,
+        ids: SubscriptionIDs
+    ) {
         self.script = script
         self.scale = scale
         self.environment = environment
-        self.drawn = DrawnSteps(temper: temper)
-        self.now = start.wholeSecond
+        self.drawn = drawn
+        self.ids = ids
+        self.start = start.wholeSecond
+        self.now = self.start
         self.nextProduct = script.product
-        book(
-            script.product, purchase: now, isTrial: script.startsWithTrial,
-            as: script.startsWithTrial ? .trialStarted : .purchased)
+        begin(with: script.startOffer)
+    }
+
+    private mutating func begin(with offer: PeriodOffer?) {
+        let kind: HappeningKind =
+            switch offer {
+            case .freeTrial: .trialStarted
+            case .payAsYouGo, .payUpFront, .promotional, .offerCode: .offerStarted
+            case nil: .purchased
+            }
+        offerBalance = offer.map { OfferBalance(offer: $0, periodsLeft: $0.periods) }
+        book(script.product, purchase: now, as: kind)
     }
 
     /// Lets the time pass. An earlier instant changes nothing.
@@ -56,15 +77,16 @@ struct Life: Sendable {
         now = max(now, moment)
     }
 
-    /// Adds a period and everything the script wants to happen in it.
-    mutating func book(_ product: SubscriptionProduct, purchase: Moment, isTrial: Bool, as kind: HappeningKind) {
-        let length = isTrial ? scale.trial : scale.length(of: product)
+    /// Adds a period, at the price of an offer while one lasts, and everything the script wants to happen in it.
+    mutating func book(_ product: SubscriptionProduct, purchase: Moment, as kind: HappeningKind) {
+        let offer = takeOffer()
         let period = Period(
-            ordinal: periods.count, product: product, bookedAt: now, purchase: purchase, expires: purchase + length,
-            isTrial: isTrial)
+            ordinal: periods.count, product: product, bookedAt: now, purchase: purchase,
+            expires: purchase + scale.length(of: product, with: offer), offer: offer)
         periods.append(period)
         nextProduct = product
         phase = .subscribed
+        priceConsent = nil
         record(kind, period: period.ordinal)
         schedule(script.steps.filter { $0.period == period.ordinal }, in: period)
         schedule(drawn.steps(in: period.ordinal, of: script), in: period)
@@ -74,14 +96,21 @@ struct Life: Sendable {
     mutating func end(intent: Int?, graceUntil: Moment? = nil) {
         renewalIsOn = false
         phase = .ended(intent: intent, graceUntil: graceUntil)
-        guard let last = periods.last, let delay = drawn.comeback(after: last.ordinal, of: script, scale: scale) else {
+        guard let last = periods.last, let back = drawn.comeback(after: last.ordinal, of: script, scale: scale) else {
             return
         }
-        insert(ScheduledStep(at: now + delay, action: CustomerAction(.resubscribe)))
+        insert(ScheduledStep(at: now + back.delay, action: back.action))
     }
 
     mutating func record(_ kind: HappeningKind, period: Int? = nil, intent: Int? = nil) {
         happenings.append(Happening(at: now, kind: kind, ordinal: period, expirationIntent: intent))
+    }
+
+    private mutating func takeOffer() -> PeriodOffer? {
+        guard var balance = offerBalance else { return nil }
+        balance.periodsLeft -= 1
+        offerBalance = balance.periodsLeft > 0 ? balance : nil
+        return balance.offer
     }
 
     private mutating func schedule(_ wanted: [CustomerScript.Step], in period: Period) {

@@ -1,7 +1,7 @@
 /// What somebody does, now. An action that makes no sense is refused and changes nothing.
 extension Life {
     mutating func apply(_ action: CustomerAction) throws(ActionRefused) {
-        guard !accountIsDeleted else { throw ActionRefused("the account is deleted") }
+        guard accountDeletedAt == nil else { throw ActionRefused("the account is deleted") }
         switch action.kind {
         case .refund: try refund(action)
         case .reverseRefund: try reverseRefund()
@@ -11,22 +11,29 @@ extension Life {
         case .recover: try recover()
         case .upgrade: try upgrade()
         case .downgrade: try downgrade(to: action.product)
-        case .resubscribe: try resubscribe(with: action.product)
+        case .crossgrade: try crossgrade(to: action.product)
+        case .resubscribe: try resubscribe(with: action.product, offer: action.offer)
+        case .redeemOffer: try redeem(action.offer ?? .promotional)
+        case .raisePrice: try raisePrice()
+        case .acceptPrice: try acceptPrice()
+        case .withdrawProduct: try obstruct(intent: 4)
+        case .breakOff: try obstruct(intent: 5)
         case .deleteAccount:
-            accountIsDeleted = true
+            accountDeletedAt = now
             record(.accountDeleted)
         case .revokeFamily: try revokeFamily()
         case .extend: try extend(seconds: action.seconds)
+        case .buy, .refundPurchase: throw ActionRefused("that is not about a subscription")
         }
     }
 
-    private func ownPeriod() throws(ActionRefused) -> Period {
+    func ownPeriod() throws(ActionRefused) -> Period {
         guard !script.isFamilyShared else { throw ActionRefused("a family member cannot do this") }
         guard let head = periods.last else { throw ActionRefused("nothing was bought") }
         return head
     }
 
-    private func subscribedPeriod() throws(ActionRefused) -> Period {
+    func subscribedPeriod() throws(ActionRefused) -> Period {
         let head = try ownPeriod()
         guard phase == .subscribed else { throw ActionRefused("the subscription is not running") }
         return head
@@ -98,41 +105,9 @@ extension Life {
             // Within grace no day is lost; later the new period begins with the charge.
             let isInGrace = graceUntil.map { $0 > now } ?? false
             let purchase = isInGrace ? head.expires : max(head.expires, now.wholeSecond)
-            book(nextProduct, purchase: purchase, isTrial: false, as: .recovered)
+            book(nextProduct, purchase: purchase, as: .recovered)
         case .ended: throw ActionRefused("the subscription is over")
         }
-    }
-
-    private mutating func upgrade() throws(ActionRefused) {
-        let head = try subscribedPeriod()
-        guard !head.product.isHigherLevel else { throw ActionRefused("there is no higher level") }
-        guard head.cancellation == nil else { throw ActionRefused("the period is refunded") }
-        guard head.expires > now else { throw ActionRefused("the next charge is under way") }
-        let instant = now.wholeSecond
-        periods[head.ordinal].cancel(at: instant, reason: 0, isUpgrade: true)
-        if !renewalIsOn { record(.renewalEnabled, period: head.ordinal) }
-        renewalIsOn = true
-        book(.plusMonthly, purchase: instant, isTrial: false, as: .upgraded)
-    }
-
-    private mutating func downgrade(to wanted: SubscriptionProduct?) throws(ActionRefused) {
-        let head = try subscribedPeriod()
-        guard renewalIsOn else { throw ActionRefused("renewal is off") }
-        let product = wanted ?? head.product.downgrade
-        guard head.product.isHigherLevel || !product.isHigherLevel else { throw ActionRefused("that is an upgrade") }
-        guard product != nextProduct else { throw ActionRefused("that product is chosen already") }
-        nextProduct = product
-        record(product == head.product ? .changeWithdrawn : .downgradeScheduled, period: head.ordinal)
-    }
-
-    private mutating func resubscribe(with wanted: SubscriptionProduct?) throws(ActionRefused) {
-        let head = try ownPeriod()
-        guard case .ended = phase else { throw ActionRefused("the subscription is not over") }
-        guard periods.count < Life.periodsMax else { throw ActionRefused("the life has its most periods") }
-        renewalIsOn = true
-        cardFails = false
-        renewals = 0
-        book(wanted ?? head.product, purchase: now.wholeSecond, isTrial: false, as: .resubscribed)
     }
 
     private mutating func revokeFamily() throws(ActionRefused) {
@@ -151,5 +126,25 @@ extension Life {
         let whole = Int64((wanted / 1000).rounded(.up)) * 1000
         periods[head.ordinal].extend(to: head.expires + whole, at: now)
         record(.extended, period: head.ordinal)
+    }
+
+    private mutating func raisePrice() throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        guard renewalIsOn, priceConsent == nil else { throw ActionRefused("there is nobody to ask") }
+        priceConsent = .asked
+        record(.priceIncreasePending, period: head.ordinal)
+    }
+
+    private mutating func acceptPrice() throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        guard priceConsent == .asked else { throw ActionRefused("no consent is asked for") }
+        priceConsent = .given
+        record(.priceIncreaseAccepted, period: head.ordinal)
+    }
+
+    /// Nothing shows before the end of the period.
+    private mutating func obstruct(intent: Int) throws(ActionRefused) {
+        _ = try subscribedPeriod()
+        obstacle = intent
     }
 }

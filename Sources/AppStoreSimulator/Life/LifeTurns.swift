@@ -2,21 +2,21 @@
 extension Life {
     enum Turn: Sendable {
         case charge(at: Moment)
-        case lapse(at: Moment)
+        case lapse(at: Moment, intent: Int)
         case graceEnd(at: Moment)
         case retryEnd(at: Moment)
         case step(at: Moment)
 
         var at: Moment {
             switch self {
-            case .charge(let at), .lapse(let at), .graceEnd(let at), .retryEnd(let at), .step(let at): at
+            case .charge(let at), .lapse(let at, _), .graceEnd(let at), .retryEnd(let at), .step(let at): at
             }
         }
     }
 
     /// The earliest thing that has not happened. What is overdue happens now, never in the past.
     var nextTurn: Turn? {
-        guard !accountIsDeleted else { return nil }
+        guard accountDeletedAt == nil else { return nil }
         let step = steps.first.map { Turn.step(at: max($0.at, now)) }
         guard let own = phaseTurn else { return step }
         guard let step, step.at < own.at else { return own }
@@ -26,9 +26,9 @@ extension Life {
     mutating func perform(_ turn: Turn) {
         switch turn {
         case .charge: charge()
-        case .lapse:
-            record(.lapsed, period: periods.last?.ordinal, intent: 1)
-            end(intent: 1)
+        case .lapse(_, let intent):
+            record(.lapsed, period: periods.last?.ordinal, intent: intent)
+            end(intent: intent)
         case .graceEnd:
             guard case .retrying(let graceUntil, _, let until) = phase else { return }
             phase = .retrying(graceUntil: graceUntil, graceIsOver: true, until: until)
@@ -47,12 +47,16 @@ extension Life {
         }
     }
 
-    /// Whether the store will try to charge at the end of the period.
-    var willRenew: Bool {
-        guard renewalIsOn, periods.count < Life.periodsMax else { return false }
+    /// Apple's intent of the lapse that waits at the end of the period; nil when the store will try to charge.
+    var intentOfNextLapse: Int? {
+        guard renewalIsOn, periods.count < Life.periodsMax else { return 1 }
         switch environment {
-        case .sandbox: return renewals < Life.sandboxRenewalsMax
-        case .production: return true
+        case .sandbox: if renewals >= Life.sandboxRenewalsMax { return 1 }
+        case .production: break
+        }
+        switch priceConsent {
+        case .asked: return 3
+        case .given, nil: return obstacle
         }
     }
 
@@ -60,7 +64,7 @@ extension Life {
         guard let head = periods.last else { return nil }
         switch phase {
         case .subscribed:
-            guard willRenew else { return .lapse(at: max(head.expires, now)) }
+            if let intent = intentOfNextLapse { return .lapse(at: max(head.expires, now), intent: intent) }
             // A failing card is tried early too, but the failure only shows once the period is over.
             let offset = cardFails ? 0 : drawn.chargeOffset(in: head.ordinal, of: script, scale: scale)
             return .charge(at: max(head.expires + offset, now))
@@ -77,7 +81,7 @@ extension Life {
         renewals += 1
         let kind: HappeningKind =
             head.isTrial ? .converted : nextProduct == head.product ? .renewed : .changedAtRenewal
-        book(nextProduct, purchase: head.expires, isTrial: false, as: kind)
+        book(nextProduct, purchase: head.expires, as: kind)
     }
 
     private mutating func startRetry(after head: Period) {

@@ -18,19 +18,23 @@ struct Period: Sendable {
     let product: SubscriptionProduct
     let bookedAt: Moment
     let purchase: Moment
-    let isTrial: Bool
+    let offer: PeriodOffer?
     private(set) var expiries: [Expiry]
     private(set) var cancellations: [Cancellation] = []
 
-    init(ordinal: Int, product: SubscriptionProduct, bookedAt: Moment, purchase: Moment, expires: Moment, isTrial: Bool)
-    {
+    init(
+        ordinal: Int, product: SubscriptionProduct, bookedAt: Moment, purchase: Moment, expires: Moment,
+        offer: PeriodOffer?
+    ) {
         self.ordinal = ordinal
         self.product = product
         self.bookedAt = bookedAt
         self.purchase = purchase
-        self.isTrial = isTrial
+        self.offer = offer
         self.expiries = [Expiry(knownAt: bookedAt, expires: expires)]
     }
+
+    var isTrial: Bool { offer == .freeTrial }
 
     /// The newest expiry.
     var expires: Moment { expiries.last?.expires ?? purchase }

@@ -16,6 +16,14 @@ public enum ScriptKind: String, Codable, Sendable, CaseIterable {
     case trialConverts = "trial_converts"
     /// A free trial that does not.
     case trialEnds = "trial_ends"
+    /// Three cheaper periods, then the price.
+    case payAsYouGo = "pay_as_you_go"
+    /// A longer first period, paid at once, then the price.
+    case payUpFront = "pay_up_front"
+    /// Begins with an offer code.
+    case offerCode = "offer_code"
+    /// Takes a promotional offer in the first period.
+    case promotionalOffer = "promotional_offer"
     /// A failed charge, a grace period, and a charge within it.
     case graceRecovers = "grace_recovers"
     /// A failed charge, a grace period, and no charge.
@@ -28,6 +36,28 @@ public enum ScriptKind: String, Codable, Sendable, CaseIterable {
     case upgrades
     /// Leaves the higher level at the first renewal.
     case downgrades
+    /// Goes to another product of the same level and length in the second period.
+    case crossgrades
+    /// Is asked for consent to a higher price in the second period and agrees.
+    case priceAccepted = "price_accepted"
+    /// Is asked, does not answer and lapses.
+    case priceRefused = "price_refused"
+    /// The product is not for sale at the second renewal.
+    case withdrawn
+    /// The subscription ends after the second period for a reason Apple does not give.
+    case brokenOff = "broken_off"
+    /// Is refunded for the first period in the second.
+    case olderRefunded = "older_refunded"
+    /// The second period ends later.
+    case extended
+    /// Buys coins again and again and owns the lifetime purchase.
+    case buysCoins = "buys_coins"
+    /// Has the magazine besides, which is another group.
+    case twoGroups = "two_groups"
+    /// A second customer of the app restores on the account in the second period.
+    case sharesAccount = "shares_account"
+    /// Sends receipts of iOS 6.
+    case legacy
     /// Lapses and comes back.
     case resubscribes
     /// A family member whose share is taken away in the second period.
@@ -43,11 +73,24 @@ public enum ScriptKind: String, Codable, Sendable, CaseIterable {
         case .loyal: break
         case .trialConverts: script.startsWithTrial = true
         case .trialEnds: script.startsWithTrial = true
+        case .payAsYouGo: script.startOffer = .payAsYouGo
+        case .payUpFront: script.startOffer = .payUpFront
+        case .offerCode: script.startOffer = .offerCode
+        case .buysCoins:
+            script.ownsLifetime = true
+            script.coinsEveryMonths = 0.5
+        case .twoGroups:
+            var magazine = CustomerScript()
+            magazine.product = .magazineMonthly
+            script.alongside = [magazine]
+        case .sharesAccount: script.secondCustomerAfterMonths = 1.5
+        case .legacy: script.sendsLegacyReceipts = true
         case .graceRecovers, .graceEnds: script.hasGrace = true
         case .downgrades: script.product = .plusMonthly
         case .familyRevoked: script.isFamilyShared = true
         case .cancels, .wavers, .refunded, .refundReversed, .retryRecovers, .retryEnds, .upgrades, .resubscribes,
-            .deletesAccount:
+            .deletesAccount, .promotionalOffer, .crossgrades, .priceAccepted, .priceRefused, .withdrawn, .brokenOff,
+            .olderRefunded, .extended:
             break
         }
         script.steps = steps
@@ -56,7 +99,9 @@ public enum ScriptKind: String, Codable, Sendable, CaseIterable {
 
     private var steps: [CustomerScript.Step] {
         switch self {
-        case .seeded, .loyal, .trialConverts: []
+        case .seeded, .loyal, .trialConverts, .payAsYouGo, .payUpFront, .offerCode, .buysCoins, .twoGroups,
+            .sharesAccount, .legacy:
+            []
         case .cancels, .trialEnds: [.init(period: 0, at: 0.5, .disableRenewal)]
         case .wavers:
             stride(from: 0, to: 30, by: 3).flatMap { period in
@@ -65,6 +110,14 @@ public enum ScriptKind: String, Codable, Sendable, CaseIterable {
                     CustomerScript.Step(period: period, at: 0.6, .enableRenewal),
                 ]
             }
+        case .promotionalOffer: [.init(period: 0, at: 0.5, .redeemOffer)]
+        case .crossgrades: [.init(period: 1, at: 0.5, .crossgrade)]
+        case .priceAccepted: [.init(period: 1, at: 0.3, .raisePrice), .init(period: 1, at: 0.6, .acceptPrice)]
+        case .priceRefused: [.init(period: 1, at: 0.3, .raisePrice)]
+        case .withdrawn: [.init(period: 1, at: 0.5, .withdrawProduct)]
+        case .brokenOff: [.init(period: 1, at: 0.5, .breakOff)]
+        case .extended: [.init(period: 1, at: 0.5, .extend)]
+        case .olderRefunded: [.init(period: 1, at: 0.5, action: .refundBefore)]
         case .refunded: [.init(period: 1, at: 0.5, .refund)]
         case .refundReversed:
             [.init(period: 1, at: 0.3, .refund), .init(period: 1, at: 0.6, .reverseRefund)]
@@ -80,5 +133,14 @@ public enum ScriptKind: String, Codable, Sendable, CaseIterable {
         case .familyRevoked: [.init(period: 1, at: 0.5, .revokeFamily)]
         case .deletesAccount: [.init(period: 1, at: 0.5, .deleteAccount)]
         }
+    }
+}
+
+extension CustomerAction {
+    /// A refund of the period before the one that runs.
+    fileprivate static var refundBefore: CustomerAction {
+        var refund = CustomerAction(.refund)
+        refund.periodsAgo = 1
+        return refund
     }
 }

@@ -1,4 +1,4 @@
-/// What can be subscribed to. All are in the group 20000001; plus is the higher level.
+/// What can be subscribed to. Two groups: the tracker's own, where plus is the higher level, and a magazine.
 public enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
     /// A quarter of a month.
     case weekly
@@ -6,34 +6,66 @@ public enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
     case monthly
     /// Twelve months.
     case yearly
+    /// One month at the level of `monthly`, for two: a customer crosses over at once.
+    case duoMonthly = "duo.monthly"
     /// One month at the higher level.
     case plusMonthly = "plus.monthly"
-
-    static let groupID = "20000001"
-
-    /// The suffix of the one-time purchase some customers also have.
-    static let lifetimeSuffix = "lifetime"
+    /// The magazine, one month.
+    case magazineMonthly = "magazine.monthly"
+    /// The magazine, twelve months.
+    case magazineYearly = "magazine.yearly"
 
     var months: Double {
         switch self {
         case .weekly: 0.25
-        case .monthly, .plusMonthly: 1
-        case .yearly: 12
+        case .monthly, .duoMonthly, .plusMonthly, .magazineMonthly: 1
+        case .yearly, .magazineYearly: 12
+        }
+    }
+
+    /// Apple's `subscription_group_identifier`: of one group an account has one subscription at a time.
+    var groupID: String {
+        switch self {
+        case .weekly, .monthly, .yearly, .duoMonthly, .plusMonthly: "20000001"
+        case .magazineMonthly, .magazineYearly: "20000002"
         }
     }
 
     var isHigherLevel: Bool {
         switch self {
         case .plusMonthly: true
-        case .weekly, .monthly, .yearly: false
+        case .weekly, .monthly, .yearly, .duoMonthly, .magazineMonthly, .magazineYearly: false
+        }
+    }
+
+    /// The product of the higher level in the same group.
+    var upgrade: SubscriptionProduct? {
+        switch self {
+        case .weekly, .monthly, .yearly, .duoMonthly: .plusMonthly
+        case .plusMonthly, .magazineMonthly, .magazineYearly: nil
         }
     }
 
     /// Where a customer who asks for less, or for another duration, goes at the next renewal.
     var downgrade: SubscriptionProduct {
         switch self {
-        case .plusMonthly, .weekly, .yearly: .monthly
+        case .plusMonthly, .weekly, .yearly, .duoMonthly: .monthly
         case .monthly: .weekly
+        case .magazineMonthly: .magazineYearly
+        case .magazineYearly: .magazineMonthly
+        }
+    }
+
+    /// Another product of the same level: at once when it lasts as long, else at the next renewal.
+    var crossgrade: SubscriptionProduct? {
+        switch self {
+        case .monthly: .duoMonthly
+        case .duoMonthly: .monthly
+        case .weekly: .yearly
+        case .yearly: .weekly
+        case .magazineMonthly: .magazineYearly
+        case .magazineYearly: .magazineMonthly
+        case .plusMonthly: nil
         }
     }
 

@@ -1,72 +1,100 @@
-/// Makes customer number so-and-so from the seed alone, so that nobody has to be stored to be found again.
+/// Makes account number so-and-so from the seed alone, so that nobody has to be stored to be found again.
 struct Population: Sendable {
     let seed: UInt64
     let epoch: Moment
     let scale: TimeScale
-    let pastPeriodsMax: Int
     let customers: Int
     let sandboxCustomers: Int
+    private let pastPeriodsMax: Int
+    private let traits: CustomerTraits
+    private let chances: PeriodChances
+    private let arrivalsPerMonth: Double
+    /// Arrivals are numbered from here, above everybody else.
+    let firstArrival: Int
 
-    /// Production customers come first, then the sandbox's.
+    init(_ options: SimulatorOptions, epoch: Moment) {
+        seed = options.seed
+        self.epoch = epoch
+        scale = TimeScale(monthSeconds: options.monthSeconds)
+        customers = max(0, options.customers)
+        sandboxCustomers = max(0, options.sandboxCustomers)
+        pastPeriodsMax = max(0, options.pastPeriodsMax)
+        traits = options.traits
+        chances = options.chances
+        arrivalsPerMonth = options.standsStill ? 0 : max(0, options.arrivalsPerMonth)
+        let million = 1_000_000
+        firstArrival = (1 + (customers + sandboxCustomers) / million) * million
+    }
+
+    /// Those of the start: production customers come first, then the sandbox's.
     var count: Int { customers + sandboxCustomers }
 
-    func customer(_ index: Int) -> Customer {
+    /// How many have arrived since the epoch.
+    func arrivals(at now: Moment) -> Int {
+        let months = Double(now.milliseconds - epoch.milliseconds) / scale.monthMilliseconds
+        guard months > 0, arrivalsPerMonth > 0 else { return 0 }
+        var count = Int(months * arrivalsPerMonth) + 1
+        while count > 0, arrival(count - 1) > now { count -= 1 }
+        return count
+    }
+
+    /// When an arrival buys: on a whole second, so that the purchase shows when it is made.
+    private func arrival(_ number: Int) -> Moment {
+        let wait = Double(number + 1) * scale.monthMilliseconds / arrivalsPerMonth
+        return (epoch + Int64(wait) + 999).wholeSecond
+    }
+
+    /// A drawn customer: of the start, or an arrival, who buys on arriving.
+    func account(_ index: Int) -> Account {
         var numbers = SeededGenerator(seed: seed, stream: UInt64(index))
-        let script = drawScript(&numbers)
-        return make(
-            index: index, environment: index < customers ? .production : .sandbox, script: script,
-            fraction: numbers.unit(), anchor: epoch)
+        var script = CustomerScript(drawnBy: &numbers, traits: traits, pastPeriodsMax: pastPeriodsMax)
+        let fraction = numbers.unit()
+        let environment: StoreEnvironment =
+            index < customers || index >= firstArrival ? .production : .sandbox
+        guard index >= firstArrival else {
+            return make(index, environment, script, fraction: fraction, anchor: epoch)
+        }
+        script.pastPeriods = 0
+        for number in script.alongside.indices { script.alongside[number].pastPeriods = 0 }
+        return make(index, environment, script, fraction: 0, anchor: arrival(index - firstArrival))
     }
 
     /// A customer made by hand, who buys so that `anchor` is the start of the running period.
-    func customer(
-        _ index: Int, script: CustomerScript, environment: StoreEnvironment, anchor: Moment
-    ) -> Customer {
-        make(index: index, environment: environment, script: script, fraction: 0, anchor: anchor)
+    func account(_ index: Int, script: CustomerScript, environment: StoreEnvironment, anchor: Moment) -> Account {
+        make(index, environment, script, fraction: 0, anchor: anchor)
     }
 
     private func make(
-        index: Int, environment: StoreEnvironment, script: CustomerScript, fraction: Double, anchor: Moment
-    ) -> Customer {
+        _ index: Int, _ environment: StoreEnvironment, _ script: CustomerScript, fraction: Double, anchor: Moment
+    ) -> Account {
+        let start = start(of: script, fraction: fraction, anchor: anchor)
+        let scripts = (script.subscribes ? [script] : []) + script.alongside
+        let ids = AccountIDs(index: index, environment: environment)
+        let lives = scripts.enumerated().map { number, script in
+            let temper = temper(of: index, number)
+            var numbers = SeededGenerator(seed: temper, stream: 6)
+            let own = number == 0 || fraction == 0 ? fraction : numbers.unit()
+            return Life(
+                script: script, start: self.start(of: script, fraction: own, anchor: anchor), scale: scale,
+                environment: environment,
+                drawn: DrawnSteps(temper: temper, chances: chances, mayDeleteAccount: number == 0),
+                ids: ids.subscription(number))
+        }
+        return Account(
+            index: index, environment: environment, script: script, start: lives.map { $0.start }.min() ?? start,
+            anchor: anchor, lives: lives,
+            purchases: PurchaseHistory(
+                script: script, start: start, scale: scale, temper: temper(of: index, lives.count)),
+            secondCustomerAt: script.secondCustomerAfterMonths.map { start + scale.milliseconds(months: max(0, $0)) })
+    }
+
+    private func start(of script: CustomerScript, fraction: Double, anchor: Moment) -> Moment {
         let length = scale.length(of: script.product)
-        let start = (anchor - length * Int64(script.pastPeriods) - Int64(Double(length) * fraction)).wholeSecond
-        let temper = SeededGenerator.mixed(seed ^ SeededGenerator.mixed(UInt64(index) &+ 0x5EED))
-        let life = Life(script: script, start: start, scale: scale, environment: environment, temper: temper)
-        return Customer(
-            index: index, environment: environment, life: life,
-            lifetime: script.ownsLifetime ? Customer.Lifetime(purchase: start) : nil,
-            receiptCreation: script.hasRestored ? max(start, anchor.wholeSecond) : start)
+        return (anchor - length * Int64(script.pastPeriods) - Int64(Double(length) * fraction)).wholeSecond
     }
 
-    private func drawScript(_ numbers: inout SeededGenerator) -> CustomerScript {
-        var script = CustomerScript()
-        script.isDrawn = true
-        script.product = drawProduct(numbers.unit())
-        script.startsWithTrial = numbers.chance(0.3)
-        script.hasGrace = numbers.chance(0.5)
-        script.isFamilyShared = numbers.chance(0.04)
-        script.ownsLifetime = numbers.chance(0.08)
-        script.hasRestored = numbers.chance(0.15)
-        script.chargeHabit = drawHabit(numbers.unit())
-        script.pastPeriods = numbers.below(pastPeriodsMax + 1)
-        if script.isFamilyShared { script.startsWithTrial = false }
-        return script
-    }
-
-    private func drawProduct(_ draw: Double) -> SubscriptionProduct {
-        switch draw {
-        case ..<0.6: .monthly
-        case ..<0.75: .plusMonthly
-        case ..<0.9: .weekly
-        default: .yearly
-        }
-    }
-
-    private func drawHabit(_ draw: Double) -> CustomerScript.ChargeHabit {
-        switch draw {
-        case ..<0.25: .early
-        case ..<0.9: .onTime
-        default: .late
-        }
+    private func temper(of index: Int, _ number: Int) -> UInt64 {
+        let account = SeededGenerator.mixed(seed ^ SeededGenerator.mixed(UInt64(index) &+ 0x5EED))
+        return number == 0 ? account : SeededGenerator.mixed(account &+ UInt64(number))
     }
 }

@@ -1,78 +1,128 @@
 import Foundation
+import Synchronization
 
-/// Everything that changes while the store runs: the secret, the faults, and the customers looked at so far.
-struct World: Sendable {
+/// Everything that changes while the store runs: the customers looked at so far, those made by hand, and the secret.
+final class World: Sendable {
+    /// A customer made by hand.
+    private struct Newcomer: Sendable {
+        let script: CustomerScript
+        let environment: StoreEnvironment
+        let anchor: Moment
+    }
+
+    private static let shardCount = 64
+
     let bundleID: String
     let population: Population
     let codec: ReceiptCodec
-    var secret: String
-    var faultPlan: FaultPlan
-
-    private var customers: [Int: Customer] = [:]
-    private var latestReceipts: [Int: (creation: Moment, base64: String)] = [:]
-    private(set) var customerCount: Int
+    let knownReceipts: KnownReceipts
+    private let secretBytes: Mutex<[UInt8]>
+    private let shards: [Shard]
+    private let newcomers = Mutex<[Newcomer]>([])
 
     init(options: SimulatorOptions, epoch: Moment) {
         bundleID = options.bundleID
-        population = Population(
-            seed: options.seed, epoch: epoch, scale: TimeScale(monthSeconds: options.monthSeconds),
-            pastPeriodsMax: max(0, options.pastPeriodsMax), customers: max(0, options.customers),
-            sandboxCustomers: max(0, options.sandboxCustomers))
+        population = Population(options, epoch: epoch)
         codec = ReceiptCodec(seed: options.seed)
-        secret = options.sharedSecret
-        faultPlan = FaultPlan(seed: options.seed)
-        customerCount = population.count
+        knownReceipts = KnownReceipts(codec: codec)
+        secretBytes = Mutex(Array(options.sharedSecret.utf8))
+        let keptBytesMax = options.keptAnswerBytesMax / Self.shardCount
+        shards = (0..<Self.shardCount).map { _ in Shard(keptBytesMax: keptBytesMax) }
     }
 
-    /// The customer, lived up to now. Seeded customers appear when somebody first asks for them.
-    mutating func customer(_ index: Int, at now: Moment) -> Customer? {
-        guard index >= 0, index < customerCount else { return nil }
-        var customer: Customer
-        if let known = customers.removeValue(forKey: index) {
-            customer = known
-        } else if index < population.count {
-            customer = population.customer(index)
-        } else {
-            return nil
+    var secret: [UInt8] {
+        get { secretBytes.withLock { $0 } }
+        set { secretBytes.withLock { $0 = newValue } }
+    }
+
+    /// All there are now: of the start, made by hand, and arrived.
+    func customerCount(at now: Moment) -> Int {
+        population.count + newcomers.withLock { $0.count } + population.arrivals(at: now)
+    }
+
+    /// The indices of the customers at these positions: first those of the start, then those made by hand, then arrivals.
+    func indices(_ positions: Range<Int>) -> [Int] {
+        let ordinary = population.count + newcomers.withLock { $0.count }
+        return positions.map { $0 < ordinary ? $0 : population.firstArrival + $0 - ordinary }
+    }
+
+    /// The account, lived up to now; nil when nobody has this index.
+    func account(_ index: Int, at now: Moment) -> Account? {
+        guard exists(index, at: now) else { return nil }
+        return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
+    }
+
+    /// The account as it was or, if nothing is done by hand, will be at an instant; nil before it made its first purchase.
+    func account(_ index: Int, asOf moment: Moment) -> Account? {
+        guard exists(index, at: moment) else { return nil }
+        let deeds = shard(of: index).with(index, at: population.epoch, made: { self.made(index) }) { $0.deeds }
+        var account = made(index)
+        guard account.start <= moment else { return nil }
+        for deed in deeds where deed.at <= moment {
+            account.advance(to: deed.at)
+            // It was accepted then, and the same life accepts it again.
+            try? account.apply(deed.action)
         }
-        customer.life.advance(to: now)
-        customers[index] = customer
-        return customer
+        account.advance(to: moment)
+        return account
     }
 
-    mutating func addCustomer(_ script: CustomerScript, environment: StoreEnvironment, at now: Moment) -> Customer {
-        let index = customerCount
-        customerCount += 1
-        var advanced = population.customer(index, script: script, environment: environment, anchor: now)
-        advanced.life.advance(to: now)
-        customers[index] = advanced
-        return advanced
+    func addCustomer(_ script: CustomerScript, environment: StoreEnvironment, at now: Moment) -> Account {
+        let index = newcomers.withLock { newcomers in
+            newcomers.append(Newcomer(script: script, environment: environment, anchor: now))
+            return population.count + newcomers.count - 1
+        }
+        return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
 
-    /// Nil when nobody has this index.
-    mutating func apply(_ action: CustomerAction, to index: Int, at now: Moment) throws(ActionRefused) -> Customer? {
-        guard var customer = customer(index, at: now) else { return nil }
-        try customer.life.apply(action)
-        customers[index] = customer
-        return customer
+    /// False when nobody has this index.
+    func apply(_ action: CustomerAction, to index: Int, at now: Moment) throws(ActionRefused) -> Bool {
+        guard exists(index, at: now) else { return false }
+        try shard(of: index).with(index, at: now, made: { self.made(index) }) { (resident) throws(ActionRefused) in
+            try resident.apply(action)
+        }
+        return true
     }
 
-    /// The receipt of the customer's device.
-    func receipt(of customer: Customer) -> String { receipt(of: customer, creation: customer.receiptCreation) }
-
-    /// The newest receipt the store has written, made once for each booking.
-    mutating func latestReceipt(of customer: Customer) -> String {
-        let creation = customer.newestReceiptCreation
-        if let known = latestReceipts[customer.index], known.creation == creation { return known.base64 }
-        let made = receipt(of: customer, creation: creation)
-        latestReceipts[customer.index] = (creation, made)
-        return made
+    /// The finished answer about a genuine receipt; nil when the account is gone.
+    func answer(
+        _ identity: ReceiptIdentity, excludesOldTransactions: Bool, at now: Moment
+    ) -> (answer: RenderedAnswer, now: Moment)? {
+        guard exists(identity.customer, at: now) else { return nil }
+        let key = Resident.AnswerKey(identity: identity, excludesOldTransactions: excludesOldTransactions)
+        return shard(of: identity.customer)
+            .answer(identity.customer, at: now, for: key, made: { self.made(identity.customer) }) { account in
+                self.rendered(account, identity, excludesOldTransactions)
+            }
     }
 
-    private func receipt(of customer: Customer, creation: Moment) -> String {
-        let payload = ReceiptPayload(bundleID: bundleID, customer: customer, creation: creation)
-        let identity = ReceiptIdentity(
-            customer: customer.index, creation: creation, environment: customer.environment)
-        return Data(codec.encode(identity, payload: payload.bytes)).base64EncodedString()
+    private func rendered(_ account: Account, _ identity: ReceiptIdentity, _ excludesOld: Bool) -> RenderedAnswer {
+        let latest = latestReceipt(of: account)
+        switch identity.form {
+        case .legacy:
+            return LegacyAnswerBody(bundleID: bundleID, account: account, identity: identity, latestReceipt: latest)
+                .rendered()
+        case .unified:
+            return AnswerBody(
+                bundleID: bundleID, account: account, identity: identity, accountToken: accountToken(of: account),
+                latestReceipt: latest, excludesOldTransactions: excludesOld
+            ).rendered()
+        }
     }
+
+    private func exists(_ index: Int, at now: Moment) -> Bool {
+        guard index < population.firstArrival else {
+            return index - population.firstArrival < population.arrivals(at: now)
+        }
+        return index >= 0 && index < population.count + newcomers.withLock { $0.count }
+    }
+
+    private func made(_ index: Int) -> Account {
+        guard index >= population.count, index < population.firstArrival else { return population.account(index) }
+        let newcomer = newcomers.withLock { $0[index - population.count] }
+        return population.account(
+            index, script: newcomer.script, environment: newcomer.environment, anchor: newcomer.anchor)
+    }
+
+    private func shard(of index: Int) -> Shard { shards[index % Self.shardCount] }
 }

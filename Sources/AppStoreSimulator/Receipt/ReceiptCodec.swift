@@ -1,12 +1,5 @@
 import Foundation
 
-/// What the store needs to know about a receipt it once made.
-struct ReceiptIdentity: Sendable, Equatable {
-    let customer: Int
-    let creation: Moment
-    let environment: StoreEnvironment
-}
-
 /// Makes receipts and knows them again without storing any: the last bytes, where Apple's signature would be, hold
 /// whose receipt it is, when it was made, and a checksum over everything with the store's seed.
 struct ReceiptCodec: Sendable {
@@ -39,42 +32,49 @@ struct ReceiptCodec: Sendable {
 
     func read(base64 text: String) -> Reading {
         guard let data = Data(base64Encoded: text) else { return .malformed }
-        return read(Array(data))
+        let bytes = Array(data)
+        return bytes.first == UInt8(ascii: "{") ? read(propertyList: bytes) : read(bytes)
     }
 
     func read(_ bytes: [UInt8]) -> Reading {
         guard bytes.count > Self.trailerSize * 2, bytes[0] == DERWriter.sequenceTag,
             DERWriter.declaredSize(of: bytes) == bytes.count
         else { return .malformed }
-        let trailer = Array(bytes.suffix(Self.trailerSize))
-        guard Array(trailer.suffix(8)) == bigEndian(checksum(bytes.dropLast(8))) else { return .forged }
+        return read(trailer: Array(bytes.suffix(Self.trailerSize)), form: .unified, signed: bytes.dropLast(8))
+    }
+
+    /// The last part of a trailer is the checksum over what was signed.
+    func read(trailer: [UInt8], form: ReceiptIdentity.Form, signed: some Sequence<UInt8>) -> Reading {
+        guard trailer.count == Self.trailerSize, Array(trailer.suffix(8)) == bigEndian(checksum(signed)) else {
+            return .forged
+        }
         guard let customer = Int(exactly: number(trailer[0..<8])),
             let milliseconds = Int64(exactly: number(trailer[8..<16]))
         else { return .forged }
         return .genuine(
             ReceiptIdentity(
                 customer: customer, creation: Moment(milliseconds: milliseconds),
-                environment: trailer[16] == 0 ? .production : .sandbox))
+                environment: trailer[16] == 0 ? .production : .sandbox, restore: Int(trailer[17]), form: form))
     }
 
-    private func trailer(of identity: ReceiptIdentity) -> [UInt8] {
+    func trailer(of identity: ReceiptIdentity) -> [UInt8] {
         let environment: UInt8 =
             switch identity.environment {
             case .production: 0
             case .sandbox: 1
             }
         return bigEndian(UInt64(identity.customer)) + bigEndian(UInt64(max(0, identity.creation.milliseconds)))
-            + [environment] + [UInt8](repeating: 0, count: 15)
+            + [environment, UInt8(clamping: identity.restore)] + [UInt8](repeating: 0, count: 14)
     }
 
     /// FNV-1a, keyed with the seed. It keeps honest mistakes apart, not attackers: this is a pretend store.
-    private func checksum(_ bytes: some Sequence<UInt8>) -> UInt64 {
+    func checksum(_ bytes: some Sequence<UInt8>) -> UInt64 {
         var hash = 0xCBF2_9CE4_8422_2325 ^ SeededGenerator.mixed(seed &+ 1)
         for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         return SeededGenerator.mixed(hash)
     }
 
-    private func bigEndian(_ value: UInt64) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
+    func bigEndian(_ value: UInt64) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
 
     private func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 }

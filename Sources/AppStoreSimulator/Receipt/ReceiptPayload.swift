@@ -4,46 +4,45 @@ struct ReceiptPayload: Sendable {
     static let rowsMax = 30
 
     let bundleID: String
-    let customer: Customer
-    let creation: Moment
+    let account: Account
+    let identity: ReceiptIdentity
 
     var bytes: [UInt8] {
         let kind =
-            switch customer.environment {
+            switch account.environment {
             case .production: "Production"
             case .sandbox: "ProductionSandbox"
             }
         let appLevel =
             attribute(0, DERWriter.utf8(kind)) + attribute(2, DERWriter.utf8(bundleID))
-            + attribute(3, DERWriter.utf8("42")) + attribute(12, DERWriter.ia5(AppleDates.internet(creation)))
-        let booked = customer.life.periods.filter { $0.bookedAt <= creation }.suffix(Self.rowsMax)
-        let rows = booked.map { attribute(17, row(of: $0)) } + lifetimeRows
-        return DERWriter.element(DERWriter.setTag, appLevel + rows.flatMap { $0 })
+            + attribute(3, DERWriter.utf8("42")) + attribute(12, DERWriter.ia5(AppleDates.internet(identity.creation)))
+        let rows = account.begun.flatMap { life in
+            life.periods.filter { $0.bookedAt <= identity.creation }.suffix(Self.rowsMax)
+                .map { attribute(17, row(of: $0, life)) }
+        }
+        return DERWriter.element(DERWriter.setTag, appLevel + (rows + purchaseRows).flatMap { $0 })
     }
 
-    private var lifetimeRows: [[UInt8]] {
-        guard let lifetime = customer.lifetime, lifetime.purchase <= creation else { return [] }
-        let id = customer.ids.lifetimeTransactionID
-        return [
-            attribute(
+    private var purchaseRows: [[UInt8]] {
+        account.purchases.purchases.filter { $0.isListed(at: identity.creation) }.suffix(Self.rowsMax).map { purchase in
+            let id = account.ids.purchase(purchase.ordinal)
+            return attribute(
                 17,
                 DERWriter.element(
                     DERWriter.setTag,
                     attribute(1701, DERWriter.integer(1))
-                        + attribute(1702, DERWriter.utf8(bundleID + "." + SubscriptionProduct.lifetimeSuffix))
+                        + attribute(1702, DERWriter.utf8(purchase.product.identifier(in: bundleID)))
                         + attribute(1703, DERWriter.utf8(id))
-                        + attribute(1704, DERWriter.ia5(AppleDates.internet(lifetime.purchase)))
+                        + attribute(1704, DERWriter.ia5(AppleDates.internet(purchase.at)))
                         + attribute(1705, DERWriter.utf8(id))))
-        ]
+        }
     }
 
-    private func row(of period: Period) -> [UInt8] {
-        let ids = customer.ids
-        let delivered =
-            customer.life.script.hasRestored
-            ? ids.restoredTransactionID(of: period.ordinal) : ids.transactionID(of: period.ordinal)
+    private func row(of period: Period, _ life: Life) -> [UInt8] {
+        let ids = life.ids
+        let delivered = ids.transactionID(of: period.ordinal, restore: identity.restore)
         let lineItem =
-            customer.life.script.isFamilyShared
+            life.script.isFamilyShared
             ? [] : attribute(1711, DERWriter.integer(Int64(ids.webOrderLineItemID(of: period.ordinal)) ?? 0))
         return DERWriter.element(
             DERWriter.setTag,
@@ -52,7 +51,8 @@ struct ReceiptPayload: Sendable {
                 + attribute(1703, DERWriter.utf8(delivered))
                 + attribute(1704, DERWriter.ia5(AppleDates.internet(period.purchase)))
                 + attribute(1705, DERWriter.utf8(ids.originalTransactionID))
-                + attribute(1708, DERWriter.ia5(AppleDates.internet(period.expires(asOf: creation)))) + lineItem)
+                + attribute(1708, DERWriter.ia5(AppleDates.internet(period.expires(asOf: identity.creation))))
+                + lineItem)
     }
 
     private func attribute(_ type: Int64, _ value: [UInt8]) -> [UInt8] {

@@ -1,84 +1,156 @@
 import NIOCore
-import NIOHTTP1
+import NIOPosix
 
-/// Collects one request, asks the store, and sends the answer as badly as it was meant. Requests of one connection
-/// come one after the other: the pipeline's assistance sees to that.
+/// Reads requests, asks the store, and sends the answers as badly as they were meant, one after the other.
 final class RequestHandler: ChannelInboundHandler {
-    typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundOut = HTTPServerResponsePart
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    /// A dripping answer comes in at most this many pieces.
+    private static let dropsMax = 20
 
     private let simulator: Simulator
-    private var head: HTTPRequestHead?
-    private var body: [UInt8] = []
-    private var isTooLarge = false
+    private let answersPlainly: Bool
+    private var reader: RequestReader
+    /// An answer is being made or delayed; what else arrived waits in the reader.
+    private var isBusy = false
+    /// Answers are being made further up the stack.
+    private var isInTurn = false
+    /// What has not been written to the socket yet.
+    private var output = ByteBuffer()
 
     init(simulator: Simulator) {
         self.simulator = simulator
+        answersPlainly = simulator.options.latencyMilliseconds <= 0
+        reader = RequestReader(bodyBytesMax: simulator.options.bodyBytesMax)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
-        case .head(let head):
-            self.head = head
-            body.removeAll(keepingCapacity: true)
-            isTooLarge = false
-        case .body(let buffer):
-            guard body.count + buffer.readableBytes <= simulator.options.bodyBytesMax else {
-                isTooLarge = true
-                return
-            }
-            body.append(contentsOf: buffer.readableBytesView)
-        case .end:
-            guard let head else { return }
-            self.head = nil
-            let reply =
-                isTooLarge
-                ? SimulatorReply(code: 413, body: Array("Request Entity Too Large".utf8))
-                : simulator.respond(
-                    to: SimulatorRequest(method: head.method.rawValue, path: head.uri, body: body))
-            deliver(reply, keepsAlive: head.isKeepAlive, context: context)
-        }
+        var bytes = unwrapInboundIn(data)
+        reader.append(&bytes)
+        answerNext(context)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         context.close(promise: nil)
     }
 
-    private func deliver(_ reply: SimulatorReply, keepsAlive: Bool, context: ChannelHandlerContext) {
-        guard reply.delaySeconds > 0 else { return send(reply, keepsAlive: keepsAlive, context: context) }
-        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        context.eventLoop.scheduleTask(in: .milliseconds(Int64(reply.delaySeconds * 1000))) {
-            let (handler, context) = bound.value
-            guard context.channel.isActive else { return }
-            handler.send(reply, keepsAlive: keepsAlive, context: context)
+    /// Answers everything that is whole and can be answered at once.
+    private func answerNext(_ context: ChannelHandlerContext) {
+        guard !isInTurn else { return }
+        isInTurn = true
+        while !isBusy, context.channel.isActive {
+            do {
+                guard let request = try reader.next() else { break }
+                answer(request, context)
+            } catch {
+                isBusy = true
+                send(SimulatorReply(error), keepsAlive: false, context)
+            }
+        }
+        if !isBusy, reader.takeContinue() { output.writeStaticString("HTTP/1.1 100 Continue\r\n\r\n") }
+        isInTurn = false
+        flush(context)
+    }
+
+    private func answer(_ request: RequestReader.Request, _ context: ChannelHandlerContext) {
+        let head = request.head
+        let asked = SimulatorRequest(method: head.method, path: head.path, body: request.body)
+        guard let environment = Simulator.store(at: head.path) else {
+            isBusy = true
+            return respond(to: asked, keepsAlive: head.keepsAlive, context)
+        }
+        guard answersPlainly, simulator.troubles.isQuiet, head.keepsAlive, head.method == "POST" else {
+            isBusy = true
+            return deliver(simulator.respond(to: asked), keepsAlive: head.keepsAlive, context)
+        }
+        let (answer, moment) = simulator.finishedAnswer(request.body, at: environment)
+        let call = simulator.troubles.nextCall()
+        output.write(answer, requestedAt: moment, correlation: simulator.correlation(of: call), keepsAlive: true)
+    }
+
+    /// The control API may have much to say: it is made on another thread.
+    private func respond(to request: SimulatorRequest, keepsAlive: Bool, _ context: ChannelHandlerContext) {
+        let simulator = simulator
+        let reply = NIOThreadPool.singleton.runIfActive(eventLoop: context.eventLoop) { simulator.respond(to: request) }
+        reply.assumeIsolated().whenComplete { result in
+            switch result {
+            case .success(let reply): self.deliver(reply, keepsAlive: keepsAlive, context)
+            case .failure: context.close(promise: nil)
+            }
         }
     }
 
-    private func send(_ reply: SimulatorReply, keepsAlive: Bool, context: ChannelHandlerContext) {
-        var sent = reply.body[...]
-        var staysOpen = keepsAlive
+    private func deliver(_ reply: SimulatorReply, keepsAlive: Bool, _ context: ChannelHandlerContext) {
+        guard reply.delaySeconds > 0 else { return send(reply, keepsAlive: keepsAlive, context) }
+        later(reply.delaySeconds, context) { self.send(reply, keepsAlive: keepsAlive, context) }
+    }
+
+    private func send(_ reply: SimulatorReply, keepsAlive: Bool, _ context: ChannelHandlerContext) {
+        guard reply.delivery != .never else { return context.close(promise: nil) }
+        output.writeHead(of: reply, keepsAlive: keepsAlive)
         switch reply.delivery {
-        case .whole: break
-        case .never: return context.close(promise: nil)
+        case .never: break
+        case .whole:
+            output.writeBytes(reply.body)
+            end(keepsAlive: keepsAlive, context)
         case .cut(let bytes):
-            sent = sent.prefix(bytes)
-            staysOpen = false
+            // The peer sees the connection close too early.
+            output.writeBytes(reply.body.prefix(bytes))
+            end(keepsAlive: false, context)
+        case .dripping(let seconds):
+            flush(context)
+            let size = max(1, (reply.body.count + Self.dropsMax - 1) / Self.dropsMax)
+            let drops = (reply.body.count + size - 1) / size
+            drip(reply.body[...], size: size, every: seconds / Double(max(1, drops)), keepsAlive: keepsAlive, context)
         }
-        var headers = HTTPHeaders(reply.headers.map { ($0.name, $0.value) })
-        headers.add(name: "Content-Length", value: String(reply.body.count))
-        if !keepsAlive { headers.add(name: "Connection", value: "close") }
-        let head = HTTPResponseHead(
-            version: .http1_1, status: HTTPResponseStatus(statusCode: reply.code), headers: headers)
-        context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: sent)))), promise: nil)
-        guard !staysOpen else { return context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil) }
-        // A cut answer never gets its end: the peer sees the connection close too early.
-        let last = context.eventLoop.makePromise(of: Void.self)
-        switch reply.delivery {
-        case .whole, .never: context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: last)
-        case .cut: context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(ByteBuffer()))), promise: last)
+    }
+
+    private func drip(
+        _ body: ArraySlice<UInt8>, size: Int, every seconds: Double, keepsAlive: Bool, _ context: ChannelHandlerContext
+    ) {
+        later(seconds, context) {
+            self.output.writeBytes(body.prefix(size))
+            let rest = body.dropFirst(size)
+            guard !rest.isEmpty else { return self.end(keepsAlive: keepsAlive, context) }
+            self.flush(context)
+            self.drip(rest, size: size, every: seconds, keepsAlive: keepsAlive, context)
         }
-        let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-        last.futureResult.whenComplete { _ in bound.value.close(promise: nil) }
+    }
+
+    /// The last bytes of an answer are in the output; then the next request has its turn.
+    private func end(keepsAlive: Bool, _ context: ChannelHandlerContext) {
+        guard !keepsAlive else {
+            isBusy = false
+            return answerNext(context)
+        }
+        let sent = context.eventLoop.makePromise(of: Void.self)
+        sent.futureResult.assumeIsolated().whenComplete { _ in context.close(promise: nil) }
+        flush(context, promise: sent)
+    }
+
+    private func flush(_ context: ChannelHandlerContext, promise: EventLoopPromise<Void>? = nil) {
+        guard output.readableBytes > 0 else {
+            promise?.succeed()
+            return
+        }
+        let bytes = output
+        output = ByteBuffer()
+        context.writeAndFlush(wrapOutboundOut(bytes), promise: promise)
+    }
+
+    private func later(_ seconds: Double, _ context: ChannelHandlerContext, _ body: @escaping () -> Void) {
+        context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(Int64(seconds * 1000))) {
+            if context.channel.isActive { body() }
+        }
+    }
+}
+
+extension SimulatorReply {
+    fileprivate init(_ refusal: RequestReader.Refusal) {
+        switch refusal {
+        case .badRequest: self.init(code: 400, body: Array("Bad Request".utf8))
+        case .tooLarge: self.init(code: 413, body: Array("Request Entity Too Large".utf8))
+        }
     }
 }

@@ -23,6 +23,8 @@ public struct SimulatorReply: Sendable {
         case whole
         /// The length of all of it is promised, so many bytes are sent, then the connection closes.
         case cut(bytes: Int)
+        /// All of it, in small pieces spread over so many seconds.
+        case dripping(seconds: Double)
         /// Nothing is sent and the connection closes after the delay.
         case never
     }

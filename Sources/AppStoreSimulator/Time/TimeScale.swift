@@ -9,14 +9,21 @@ struct TimeScale: Sendable {
     /// A period in whole seconds, at least one: Apple's dates carry no milliseconds.
     func length(of product: SubscriptionProduct) -> Int64 { wholeSeconds(months: product.months) }
 
-    /// A free trial lasts a week.
-    var trial: Int64 { wholeSeconds(months: 0.25) }
+    /// A free trial lasts a week; what is paid up front lasts two periods, but at most a year.
+    func length(of product: SubscriptionProduct, with offer: PeriodOffer?) -> Int64 {
+        switch offer {
+        case .freeTrial: wholeSeconds(months: 0.25)
+        case .payUpFront: wholeSeconds(months: min(12, product.months * 2))
+        case .payAsYouGo, .promotional, .offerCode, nil: length(of: product)
+        }
+    }
 
     /// Sixteen days of thirty, or six for weekly products, as Apple caps them.
     func grace(for product: SubscriptionProduct) -> Int64 {
         switch product {
         case .weekly: wholeSeconds(months: 6.0 / 30)
-        case .monthly, .yearly, .plusMonthly: wholeSeconds(months: 16.0 / 30)
+        case .monthly, .yearly, .duoMonthly, .plusMonthly, .magazineMonthly, .magazineYearly:
+            wholeSeconds(months: 16.0 / 30)
         }
     }
 

@@ -14,6 +14,8 @@ public struct SimulatorOptions: Sendable {
     public var customers = 200
     /// Customers of the sandbox at the start.
     public var sandboxCustomers = 10
+    /// New customers of the production store in a month, spread evenly from the epoch on.
+    public var arrivalsPerMonth = 0.0
     /// The length of a month in seconds; a week is a quarter, a year twelve. Periods are whole seconds, at least one.
     public var monthSeconds = 60.0
     /// Seeded customers have 0 to this many periods behind them at the epoch.
@@ -21,8 +23,20 @@ public struct SimulatorOptions: Sendable {
     /// The instant, in milliseconds since 1970, the population is laid out around; nil is the start of the process.
     /// The same seed and epoch give the same lives.
     public var epochMilliseconds: Int64?
+    /// What the drawn customers are like.
+    public var traits = CustomerTraits()
+    /// What the drawn customers do.
+    public var chances = PeriodChances()
+    /// Lives stand still at the epoch while the request dates move: every answer stays as it is.
+    public var standsStill = false
+    /// Every answer of verifyReceipt is sent this many milliseconds late.
+    public var latencyMilliseconds = 0
+    /// Troubles of verifyReceipt from the start.
+    public var faults: [Fault] = []
     /// Bytes of a request body above this are answered with HTTP 413.
     public var bodyBytesMax = 8 << 20
+    /// Finished answers are kept up to this many bytes in all, so that asking again is cheap.
+    public var keptAnswerBytesMax = 1 << 30
 
     /// Options with the defaults and the secret of a seed.
     public init(seed: UInt64 = 1) {

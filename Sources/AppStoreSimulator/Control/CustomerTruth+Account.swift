@@ -1,0 +1,65 @@
+extension CustomerTruth {
+    init(_ account: Account, in world: World) {
+        customer = account.name
+        let hasSecond = account.secondCustomerAt.map { $0 <= account.now } ?? false
+        secondCustomer = hasSecond ? CustomerName.second(account.index) : nil
+        app = world.bundleID
+        environment = account.environment
+        now = account.now.milliseconds
+        accountDeleted = account.isDeleted
+        appAccountToken = world.accountToken(of: account)
+        hasLegacyReceipts = account.script.sendsLegacyReceipts
+        subscriptions = account.begun.map { SubscriptionTruth($0, at: account.now, bundleID: world.bundleID) }
+        purchases = account.purchases.purchases.filter { $0.bookedAt <= account.now }.map { purchase in
+            PurchaseTruth(
+                transactionID: account.ids.purchase(purchase.ordinal),
+                product: purchase.product.identifier(in: world.bundleID), purchase: purchase.at.milliseconds,
+                refunded: purchase.refund(asOf: account.now)?.milliseconds,
+                isListed: purchase.isListed(at: account.now))
+        }
+    }
+}
+
+extension SubscriptionTruth {
+    init(_ life: Life, at now: Moment, bundleID: String) {
+        let ids = life.ids
+        let head = life.periods.last?.product ?? life.script.product
+        originalTransactionID = ids.originalTransactionID
+        product = head.identifier(in: bundleID)
+        group = head.groupID
+        access = life.access(at: now)
+        autoRenewProduct = life.nextProduct.identifier(in: bundleID)
+        autoRenewStatus = life.renewalIsOn
+        expirationIntent = life.expirationIntent
+        inBillingRetry = life.isInRetry
+        graceUntil = life.graceUntil?.milliseconds
+        priceConsentPending = life.priceConsent == .asked
+        ownership = life.script.isFamilyShared ? "FAMILY_SHARED" : "PURCHASED"
+        periods = life.periods.map { period in
+            PeriodTruth(
+                transactionID: ids.transactionID(of: period.ordinal),
+                webOrderLineItemID: life.script.isFamilyShared ? nil : ids.webOrderLineItemID(of: period.ordinal),
+                product: period.product.identifier(in: bundleID), booked: period.bookedAt.milliseconds,
+                purchase: period.purchase.milliseconds, expires: period.expires.milliseconds, isTrial: period.isTrial,
+                offer: period.offer, cancelled: period.cancellation?.at.milliseconds,
+                upgraded: period.cancellation?.isUpgrade ?? false)
+        }
+        log = life.happenings.map { happening in
+            HappeningTruth(
+                at: AppleDates.internet(happening.at), atMilliseconds: happening.at.milliseconds, kind: happening.kind,
+                transactionID: happening.ordinal.map { ids.transactionID(of: $0) },
+                expirationIntent: happening.expirationIntent)
+        }
+    }
+}
+
+extension Life {
+    /// What Apple's data give at an instant: a period that was not taken back, or a grace period.
+    fileprivate func access(at now: Moment) -> AccessTruth {
+        if periods.contains(where: { $0.cancellation == nil && $0.purchase <= now && now < $0.expires }) {
+            return .paid
+        }
+        guard case .retrying(let graceUntil?, _, _) = phase, now < graceUntil else { return .none }
+        return .grace
+    }
+}

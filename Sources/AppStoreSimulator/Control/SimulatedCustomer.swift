@@ -1,0 +1,64 @@
+/// What a customer of the simulator is known by outside.
+public struct SimulatedCustomer: Codable, Sendable {
+    /// The bundle id of the app.
+    public var app: String
+    /// The name, like `c000017`; the app's own user id.
+    public var customer: String
+    /// `Production` or `Sandbox`.
+    public var environment: StoreEnvironment
+    /// The device's receipt in Base64.
+    public var receipt: String
+    /// Apple's id of the first subscription, or of the first purchase of somebody who does not subscribe.
+    public var originalTransactionID: String
+    /// What the app gives Apple with purchases, when it does.
+    public var appAccountToken: String?
+
+    enum CodingKeys: String, CodingKey {
+        case app, customer, environment, receipt
+        case originalTransactionID = "original_transaction_id"
+        case appAccountToken = "app_account_token"
+    }
+}
+
+/// A receipt that a device sent to the app's server.
+public struct SimulatedUpload: Codable, Sendable {
+    /// The bundle id of the app.
+    public var app: String
+    /// The app's own user id; `c000017b` is a second customer on the Apple account of `c000017`.
+    public var customer: String
+    /// `Production` or `Sandbox`.
+    public var environment: StoreEnvironment
+    /// Base64.
+    public var receipt: String
+    /// When, in milliseconds since 1970.
+    public var at: Int64
+    /// Why.
+    public var reason: UploadReason
+
+    enum CodingKeys: String, CodingKey {
+        case app, customer, environment, receipt, reason
+        case at = "at_ms"
+    }
+}
+
+extension SimulatedCustomer {
+    init(_ account: Account, in world: World) {
+        app = world.bundleID
+        customer = account.name
+        environment = account.environment
+        receipt = world.receipt(of: account)
+        originalTransactionID = account.lives.first?.ids.originalTransactionID ?? account.ids.purchase(0)
+        appAccountToken = world.accountToken(of: account)
+    }
+}
+
+extension SimulatedUpload {
+    init(_ upload: Upload, of account: Account, in world: World) {
+        app = world.bundleID
+        customer = upload.customer
+        environment = account.environment
+        receipt = world.receipt(of: account, creation: upload.at, restore: upload.restore)
+        at = upload.at.milliseconds
+        reason = upload.reason
+    }
+}

@@ -1,0 +1,88 @@
+/// Changes of the product, and the ways back.
+extension Life {
+    mutating func upgrade() throws(ActionRefused) {
+        let head = try replaceablePeriod()
+        guard let product = head.product.upgrade else { throw ActionRefused("there is no higher level") }
+        replace(head, with: product, as: .upgraded)
+    }
+
+    mutating func crossgrade(to wanted: SubscriptionProduct?) throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        guard let product = wanted ?? head.product.crossgrade, product.isCrossgrade(of: head.product) else {
+            throw ActionRefused("there is no such product of the same level")
+        }
+        guard product.months == head.product.months else {
+            return try choose(product, after: head, as: .crossgradeScheduled)
+        }
+        replace(try replaceablePeriod(), with: product, as: .crossgraded)
+    }
+
+    mutating func downgrade(to wanted: SubscriptionProduct?) throws(ActionRefused) {
+        let head = try subscribedPeriod()
+        let product = wanted ?? head.product.downgrade
+        guard head.product.isHigherLevel || !product.isHigherLevel else { throw ActionRefused("that is an upgrade") }
+        try choose(product, after: head, as: .downgradeScheduled)
+    }
+
+    mutating func resubscribe(with wanted: SubscriptionProduct?, offer: PeriodOffer?) throws(ActionRefused) {
+        let head = try ownPeriod()
+        guard case .ended = phase else { throw ActionRefused("the subscription is not over") }
+        guard periods.count < Life.periodsMax else { throw ActionRefused("the life has its most periods") }
+        let product = wanted ?? head.product
+        guard product.groupID == head.product.groupID else { throw ActionRefused("that is another group") }
+        renewalIsOn = true
+        cardFails = false
+        obstacle = nil
+        renewals = 0
+        offerBalance = offer.map { OfferBalance(offer: $0, periodsLeft: $0.periods) }
+        book(product, purchase: now.wholeSecond, as: .resubscribed)
+    }
+
+    /// A customer who left comes back with the offer; another has it from the next renewal on.
+    mutating func redeem(_ offer: PeriodOffer) throws(ActionRefused) {
+        switch offer {
+        case .promotional, .offerCode: break
+        case .freeTrial, .payAsYouGo, .payUpFront: throw ActionRefused("an introduction is for new customers")
+        }
+        switch phase {
+        case .ended: try resubscribe(with: nil, offer: offer)
+        case .subscribed, .retrying:
+            let head = try subscribedPeriod()
+            guard renewalIsOn else { throw ActionRefused("renewal is off") }
+            offerBalance = OfferBalance(offer: offer, periodsLeft: offer.periods)
+            record(.offerRedeemed, period: head.ordinal)
+        }
+    }
+
+    private func replaceablePeriod() throws(ActionRefused) -> Period {
+        let head = try subscribedPeriod()
+        guard head.cancellation == nil else { throw ActionRefused("the period is refunded") }
+        guard head.expires > now else { throw ActionRefused("the next charge is under way") }
+        return head
+    }
+
+    private mutating func replace(_ head: Period, with product: SubscriptionProduct, as kind: HappeningKind) {
+        let instant = now.wholeSecond
+        periods[head.ordinal].cancel(at: instant, reason: 0, isUpgrade: true)
+        if !renewalIsOn { record(.renewalEnabled, period: head.ordinal) }
+        renewalIsOn = true
+        offerBalance = nil
+        book(product, purchase: instant, as: kind)
+    }
+
+    private mutating func choose(
+        _ product: SubscriptionProduct, after head: Period, as kind: HappeningKind
+    ) throws(ActionRefused) {
+        guard renewalIsOn else { throw ActionRefused("renewal is off") }
+        guard product.groupID == head.product.groupID else { throw ActionRefused("that is another group") }
+        guard product != nextProduct else { throw ActionRefused("that product is chosen already") }
+        nextProduct = product
+        record(product == head.product ? .changeWithdrawn : kind, period: head.ordinal)
+    }
+}
+
+extension SubscriptionProduct {
+    fileprivate func isCrossgrade(of other: SubscriptionProduct) -> Bool {
+        self != other && groupID == other.groupID && isHigherLevel == other.isHigherLevel
+    }
+}

@@ -1,0 +1,13 @@
+/// Where a price increase that needs the customer's consent stands.
+enum PriceConsent: Sendable {
+    case asked
+    case given
+
+    /// The value of `price_consent_status` and `price_increase_status`.
+    var status: String {
+        switch self {
+        case .asked: "0"
+        case .given: "1"
+        }
+    }
+}

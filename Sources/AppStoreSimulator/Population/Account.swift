@@ -1,0 +1,85 @@
+/// One Apple account: its subscriptions, its one-time purchases, and the customers of the app who use it.
+struct Account: Sendable {
+    /// Counts all accounts and is in every id and receipt.
+    let index: Int
+    let environment: StoreEnvironment
+    /// What the first subscription follows, and what the account as a whole is like.
+    let script: CustomerScript
+    /// The first purchase.
+    let start: Moment
+    /// When the receipt was made that the customer's device sends first.
+    let firstReceiptCreation: Moment
+    /// When the second customer restores, if there is one.
+    let secondCustomerAt: Moment?
+    /// All that are planned; some may not have begun.
+    var lives: [Life]
+    var purchases: PurchaseHistory
+    private(set) var now: Moment
+    private(set) var deletedAt: Moment?
+
+    init(
+        index: Int, environment: StoreEnvironment, script: CustomerScript, start: Moment, anchor: Moment,
+        lives: [Life], purchases: PurchaseHistory, secondCustomerAt: Moment?
+    ) {
+        self.index = index
+        self.environment = environment
+        self.script = script
+        self.start = start
+        self.firstReceiptCreation = script.hasRestored ? max(start, anchor.wholeSecond) : start
+        self.secondCustomerAt = secondCustomerAt
+        self.lives = lives
+        self.purchases = purchases
+        self.now = start
+    }
+
+    var name: String { CustomerName.first(index) }
+    var ids: AccountIDs { AccountIDs(index: index, environment: environment) }
+    /// The subscriptions that have begun.
+    var begun: [Life] { lives.filter { $0.start <= now } }
+    var listedPurchases: [OneTimePurchase] { purchases.purchases.filter { $0.isListed(at: now) } }
+    var isDeleted: Bool { deletedAt != nil }
+
+    /// Lets the time pass. Where it stands afterwards depends on the instant and on what was done by hand before it.
+    mutating func advance(to moment: Moment) {
+        for index in lives.indices {
+            lives[index].advance(to: min(moment, deletedAt ?? moment))
+            deletedAt = deletedAt ?? lives[index].accountDeletedAt
+        }
+        purchases.advance(to: min(moment, deletedAt ?? moment))
+        now = max(now, moment)
+    }
+
+    /// Does something now; refused actions change nothing.
+    mutating func apply(_ action: CustomerAction) throws(ActionRefused) {
+        guard !isDeleted else { throw ActionRefused("the account is deleted") }
+        switch action.kind {
+        case .buy: purchases.buy(action.item ?? .coins, at: now)
+        case .refundPurchase: try purchases.refundNewest(at: now)
+        case .deleteAccount:
+            deletedAt = now
+            if !lives.isEmpty { try lives[0].apply(action) }
+        case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .upgrade, .downgrade,
+            .crossgrade, .raisePrice, .acceptPrice, .withdrawProduct, .breakOff, .redeemOffer, .resubscribe,
+            .revokeFamily, .extend:
+            let number = action.subscription ?? 0
+            guard lives.indices.contains(number), lives[number].start <= now else {
+                throw ActionRefused("there is no such subscription")
+            }
+            try lives[number].apply(action)
+        }
+    }
+
+    /// The first instant after now at which an answer about this account may change; nil when it never does.
+    var nextChange: Moment? {
+        guard !isDeleted else { return nil }
+        let turns = lives.compactMap { $0.start > now ? $0.start : $0.nextTurn?.at }
+        return (turns + [purchases.nextChange(after: now)].compactMap { $0 }).min()
+    }
+
+    /// When the store last wrote a new receipt for this account.
+    var newestReceiptCreation: Moment {
+        let booked = begun.compactMap { $0.periods.last?.bookedAt }
+        let bought = purchases.purchases.last { $0.bookedAt <= now }.map { [$0.bookedAt] } ?? []
+        return (booked + bought).reduce(firstReceiptCreation) { max($0, $1) }
+    }
+}

@@ -1,0 +1,94 @@
+/// How the seed makes a customer. Every trait is drawn, wanted or not, so that one share does not move the others.
+extension CustomerScript {
+    init(drawnBy numbers: inout SeededGenerator, traits: CustomerTraits, pastPeriodsMax: Int) {
+        self.init()
+        isDrawn = true
+        product = Self.product(numbers.unit())
+        startOffer = Self.offer(numbers.unit(), traits)
+        hasGrace = numbers.chance(traits.grace)
+        isFamilyShared = numbers.chance(traits.familyShared)
+        ownsLifetime = numbers.chance(traits.lifetime)
+        hasRestored = numbers.chance(traits.restored)
+        chargeHabit = Self.habit(numbers.unit())
+        pastPeriods = numbers.below(pastPeriodsMax + 1)
+        if numbers.chance(traits.magazine) { alongside.append(Self.magazine(&numbers)) }
+        if numbers.chance(traits.ownBesideShared) { alongside.append(Self.share(of: self)) }
+        let coins = numbers.between(0.5, 2)
+        if numbers.chance(traits.coins) { coinsEveryMonths = coins }
+        let wait = numbers.between(0, Double(pastPeriodsMax) + 3)
+        if numbers.chance(traits.secondCustomer) { secondCustomerAfterMonths = wait }
+        sendsRenewals = numbers.chance(traits.sendsRenewals)
+        hasAccountToken = numbers.chance(traits.accountToken)
+        for quirk in ByteQuirk.allCases where numbers.chance(traits.quirk) { quirks.insert(quirk) }
+        if numbers.chance(traits.withoutSubscription) { leavesOutSubscriptions() }
+        if numbers.chance(traits.legacyReceipt) { becomesOldFashioned() }
+        if isFamilyShared { startOffer = nil }
+    }
+
+    /// Coins as well, so that there is something to see.
+    private mutating func leavesOutSubscriptions() {
+        subscribes = false
+        alongside = []
+        coinsEveryMonths = coinsEveryMonths ?? 1
+    }
+
+    /// The receipts of iOS 6 know one subscription and nothing newer.
+    private mutating func becomesOldFashioned() {
+        guard subscribes else { return }
+        sendsLegacyReceipts = true
+        hasGrace = false
+        hasRestored = false
+        isFamilyShared = false
+        ownsLifetime = false
+        coinsEveryMonths = nil
+        secondCustomerAfterMonths = nil
+        alongside = []
+    }
+
+    private static func magazine(_ numbers: inout SeededGenerator) -> CustomerScript {
+        var script = CustomerScript()
+        script.isDrawn = true
+        script.product = numbers.chance(0.8) ? .magazineMonthly : .magazineYearly
+        script.pastPeriods = numbers.below(3)
+        script.hasGrace = numbers.chance(0.5)
+        return script
+    }
+
+    private static func share(of own: CustomerScript) -> CustomerScript {
+        var script = CustomerScript()
+        script.isDrawn = true
+        script.product = .plusMonthly
+        script.isFamilyShared = !own.isFamilyShared
+        return script
+    }
+
+    private static func product(_ draw: Double) -> SubscriptionProduct {
+        switch draw {
+        case ..<0.57: .monthly
+        case ..<0.62: .duoMonthly
+        case ..<0.76: .plusMonthly
+        case ..<0.9: .weekly
+        default: .yearly
+        }
+    }
+
+    private static func offer(_ draw: Double, _ traits: CustomerTraits) -> PeriodOffer? {
+        var rest = draw
+        for (offer, share) in [
+            (PeriodOffer.freeTrial, traits.freeTrial), (.payAsYouGo, traits.payAsYouGo),
+            (.payUpFront, traits.payUpFront), (.offerCode, traits.offerCode),
+        ] {
+            guard rest >= share else { return offer }
+            rest -= share
+        }
+        return nil
+    }
+
+    private static func habit(_ draw: Double) -> ChargeHabit {
+        switch draw {
+        case ..<0.25: .early
+        case ..<0.9: .onTime
+        default: .late
+        }
+    }
+}

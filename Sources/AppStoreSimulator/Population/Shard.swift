@@ -1,0 +1,51 @@
+import Synchronization
+
+/// A part of the accounts behind a lock of its own, so that callers rarely wait for each other.
+final class Shard: Sendable {
+    private struct State: Sendable {
+        var residents: [Int: Resident] = [:]
+        var keptBytes = 0
+
+        /// When there is too much, every answer goes: the next calls make theirs again.
+        mutating func makeRoom(for size: Int, max: Int) {
+            if keptBytes + size > max {
+                for index in residents.keys { residents[index]?.forgetAnswers() }
+            }
+            keptBytes += size
+        }
+    }
+
+    private let state = Mutex(State())
+    private let keptBytesMax: Int
+
+    init(keptBytesMax: Int) {
+        self.keptBytesMax = keptBytesMax
+    }
+
+    /// Lets `body` work with an account at an instant; it is made when nobody asked for it before.
+    func with<Result: Sendable, Failure: Error>(
+        _ index: Int, at now: Moment, made: () -> Account, _ body: (inout Resident) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try state.withLock { (state) throws(Failure) -> Result in
+            state.residents[index, default: Resident(made())].look(at: now)
+            return try body(&state.residents[index, default: Resident(made())])
+        }
+    }
+
+    /// The finished answer, made when it is not kept.
+    func answer(
+        _ index: Int, at now: Moment, for key: Resident.AnswerKey, made: () -> Account,
+        rendered: (Account) -> RenderedAnswer
+    ) -> (answer: RenderedAnswer, now: Moment)? {
+        state.withLock { state in
+            let found = state.residents[index, default: Resident(made())].answer(for: key, at: now)
+            state.keptBytes -= found.forgottenBytes
+            if let answer = found.answer { return (answer, found.now) }
+            guard !found.isDeleted, let account = state.residents[index]?.settled() else { return nil }
+            let answer = rendered(account)
+            state.makeRoom(for: answer.size, max: keptBytesMax)
+            state.residents[index]?.keep(answer, for: key)
+            return (answer, found.now)
+        }
+    }
+}

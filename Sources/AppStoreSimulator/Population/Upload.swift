@@ -1,0 +1,65 @@
+/// One receipt that a device sent to the app's server.
+struct Upload: Sendable {
+    let customer: String
+    let at: Moment
+    let reason: UploadReason
+    let restore: Int
+}
+
+/// Why a device sent a receipt.
+public enum UploadReason: String, Codable, Sendable, CaseIterable {
+    /// Something was bought, also another product instead of the old one.
+    case purchase
+    /// A lapsed customer bought again.
+    case resubscription
+    /// The app sends every renewal.
+    case renewal
+    /// The device restored, perhaps for another customer of the app.
+    case restore
+}
+
+extension Account {
+    /// The restore whose ids a receipt of the first customer's device carries; 0 is none.
+    func restore(at creation: Moment) -> Int { script.hasRestored && creation >= firstReceiptCreation ? 1 : 0 }
+
+    /// What the devices have sent until now, in order; of one instant only one receipt.
+    var uploads: [Upload] {
+        var found: [Upload] = []
+        for life in begun {
+            for happening in life.happenings {
+                guard let reason = happening.kind.upload, reason != .renewal || script.sendsRenewals else { continue }
+                found.append(upload(at: happening.at, reason))
+            }
+        }
+        for purchase in purchases.purchases where purchase.bookedAt <= now {
+            found.append(upload(at: purchase.bookedAt, .purchase))
+        }
+        if script.hasRestored, firstReceiptCreation <= now { found.append(upload(at: firstReceiptCreation, .restore)) }
+        if let secondCustomerAt, secondCustomerAt <= now {
+            found.append(
+                Upload(customer: CustomerName.second(index), at: secondCustomerAt, reason: .restore, restore: 2))
+        }
+        var seen: Set<Moment> = []
+        let last = deletedAt ?? now
+        return found.sorted { $0.at < $1.at }.filter { $0.at <= last && seen.insert($0.at).inserted }
+    }
+
+    private func upload(at moment: Moment, _ reason: UploadReason) -> Upload {
+        Upload(customer: name, at: moment, reason: reason, restore: restore(at: moment))
+    }
+}
+
+extension HappeningKind {
+    /// The upload it leads to, when the customer's device has something new to send.
+    fileprivate var upload: UploadReason? {
+        switch self {
+        case .purchased, .trialStarted, .offerStarted, .upgraded, .crossgraded: .purchase
+        case .resubscribed: .resubscription
+        case .renewed, .converted, .recovered, .changedAtRenewal: .renewal
+        case .lapsed, .refunded, .refundReversed, .renewalDisabled, .renewalEnabled, .billingFailed, .graceStarted,
+            .graceEnded, .crossgradeScheduled, .downgradeScheduled, .changeWithdrawn, .offerRedeemed,
+            .priceIncreasePending, .priceIncreaseAccepted, .revoked, .extended, .accountDeleted:
+            nil
+        }
+    }
+}

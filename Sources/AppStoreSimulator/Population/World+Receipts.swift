@@ -1,0 +1,33 @@
+import Foundation
+
+/// The receipts the store writes, in Base64.
+extension World {
+    /// The first receipt of the customer's device.
+    func receipt(of account: Account) -> String {
+        receipt(of: account, creation: account.firstReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
+    }
+
+    /// The newest receipt the store has written.
+    func latestReceipt(of account: Account) -> String {
+        receipt(of: account, creation: account.newestReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
+    }
+
+    func receipt(of account: Account, creation: Moment, restore: Int) -> String {
+        var identity = ReceiptIdentity(
+            customer: account.index, creation: creation, environment: account.environment, restore: restore)
+        if account.script.sendsLegacyReceipts, let life = account.begun.first,
+            let period = life.periods.last(where: { $0.bookedAt <= creation })
+        {
+            identity.form = .legacy
+            let bytes = codec.encodeLegacy(identity, period: period, life: life, bundleID: bundleID)
+            return Data(bytes).base64EncodedString()
+        }
+        let payload = ReceiptPayload(bundleID: bundleID, account: account, identity: identity)
+        return Data(codec.encode(identity, payload: payload.bytes)).base64EncodedString()
+    }
+
+    /// What the app gave with the purchases, if it did.
+    func accountToken(of account: Account) -> String? {
+        account.script.hasAccountToken ? account.ids.accountToken(seed: population.seed) : nil
+    }
+}

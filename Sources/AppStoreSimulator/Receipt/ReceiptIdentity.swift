@@ -1,0 +1,16 @@
+/// What the store needs to know about a receipt it once made.
+struct ReceiptIdentity: Sendable, Hashable {
+    enum Form: Sendable {
+        case unified
+        /// The transaction receipt of iOS 6.
+        case legacy
+    }
+
+    /// The index of the account.
+    let customer: Int
+    let creation: Moment
+    let environment: StoreEnvironment
+    /// The restore that wrote it, from 1; 0 is none.
+    var restore = 0
+    var form = Form.unified
+}
