@@ -26,10 +26,8 @@ enum JSONEscapes {
 
     /// A JSON string with its quotes.
     static func quoted(_ text: String) -> String {
-        // Base64 and secrets have nothing to escape, and are long.
-        if !text.utf8.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) {
-            return "\"\(text)\""
-        }
+        // A receipt is a long text with nothing to escape.
+        guard text.utf8.contains(where: needsEscape) else { return "\"\(text)\"" }
         var quoted = "\""
         quoted.reserveCapacity(text.utf8.count + 2)
         for scalar in text.unicodeScalars {
@@ -41,6 +39,10 @@ enum JSONEscapes {
             }
         }
         return quoted + "\""
+    }
+
+    private static func needsEscape(_ byte: UInt8) -> Bool {
+        byte < UInt8(ascii: " ") || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
     private static func takeScalar(_ rest: inout ArraySlice<UInt8>) -> Unicode.Scalar {

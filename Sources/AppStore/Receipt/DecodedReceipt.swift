@@ -10,6 +10,15 @@ struct DecodedReceipt {
 
     /// Strict decoding of the standard alphabet; padding may be missing, unused bits are dropped.
     init(base64 text: [UInt8]) throws(ReceiptDataError) {
+        if let bytes = text.withUnsafeBufferPointer(StandardBase64.decoded) {
+            self.init(bytes: bytes)
+        } else {
+            try self.init(oddBase64: text)
+        }
+    }
+
+    /// One character at a time, to say exactly what is wrong and where.
+    init(oddBase64 text: [UInt8]) throws(ReceiptDataError) {
         let unpadded = text.prefix { $0 != UInt8(ascii: "=") }
         if let odd = text[unpadded.endIndex...].firstIndex(where: { $0 != UInt8(ascii: "=") }) {
             throw Self.foreign(UInt8(ascii: "="), in: text, at: odd - 1)

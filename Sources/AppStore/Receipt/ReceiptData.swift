@@ -8,15 +8,13 @@ public struct ReceiptData: Sendable, Hashable {
     /// The most characters accepted, before any repair: 8 MiB. Real receipts reach about 100 kB.
     public static let charactersMax = 8 * 1024 * 1024
 
-    /// The receipt in standard, padded Base64 without white space; what to send, to store and to digest.
-    public let base64: String
+    /// The decoded receipt; what to store and to digest.
+    public let bytes: [UInt8]
     /// What the bytes look like.
     public let form: ReceiptForm
 
-    /// The decoded receipt.
-    public var bytes: [UInt8] {
-        Data(base64Encoded: base64).map { [UInt8]($0) } ?? []
-    }
+    /// The receipt in standard, padded Base64 without white space; what to send. Made anew at every call.
+    public var base64: String { Data(bytes).base64EncodedString() }
 
     /// Repairs what devices, proxies and editors do to Base64, then decodes strictly.
     ///
@@ -24,12 +22,35 @@ public struct ReceiptData: Sendable, Hashable {
     /// prefix, PEM armour, percent encoding and Base64 in Base64.
     public init(normalising raw: String) throws(ReceiptDataError) {
         guard raw.utf8.count <= Self.charactersMax else { throw .tooLarge(characters: raw.utf8.count) }
+        if let ordinary = Self.ordinary(raw) {
+            self = ordinary
+        } else {
+            try self.init(normalisingWithCare: raw)
+        }
+    }
+
+    /// The way for every text; for an ordinary one it comes to the same.
+    init(normalisingWithCare raw: String) throws(ReceiptDataError) {
         var decoded = try Self.decode(raw)
         if decoded.form == .unknown, let inner = try Self.recognisedInside(decoded.bytes, layersLeft: 3) {
             decoded = inner
         }
-        base64 = Data(decoded.bytes).base64EncodedString()
+        self.init(decoded)
+    }
+
+    private init(_ decoded: DecodedReceipt) {
+        bytes = decoded.bytes
         form = decoded.form
+    }
+
+    /// A receipt that needs no repair: clean Base64 of a form we know. Nil says only that care is needed.
+    private static func ordinary(_ raw: String) -> ReceiptData? {
+        guard let bytes = raw.utf8.withContiguousStorageIfAvailable(StandardBase64.decoded) ?? nil else { return nil }
+        let decoded = DecodedReceipt(bytes: bytes)
+        switch decoded.form {
+        case .unified, .legacy: return ReceiptData(decoded)
+        case .unknown: return nil
+        }
     }
 
     private static func decode(_ text: String) throws(ReceiptDataError) -> DecodedReceipt {
