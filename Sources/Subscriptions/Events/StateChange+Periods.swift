@@ -48,7 +48,7 @@ extension StateChange {
         let period = periods[index]
         var detail = period.eventDetail
         if isBackfill { detail["backfill"] = .flag(true) }
-        guard !period.neverBegan, let previous = periods[..<index].last(where: { !$0.neverBegan }) else {
+        guard !period.gaveWay, let previous = periods[..<index].last(where: { !$0.gaveWay }) else {
             return [draft(.subscriptionRenewed, period.productID, at: period.purchasedAt, detail)]
         }
         var drafts: [Draft] = []
@@ -70,8 +70,8 @@ extension StateChange {
     /// Whether the period replaced at once a next one that had been charged ahead of time.
     private func tookOverNext(_ index: Int) -> Bool {
         let period = after.facts.periods[index]
-        return after.facts.periods[(index + 1)...].prefix { $0.neverBegan }.contains { next in
-            guard next.isUpgraded, next.productID != period.productID, let cancelledAt = next.cancelledAt else {
+        return after.facts.periods[(index + 1)...].prefix { $0.gaveWay }.contains { next in
+            guard next.productID != period.productID, let cancelledAt = next.cancelledAt else {
                 return false
             }
             return period.purchasedAt <= cancelledAt + policy.lateRenewalTolerance
@@ -105,6 +105,9 @@ extension StateChange {
 }
 
 extension Period {
+    /// Whether it was charged ahead of time and replaced before it began: nothing ever followed it.
+    fileprivate var gaveWay: Bool { isUpgraded && neverBegan }
+
     /// The time without a period in between; a renewal starts at the expiry, even of a refunded one.
     fileprivate func gap(after previous: Period, _ policy: Policy) -> Delay {
         let renews = purchasedAt >= previous.expiresAt - previous.tolerance(policy)

@@ -50,16 +50,16 @@ struct EvidenceIndex: Sendable {
         else { return nil }
         let end = replaced.cancelledAt ?? replaced.purchasedAt
         return rows[rows.firstIndex(startingAt: replaced.purchasedAt)...]
-            .first { $0.originalTransactionID != subscription && ($0.purchasedAt >= end || $0.accessEnd > end) }?
-            .originalTransactionID
+            .first { $0.originalTransactionID != subscription && $0.goesOn(after: end) }?.originalTransactionID
     }
 }
 
 extension TransactionRow {
-    /// When its access ended: its expiry, or earlier when it was taken back.
-    fileprivate var accessEnd: Instant {
+    /// Whether it began, and was under way at an instant or began later.
+    fileprivate func goesOn(after instant: Instant) -> Bool {
         let end = expiresAt ?? purchasedAt
-        return min(cancelledAt ?? end, end)
+        let accessEnd = min(cancelledAt ?? end, end)
+        return accessEnd >= purchasedAt && (purchasedAt >= instant || accessEnd > instant)
     }
 }
 

@@ -1,8 +1,8 @@
 /// What replaced the upgraded periods of one subscription.
 ///
-/// A period replaces an upgraded one if it starts later, or with it as another product, or if it is another product that
-/// was under way when a period charged ahead of time was taken back before it began. It does so even if it was itself
-/// taken back since.
+/// A period that began replaces an upgraded one if it starts later, or with it as another product, or if it is another
+/// product that was under way when a period charged ahead of time was taken back before it began. It does so even if it
+/// was itself taken back since.
 enum Replacement {
     /// For every period the instant at which another took its place; nil where none did, or it is not upgraded.
     ///
@@ -11,16 +11,19 @@ enum Replacement {
         var instants = [Instant?](repeating: nil, count: periods.count)
         guard periods.contains(where: \.isUpgraded) else { return instants }
         var ends = LatestEnds()
+        var begun = periods.filter { !$0.neverBegan }[...]
         var first = 0
         while first < periods.count {
             let start = periods[first].purchasedAt
             let together = periods[first...].prefix { $0.purchasedAt == start }
-            let later = together.endIndex < periods.count ? periods[together.endIndex].purchasedAt : nil
-            let differ = together.contains { $0.productID != periods[first].productID }
+            let begunTogether = begun.prefix { $0.purchasedAt == start }
+            begun = begun[begunTogether.endIndex...]
+            let products = Set(begunTogether.map(\.productID))
             for (index, period) in zip(together.indices, together) where period.isUpgraded {
-                instants[index] = ends.takeover(of: period) ?? (differ ? start : later)
+                let hasRival = products.count > (products.contains(period.productID) ? 1 : 0)
+                instants[index] = ends.takeover(of: period) ?? (hasRival ? start : begun.first?.purchasedAt)
             }
-            for period in together { ends.note(period) }
+            for period in begunTogether { ends.note(period) }
             first = together.endIndex
         }
         return instants
