@@ -208,7 +208,8 @@ private let cases: [DecisionCase] = [
                     rule: "refunded", path: "latest_receipt_info[0].cancellation_date",
                     value: "2026-01-10 00:00:00 Etc/GMT"),
                 Ground(
-                    rule: "refunded", path: "latest_receipt_info[0].expires_date", value: "2026-01-31 00:00:00 Etc/GMT"),
+                    rule: "refunded", path: "latest_receipt_info[0].expires_date",
+                    value: "2026-01-31 00:00:00 Etc/GMT"),
             ])
         var legacyList = row("0", 0, 30)
         legacyList.expiryForm = .plain

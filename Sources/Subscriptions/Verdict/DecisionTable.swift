@@ -5,7 +5,7 @@ public func verdict(of facts: SubscriptionFacts, at instant: Instant, policy: Po
     DecisionTable(facts, policy: policy).verdict(at: instant, explained: true)
 }
 
-/// The decision table over one subscription, prepared for many instants. docs/states.md shows it as a table.
+/// The decision table over one subscription, prepared for many instants. docs/lifecycle.md shows it as a table.
 ///
 /// At an instant before the newest answer only periods that had begun exist; from the newest answer on all of them do,
 /// a renewal charged ahead of time included.
