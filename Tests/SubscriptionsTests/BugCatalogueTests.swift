@@ -15,6 +15,24 @@ import Testing
         }
     }
 
+    @Test("2: nobody expires because Apple did not answer")
+    func silence() {
+        let state = reconcile(nil, with: answer(1, [row("1", 0, 30)], renewal()), policy: standardPolicy).state
+        #expect(state.timeline.span(at: day(45))?.entitled == false, "the table alone would end it")
+        #expect(state.hold.holds(at: day(45), asOf: state.asOf, policy: standardPolicy))
+    }
+
+    @Test("7: a refund counts in whichever list it stands")
+    func refundInEitherList() {
+        let device = row("1", 0, 30, asOf: 10, cancelled: 9, source: .deviceReceipt)
+        #expect(look(answer(10, [row("1", 0, 30, cancelled: 9)])).reason == .refund)
+        #expect(look(answer(11, [device])).reason == .refund)
+        let known = answer(1, [row("1", 0, 30)], renewal())
+        #expect(kinds(settle([known, answer(11, [device])]).events).last == "refund.granted")
+        let lagging = answer(12, [row("1", 0, 30, asOf: 0.5, cancelled: 0.4, source: .deviceReceipt)])
+        #expect(kinds(settle([known, lagging]).events).last == "", "a snapshot older than Apple's word does not")
+    }
+
     @Test("8: who switches renewal off keeps what he paid for")
     func switchedOff() { #expect(look(answer(10, [row("1", 0, 30)], renewal(false))).entitledUntil == day(30)) }
 
@@ -68,6 +86,15 @@ import Testing
         #expect(state?.facts.periods.first?.transactionIDs.count == 2)
     }
 
+    @Test("14: a renewal is the same subscription, whatever its transaction")
+    func chain() {
+        let renewed = evidence(31, [row("1", 0, 30), row("2", 30, 60, transaction: "other")])
+        #expect(renewed.subscriptions == [subscriptionID])
+        let (state, events) = settle([answer(1, [row("1", 0, 30)], renewal()), renewed.slice(of: subscriptionID)])
+        #expect(kinds(events) == ["subscription.started", "subscription.renewed"])
+        #expect(state?.startedAt == day(0))
+    }
+
     @Test("15: several subscriptions in one receipt stay apart, pending rows are matched")
     func several() {
         var other = row("9", 0, 30, product: "other")
@@ -116,6 +143,18 @@ import Testing
         let (state, events) = settle([answer(1, [row("1", 0, 30)], renewal()), answer(2, [])])
         #expect(state?.periods == 1 && state?.willRenew == true)
         #expect(kinds(events) == ["subscription.started", ""])
+    }
+
+    @Test("36: a tester's subscription ends by the sandbox's own clock and is soon left alone")
+    func sandbox() {
+        let policy = Policy.standard(for: .sandbox)
+        let minute = 1.0 / 1440
+        let state = reconcile(nil, with: answer(0, [row("1", 0, 5 * minute)], renewal()), policy: policy).state
+        #expect(state.timeline.span(at: day(9 * minute))?.entitled == true)
+        #expect(state.timeline.span(at: day(11 * minute))?.entitled == false)
+        let plan = nextCheck(
+            for: [state], environment: .sandbox, outcome: .verified, now: day(9), seed: 1, policy: policy)
+        #expect(plan == .retired)
     }
 
     @Test("37: a family member's end is told as such")

@@ -66,6 +66,11 @@ private let cases: [DecisionCase] = [
             50, [row("1", 0, 365, product: "yearly", upgraded: true), row("2", 10, 40)], renewal(false, intent: "1")),
         expected: "expired/voluntary", expires: 40),
     DecisionCase(
+        name: "3 a replaced month after an older one lapses by its own renewal",
+        evidence: answer(
+            61, [month, row("2", 30, 60, cancelled: 40, upgraded: true)], renewal(intent: "2", retry: true, grace: 66)),
+        expected: "grace_period", until: 66, expires: 60),
+    DecisionCase(
         name: "4 active", evidence: answer(10, [month], renewal()), expected: "active", until: 30, expires: 30),
     DecisionCase(name: "4 nothing pending", evidence: answer(10, [month]), expected: "active", until: 30, expires: 30),
     DecisionCase(
@@ -186,6 +191,52 @@ private let cases: [DecisionCase] = [
                     value: String(day(30).milliseconds)),
                 Ground(rule: "running_period", path: "auto_renew_status", value: "0"),
             ])
+    }
+
+    @Test func groundsNameTheFieldThatWasRead() {
+        func paths(_ row: TransactionRow, _ renewals: [RenewalRow] = [], at instant: Double = 10) -> [Ground] {
+            var slice = answer(instant, [row])
+            slice.renewals = renewals
+            return verdict(of: SubscriptionFacts(slice), at: day(instant), policy: strictPolicy).because
+        }
+        var old = row("0", 0, 30, cancelled: 9)
+        old.expiryForm = .text
+        old.cancellationForm = .text
+        #expect(
+            paths(old) == [
+                Ground(
+                    rule: "refunded", path: "latest_receipt_info[0].cancellation_date",
+                    value: "2026-01-10 00:00:00 Etc/GMT"),
+                Ground(
+                    rule: "refunded", path: "latest_receipt_info[0].expires_date",
+                    value: "2026-01-31 00:00:00 Etc/GMT"),
+            ])
+        var legacyList = row("0", 0, 30)
+        legacyList.expiryForm = .plain
+        let grace = RenewalRow(
+            path: "pending_renewal_info[0]", asOf: day(31), originalTransactionID: subscriptionID,
+            renewal: renewal(grace: 36), graceForm: .text)
+        #expect(
+            paths(legacyList, [grace], at: 31) == [
+                Ground(
+                    rule: "grace", path: "latest_receipt_info[0].expires_date", value: String(day(30).milliseconds)),
+                Ground(
+                    rule: "grace", path: "pending_renewal_info[0].grace_period_expires_date",
+                    value: "2026-02-06 00:00:00 Etc/GMT"),
+            ])
+    }
+
+    @Test func pendingRowOfTheLivePeriodBeforeThatOfARefundedOne() {
+        let rows = [month, row("2", 5, 370, product: "yearly", cancelled: 6)]
+        let pending = [renewal(true, product: "yearly"), renewal(false, consent: "0")]
+        for renewals in [pending, pending.reversed()] {
+            let facts = SubscriptionFacts(answer(10, rows, renewals[0], renewals[1]))
+            #expect(facts.currentRenewal?.value.productID == "monthly")
+            #expect(facts.currentRenewal?.value.willRenew == false)
+            let found = verdict(of: facts, at: day(10), policy: strictPolicy)
+            #expect(found.state == .active && found.productID == "monthly")
+            #expect(found.flags == [.priceConsentPending], "it speaks of the running period too")
+        }
     }
 
     @Test func pendingRowIsChosenByProductNotByPlace() {

@@ -55,6 +55,30 @@ import Testing
         #expect(events.map(\.detail["backfill"]) == [.flag(true)])
     }
 
+    @Test func anUpgradeAfterAnEarlyChargeIsFresh() {
+        let first = row("1", 0, 30)
+        let events = last(
+            answer(1, [first], renewal()), answer(29.5, [first, row("2", 30, 60)], renewal()),
+            answer(
+                29.8,
+                [
+                    row("1", 0, 30, cancelled: 29.7, upgraded: true), row("2", 30, 60, cancelled: 29.7, upgraded: true),
+                    row("3", 29.7, 394.7, product: "yearly"),
+                ], renewal(product: "yearly")))
+        #expect(events.map(\.kind) == [.productChanged])
+        #expect(events.first?.detail["backfill"] == nil)
+    }
+
+    @Test func graceThatEndsWithTheSubscriptionSaysWhy() {
+        let events = last(
+            answer(1, [row("1", 0, 30)], renewal()),
+            answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 46)),
+            answer(95, [row("1", 0, 30)], renewal(true, intent: "2", retry: false, grace: 46)))
+        #expect(events.map(\.kind) == [.billingGraceExpired])
+        #expect(events.first?.occurredAt == day(46))
+        #expect(events.first?.detail["reason"] == .text("billing_error"))
+    }
+
     @Test func aChangeNamesBothProducts() {
         let events = last(
             answer(1, [row("1", 0, 30)], renewal()),

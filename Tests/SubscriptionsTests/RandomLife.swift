@@ -1,6 +1,7 @@
 import Subscriptions
 
-/// Lives and answers made by a seed: renewals, gaps, refunds, upgrades, device receipts, rows without identifier.
+/// Answers that no life explains, made by a seed: renewals, gaps, refunds, upgrades, device receipts, rows without
+/// identifier. `Life` makes those that one does.
 enum RandomLife {
     /// A few answers about one subscription, oldest first.
     ///
@@ -20,9 +21,11 @@ enum RandomLife {
         }
     }
 
-    /// What all answers of such a life amount to.
+    /// What all answers of such a life, or of one that makes sense, amount to.
     static func facts(using random: inout Seeded) -> SubscriptionFacts {
-        let answers = answers(using: &random)
+        let isSensible = Bool.random(using: &random)
+        let answers =
+            isSensible ? Life(using: &random).answers(upTo: 6, using: &random) : answers(using: &random)
         return answers.dropFirst().reduce(SubscriptionFacts(answers[0])) { $0.adding($1) }
     }
 

@@ -73,9 +73,20 @@ private let stories: [EventStory] = [
         "grace seen, then nothing until it was all over", (answer(1, [first], renewal()), "subscription.started"),
         (answer(31, [first], renewal(intent: "2", retry: true, grace: 46)), "billing.grace_entered"),
         (
-            answer(95, [first], renewal(true, intent: "2", retry: false, grace: 46)),
-            "billing.grace_expired subscription.expired"
+            answer(95, [first], renewal(true, intent: "2", retry: false, grace: 46)), "billing.grace_expired"
         )),
+    EventStory(
+        "grace ended by the customer", (answer(1, [first], renewal()), "subscription.started"),
+        (answer(31, [first], renewal(intent: "2", retry: true, grace: 46)), "billing.grace_entered"),
+        (answer(33, [first], renewal(false, intent: "1")), "billing.grace_expired auto_renew.disabled")),
+    EventStory(
+        "refunded, then renewed at the next date", (answer(1, [first], renewal()), "subscription.started"),
+        (answer(11, [row("1", 0, 30, cancelled: 10)], renewal()), "refund.granted"),
+        (answer(31, [row("1", 0, 30, cancelled: 10), second], renewal()), "subscription.renewed")),
+    EventStory(
+        "refunded, then bought again before the old end", (answer(1, [first], renewal()), "subscription.started"),
+        (answer(11, [row("1", 0, 30, cancelled: 10)], renewal(false)), "refund.granted auto_renew.disabled"),
+        (answer(15, [row("1", 0, 30, cancelled: 10), row("2", 14, 44)], renewal()), "subscription.reactivated")),
     EventStory(
         "a lapse and a return seen together", (answer(1, [first], renewal(false)), "subscription.started"),
         (
@@ -148,6 +159,17 @@ private let stories: [EventStory] = [
                 [
                     row("1", 0, 30, cancelled: 29.7, upgraded: true), row("2", 30, 60, cancelled: 29.7, upgraded: true),
                     row("3", 29.7, 394.7, product: "yearly"),
+                ], renewal(product: "yearly")), "product.changed"
+        )),
+    EventStory(
+        "charged ahead, then only the next month replaced", (answer(1, [first], renewal()), "subscription.started"),
+        (answer(29.5, [first, second], renewal()), "subscription.renewed"),
+        (
+            answer(
+                29.995,
+                [
+                    first, row("2", 30, 60, cancelled: 29.99, upgraded: true),
+                    row("3", 29.99, 394.99, product: "yearly"),
                 ], renewal(product: "yearly")), "product.changed"
         )),
     EventStory(

@@ -15,15 +15,16 @@ let subscriptionID: OriginalTransactionID = "1000"
 /// A row of `latest_receipt_info` for a test; `name` is both line item and transaction unless given.
 func row(
     _ name: String, _ from: Double, _ to: Double, product: ProductID = "monthly", asOf: Double = 0,
-    cancelled: Double? = nil, upgraded: Bool = false, trial: Bool = false, family: Bool = false,
-    source: EvidenceSource = .latestReceiptInfo, transaction: String? = nil, numbered: Bool = true
+    cancelled: Double? = nil, upgraded: Bool = false, trial: Bool? = nil, family: Bool = false,
+    source: EvidenceSource = .latestReceiptInfo, transaction: String? = nil, numbered: Bool = true,
+    of subscription: OriginalTransactionID = subscriptionID
 ) -> TransactionRow {
     TransactionRow(
         path: "latest_receipt_info[\(name)]", source: source, asOf: day(asOf),
-        transactionID: TransactionID(transaction ?? "t\(name)"), originalTransactionID: subscriptionID,
+        transactionID: TransactionID(transaction ?? "t\(name)"), originalTransactionID: subscription,
         webOrderLineItemID: numbered ? WebOrderLineItemID("w\(name)") : nil, productID: product,
         purchasedAt: day(from), expiresAt: day(to), cancelledAt: cancelled.map(day), isUpgraded: upgraded,
-        isTrial: trial, ownership: family ? .familyShared : nil)
+        isTrial: trial, groupID: "group", ownership: family ? .familyShared : nil)
 }
 
 /// What a pending row says, for a test.
@@ -53,6 +54,18 @@ func answer(
                 path: "pending_renewal_info[\(index)]", asOf: day(asOf), originalTransactionID: subscriptionID,
                 renewal: renewal)
         }, replacedBy: replacedBy)
+}
+
+/// A whole answer: every row speaks for the answer's day unless it is a device's.
+func evidence(_ asOf: Double, _ rows: [TransactionRow], _ renewals: [OriginalTransactionID: Renewal] = [:]) -> Evidence
+{
+    Evidence(
+        environment: .production, asOf: day(asOf), transactions: answer(asOf, rows).transactions,
+        renewals: renewals.sorted { $0.key < $1.key }.enumerated().map { index, entry in
+            RenewalRow(
+                path: "pending_renewal_info[\(index)]", asOf: day(asOf), originalTransactionID: entry.key,
+                renewal: entry.value)
+        })
 }
 
 /// Settles answers one after another and collects every event.

@@ -41,6 +41,16 @@ import Testing
             strictPolicy, "0 active yearly | 10 active monthly | 40 expired/voluntary monthly"
         ),
         (
+            "an upgrade of a charged renewal, itself replaced without a date",
+            answer(
+                50,
+                [
+                    row("1", 0, 30, cancelled: 29.5, upgraded: true), row("2", 30, 60, cancelled: 29.5, upgraded: true),
+                    row("3", 29.5, 394.5, product: "yearly", upgraded: true), row("4", 40, 405, product: "plus"),
+                ], renewal(false, product: "plus")), strictPolicy,
+            "0 active monthly | 29.5 active yearly | 40 active plus | 405 expired/voluntary plus"
+        ),
+        (
             "a renewal charged ahead", answer(29.5, [row("1", 0, 30), row("2", 30, 60)], renewal(false)), strictPolicy,
             "0 active monthly | 29.5 active monthly +future_dated | 30 active monthly | 60 expired/voluntary monthly"
         ),

@@ -1,6 +1,7 @@
 /// What one more answer makes of a subscription. Pure, without a clock: evidence brings Apple's.
 ///
-/// Sending the same evidence again changes nothing and says nothing. docs/states.md says which change yields which event.
+/// Sending the same evidence again changes nothing and says nothing. docs/lifecycle.md says which change yields which
+/// event.
 public func reconcile(
     _ stored: SubscriptionState?, with slice: SubscriptionEvidence, policy: Policy
 ) -> Reconciled {

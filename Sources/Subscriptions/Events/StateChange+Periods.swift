@@ -7,7 +7,8 @@ extension StateChange {
             guard let index = match.index(of: period) else { continue }
             known[index] = known[index].map { $0.asOf < period.asOf ? period : $0 } ?? period
         }
-        let lastKnownStart = before.facts.periods.last?.purchasedAt ?? before.asOf
+        // A next period charged ahead of time is not what a fresh one is older than.
+        let lastKnownStart = before.facts.periods.last { $0.purchasedAt <= before.asOf }?.purchasedAt ?? before.asOf
         var drafts: [Draft] = []
         for (index, period) in after.facts.periods.enumerated() {
             if let old = known[index] {
@@ -47,8 +48,7 @@ extension StateChange {
         let period = periods[index]
         var detail = period.eventDetail
         if isBackfill { detail["backfill"] = .flag(true) }
-        let previous = periods[..<index].last { !$0.neverBegan }
-        guard let previous, !period.neverBegan else {
+        guard !period.gaveWay, let previous = periods[..<index].last(where: { !$0.gaveWay }) else {
             return [draft(.subscriptionRenewed, period.productID, at: period.purchasedAt, detail)]
         }
         var drafts: [Draft] = []
@@ -57,7 +57,7 @@ extension StateChange {
             change["from_product_id"] = .text(previous.productID.text)
             change["to_product_id"] = .text(period.productID.text)
             drafts.append(draft(.productChanged, period.productID, at: period.purchasedAt, change))
-            if period.tookOver(previous, policy) { return drafts }
+            if period.tookOver(previous, policy) || tookOverNext(index) { return drafts }
         }
         let kind = kind(of: period, after: previous)
         if kind == .subscriptionRenewed || kind == .trialConverted, expiryWasReported(previous) {
@@ -67,10 +67,22 @@ extension StateChange {
         return drafts
     }
 
+    /// Whether the period replaced at once a next one that had been charged ahead of time.
+    private func tookOverNext(_ index: Int) -> Bool {
+        let period = after.facts.periods[index]
+        return after.facts.periods[(index + 1)...].prefix { $0.gaveWay }.contains { next in
+            guard next.productID != period.productID, let cancelledAt = next.cancelledAt else {
+                return false
+            }
+            return period.purchasedAt <= cancelledAt + policy.lateRenewalTolerance
+                && cancelledAt <= period.purchasedAt + policy.lateRenewalTolerance
+        }
+    }
+
     private func kind(of period: Period, after previous: Period) -> EventKind {
         if previous.isTrial && !period.isTrial { return .trialConverted }
         if hadFailed(previous) { return .subscriptionRecovered }
-        let gap = period.purchasedAt - previous.accessEnd
+        let gap = period.gap(after: previous, policy)
         if gap <= policy.lateRenewalTolerance { return .subscriptionRenewed }
         let renewal = previous.ending ?? before.facts.renewal
         let wasOn = renewal?.value.willRenew == true
@@ -93,20 +105,24 @@ extension StateChange {
 }
 
 extension Period {
-    /// Whether it was taken back before it began: charged ahead of time, then refunded or replaced.
-    fileprivate var neverBegan: Bool {
-        cancelledAt.map { $0 < purchasedAt } ?? false
-    }
+    /// Whether it was charged ahead of time and replaced before it began: nothing ever followed it.
+    fileprivate var gaveWay: Bool { isUpgraded && neverBegan }
 
-    /// When its access ended: its expiry, or earlier when it was taken back.
-    fileprivate var accessEnd: Instant { min(cancelledAt ?? expiresAt, expiresAt) }
+    /// The time without a period in between; a renewal starts at the expiry, even of a refunded one.
+    fileprivate func gap(after previous: Period, _ policy: Policy) -> Delay {
+        let renews = purchasedAt >= previous.expiresAt - previous.tolerance(policy)
+        return purchasedAt - (renews ? previous.expiresAt : previous.accessEnd)
+    }
 
     /// Whether it replaced another product at once rather than at the next renewal: the other is marked as upgraded, or
     /// was still well under way.
     fileprivate func tookOver(_ previous: Period, _ policy: Policy) -> Bool {
         if previous.isUpgraded { return true }
-        let length = previous.expiresAt - previous.purchasedAt
-        let tolerance = min(policy.lateRenewalTolerance, length.divided(by: 10))
-        return purchasedAt < previous.expiresAt - tolerance && previous.cancelledAt == nil
+        return purchasedAt < previous.expiresAt - previous.tolerance(policy) && previous.cancelledAt == nil
+    }
+
+    /// How far from its expiry a renewal may start: never more than a tenth of the period.
+    private func tolerance(_ policy: Policy) -> Delay {
+        min(policy.lateRenewalTolerance, (expiresAt - purchasedAt).divided(by: 10))
     }
 }

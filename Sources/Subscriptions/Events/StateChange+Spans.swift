@@ -5,11 +5,12 @@ extension StateChange {
         let spans = after.timeline.spans
         let first = after.timeline.index(at: before.asOf) ?? 0
         guard spans.indices.contains(first), var known = before.timeline.span(at: before.asOf)?.state else { return [] }
+        let bridged = bridgedSpans
         var drafts: [Draft] = []
         for index in first..<spans.count {
             let span = spans[index]
             if index > first && span.from > after.asOf { break }
-            if !isBridged(index, spans) {
+            if !bridged.contains(index) {
                 drafts += transition(from: known, to: span, isRevision: index == first)
             }
             known = span.state
@@ -17,13 +18,17 @@ extension StateChange {
         return drafts
     }
 
-    /// Whether the span lies in a gap that a later period closes soon enough to count as a renewal.
-    private func isBridged(_ index: Int, _ spans: [Span]) -> Bool {
-        guard spans[index].state != .active,
-            let next = spans[index...].firstIndex(where: { $0.state == .active }),
-            let last = spans[..<index].lastIndex(where: { $0.state == .active })
-        else { return false }
-        return spans[next].from - spans[last + 1].from <= policy.lateRenewalTolerance
+    /// The spans that lie in a gap which a later period closes soon enough to count as a renewal.
+    private var bridgedSpans: Set<Int> {
+        let spans = after.timeline.spans
+        let active = spans.indices.filter { spans[$0].state == .active }
+        return zip(active, active.dropFirst()).reduce(into: []) { bridged, ends in
+            let (last, next) = ends
+            guard next > last + 1, spans[next].from - spans[last + 1].from <= policy.lateRenewalTolerance else {
+                return
+            }
+            bridged.formUnion(last + 1..<next)
+        }
     }
 
     private func transition(from old: State, to span: Span, isRevision: Bool) -> [Draft] {
@@ -38,7 +43,7 @@ extension StateChange {
         case .billingRetry:
             switch old {
             case .billingRetry: return []
-            case .gracePeriod: return [graceExpired(span, isRevision: isRevision)]
+            case .gracePeriod: return [graceExpired(span, detail, isRevision: isRevision)]
             case .active, .awaitingRenewal, .expired, .revoked:
                 return [draft(.billingRetryEntered, span.productID, at: span.expiresAt, detail)]
             }
@@ -47,12 +52,15 @@ extension StateChange {
         }
     }
 
-    private func graceExpired(_ span: Span, isRevision: Bool) -> Draft {
-        let known = before.timeline.span(at: before.asOf)
-        let end = isRevision ? known?.entitledUntil ?? after.asOf : span.from
-        return draft(.billingGraceExpired, span.productID, at: end)
+    private func graceExpired(_ span: Span, _ detail: [String: DetailValue], isRevision: Bool) -> Draft {
+        guard isRevision else { return draft(.billingGraceExpired, span.productID, at: span.from, detail) }
+        guard let end = before.timeline.span(at: before.asOf)?.entitledUntil, end <= after.asOf else {
+            return switched(.billingGraceExpired, span.productID, detail)
+        }
+        return draft(.billingGraceExpired, span.productID, at: end, detail)
     }
 
+    /// Grace over unpaid is told as such, even where nothing more is tried.
     private func expired(from old: State, _ span: Span, isRevision: Bool) -> [Draft] {
         var detail: [String: DetailValue] = ["expires_at": .text(span.expiresAt.iso8601)]
         if let reason = span.reason { detail["reason"] = .text(reason.rawValue) }
@@ -60,10 +68,8 @@ extension StateChange {
         switch old {
         case .active, .awaitingRenewal, .expired:
             return [draft(kind, span.productID, at: span.expiresAt, detail)]
-        case .gracePeriod where !isRevision:
-            return [graceExpired(span, isRevision: false), draft(kind, span.productID, at: span.from, detail)]
         case .gracePeriod:
-            return [graceExpired(span, isRevision: true), switched(kind, span.productID, detail)]
+            return [graceExpired(span, detail, isRevision: isRevision)]
         case .billingRetry, .revoked:
             return [switched(kind, span.productID, detail)]
         }

@@ -9,9 +9,10 @@ public struct Evidence: Sendable {
     /// `receipt_creation_date`.
     public var receiptCreatedAt: Instant?
     /// Rows of both lists, in the answer's order.
-    public var transactions: [TransactionRow]
+    public var transactions: [TransactionRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
     /// Rows of `pending_renewal_info`, in the answer's order.
-    public var renewals: [RenewalRow]
+    public var renewals: [RenewalRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
+    private var index: EvidenceIndex
 
     /// Evidence from its parts.
     public init(
@@ -24,47 +25,23 @@ public struct Evidence: Sendable {
         self.receiptCreatedAt = receiptCreatedAt
         self.transactions = transactions
         self.renewals = renewals
+        index = EvidenceIndex(transactions, renewals)
     }
 
-    /// The subscriptions it has rows of, sorted. A row without an expiry is no subscription.
-    public var subscriptions: [OriginalTransactionID] {
-        Set(transactions.filter { $0.expiresAt != nil }.map(\.originalTransactionID)).sorted()
-    }
+    /// The subscriptions it has rows of, sorted. A row that nothing gives an expiry is no subscription.
+    public var subscriptions: [OriginalTransactionID] { index.periods.keys.sorted() }
 
     /// What it says of one subscription.
     public func slice(of subscription: OriginalTransactionID) -> SubscriptionEvidence {
-        let rows = transactions.filter { $0.originalTransactionID == subscription && $0.expiresAt != nil }
-        return SubscriptionEvidence(
-            originalTransactionID: subscription, asOf: asOf, transactions: rows,
-            renewals: renewals.filter { $0.originalTransactionID == subscription },
-            replacedBy: replacement(of: subscription, rows))
+        SubscriptionEvidence(
+            originalTransactionID: subscription, asOf: asOf, transactions: index.periods[subscription] ?? [],
+            renewals: index.renewals[subscription] ?? [], replacedBy: index.replacement(of: subscription))
     }
 
     /// What it says of one-time purchases, sorted by original transaction and product.
     public var purchases: [PurchaseEvidence] {
-        let rows = transactions.filter { $0.expiresAt == nil }
-        let byKey = Dictionary(grouping: rows) {
-            PurchaseKey(originalTransactionID: $0.originalTransactionID, productID: $0.productID)
-        }
-        return byKey.sorted { $0.key < $1.key }.map {
+        index.purchases.sorted { $0.key < $1.key }.map {
             PurchaseEvidence(key: $0.key, asOf: asOf, transactions: $0.value)
         }
-    }
-
-    /// Another subscription of the same group that took over where an upgraded row ended.
-    private func replacement(of subscription: OriginalTransactionID, _ rows: [TransactionRow]) -> OriginalTransactionID?
-    {
-        var found: OriginalTransactionID?
-        for replaced in rows where replaced.isUpgraded && replaced.groupID != nil {
-            let end = replaced.cancelledAt ?? replaced.purchasedAt
-            for row in transactions
-            where row.originalTransactionID != subscription && row.groupID == replaced.groupID
-                && row.cancelledAt == nil && !row.isUpgraded && row.purchasedAt >= replaced.purchasedAt
-                && (row.expiresAt ?? row.purchasedAt) > end
-            {
-                found = min(found ?? row.originalTransactionID, row.originalTransactionID)
-            }
-        }
-        return found
     }
 }

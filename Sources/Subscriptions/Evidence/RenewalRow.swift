@@ -9,12 +9,19 @@ public struct RenewalRow: Sendable, Hashable {
     /// What it says.
     public var renewal: Renewal
 
+    /// How the row writes the end of grace; nil for the usual form.
+    public var graceForm: InstantForm?
+
     /// A row that says `renewal` of one subscription.
-    public init(path: String, asOf: Instant, originalTransactionID: OriginalTransactionID, renewal: Renewal) {
+    public init(
+        path: String, asOf: Instant, originalTransactionID: OriginalTransactionID, renewal: Renewal,
+        graceForm: InstantForm? = nil
+    ) {
         self.path = path
         self.asOf = asOf
         self.originalTransactionID = originalTransactionID
         self.renewal = renewal
+        self.graceForm = graceForm
     }
 
     /// A row from its fields.

@@ -28,10 +28,10 @@ public struct TransactionRow: Sendable, Hashable {
     public var cancellationReason: String?
     /// `is_upgraded`: another row replaced this one.
     public var isUpgraded: Bool
-    /// `is_trial_period`.
-    public var isTrial: Bool
-    /// `is_in_intro_offer_period`.
-    public var isIntro: Bool
+    /// `is_trial_period`; nil where the row does not say it.
+    public var isTrialPeriod: Bool?
+    /// `is_in_intro_offer_period`; nil where the row does not say it.
+    public var isInIntroOfferPeriod: Bool?
     /// `promotional_offer_id`.
     public var promotionalOfferID: String?
     /// `offer_code_ref_name`.
@@ -42,6 +42,10 @@ public struct TransactionRow: Sendable, Hashable {
     public var ownership: Ownership?
     /// `app_account_token`.
     public var appAccountToken: String?
+    /// How the row writes its expiry; nil for the usual form of such a row.
+    public var expiryForm: InstantForm?
+    /// How the row writes its cancellation; nil for the usual form.
+    public var cancellationForm: InstantForm?
 
     /// A row from its fields.
     public init(
@@ -49,9 +53,9 @@ public struct TransactionRow: Sendable, Hashable {
         originalTransactionID: OriginalTransactionID, webOrderLineItemID: WebOrderLineItemID? = nil,
         productID: ProductID, quantity: Int = 1, purchasedAt: Instant, originalPurchasedAt: Instant? = nil,
         expiresAt: Instant? = nil, cancelledAt: Instant? = nil, cancellationReason: String? = nil,
-        isUpgraded: Bool = false, isTrial: Bool = false, isIntro: Bool = false, promotionalOfferID: String? = nil,
+        isUpgraded: Bool = false, isTrial: Bool? = nil, isIntro: Bool? = nil, promotionalOfferID: String? = nil,
         offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil, ownership: Ownership? = nil,
-        appAccountToken: String? = nil
+        appAccountToken: String? = nil, expiryForm: InstantForm? = nil, cancellationForm: InstantForm? = nil
     ) {
         self.path = path
         self.source = source
@@ -67,12 +71,31 @@ public struct TransactionRow: Sendable, Hashable {
         self.cancelledAt = cancelledAt
         self.cancellationReason = cancellationReason
         self.isUpgraded = isUpgraded
-        self.isTrial = isTrial
-        self.isIntro = isIntro
+        isTrialPeriod = isTrial
+        isInIntroOfferPeriod = isIntro
         self.promotionalOfferID = promotionalOfferID
         self.offerCodeRefName = offerCodeRefName
         self.groupID = groupID
         self.ownership = ownership
         self.appAccountToken = appAccountToken
+        self.expiryForm = expiryForm
+        self.cancellationForm = cancellationForm
+    }
+}
+
+extension TransactionRow {
+    /// Whether the row says that the period is a free trial.
+    public var isTrial: Bool { isTrialPeriod ?? false }
+
+    /// Whether the row says that the period has an introductory price.
+    public var isIntro: Bool { isInIntroOfferPeriod ?? false }
+
+    /// The row as it counts in an answer: a device's snapshot of the very instant of the answer yields to Apple's own
+    /// word of that instant, as if it were a millisecond older.
+    func speaking(inAnswerOf answer: Instant) -> TransactionRow {
+        guard source == .deviceReceipt, asOf >= answer else { return self }
+        var older = self
+        older.asOf = answer - Delay(milliseconds: 1)
+        return older
     }
 }

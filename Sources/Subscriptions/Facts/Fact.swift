@@ -27,16 +27,32 @@ extension Ownership: FactValue {
 }
 
 /// Who said something: when, and where in the answer.
-public struct FactOrigin: Hashable, Sendable {
+public struct FactOrigin: Sendable {
     /// The instant the speaker spoke for.
     public var asOf: Instant
     /// Where it stood in the answer, such as `latest_receipt_info[3]`.
     public var path: String
+    /// How the fact's instant was written; nil for the usual form. Not stored and ignored by equality.
+    public var form: InstantForm?
 
     /// An origin from its parts.
-    public init(asOf: Instant, path: String) {
+    public init(asOf: Instant, path: String, form: InstantForm? = nil) {
         self.asOf = asOf
         self.path = path
+        self.form = form
+    }
+}
+
+extension FactOrigin: Hashable {
+    /// Whether both are the same speaker.
+    public static func == (left: FactOrigin, right: FactOrigin) -> Bool {
+        left.asOf == right.asOf && left.path == right.path
+    }
+
+    /// Hashes what equality compares.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(asOf)
+        hasher.combine(path)
     }
 }
 

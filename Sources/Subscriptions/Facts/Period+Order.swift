@@ -16,27 +16,42 @@ extension Period {
         (expiresAt, purchasedAt) > (other.expiresAt, other.purchasedAt)
     }
 
-    /// The period whose end renewal information speaks of: the live one that ends last, unless a refunded one follows
-    /// it; without either, the replaced one that ends last.
-    static func indexOfLast(in periods: [Period]) -> Int? {
-        var live: Int?
-        var refunded: Int?
-        var replaced: Int?
-        for (index, period) in periods.enumerated() {
-            if period.isUpgraded {
-                replaced = later(replaced, index, in: periods)
-            } else if period.isRefunded {
-                refunded = later(refunded, index, in: periods)
-            } else {
-                live = later(live, index, in: periods)
-            }
+    /// The live period that ends last.
+    static func indexOfHead(in periods: [Period]) -> Int? {
+        periods.indices.reduce(nil) { known, index in
+            periods[index].isUpgraded || periods[index].isRefunded ? known : later(known, index, in: periods)
         }
-        guard let head = live else { return refunded ?? replaced }
-        guard let candidate = refunded else { return head }
-        let follows =
-            periods[candidate].expiresAt > periods[head].expiresAt
-            && periods[candidate].purchasedAt >= periods[head].purchasedAt
-        return follows ? candidate : head
+    }
+
+    /// The period whose end renewal information speaks of: the live one that ends last, unless a refunded one follows
+    /// it or one that waits for its replacement starts after it; without any, the replaced one that starts last.
+    ///
+    /// What the decision table looks at once everything known has begun.
+    static func indexOfLast(in periods: [Period]) -> Int? {
+        let head = indexOfHead(in: periods)
+        let replaced = periods.lastIndex(where: \.isUpgraded)
+        let waiting = replaced.flatMap { Replacement.instants(in: periods)[$0] == nil ? $0 : nil }
+        func waits(after index: Int?) -> Bool {
+            guard let waiting, let index else { return waiting != nil }
+            return periods[waiting].purchasedAt > periods[index].purchasedAt
+        }
+        if let refunded = indexOfRefunded(in: periods), periods[refunded].follows(head.map { periods[$0] }) {
+            return waits(after: refunded) ? waiting : refunded
+        }
+        return waits(after: head) ? waiting : head ?? replaced
+    }
+
+    /// The refunded or revoked period that ends last.
+    private static func indexOfRefunded(in periods: [Period]) -> Int? {
+        periods.indices.reduce(nil) { known, index in
+            periods[index].isRefunded ? later(known, index, in: periods) : known
+        }
+    }
+
+    /// Whether it comes after everything live, so that its refund is the last word.
+    private func follows(_ head: Period?) -> Bool {
+        guard let head else { return true }
+        return expiresAt > head.expiresAt && purchasedAt >= head.purchasedAt
     }
 
     private static func later(_ known: Int?, _ index: Int, in periods: [Period]) -> Int {

@@ -37,7 +37,7 @@ public struct Period: Sendable {
     /// `replacedBy` is the other subscription that took over, if the row is replaced and the answer shows one.
     public init?(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
         guard let expiresAt = row.expiresAt else { return nil }
-        let origin = FactOrigin(asOf: row.asOf, path: row.path)
+        let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.expiryForm)
         self.init(
             webOrderLineItemID: row.webOrderLineItemID, transactionIDs: [row.transactionID],
             terms: Fact(
@@ -65,6 +65,8 @@ public struct Period: Sendable {
     public var isRefunded: Bool { cancelledAt != nil && !isUpgraded }
     /// Whether it is a free trial.
     public var isTrial: Bool { details.isTrial?.value ?? false }
+    /// Whether it has an introductory price.
+    public var isIntro: Bool { details.isIntro?.value ?? false }
     /// Whether a family member shares it.
     public var isFamilyShared: Bool { details.ownership?.value == .familyShared }
 }
@@ -75,8 +77,9 @@ extension Fact<Revocation> {
         let value = Revocation(
             cancelledAt: row.cancelledAt, reason: row.cancelledAt == nil ? nil : row.cancellationReason,
             isUpgraded: row.isUpgraded)
+        let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.cancellationForm)
         let speaks = row.source == .latestReceiptInfo || value != Revocation()
-        self.init(value, origin: speaks ? FactOrigin(asOf: row.asOf, path: row.path) : .unspoken)
+        self.init(value, origin: speaks ? origin : .unspoken)
     }
 }
 

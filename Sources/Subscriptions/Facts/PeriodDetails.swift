@@ -2,9 +2,9 @@
 public struct PeriodDetails: Hashable, Sendable {
     /// `original_purchase_date`.
     public var originalPurchasedAt: Fact<Instant>?
-    /// `is_trial_period`; only ever true.
+    /// `is_trial_period`.
     public var isTrial: Fact<Bool>?
-    /// `is_in_intro_offer_period`; only ever true.
+    /// `is_in_intro_offer_period`.
     public var isIntro: Fact<Bool>?
     /// `promotional_offer_id`.
     public var promotionalOfferID: Fact<String>?
@@ -27,8 +27,8 @@ public struct PeriodDetails: Hashable, Sendable {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
         func said<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: origin) } }
         originalPurchasedAt = said(row.originalPurchasedAt)
-        isTrial = said(row.isTrial ? true : nil)
-        isIntro = said(row.isIntro ? true : nil)
+        isTrial = said(row.isTrialPeriod)
+        isIntro = said(row.isInIntroOfferPeriod)
         promotionalOfferID = said(row.promotionalOfferID)
         offerCodeRefName = said(row.offerCodeRefName)
         groupID = said(row.groupID)
@@ -52,10 +52,11 @@ public struct PeriodDetails: Hashable, Sendable {
         return merged
     }
 
-    /// Whether both say the same, whoever said it when.
+    /// Whether both say the same, whoever said it when; an offer denied is an offer not mentioned.
     public func sameMeaning(as other: PeriodDetails) -> Bool {
-        originalPurchasedAt?.value == other.originalPurchasedAt?.value && isTrial?.value == other.isTrial?.value
-            && isIntro?.value == other.isIntro?.value && groupID?.value == other.groupID?.value
+        originalPurchasedAt?.value == other.originalPurchasedAt?.value
+            && isTrial?.value ?? false == other.isTrial?.value ?? false
+            && isIntro?.value ?? false == other.isIntro?.value ?? false && groupID?.value == other.groupID?.value
             && promotionalOfferID?.value == other.promotionalOfferID?.value
             && offerCodeRefName?.value == other.offerCodeRefName?.value
             && ownership?.value == other.ownership?.value && appAccountToken?.value == other.appAccountToken?.value

@@ -35,7 +35,10 @@ enum PeriodGrouping {
         var parent = Array(rows.indices)
         func root(_ index: Int) -> Int {
             var current = index
-            while parent[current] != current { current = parent[current] }
+            while parent[current] != current {
+                parent[current] = parent[parent[current]]
+                current = parent[current]
+            }
             return current
         }
         var byTransaction: [TransactionID: Int] = [:]

@@ -57,9 +57,9 @@ public struct PeriodRecord: Sendable, Hashable {
     public var revocation: Revocation
     /// `original_purchase_date`.
     public var originalPurchasedAt: Instant?
-    /// `is_trial_period`.
+    /// `is_trial_period`; false with an unspoken origin among `olderFacts` where no row mentioned it.
     public var isTrial: Bool
-    /// `is_in_intro_offer_period`.
+    /// `is_in_intro_offer_period`; likewise.
     public var isIntro: Bool
     /// `promotional_offer_id`.
     public var promotionalOfferID: String?

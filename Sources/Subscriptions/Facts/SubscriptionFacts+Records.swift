@@ -54,8 +54,8 @@ extension PeriodRecord {
         }
         note(.revocation, period.revocation)
         note(.originalPurchasedAt, details.originalPurchasedAt)
-        note(.isTrial, details.isTrial)
-        note(.isIntro, details.isIntro)
+        note(.isTrial, details.isTrial ?? .unspoken)
+        note(.isIntro, details.isIntro ?? .unspoken)
         note(.promotionalOfferID, details.promotionalOfferID)
         note(.offerCodeRefName, details.offerCodeRefName)
         note(.groupID, details.groupID)
@@ -86,8 +86,8 @@ extension Period {
         }
         var details = PeriodDetails()
         details.originalPurchasedAt = record.originalPurchasedAt.map { fact(.originalPurchasedAt, $0) }
-        details.isTrial = record.isTrial ? fact(.isTrial, true) : nil
-        details.isIntro = record.isIntro ? fact(.isIntro, true) : nil
+        details.isTrial = fact(.isTrial, record.isTrial).ifSpoken
+        details.isIntro = fact(.isIntro, record.isIntro).ifSpoken
         details.promotionalOfferID = record.promotionalOfferID.map { fact(.promotionalOfferID, $0) }
         details.offerCodeRefName = record.offerCodeRefName.map { fact(.offerCodeRefName, $0) }
         details.groupID = record.groupID.map { fact(.groupID, $0) }
@@ -100,4 +100,12 @@ extension Period {
             details: details,
             ending: record.ending.map { Fact($0.renewal, asOf: $0.asOf ?? renewalAsOf, path: $0.path) })
     }
+}
+
+extension Fact<Bool> {
+    /// How a flag that no row mentioned is written down.
+    fileprivate static var unspoken: Fact { Fact(false, origin: .unspoken) }
+
+    /// The flag, nil if no row mentioned it.
+    fileprivate var ifSpoken: Fact? { origin == .unspoken ? nil : self }
 }

@@ -23,15 +23,18 @@ public struct SubscriptionFacts: Sendable, Hashable {
 
     /// What one answer says.
     public init(_ slice: SubscriptionEvidence) {
-        let rows = slice.transactions.compactMap { Period(row: $0, replacedBy: slice.replacedBy) }
-        var periods = PeriodGrouping.grouped(rows)
+        var periods = PeriodGrouping.grouped(slice.sightings)
         var renewal: Fact<Renewal>?
-        if let last = Period.indexOfLast(in: periods),
-            let row = slice.renewal(for: periods[last].productID)
-        {
-            let fact = Fact(row.renewal, asOf: row.asOf, path: row.path)
-            periods[last].ending = fact
-            renewal = fact
+        if let last = Period.indexOfLast(in: periods) {
+            let head = Period.indexOfHead(in: periods)
+            let spokenOf = periods[last].isRefunded ? head ?? last : last
+            if let row = slice.renewal(for: periods[spokenOf].productID) {
+                let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.graceForm)
+                let fact = Fact(row.renewal, origin: origin)
+                periods[last].ending = fact
+                if periods[spokenOf].expiresAt > slice.asOf { periods[spokenOf].ending = fact }
+                renewal = fact
+            }
         }
         self.init(
             originalTransactionID: slice.originalTransactionID, asOf: slice.asOf, periods: periods, renewal: renewal)
@@ -66,5 +69,19 @@ public struct SubscriptionFacts: Sendable, Hashable {
     /// The customer's token, as the newest speaker gives it. It belongs to the purchaser.
     public var appAccountToken: String? {
         periods.reduce(nil as Fact<String>?) { newest($0, $1.details.appAccountToken) }?.value
+    }
+}
+
+extension SubscriptionEvidence {
+    /// Its rows as periods, each on its own.
+    ///
+    /// Another subscription that took over did so from the upgraded row that starts last; earlier ones had successors
+    /// of their own.
+    fileprivate var sightings: [Period] {
+        let lastUpgrade = transactions.filter(\.isUpgraded).map(\.purchasedAt).max()
+        return transactions.compactMap { row in
+            Period(
+                row: row.speaking(inAnswerOf: asOf), replacedBy: row.purchasedAt == lastUpgrade ? replacedBy : nil)
+        }
     }
 }

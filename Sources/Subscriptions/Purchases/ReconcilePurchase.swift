@@ -2,7 +2,9 @@
 ///
 /// Returns nil when the evidence has no rows and nothing is stored.
 public func reconcilePurchase(_ stored: PurchaseState?, with evidence: PurchaseEvidence) -> ReconciledPurchase? {
-    let rows = evidence.transactions.map { PurchaseFacts($0, key: evidence.key, asOf: evidence.asOf) }
+    let rows = evidence.transactions.map {
+        PurchaseFacts($0.speaking(inAnswerOf: evidence.asOf), key: evidence.key, asOf: evidence.asOf)
+    }
     let parts = (stored.map { [$0.facts] } ?? []) + rows
     guard let first = parts.first else { return nil }
     let facts = parts.dropFirst().reduce(first) { $0.merging($1) }

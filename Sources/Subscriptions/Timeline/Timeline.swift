@@ -57,8 +57,10 @@ public struct Timeline: Sendable, Hashable {
     public init(of facts: SubscriptionFacts, policy: Policy) {
         var spans: [Span] = []
         let table = DecisionTable(facts, policy: policy)
+        var sweep = DecisionSweep(table)
         for instant in table.boundaries {
-            let span = Span(from: instant, to: nil, verdict: table.verdict(at: instant))
+            let verdict = table.verdict(of: sweep.view(at: instant), at: instant, explained: false)
+            let span = Span(from: instant, to: nil, verdict: verdict)
             if let last = spans.last {
                 if last.saysTheSame(as: span) { continue }
                 spans[spans.count - 1].to = instant

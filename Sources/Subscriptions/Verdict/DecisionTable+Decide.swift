@@ -1,19 +1,6 @@
 extension DecisionTable {
-    /// The periods that matter at one instant.
-    private struct View {
-        /// The live period under way that ends last.
-        var running: Int?
-        /// The live period that ends last, under way or not.
-        var head: Int?
-        /// The refunded or revoked period that ends last.
-        var refunded: Int?
-        /// The replaced period that starts last.
-        var replaced: Int?
-    }
-
-    /// The first row of the table that fits; nil when no period exists yet.
-    func decide(at instant: Instant) -> Decision? {
-        let view = view(at: instant)
+    /// The first row of the table that fits what matters at an instant; nil when no period exists yet.
+    func decide(_ view: View, at instant: Instant) -> Decision? {
         if let running = view.running {
             let head = view.head ?? running
             return Decision(
@@ -35,53 +22,6 @@ extension DecisionTable {
             return decideReplaced(replaced, at: instant)
         }
         return (view.head ?? view.replaced).map { decideLapsed($0, at: instant) }
-    }
-
-    /// Looks at the periods from the last to start back to where no earlier one can matter any more.
-    private func view(at instant: Instant) -> View {
-        var view = View()
-        for index in (0..<visibleCount(at: instant)).reversed() {
-            if isComplete(view, upTo: index, at: instant) { break }
-            let stretch = stretches[index]
-            guard let voidAt = stretch.voidAt, voidAt <= instant else {
-                view.head = later(view.head, index)
-                if stretch.purchasedAt <= instant && instant < stretch.expiresAt {
-                    view.running = later(view.running, index)
-                }
-                continue
-            }
-            if stretch.isUpgraded {
-                view.replaced = view.replaced ?? index
-            } else {
-                view.refunded = later(view.refunded, index)
-            }
-        }
-        return view
-    }
-
-    /// How many periods exist at an instant; they are in order of purchase.
-    private func visibleCount(at instant: Instant) -> Int {
-        if instant >= facts.asOf { return stretches.count }
-        var low = 0
-        var high = stretches.count
-        while low < high {
-            let middle = (low + high) / 2
-            if stretches[middle].purchasedAt <= instant { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
-
-    /// Whether no period up to and including an index ends late enough to be looked at.
-    private func isComplete(_ view: View, upTo index: Int, at instant: Instant) -> Bool {
-        guard let head = view.head, latestExpiries[index] <= stretches[head].expiresAt else { return false }
-        let running = view.running.map { stretches[$0].expiresAt } ?? instant
-        return latestExpiries[index] <= running
-    }
-
-    /// The one that ends later; of the same end the one that starts later, which is the one found first.
-    private func later(_ known: Int?, _ index: Int) -> Int {
-        guard let known else { return index }
-        return stretches[known].expiresAt >= stretches[index].expiresAt ? known : index
     }
 
     /// Whether the refunded period comes after everything live, so that its refund is the last word.

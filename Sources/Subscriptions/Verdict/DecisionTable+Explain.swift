@@ -5,7 +5,7 @@ extension DecisionTable {
         let head = facts.periods[decision.head]
         var flags: [Flag] = []
         if subject.isTrial { flags.append(.trial) }
-        if subject.details.isIntro != nil { flags.append(.intro) }
+        if subject.isIntro { flags.append(.intro) }
         if subject.details.promotionalOfferID != nil { flags.append(.promotionalOffer) }
         if subject.details.offerCodeRefName != nil { flags.append(.offerCode) }
         if subject.isFamilyShared { flags.append(.familyShared) }
@@ -45,8 +45,7 @@ extension DecisionTable {
             return [upgraded, cancellation(decision.rule, subject), expiry].compactMap { $0 }
         case .grace:
             let grace = ground(
-                decision.rule, renewal, "grace_period_expires_date_ms",
-                renewal?.value.graceExpiresAt.map { String($0.milliseconds) })
+                decision.rule, renewal?.origin, "grace_period_expires_date", renewal?.value.graceExpiresAt)
             return [expiry] + [grace, retry].compactMap { $0 }
         case .billingRetry, .intentVoluntary, .intentBilling, .intentPriceIncrease, .intentProductUnavailable,
             .intentOther:
@@ -58,14 +57,20 @@ extension DecisionTable {
 
     private func expiryGround(_ rule: Rule, _ period: Period) -> Ground {
         // Only a legacy answer's rows stand outside a list; there the plain field holds the milliseconds.
-        let field = period.path.hasSuffix("]") ? "expires_date_ms" : "expires_date"
+        let form = period.terms.origin.form ?? (period.path.hasSuffix("]") ? .milliseconds : .plain)
         return Ground(
-            rule: rule.rawValue, path: joined(period.path, field), value: String(period.expiresAt.milliseconds))
+            rule: rule.rawValue, path: joined(period.path, form.field("expires_date")),
+            value: form.value(period.expiresAt))
     }
 
     private func cancellation(_ rule: Rule, _ period: Period) -> Ground? {
-        ground(
-            rule, period.revocation, "cancellation_date_ms", period.cancelledAt.map { String($0.milliseconds) })
+        ground(rule, period.revocation.origin, "cancellation_date", period.cancelledAt)
+    }
+
+    private func ground(_ rule: Rule, _ origin: FactOrigin?, _ name: String, _ instant: Instant?) -> Ground? {
+        guard let origin, let instant else { return nil }
+        let form = origin.form ?? .milliseconds
+        return Ground(rule: rule.rawValue, path: joined(origin.path, form.field(name)), value: form.value(instant))
     }
 
     private func ground<Value>(_ rule: Rule, _ fact: Fact<Value>?, _ field: String, _ value: String?) -> Ground? {

@@ -5,7 +5,7 @@ public func verdict(of facts: SubscriptionFacts, at instant: Instant, policy: Po
     DecisionTable(facts, policy: policy).verdict(at: instant, explained: true)
 }
 
-/// The decision table over one subscription, prepared for many instants. docs/states.md shows it as a table.
+/// The decision table over one subscription, prepared for many instants. docs/lifecycle.md shows it as a table.
 ///
 /// At an instant before the newest answer only periods that had begun exist; from the newest answer on all of them do,
 /// a renewal charged ahead of time included.
@@ -17,7 +17,7 @@ struct DecisionTable {
         /// From when on it counts no more; nil for a live one.
         let voidAt: Instant?
         let isUpgraded: Bool
-        /// The earliest start of a row that replaces it.
+        /// When another took its place: see `Replacement`.
         let replacedAt: Instant?
     }
 
@@ -25,18 +25,13 @@ struct DecisionTable {
     let policy: Policy
     /// In order of purchase.
     let stretches: [Stretch]
-    /// For each stretch the latest expiry up to and including it: a search that goes back may stop early.
-    let latestExpiries: [Instant]
     private let last: Int?
     private let currentRenewal: Fact<Renewal>?
 
     init(_ facts: SubscriptionFacts, policy: Policy) {
         self.facts = facts
         self.policy = policy
-        stretches = facts.periods.indices.map { Stretch($0, in: facts.periods) }
-        latestExpiries = stretches.reduce(into: []) { latest, stretch in
-            latest.append(max(latest.last ?? stretch.expiresAt, stretch.expiresAt))
-        }
+        stretches = zip(facts.periods, Replacement.instants(in: facts.periods)).map { Stretch($0, replacedAt: $1) }
         last = Period.indexOfLast(in: facts.periods)
         currentRenewal = facts.currentRenewal
     }
@@ -61,7 +56,12 @@ struct DecisionTable {
 
     /// The verdict at an instant; its grounds only if they are asked for.
     func verdict(at instant: Instant, explained: Bool = false) -> Verdict {
-        guard let decision = decide(at: instant) else {
+        verdict(of: view(at: instant), at: instant, explained: explained)
+    }
+
+    /// The verdict on what matters at an instant.
+    func verdict(of view: View, at instant: Instant, explained: Bool) -> Verdict {
+        guard let decision = decide(view, at: instant) else {
             let product = facts.periods.first?.productID ?? facts.renewal?.value.productID ?? ProductID("")
             return Verdict(
                 state: .expired, reason: .unknown, productID: product,
@@ -77,18 +77,10 @@ struct DecisionTable {
 }
 
 extension DecisionTable.Stretch {
-    init(_ index: Int, in periods: [Period]) {
-        let period = periods[index]
+    init(_ period: Period, replacedAt: Instant?) {
         purchasedAt = period.purchasedAt
         expiresAt = period.expiresAt
         isUpgraded = period.isUpgraded
-        var replacedAt: Instant?
-        if period.isUpgraded {
-            for (other, candidate) in periods.enumerated()
-            where other != index && candidate.replaces(period) {
-                replacedAt = min(replacedAt ?? candidate.purchasedAt, candidate.purchasedAt)
-            }
-        }
         self.replacedAt = replacedAt
         if let cancelledAt = period.cancelledAt {
             // Once Apple has said so it is void, even if the date it gives is still to come.
@@ -97,16 +89,7 @@ extension DecisionTable.Stretch {
             voidAt = period.isUpgraded ? replacedAt ?? Instant(milliseconds: .min) : nil
         }
     }
-}
 
-extension Period {
-    /// Whether this period is what an upgraded one was replaced by: it starts later, or with it as another product, or
-    /// it covers the moment at which a period charged ahead of time was taken back before it began.
-    fileprivate func replaces(_ upgraded: Period) -> Bool {
-        if purchasedAt > upgraded.purchasedAt { return true }
-        guard productID != upgraded.productID else { return false }
-        if purchasedAt == upgraded.purchasedAt { return true }
-        guard let end = upgraded.cancelledAt, end < upgraded.purchasedAt else { return false }
-        return expiresAt > end
-    }
+    /// Whether it counts no more.
+    func isVoid(at instant: Instant) -> Bool { voidAt.map { $0 <= instant } ?? false }
 }

@@ -35,7 +35,7 @@ public struct Verdict: Sendable, Hashable {
 
 /// One field that led to a verdict.
 public struct Ground: Sendable, Hashable {
-    /// The row of the decision table, such as `running_period`; docs/states.md lists them.
+    /// The row of the decision table, such as `running_period`; docs/lifecycle.md lists them.
     public var rule: String
     /// The field, such as `latest_receipt_info[0].expires_date_ms`; empty when the answer says nothing.
     public var path: String

@@ -1,0 +1,27 @@
+/// How a field of an answer writes an instant. It changes nothing but what an explanation quotes.
+public enum InstantForm: Sendable, Hashable {
+    /// `expires_date_ms`: milliseconds since 1970, what Apple sends today.
+    case milliseconds
+    /// `expires_date` holding milliseconds, as legacy answers do.
+    case plain
+    /// `expires_date` as text, `2015-02-10 09:00:00 Etc/GMT`: rows so old that they have nothing else.
+    case text
+}
+
+extension InstantForm {
+    /// The field's whole name, such as `expires_date_ms` for `expires_date`.
+    func field(_ name: String) -> String {
+        switch self {
+        case .milliseconds: name + "_ms"
+        case .plain, .text: name
+        }
+    }
+
+    /// The instant as the field writes it.
+    func value(_ instant: Instant) -> String {
+        switch self {
+        case .milliseconds, .plain: String(instant.milliseconds)
+        case .text: instant.iso8601.prefix(19).split(separator: "T").joined(separator: " ") + " Etc/GMT"
+        }
+    }
+}

@@ -1,0 +1,49 @@
+extension DecisionTable {
+    /// The periods that matter at one instant.
+    struct View {
+        /// The live period under way that ends last.
+        var running: Int?
+        /// The live period that ends last, under way or not.
+        var head: Int?
+        /// The refunded or revoked period that ends last.
+        var refunded: Int?
+        /// The replaced period that starts last.
+        var replaced: Int?
+    }
+
+    /// What matters at an instant, found by looking at every period.
+    func view(at instant: Instant) -> View {
+        var view = View()
+        for (index, stretch) in stretches.enumerated() where isVisible(index, at: instant) {
+            if stretch.isVoid(at: instant) {
+                note(index, in: &view)
+                continue
+            }
+            view.head = endingLast(view.head, index)
+            if stretch.purchasedAt <= instant && instant < stretch.expiresAt {
+                view.running = endingLast(view.running, index)
+            }
+        }
+        return view
+    }
+
+    /// Whether a period exists at an instant.
+    func isVisible(_ index: Int, at instant: Instant) -> Bool {
+        instant >= facts.asOf || stretches[index].purchasedAt <= instant
+    }
+
+    /// Takes note of a period that counts no more.
+    func note(_ index: Int, in view: inout View) {
+        if stretches[index].isUpgraded {
+            view.replaced = max(view.replaced ?? index, index)
+        } else {
+            view.refunded = endingLast(view.refunded, index)
+        }
+    }
+
+    /// The one that ends later; of the same end the one that starts later.
+    private func endingLast(_ known: Int?, _ index: Int) -> Int {
+        guard let known else { return index }
+        return (stretches[known].expiresAt, known) < (stretches[index].expiresAt, index) ? index : known
+    }
+}

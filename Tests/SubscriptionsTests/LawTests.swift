@@ -1,0 +1,137 @@
+import Subscriptions
+import Testing
+
+/// Runs a law over seeded lives; the generator's description is the seed to print.
+func lives(_ count: Int, seed: UInt64, _ body: (Life, inout Seeded) -> Void) {
+    for offset in 0..<UInt64(count) {
+        var random = Seeded(seed: seed &* 1_000_000 &+ offset)
+        let life = Life(turns: Int.random(in: 1...7, using: &random), using: &random)
+        body(life, &random)
+    }
+}
+
+extension Life {
+    /// Answers on some days of this life, oldest first; now and then two of one instant.
+    func answers(upTo count: Int, using random: inout Seeded) -> [SubscriptionEvidence] {
+        let last = changes.last ?? 0
+        var days = (0..<Int.random(in: 2...count, using: &random)).map { _ in
+            Bool.random(using: &random)
+                ? changes.randomElement(using: &random) ?? 0 : Double.random(in: 0...last + 20, using: &random)
+        }
+        if let again = days.randomElement(using: &random), Bool.random(using: &random) { days.append(again) }
+        return days.sorted().map { answer(at: $0, using: &random) }
+    }
+}
+
+/// What must hold for every history of facts.
+@Suite struct LawTests {
+    @Test func accessIsWhatTheHistorySaysAtEveryInstant() {
+        lives(1000, seed: 1) { life, random in
+            var state: SubscriptionState?
+            for (change, next) in zip(life.changes, life.changes.dropFirst()) {
+                state = reconcile(state, with: life.answer(at: change, using: &random), policy: strictPolicy).state
+                for probe in [change, (change + next) / 2, next - 0.0001] where probe < next {
+                    guard let truth = life.truth(at: probe) else { continue }
+                    let span = state?.timeline.span(at: day(probe))
+                    #expect(span.map(words) == truth.words, "day \(probe), \(random)")
+                    #expect(span?.entitled == truth.entitled, "day \(probe), \(random)")
+                }
+            }
+        }
+    }
+
+    @Test func theSameEvidenceTwiceChangesNothing() {
+        lives(500, seed: 2) { life, random in
+            var state: SubscriptionState?
+            for answer in life.answers(upTo: 6, using: &random).shuffled(using: &random) {
+                let once = reconcile(state, with: answer, policy: standardPolicy)
+                let again = reconcile(once.state, with: answer, policy: standardPolicy)
+                #expect(again.events.isEmpty && !again.changed && again.state == once.state, "\(random)")
+                state = once.state
+            }
+        }
+    }
+
+    @Test func anyOrderOfTheSameObservationsEndsInTheSameFacts() {
+        lives(700, seed: 3) { life, random in
+            let answers = life.answers(upTo: 6, using: &random)
+            let inOrder = settle(answers).state
+            let shuffled = settle(answers.shuffled(using: &random)).state
+            #expect(inOrder?.facts == shuffled?.facts, "\(random)")
+            #expect(inOrder?.timeline == shuffled?.timeline, "\(random)")
+        }
+    }
+
+    @Test func olderEvidenceNeverReplacesANewerFact() {
+        lives(500, seed: 4) { life, random in
+            let answers = life.answers(upTo: 6, using: &random)
+            guard let newest = answers.last else { return }
+            let alone = SubscriptionFacts(newest)
+            let after = settle([newest] + answers.dropLast().shuffled(using: &random)).state?.facts
+            #expect(after?.renewal == alone.renewal, "\(random)")
+            for period in alone.periods where period.asOf == newest.asOf {
+                let same = after?.periods.first {
+                    $0.purchasedAt == period.purchasedAt && $0.productID == period.productID
+                }
+                #expect(same?.terms.value == period.terms.value, "\(random)")
+                #expect(same?.revocation.value == period.revocation.value, "\(random)")
+                if let said = period.details.isTrial {
+                    #expect(same?.details.isTrial?.value == said.value, "\(random)")
+                }
+            }
+        }
+    }
+
+    @Test func onlyItsReversalBeatsARevocation() {
+        lives(1000, seed: 5) { life, random in
+            guard let refund = life.truths.first(where: { $0.words.hasPrefix("revoked") })?.from else { return }
+            var state = settle([life.answer(at: refund, using: &random)], policy: strictPolicy).state
+            let known = life.changes.filter { $0 < refund }.shuffled(using: &random)
+            let later = refund + 0.001
+            let snapshot = life.rows(at: refund).map { row in
+                var row = row
+                row.source = .deviceReceipt
+                (row.asOf, row.cancelledAt, row.isUpgraded) = (day(later), nil, false)
+                return row
+            }
+            for slice in known.map({ life.answer(at: $0, using: &random) }) + [answer(later, snapshot)] {
+                state = reconcile(state, with: slice, policy: strictPolicy).state
+                #expect(state?.timeline.span(at: day(later))?.state == .revoked, "\(random)")
+            }
+            let reversed = life.rows(at: refund).map { row in
+                var row = row
+                row.cancelledAt = row.isUpgraded ? row.cancelledAt : nil
+                return row
+            }
+            let after = reconcile(state, with: answer(later + 0.001, reversed), policy: strictPolicy).state
+            #expect(after.timeline.span(at: day(later + 0.001))?.state != .revoked, "\(random)")
+        }
+    }
+
+    @Test func subscriptionsOfOneReceiptStayApart() {
+        for offset in 0..<150 {
+            var random = Seeded(seed: 6_000_000 + UInt64(offset))
+            let ids: [OriginalTransactionID] = ["1000", "2000", "3000"]
+            let parts = ids.map { Life($0, using: &random).answer(at: 90, using: &random) }
+            var rows = parts.flatMap(\.transactions).shuffled(using: &random)
+            for index in rows.indices where rows[index].groupID != nil {
+                rows[index].groupID = SubscriptionGroupID("group \(rows[index].originalTransactionID)")
+            }
+            let evidence = Evidence(
+                environment: .production, asOf: day(90), transactions: rows, renewals: parts.flatMap(\.renewals))
+            #expect(evidence.subscriptions == ids, "\(random)")
+            #expect(evidence.purchases.isEmpty, "\(random)")
+            for part in parts {
+                let slice = evidence.slice(of: part.originalTransactionID)
+                let (apart, alone) = (SubscriptionFacts(slice), SubscriptionFacts(part))
+                #expect(
+                    Timeline(of: apart, policy: strictPolicy) == Timeline(of: alone, policy: strictPolicy), "\(random)")
+                #expect(apart.renewal == alone.renewal, "\(random)")
+            }
+        }
+    }
+
+    private func words(_ span: Span) -> String {
+        span.state.rawValue + (span.reason.map { "/\($0.rawValue)" } ?? "") + " \(span.productID)"
+    }
+}

@@ -1,0 +1,46 @@
+import Subscriptions
+
+extension Life {
+    /// Apple's answer on a day: every row as it stands, in any order, with what answers differ in besides.
+    func answer(at instant: Double, using random: inout Seeded) -> SubscriptionEvidence {
+        let rows = (rows(at: instant).map { disguised($0, &random) } + deviceRows(at: instant, &random))
+            .shuffled(using: &random)
+        let pending = renewal(at: instant).map { [$0] } ?? []
+        return SubscriptionEvidence(
+            originalTransactionID: id, asOf: day(instant),
+            transactions: SubscriptionsTests.answer(instant, rows).transactions,
+            renewals: pending.map {
+                RenewalRow(path: "pending_renewal_info[0]", asOf: day(instant), originalTransactionID: id, renewal: $0)
+            })
+    }
+
+    /// The same row under another delivery, without its line item, or without what it need not say.
+    private func disguised(_ row: TransactionRow, _ random: inout Seeded) -> TransactionRow {
+        var row = row
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: row.webOrderLineItemID = nil
+        case 1: row.transactionID = TransactionID("r\(row.transactionID.text)")
+        case 2: row.isTrialPeriod = row.isTrial ? true : nil
+        case 3: row.isInIntroOfferPeriod = row.isIntro ? true : nil
+        case 4: row.appAccountToken = "token"
+        default: break
+        }
+        return row
+    }
+
+    /// What a device's receipt of some earlier day still says.
+    private func deviceRows(at instant: Double, _ random: inout Seeded) -> [TransactionRow] {
+        guard Int.random(in: 0..<3, using: &random) == 0 else { return [] }
+        let creation = instant * Double.random(in: 0...1, using: &random)
+        return rows(at: creation).map { row in
+            var row = row
+            row.source = .deviceReceipt
+            row.path = row.path.replacing("latest_receipt_info", with: "receipt.in_app")
+            row.asOf = day(creation)
+            row.isUpgraded = false
+            row.groupID = nil
+            row.offerCodeRefName = nil
+            return row
+        }
+    }
+}
