@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test func everyPeriodIsToldOnceAsWhatItIs() {
-        lives(1000, seed: 11) { life, random in
+        lives(700, seed: 11) { life, random in
             let answers = life.changes.map { life.answer(at: $0, using: &random) }
             let told = settle(answers, policy: strictPolicy).events.flatMap { $0 }
             #expect(beginnings(told) == life.told.map(\.kinds).joined(separator: " "), "\(random)")
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func firstSightIsOneEventWhateverThePastHolds() {
-        lives(500, seed: 12) { life, random in
+        lives(400, seed: 12) { life, random in
             let last = life.changes.last ?? 0
             let answer = life.answer(at: Double.random(in: 0...last + 100, using: &random), using: &random)
             let (state, events) = settle([answer], policy: strictPolicy)
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test func afterSilenceEveryPeriodIsToldOnceByTheRuleOfGaps() {
-        lives(1000, seed: 13) { life, random in
+        lives(700, seed: 13) { life, random in
             let last = life.changes.last ?? 0
             let seen = Double.random(in: 0...last, using: &random)
             let answers = [seen, last].map { life.answer(at: $0, using: &random) }
