@@ -14,7 +14,8 @@ struct AgreementTests {
             try await world.checkEverything()
             let told = try await Told(connectionString: world.connectionString)
             var renewals = 0
-            for customer in world.simulator.truth() where !customer.accountDeleted {
+            // Receipts of iOS 6 show the newest period only, so that what was missed is missed.
+            for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {
                 for truth in customer.subscriptions {
                     try agree(truth, customer, told, renewals: &renewals)
                 }

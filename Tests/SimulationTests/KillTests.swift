@@ -10,7 +10,7 @@ struct KillTests {
         try await PretendWorld.with(seed: 77, customers: 40, sandboxCustomers: 0, monthSeconds: 6, leaseSeconds: 2) {
             world in
             for round in 1...3 {
-                let worker = try world.startWorkerProcess()
+                let worker = try world.startWorkerProcess(leaseSeconds: 2, speedup: 432_000)
                 try await Task.sleep(for: .milliseconds(1200))
                 kill(worker.processIdentifier, SIGKILL)
                 worker.waitUntilExit()
@@ -37,7 +37,7 @@ struct KillTests {
 
 extension PretendWorld {
     /// The real executable as a process of its own.
-    func startWorkerProcess() throws -> Process {
+    func startWorkerProcess(leaseSeconds: Int, speedup: Int) throws -> Process {
         let process = Process()
         process.executableURL = Self.productsFolder.appendingPathComponent("perennial")
         process.arguments = ["worker"]
@@ -46,7 +46,8 @@ extension PretendWorld {
             "PERENNIAL_MASTER_KEY": Data(Self.masterKey).base64EncodedString(),
             "PERENNIAL_APPSTORE_URL": "http://127.0.0.1:\(port)/verifyReceipt",
             "PERENNIAL_APPSTORE_SANDBOX_URL": "http://127.0.0.1:\(port)/sandbox/verifyReceipt",
-            "PERENNIAL_POLL_SPEEDUP": "432000", "PERENNIAL_LEASE_SECONDS": "2",
+            "PERENNIAL_POLL_SPEEDUP": "\(speedup)", "PERENNIAL_LEASE_SECONDS": "\(leaseSeconds)",
+            "PERENNIAL_LOG_LEVEL": "error",
         ]
         try process.run()
         return process

@@ -26,36 +26,46 @@ struct PretendWorld {
         seed: UInt64, customers: Int, sandboxCustomers: Int, monthSeconds: Double, leaseSeconds: Double = 10,
         _ body: (PretendWorld) async throws -> Void
     ) async throws {
-        print("simulation seed \(seed)")
         var options = SimulatorOptions(seed: seed)
-        options.port = 0
         options.customers = customers
         options.sandboxCustomers = sandboxCustomers
         options.monthSeconds = monthSeconds
+        try await withTestDatabase { _, connectionString in
+            try await with(options, leaseSeconds: leaseSeconds, connectionString: connectionString, body)
+        }
+    }
+
+    /// The same in a given, empty database.
+    static func with(
+        _ options: SimulatorOptions, leaseSeconds: Double, connectionString: String,
+        _ body: (PretendWorld) async throws -> Void
+    ) async throws {
+        print("simulation seed \(options.seed)")
+        var options = options
+        options.port = 0
         let clock = StoppableClock()
         let simulator = Simulator(options, clock: clock.simulatorClock)
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let server = Task { try await simulator.run { port.yield($0) } }
         defer { server.cancel() }
         guard let listening = await ports.first(where: { _ in true }) else { return }
-        try await withTestDatabase { database, connectionString in
-            try await withStore(at: listening) { store in
-                let seal = try SecretSeal(masterKey: masterKey)
-                let ledger = SubscriptionLedger(database: database, seal: seal)
-                _ = try await ledger.migrate()
-                let bundle = BundleID(options.bundleID)
-                try await ledger.addApp(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))
-                let tracker = Tracker(
-                    ledger: ledger, appStore: store,
-                    options: TrackerOptions(speedup: Int(30 * 86400 / monthSeconds), leaseSeconds: leaseSeconds),
-                    logger: quietLogger)
-                let world = PretendWorld(
-                    simulator: simulator, clock: clock, tracker: tracker, connectionString: connectionString,
-                    port: listening)
-                try await world.importEverybody()
-                try await body(world)
-            }
+        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("world: \($0)") }
+        try await withStore(at: listening) { store in
+            let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: masterKey))
+            _ = try await ledger.migrate()
+            let bundle = BundleID(options.bundleID)
+            try await ledger.addApp(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))
+            let tracker = Tracker(
+                ledger: ledger, appStore: store,
+                options: TrackerOptions(speedup: Int(30 * 86400 / options.monthSeconds), leaseSeconds: leaseSeconds),
+                logger: quietLogger)
+            let world = PretendWorld(
+                simulator: simulator, clock: clock, tracker: tracker, connectionString: connectionString,
+                port: listening)
+            try await world.importEverybody()
+            try await body(world)
         }
+        await database.close()
     }
 
     private static func withStore(at port: Int, _ body: (AppStoreClient) async throws -> Void) async throws {
@@ -93,8 +103,36 @@ struct PretendWorld {
 
     /// Asks about every receipt once more, due or not.
     func checkEverything() async throws {
-        for receipt in try await tracker.ledger.receipts(limit: 10_000) {
-            _ = try await tracker.check(receipt.id)
+        let receipts = try await tracker.ledger.receipts(limit: 100_000)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for part in 0..<8 {
+                group.addTask {
+                    for index in stride(from: part, to: receipts.count, by: 8) {
+                        try await check(receipts[index].id)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await tracker.ledger.sequenceFeed()
+    }
+
+    /// Runs SQL.
+    func run(_ script: String) async throws {
+        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+        try await database.transaction { try $0.script(script) }
+        await database.close()
+    }
+
+    /// Asks about a receipt, after whoever else does and after a pause.
+    private func check(_ receipt: ReceiptID) async throws {
+        while true {
+            do {
+                _ = try await tracker.check(receipt)
+                return
+            } catch let error as LedgerError where error.kind == .busy {
+                try await Task.sleep(for: .milliseconds(500))
+            }
         }
     }
 

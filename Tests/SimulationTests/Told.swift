@@ -8,6 +8,7 @@ struct Told {
         /// At Apple's clock of the newest answer: the clock of the tests has stopped there.
         let entitled: Bool
         let customer: String?
+        let willRenew: Bool?
         /// Apple's clock at first sight, in milliseconds.
         let firstAsOf: Int64
     }
@@ -28,6 +29,9 @@ struct Told {
         }
     }
 
+    /// Kinds of which each subscription has exactly one, its first.
+    static let beginnings: Set<String> = ["subscription.started", "trial.started"]
+
     /// Kinds of which each later period yields exactly one, unless it replaces another.
     static let continuations: Set<String> = [
         "trial.converted", "subscription.renewed", "subscription.recovered", "subscription.reactivated",
@@ -42,7 +46,7 @@ struct Told {
             Statement(
                 name: "told_now",
                 sql: """
-                    SELECT n.original_transaction_id, n.periods, n.customer,
+                    SELECT n.original_transaction_id, n.periods, n.customer, n.will_renew,
                            (SELECT p.entitled FROM ledger.subscription_span p JOIN ledger.subscription s USING (subscription_id)
                             WHERE s.original_transaction_id = n.original_transaction_id AND upper_inf(p.known)
                               AND p.valid @> n.as_of) AS entitled,
@@ -64,7 +68,8 @@ struct Told {
         subscriptions = try rows.reduce(into: [:]) { all, row in
             all[try row.text("original_transaction_id")] = Now(
                 periods: Int(try row.int4("periods")), entitled: try row.bool("entitled"),
-                customer: try row.textIfPresent("customer"), firstAsOf: try row.timestamptz("first_as_of") / 1000)
+                customer: try row.textIfPresent("customer"), willRenew: try row.boolIfPresent("will_renew"),
+                firstAsOf: try row.timestamptz("first_as_of") / 1000)
         }
         events = try changes.reduce(into: [:]) { all, row in
             all[try row.text("original_transaction_id"), default: []].append(

@@ -19,7 +19,11 @@ struct Caller: Sendable {
             let left = max(.zero, ContinuousClock.now.duration(to: end))
             let task = client.execute(
                 request: request, delegate: gathering, deadline: .now() + .nanoseconds(left.wholeNanoseconds))
-            try await withTaskCancellationHandler { try await task.get() } onCancel: { task.cancel() }
+            try await withTaskCancellationHandler {
+                try await task.get()
+            } onCancel: {
+                task.cancel()
+            }
         } catch {
             return failed(gathering.exchange, error)
         }

@@ -67,8 +67,8 @@ extension Tracker {
         let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
         guard try await ledger.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
             try await ledger.release([claim], of: worker)
-            let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up"
-            throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now, \(why).")
+            let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up."
+            throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now: \(why)")
         }
         let settled = try await check(claim, by: worker)
         do {

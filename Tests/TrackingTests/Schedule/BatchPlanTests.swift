@@ -42,12 +42,12 @@ import Testing
 @Suite struct BreakerTests {
     @Test func pausesGrowWhileNobodyAnswersAndEndWithAnAnswer() {
         var breaker = Breaker()
-        breaker.record(asked: 10, troubled: 10)
-        breaker.record(asked: 10, troubled: 9)
+        breaker.record(asked: 20, troubled: 20)
+        breaker.record(asked: 3, troubled: 2)
         #expect(breaker.pauseSeconds == 0)
         var pauses: [Double] = []
         for _ in 0..<8 {
-            breaker.record(asked: 10, troubled: 10)
+            breaker.record(asked: 3, troubled: 3)
             pauses.append(breaker.pauseSeconds)
         }
         #expect(pauses == [2, 4, 8, 16, 32, 60, 60, 60])
@@ -55,9 +55,14 @@ import Testing
         #expect(breaker.pauseSeconds == 0)
     }
 
-    @Test func anEmptyBatchSaysNothing() {
+    @Test func aFewFailuresAmongManyAnswersAreNothing() {
         var breaker = Breaker()
-        breaker.record(asked: 0, troubled: 0)
-        #expect(breaker == Breaker())
+        for _ in 0..<30 { breaker.record(asked: 1, troubled: 1) }
+        #expect(breaker.failures > 0)
+        breaker = Breaker()
+        for number in 0..<300 { breaker.record(asked: 1, troubled: number % 10 < 4 ? 1 : 0) }
+        #expect(breaker.failures == 0)
+        for _ in 0..<19 { breaker.record(asked: 1, troubled: 1) }
+        #expect(breaker.failures == 0)
     }
 }

@@ -1,0 +1,108 @@
+import AppStoreSimulator
+import Foundation
+import Postgres
+import Testing
+
+/// What the ledger says in the end and said on the way, beside what the store knows.
+struct Reckoning {
+    let simulator: Simulator
+    let told: Told
+    let spans: [String: [ToldSpan]]
+    private let feed: [(position: Int64, stream: String, version: Int64, ordinal: Int)]
+
+    init(_ world: PretendWorld) async throws {
+        simulator = world.simulator
+        told = try await Told(connectionString: world.connectionString)
+        let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
+        spans = try await ToldSpan.all(in: database)
+        feed = try await database.query(
+            Statement(
+                name: "feed",
+                sql: """
+                    SELECT position, original_transaction_id || environment AS stream, version, ordinal
+                    FROM perennial.event_log
+                    WHERE kind NOT LIKE 'purchase%' AND kind NOT LIKE 'ownership%' ORDER BY position
+                    """)
+        ).map {
+            (
+                try $0.int8("position"), try $0.text("stream"), try $0.int8("version"), Int(try $0.int2("ordinal"))
+            )
+        }
+        await database.close()
+    }
+
+    /// Events that were told.
+    var changes: Int { feed.count }
+
+    var summary: String {
+        let refusals = spans.values.joined().filter { $0.refusal(before: .max) != nil }.count
+        return "\(told.subscriptions.count) subscriptions, \(changes) events, \(simulator.callCount) calls, "
+            + "\(refusals) ends of access looked at"
+    }
+
+    /// Accounts whose lives can be compared: a deleted one is asked about no more, and receipts of iOS 6 show the newest
+    /// period only.
+    var comparable: [(customer: CustomerTruth, truth: SubscriptionTruth)] {
+        simulator.truth().filter { !$0.accountDeleted && !$0.hasLegacyReceipts }
+            .flatMap { customer in customer.subscriptions.map { (customer, $0) } }
+    }
+
+    /// Every subscription stands as the store says.
+    func expectAgreement() {
+        for (customer, truth) in comparable {
+            let id = truth.originalTransactionID
+            guard let now = told.subscriptions[id] else {
+                Issue.record("subscription \(id) of \(customer.customer) is unknown")
+                continue
+            }
+            #expect(now.periods == truth.periods.count, "periods of \(id)")
+            #expect(now.entitled == (truth.access != .none), "access of \(id) of \(customer.customer)")
+            #expect(now.willRenew == nil || now.willRenew == truth.autoRenewStatus, "renewal of \(id)")
+        }
+    }
+
+    /// Each period that came later and each refund is told exactly once, in order; the feed has no gap.
+    func expectEveryChangeOnce() {
+        for (_, truth) in comparable {
+            let id = truth.originalTransactionID
+            let events = told.events[id] ?? []
+            #expect(events.first.map { Told.beginnings.contains($0.kind) } == true, "beginning of \(id)")
+            #expect(events.count { Told.beginnings.contains($0.kind) } == 1, "beginnings of \(id)")
+            let continued = events.filter { Told.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
+            let later = truth.periods.count - (events.first?.periods ?? 1)
+            #expect(continued.count == later, "later periods of \(id): \(events.map(\.kind))")
+            #expect(Set(continued.map(\.occurredAt)).count == continued.count, "a period of \(id) is told twice")
+            #expect(events.map(\.version) == events.map(\.version).sorted(), "order of \(id)")
+        }
+        #expect(feed.map(\.position) == feed.map(\.position).sorted())
+        for (stream, places) in Dictionary(grouping: feed, by: \.stream) {
+            let order = places.map { $0.version * 1_000 + Int64($0.ordinal) }
+            #expect(order == order.sorted() && Set(order).count == order.count, "order of \(stream) in the feed")
+        }
+    }
+
+    /// Wherever the ledger refused, Apple's data as of our last answer refused too.
+    func expectNobodyRefused() {
+        let end = simulator.truth(from: 0, count: 1).first?.now ?? 0
+        for (customer, truth) in comparable {
+            for refusal in (spans[truth.originalTransactionID] ?? []).compactMap({ $0.refusal(before: end) }) {
+                let then = simulator.truth(of: customer.customer, at: refusal.asOf)?.subscriptions
+                    .first { $0.originalTransactionID == truth.originalTransactionID }
+                let wasEntitled = then?.entitles(at: refusal.from, asOf: refusal.asOf) ?? false
+                #expect(
+                    !wasEntitled, "\(truth.originalTransactionID) was refused at \(refusal.from): \(refusal.span)")
+            }
+        }
+    }
+}
+
+extension SubscriptionTruth {
+    /// Whether Apple's data as of `clock` entitle at a later instant, a renewal that is expected included.
+    fileprivate func entitles(at instant: Int64, asOf clock: Int64) -> Bool {
+        let live = periods.filter { $0.cancelled == nil && !$0.upgraded }
+        if live.contains(where: { $0.purchase <= instant && instant < $0.expires }) { return true }
+        if inBillingRetry { return graceUntil.map { instant < $0 } ?? false }
+        guard let end = live.map(\.expires).max(), autoRenewStatus, clock < end else { return false }
+        return instant >= end
+    }
+}

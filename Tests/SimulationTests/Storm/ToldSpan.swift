@@ -1,0 +1,54 @@
+import Postgres
+
+/// One row of a stored timeline, in milliseconds since 1970.
+struct ToldSpan: Sendable {
+    let state: String
+    let entitled: Bool
+    let validFrom: Int64
+    let validTo: Int64
+    let knownFrom: Int64
+    let knownTo: Int64
+    let heldUntil: Int64?
+    /// Apple's clock of the answer that made it; nil where that answer told no event.
+    let asOf: Int64?
+
+    /// A stretch in which somebody who asked was refused.
+    struct Refusal {
+        let span: ToldSpan
+        let from: Int64
+        let asOf: Int64
+    }
+
+    /// When this row refused whoever asked then; nil when nobody could be refused by it before `end`.
+    func refusal(before end: Int64) -> Refusal? {
+        guard !entitled, let asOf else { return nil }
+        let from = max(validFrom, knownFrom, heldUntil ?? .min)
+        guard from < min(validTo, knownTo, end) else { return nil }
+        return Refusal(span: self, from: from, asOf: asOf)
+    }
+
+    /// Every row, also those that are no longer true, by Apple's id of the subscription.
+    static func all(in database: Database) async throws -> [String: [ToldSpan]] {
+        let rows = try await database.query(
+            Statement(
+                name: "told_spans",
+                sql: """
+                    SELECT s.original_transaction_id AS id, p.state::text AS state, p.entitled, lower(p.valid) AS valid_from,
+                           upper(p.valid) AS valid_to, lower(p.known) AS known_from, upper(p.known) AS known_to, p.held_until,
+                           (SELECT max(e.as_of) FROM ledger.event e
+                            WHERE e.subscription_id = p.subscription_id AND e.version = p.version) AS as_of
+                    FROM ledger.subscription_span p JOIN ledger.subscription s USING (subscription_id)
+                    """))
+        return try rows.reduce(into: [:]) { spans, row in
+            func milliseconds(_ column: String) throws -> Int64? {
+                try row.timestamptzIfPresent(column).map { $0 / 1_000 }
+            }
+            spans[try row.text("id"), default: []].append(
+                ToldSpan(
+                    state: try row.text("state"), entitled: try row.bool("entitled"),
+                    validFrom: try milliseconds("valid_from") ?? .min, validTo: try milliseconds("valid_to") ?? .max,
+                    knownFrom: try milliseconds("known_from") ?? .min, knownTo: try milliseconds("known_to") ?? .max,
+                    heldUntil: try milliseconds("held_until"), asOf: try milliseconds("as_of")))
+        }
+    }
+}
