@@ -1,7 +1,6 @@
 /// The escapes of JSON strings, both ways.
 enum JSONEscapes {
-    /// The text of a string's content; an escape that means nothing is kept as the character after its backslash, half a
-    /// surrogate pair becomes U+FFFD.
+    /// The text of a string's content, whose escapes the reader has checked; half a surrogate pair becomes U+FFFD.
     static func removed(from content: ArraySlice<UInt8>) -> String {
         var plain: [UInt8] = []
         plain.reserveCapacity(content.count)

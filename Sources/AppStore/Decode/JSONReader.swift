@@ -1,26 +1,32 @@
 /// Reads JSON into a flat list of nodes. Total on any bytes: it returns or throws, within bounded depth and memory.
 ///
-/// Strict only where leniency could change the meaning: the text must be complete and alone. Duplicate keys, control
-/// characters in strings and broken UTF-8 are let through.
+/// Strict wherever leniency could take something else for an answer: the text must be complete and alone, its numbers and
+/// escapes must be JSON's. Duplicate keys, control characters in strings and broken UTF-8 are let through.
 struct JSONReader {
+    static let bytesMax = 64 * 1024 * 1024
     static let depthMax = 64
     static let nodesMax = 8_000_000
 
-    private let bytes: [UInt8]
     private var at = 0
     private var nodes: [JSONNode] = []
+    private let bytes: UnsafeBufferPointer<UInt8>
 
     /// The whole of `bytes` as JSON; throws what is wrong with it.
     static func read(_ bytes: [UInt8]) throws(AnswerUnreadable) -> JSONText {
-        guard bytes.count < Int(Int32.max) else { throw AnswerUnreadable("a body of \(bytes.count) bytes") }
-        var reader = JSONReader(bytes: bytes)
-        try reader.readText()
-        return JSONText(bytes: bytes, nodes: reader.nodes)
+        guard bytes.count <= bytesMax else {
+            throw AnswerUnreadable("a body of \(bytes.count) bytes, more than \(bytesMax)")
+        }
+        let nodes = try bytes.withUnsafeBufferPointer { bytes throws(AnswerUnreadable) in
+            var reader = JSONReader(bytes: bytes)
+            try reader.readText()
+            return reader.nodes
+        }
+        return JSONText(bytes: bytes, nodes: nodes)
     }
 
-    private init(bytes: [UInt8]) {
+    private init(bytes: UnsafeBufferPointer<UInt8>) {
         self.bytes = bytes
-        nodes.reserveCapacity(bytes.count / 16 + 8)
+        nodes.reserveCapacity(bytes.count / 12 + 8)
     }
 
     private mutating func readText() throws(AnswerUnreadable) {
@@ -37,9 +43,9 @@ struct JSONReader {
         guard at < bytes.count else { throw truncated }
         guard nodes.count < Self.nodesMax else { throw AnswerUnreadable("JSON of more than \(Self.nodesMax) values") }
         switch bytes[at] {
+        case UInt8(ascii: "\""): try readString()
         case UInt8(ascii: "{"): try readObject(depth: depth)
         case UInt8(ascii: "["): try readArray(depth: depth)
-        case UInt8(ascii: "\""): try readString()
         case UInt8(ascii: "t"): try readWord("true", as: .boolean)
         case UInt8(ascii: "f"): try readWord("false", as: .boolean)
         case UInt8(ascii: "n"): try readWord("null", as: .null)
@@ -83,6 +89,7 @@ struct JSONReader {
         return nodes.count - 1
     }
 
+    @inline(__always)
     private mutating func closes(_ mark: UInt8, _ index: Int) throws(AnswerUnreadable) -> Bool {
         skipSpace()
         guard at < bytes.count else { throw truncated }
@@ -93,6 +100,7 @@ struct JSONReader {
         return true
     }
 
+    @inline(__always)
     private mutating func readComma() throws(AnswerUnreadable) {
         guard bytes[at] == UInt8(ascii: ",") else { throw unexpected }
         at += 1
@@ -101,22 +109,38 @@ struct JSONReader {
 
     private mutating func readString() throws(AnswerUnreadable) {
         let start = at + 1
-        var end = start
         var kind = JSONNode.Kind.string
-        while end < bytes.count, bytes[end] != UInt8(ascii: "\"") {
-            if bytes[end] == UInt8(ascii: "\\") {
-                kind = .escapedString
-                end += 1
-            }
-            end += 1
+        at = bytes.endOfPlainText(from: start)
+        while at < bytes.count, bytes[at] == UInt8(ascii: "\\") {
+            kind = .escapedString
+            try readEscape()
+            at = bytes.endOfPlainText(from: at)
         }
-        guard end < bytes.count else { throw truncated }
-        append(kind, from: start, to: end)
-        at = end + 1
+        guard at < bytes.count else { throw truncated }
+        append(kind, from: start, to: at)
+        at += 1
+    }
+
+    private mutating func readEscape() throws(AnswerUnreadable) {
+        at += 1
+        guard at < bytes.count else { throw truncated }
+        switch bytes[at] {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            at += 1
+        case UInt8(ascii: "u"):
+            at += 1
+            for _ in 0..<4 {
+                guard at < bytes.count else { throw truncated }
+                guard bytes[at].isHexadecimal else { throw unexpected }
+                at += 1
+            }
+        default: throw unexpected
+        }
     }
 
     private mutating func readWord(_ word: StaticString, as kind: JSONNode.Kind) throws(AnswerUnreadable) {
-        let letters = String(describing: word).utf8
+        let letters = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
         let present = bytes[at...].prefix(letters.count)
         guard present.count == letters.count else { throw letters.starts(with: present) ? truncated : unexpected }
         guard present.elementsEqual(letters) else { throw unexpected }
@@ -124,30 +148,35 @@ struct JSONReader {
         at += letters.count
     }
 
+    /// `-`, then `0` or digits that do not begin with 0, then a fraction, then an exponent; all but the digits may be missing.
     private mutating func readNumber() throws(AnswerUnreadable) {
         let start = at
-        while at < bytes.count, Self.isNumberByte(bytes[at]) { at += 1 }
-        // A number that touches the end of the text is only possible outside any object: it is not an answer anyway.
-        guard let last = bytes[start..<at].last, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(last) else {
-            if at == bytes.count { throw truncated }
-            throw unexpected
+        if bytes[at] == UInt8(ascii: "-") { at += 1 }
+        if at < bytes.count, bytes[at] == UInt8(ascii: "0") { at += 1 } else { try readDigits() }
+        if at < bytes.count, bytes[at] == UInt8(ascii: ".") {
+            at += 1
+            try readDigits()
+        }
+        if at < bytes.count, bytes[at] | 0x20 == UInt8(ascii: "e") {
+            at += 1
+            if at < bytes.count, bytes[at] == UInt8(ascii: "+") || bytes[at] == UInt8(ascii: "-") { at += 1 }
+            try readDigits()
         }
         append(.number, from: start, to: at)
     }
 
-    static func isNumberByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."),
-            UInt8(ascii: "e"), UInt8(ascii: "E"):
-            true
-        default: false
-        }
+    private mutating func readDigits() throws(AnswerUnreadable) {
+        guard at < bytes.count else { throw truncated }
+        guard bytes[at].isDigit else { throw unexpected }
+        while at < bytes.count, bytes[at].isDigit { at += 1 }
     }
 
+    @inline(__always)
     private mutating func append(_ kind: JSONNode.Kind, from start: Int, to end: Int) {
         nodes.append(JSONNode(kind: kind, start: Int32(start), end: Int32(end), next: Int32(nodes.count + 1)))
     }
 
+    @inline(__always)
     private mutating func skipSpace() {
         while at < bytes.count, bytes[at].isWhiteSpace { at += 1 }
     }

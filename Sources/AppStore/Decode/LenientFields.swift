@@ -1,46 +1,107 @@
 /// The members of one object, read as Apple's documentation means them whatever type they came as.
 struct LenientFields {
-    let object: JSONValue
+    private let text: JSONText
+    /// The value of every slot. 0 is absent: the node 0 is the whole text, which is nobody's member.
+    private var values: [Int32]
+
+    /// The members of the object at `index`; none when there is something else.
+    init(_ text: JSONText, at index: Int) {
+        self.text = text
+        values = [Int32](repeating: 0, count: FieldNames.known.count)
+        find(in: index)
+    }
+
+    /// Turns to another object of the same text.
+    mutating func turn(to index: Int) {
+        for slot in values.indices { values[slot] = 0 }
+        find(in: index)
+    }
+
+    /// Looks once at every key; the last one counts when it is there twice.
+    private mutating func find(in index: Int) {
+        guard text.nodes[index].isObject else { return }
+        let names = FieldNames.known
+        text.nodes.withUnsafeBufferPointer { nodes in
+            text.bytes.withUnsafeBytes { bytes in
+                var key = index + 1
+                while key < nodes[index].next {
+                    if let slot = slot(of: nodes[key], in: bytes, names) { values[slot] = Int32(key + 1) }
+                    key = Int(nodes[key + 1].next)
+                }
+            }
+        }
+    }
+
+    private func slot(of key: JSONNode, in bytes: UnsafeRawBufferPointer, _ names: FieldNames) -> Int? {
+        guard key.kind == .escapedString else {
+            return names.slot(of: UnsafeRawBufferPointer(rebasing: bytes[key.content]))
+        }
+        return Array(text.unescaped(key).utf8).withUnsafeBytes { names.slot(of: $0) }
+    }
+
+    /// The value of a field, whatever it is; nil when the key is missing.
+    func value(_ field: AnswerField) -> Int? { value(field.slot) }
+
+    private func value(_ slot: Int) -> Int? {
+        let index = values[slot]
+        return index == 0 ? nil : Int(index)
+    }
 
     /// Text; nil when absent, null or empty.
-    func text(_ name: String) -> String? {
-        object.member(name)?.scalar
+    func text(_ field: AnswerField) -> String? {
+        guard let index = value(field.slot) else { return nil }
+        return text.scalar(index)
+    }
+
+    /// One form of an instant as text; nil when absent, null or empty.
+    func text(_ date: AnswerDate, _ form: AnswerDate.Form) -> String? {
+        guard let index = value(date.slot(form)) else { return nil }
+        return text.scalar(index)
     }
 
     /// An id: text with every digit, also when it came as a JSON integer of any length.
-    func identifier(_ name: String) -> String? {
-        guard let text = text(name) else { return nil }
+    func identifier(_ field: AnswerField) -> String? {
+        guard let index = value(field.slot), let id = text.scalar(index) else { return nil }
         // A proxy that passes numbers through floating point writes 1.0E15: below 2^53 the integer is still exact.
-        guard text.utf8.contains(UInt8(ascii: ".")), let whole = LenientNumber.whole(text) else { return text }
+        guard text.digits(index) == nil, id.utf8.contains(UInt8(ascii: ".")), let whole = LenientNumber.whole(id) else {
+            return id
+        }
         return String(whole)
     }
 
     /// A whole number; nil when absent or not one.
-    func whole(_ name: String) -> Int64? {
-        text(name).flatMap(LenientNumber.whole)
+    func whole(_ field: AnswerField) -> Int64? { whole(field.slot) }
+
+    private func whole(_ slot: Int) -> Int64? {
+        guard let index = value(slot) else { return nil }
+        if let digits = text.digits(index) { return digits }
+        guard let scalar = text.scalar(index) else { return nil }
+        return LenientNumber.whole(scalar)
     }
 
     /// A truth: true, 1, "1" and "true" in any case, and their opposites; nil when absent or something else.
-    func flag(_ name: String) -> Bool? {
-        switch text(name)?.lowercased() {
-        case "true", "1": true
-        case "false", "0": false
-        default: nil
+    func flag(_ field: AnswerField) -> Bool? {
+        guard let scalar = text(field) else { return nil }
+        switch scalar {
+        case "true", "1": return true
+        case "false", "0": return false
+        default: return ["true": true, "false": false][scalar.lowercased()]
         }
     }
 
     /// Whether the row says an instant in any of its forms, readable or not.
-    func mentions(_ name: String) -> Bool {
-        [name, name + "_ms", name + "_pst", name + "_formatted"].contains { text($0) != nil }
+    func mentions(_ date: AnswerDate) -> Bool {
+        AnswerDate.Form.allCases.contains { text(date, $0) != nil }
     }
 
-    /// An instant in milliseconds since 1970: `name_ms` first, the text form only when that is missing. A plain field of
-    /// digits is milliseconds too (legacy `expires_date`). Instants before 1970 or after 9999 count as absent.
-    func instant(_ name: String) -> Int64? {
-        if let milliseconds = whole(name + "_ms") { return LenientInstant.believable(milliseconds) }
-        if let milliseconds = whole(name) { return LenientInstant.believable(milliseconds) }
-        return text(name).flatMap(LenientInstant.milliseconds)
-            ?? text(name + "_formatted").flatMap(LenientInstant.milliseconds)
+    /// An instant in milliseconds since 1970: the member ending in `_ms` first, the text form only when that is missing. A
+    /// plain field of digits is milliseconds too (legacy `expires_date`). Instants before 1970 or after 9999 count as absent.
+    func instant(_ date: AnswerDate) -> Int64? {
+        if let milliseconds = whole(date.slot(.milliseconds)) ?? whole(date.slot(.plain)) {
+            return LenientInstant.believable(milliseconds)
+        }
+        return text(date, .plain).flatMap(LenientInstant.milliseconds)
+            ?? text(date, .formatted).flatMap(LenientInstant.milliseconds)
     }
 }
 
@@ -49,9 +110,18 @@ enum LenientNumber {
     /// `"21002"`, `21002` and `21002.0`; nil for anything else, or where floating point would have lost digits.
     static func whole(_ text: String) -> Int64? {
         if let exact = Int64(text) { return exact }
-        guard text.utf8.allSatisfy({ JSONReader.isNumberByte($0) }),
+        guard text.utf8.allSatisfy(isNumberByte),
             let number = Double(text), number.rounded() == number, number.magnitude < 9_007_199_254_740_992
         else { return nil }
         return Int64(number)
+    }
+
+    private static func isNumberByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."),
+            UInt8(ascii: "e"), UInt8(ascii: "E"):
+            true
+        default: false
+        }
     }
 }

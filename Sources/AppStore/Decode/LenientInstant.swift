@@ -12,21 +12,57 @@ enum LenientInstant {
     /// `T` between date and time, and `Z`, `GMT` or `UTC` at the end. Another zone is not guessed at.
     static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
-        guard bytes.count > 19, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
-            bytes[10] == UInt8(ascii: " ") || bytes[10] == UInt8(ascii: "T"),
-            bytes[13] == UInt8(ascii: ":"), bytes[16] == UInt8(ascii: ":"),
-            ["Z", "Etc/GMT", "GMT", "UTC"].contains(zone(bytes[19...])),
-            let year = digits(bytes[0..<4]), let month = digits(bytes[5..<7]), let day = digits(bytes[8..<10]),
-            let hour = digits(bytes[11..<13]), let minute = digits(bytes[14..<16]), let second = digits(bytes[17..<19]),
+        guard bytes.count > 19, let clock = clock(bytes[...]) else { return nil }
+        let zone = String(decoding: bytes[19...].drop { $0 == UInt8(ascii: " ") }, as: UTF8.self)
+        return ["Z", "Etc/GMT", "GMT", "UTC"].contains(zone) ? clock * 1000 : nil
+    }
+
+    /// Reads RFC 3339 as receipts write it: `2021-04-03T22:38:45Z`, and from Xcode `2021-04-03T22:38:45+0300`. Fractions of a
+    /// second count to the millisecond.
+    static func milliseconds(withOffset text: ArraySlice<UInt8>) -> Int64? {
+        guard text.count > 19, let clock = clock(text) else { return nil }
+        var rest = text.dropFirst(19)
+        var milliseconds: Int64 = 0
+        if rest.first == UInt8(ascii: ".") {
+            let fraction = rest.dropFirst().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            guard !fraction.isEmpty else { return nil }
+            for place in 0..<3 {
+                let digit = place < fraction.count ? fraction[fraction.startIndex + place] - UInt8(ascii: "0") : 0
+                milliseconds = milliseconds * 10 + Int64(digit)
+            }
+            rest = rest[fraction.endIndex...]
+        }
+        guard let offset = offset(rest) else { return nil }
+        return believable((clock - offset) * 1000 + milliseconds)
+    }
+
+    /// Seconds east of Greenwich: `Z`, `+0300` or `+03:00`.
+    private static func offset(_ zone: ArraySlice<UInt8>) -> Int64? {
+        switch zone.first {
+        case UInt8(ascii: "Z"): return zone.count == 1 ? 0 : nil
+        case UInt8(ascii: "+"), UInt8(ascii: "-"):
+            let numbers = zone.dropFirst().filter { $0 != UInt8(ascii: ":") }
+            guard numbers.count == 4, let hours = digits(numbers[..<2]), let minutes = digits(numbers[2...]),
+                hours < 24, minutes < 60
+            else { return nil }
+            return Int64(hours * 3600 + minutes * 60) * (zone.first == UInt8(ascii: "-") ? -1 : 1)
+        default: return nil
+        }
+    }
+
+    /// Seconds since 1970 of the date and time in the first 19 bytes, as if in Greenwich; nil when there are fewer.
+    private static func clock(_ text: ArraySlice<UInt8>) -> Int64? {
+        let at = text.startIndex
+        guard text.count >= 19, text[at + 4] == UInt8(ascii: "-"), text[at + 7] == UInt8(ascii: "-"),
+            text[at + 10] == UInt8(ascii: " ") || text[at + 10] == UInt8(ascii: "T"),
+            text[at + 13] == UInt8(ascii: ":"), text[at + 16] == UInt8(ascii: ":"),
+            let year = digits(text[at..<(at + 4)]), let month = digits(text[(at + 5)..<(at + 7)]),
+            let day = digits(text[(at + 8)..<(at + 10)]), let hour = digits(text[(at + 11)..<(at + 13)]),
+            let minute = digits(text[(at + 14)..<(at + 16)]), let second = digits(text[(at + 17)..<(at + 19)]),
             year >= 1970, (1...12).contains(month), (1...daysIn(month, of: year)).contains(day),
             hour < 24, minute < 60, second < 60
         else { return nil }
-        let seconds = ((daysSince1970(year, month, day) * 24 + hour) * 60 + minute) * 60 + second
-        return Int64(seconds) * 1000
-    }
-
-    private static func zone(_ bytes: ArraySlice<UInt8>) -> String {
-        String(decoding: bytes.drop { $0 == UInt8(ascii: " ") }, as: UTF8.self)
+        return Int64(((daysSince1970(year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
     }
 
     private static func digits(_ bytes: ArraySlice<UInt8>) -> Int? {
@@ -50,10 +86,13 @@ enum LenientInstant {
         }
     }
 
+    /// Days of a common year before each month.
+    private static let daysBefore = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334]
+
     private static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int {
         let past = year - 1
         let years = past * 365 + past / 4 - past / 100 + past / 400
-        let months = (1..<month).reduce(0) { $0 + daysIn($1, of: year) }
+        let months = daysBefore[month - 1] + (month > 2 && isLeap(year) ? 1 : 0)
         return years + months + day - 1 - 719_162
     }
 }

@@ -30,43 +30,35 @@ public struct RenewalFields: Sendable, Hashable {
     /// The path of one field, for an explanation: `pending_renewal_info[0].auto_renew_status`.
     public func path(of field: String) -> String { path.isEmpty ? field : path + "." + field }
 
-    /// What makes an object a renewal; one of these must be there.
-    static let speakingFields = [
-        "auto_renew_status", "auto_renew_product_id", "expiration_intent", "is_in_billing_retry_period",
-        "grace_period_expires_date_ms", "grace_period_expires_date", "price_consent_status", "price_increase_status",
-    ]
+    /// The first field that makes an object a renewal, by its name; nil when it says nothing.
+    static func firstWord(in fields: LenientFields) -> String? {
+        let words: [AnswerField] = [
+            .autoRenewStatus, .autoRenewProductID, .expirationIntent, .isInBillingRetryPeriod, .priceConsentStatus,
+            .priceIncreaseStatus,
+        ]
+        if let word = words.first(where: { fields.text($0) != nil }) { return word.name }
+        return [.milliseconds, .plain].first { fields.text(.gracePeriodExpires, $0) != nil }
+            .map { AnswerDate.gracePeriodExpires.name + $0.suffix }
+    }
 
     /// Reads a row; nil when it says nothing, or it cannot be told which subscription it speaks of.
-    init?(reading object: JSONValue, path: String, among rows: [TransactionFields]) {
-        let fields = LenientFields(object: object)
-        guard Self.speakingFields.contains(where: { fields.text($0) != nil }) else { return nil }
-        let renewsTo = fields.text("auto_renew_product_id")
-        let named = fields.identifier("original_transaction_id")
-        let product = fields.text("product_id") ?? Self.newest(rows, of: named)?.productID ?? renewsTo
-        guard let product, let original = named ?? Self.onlySubscription(of: product, among: rows) else { return nil }
+    init?(reading fields: LenientFields, path: String, among known: inout KnownSubscriptions) {
+        guard Self.firstWord(in: fields) != nil else { return nil }
+        let renewsTo = fields.text(.autoRenewProductID)
+        let named = fields.identifier(.originalTransactionID)
+        let product = fields.text(.productID) ?? known.newestProduct(of: named) ?? renewsTo
+        guard let product, let original = named ?? known.onlySubscription(of: product) else { return nil }
         self.path = path
         originalTransactionID = original
         productID = product
         autoRenewProductID = renewsTo
-        autoRenewStatus = fields.flag("auto_renew_status")
-        expirationIntent = fields.text("expiration_intent")
-        isInBillingRetry = fields.flag("is_in_billing_retry_period")
-        graceExpiresAt = fields.instant("grace_period_expires_date")
-        priceConsentStatus = fields.text("price_consent_status")
-        priceIncreaseStatus = fields.text("price_increase_status")
-        promotionalOfferID = fields.text("promotional_offer_id")
-        offerCodeRefName = fields.text("offer_code_ref_name")
-    }
-
-    /// The row that ends last, of one subscription or, where none is named, of all.
-    private static func newest(_ rows: [TransactionFields], of original: String?) -> TransactionFields? {
-        rows.filter { original == nil || $0.originalTransactionID == original }
-            .max { ($0.expiresAt ?? 0, $0.purchasedAt) < ($1.expiresAt ?? 0, $1.purchasedAt) }
-    }
-
-    /// The one subscription with this product; nil when there is none, or several to choose from.
-    private static func onlySubscription(of product: String, among rows: [TransactionFields]) -> String? {
-        let originals = Set(rows.filter { $0.productID == product }.map(\.originalTransactionID))
-        return originals.count == 1 ? originals.first : nil
+        autoRenewStatus = fields.flag(.autoRenewStatus)
+        expirationIntent = fields.text(.expirationIntent)
+        isInBillingRetry = fields.flag(.isInBillingRetryPeriod)
+        graceExpiresAt = fields.instant(.gracePeriodExpires)
+        priceConsentStatus = fields.text(.priceConsentStatus)
+        priceIncreaseStatus = fields.text(.priceIncreaseStatus)
+        promotionalOfferID = fields.text(.promotionalOfferID)
+        offerCodeRefName = fields.text(.offerCodeRefName)
     }
 }

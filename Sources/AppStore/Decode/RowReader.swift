@@ -1,51 +1,83 @@
 /// Reads lists of rows that may be an array, a single object or nothing. An odd row is remembered by its path and never
 /// loses the others.
 struct RowReader {
+    /// How many rows one list may have. The longest seen have some hundreds.
+    static let rowsMax = 100_000
     /// How many unreadable rows are remembered.
     static let unreadableMax = 1000
 
+    private let text: JSONText
     private(set) var unreadable: [String] = []
 
+    /// A reader of lists in `text`.
+    init(_ text: JSONText) {
+        self.text = text
+    }
+
     /// The transactions at `value`.
-    mutating func transactions(_ value: JSONValue?, path: String) -> [TransactionFields] {
-        located(value, path: path).compactMap { row, path in
-            let fields = TransactionFields(reading: row, path: path)
-            if fields == nil { remember(path) }
-            return fields
-        }
+    mutating func transactions(_ value: Int?, path: String) throws(AnswerUnreadable) -> [TransactionFields] {
+        try rows(value, path: path) { TransactionFields(reading: $0, path: $1) }
     }
 
     /// The renewals at `value`; `rows` tell which subscription an unnamed one speaks of.
     mutating func renewals(
-        _ value: JSONValue?, path: String, among rows: [TransactionFields]
-    ) -> [RenewalFields] {
-        located(value, path: path).compactMap { row, path in
-            let fields = RenewalFields(reading: row, path: path, among: rows)
-            if fields == nil { remember(path) }
-            return fields
-        }
+        _ value: Int?, path: String, among rows: [TransactionFields]
+    ) throws(AnswerUnreadable) -> [RenewalFields] {
+        var known = KnownSubscriptions(rows)
+        return try self.rows(value, path: path) { RenewalFields(reading: $0, path: $1, among: &known) }
     }
 
     /// The single renewal of a legacy answer, whose fields stand at the top of it.
-    mutating func legacyRenewal(_ top: JSONValue, among rows: [TransactionFields]) -> [RenewalFields] {
-        guard let present = RenewalFields.speakingFields.first(where: { top.member($0)?.scalar != nil }) else {
-            return []
-        }
-        if let renewal = RenewalFields(reading: top, path: "", among: rows) { return [renewal] }
+    mutating func legacyRenewal(_ top: LenientFields, among rows: [TransactionFields]) -> [RenewalFields] {
+        guard let word = RenewalFields.firstWord(in: top) else { return [] }
+        var known = KnownSubscriptions(rows)
+        if let renewal = RenewalFields(reading: top, path: "", among: &known) { return [renewal] }
         // Nothing says whose renewal this is; without any row it is also of no use to anybody.
-        if !rows.isEmpty { remember(present) }
+        if !rows.isEmpty { remember(word) }
         return []
     }
 
-    private mutating func located(_ value: JSONValue?, path: String) -> [(JSONValue, String)] {
-        guard let value, !value.isAbsent else { return [] }
-        if value.isArray { return value.elements.enumerated().map { ($1, "\(path)[\($0)]") } }
-        if value.isObject { return [(value, path)] }
-        remember(path)
-        return []
+    private mutating func rows<Row>(
+        _ value: Int?, path: String, read: (LenientFields, String) -> Row?
+    ) throws(AnswerUnreadable) -> [Row] {
+        guard let value, !text.isAbsent(value) else { return [] }
+        guard text.nodes[value].isArray else {
+            return [row(LenientFields(text, at: value), path, read)].compactMap(\.self)
+        }
+        let elements = text.elements(value)
+        guard elements.count <= Self.rowsMax else {
+            throw AnswerUnreadable("an answer of more than \(Self.rowsMax) rows in \(path)")
+        }
+        guard let first = elements.first else { return [] }
+        var fields = LenientFields(text, at: first)
+        var rows: [Row] = []
+        rows.reserveCapacity(elements.count)
+        for (place, element) in elements.enumerated() {
+            fields.turn(to: element)
+            if let row = row(fields, Self.path(path, at: place), read) { rows.append(row) }
+        }
+        return rows
+    }
+
+    private mutating func row<Row>(
+        _ fields: LenientFields, _ path: String, _ read: (LenientFields, String) -> Row?
+    ) -> Row? {
+        let row = read(fields, path)
+        if row == nil { remember(path) }
+        return row
     }
 
     private mutating func remember(_ path: String) {
         if unreadable.count < Self.unreadableMax { unreadable.append(path) }
+    }
+
+    /// `latest_receipt_info[3]`, without the detour through interpolation: every row has one.
+    private static func path(_ list: String, at place: Int) -> String {
+        var path = list
+        path.reserveCapacity(list.utf8.count + 8)
+        path += "["
+        path += String(place)
+        path += "]"
+        return path
     }
 }

@@ -47,13 +47,12 @@ public struct TransactionFields: Sendable, Hashable {
     public func path(of field: String) -> String { path + "." + field }
 
     /// Reads a row; nil when it names no product, no transaction or no moment.
-    init?(reading object: JSONValue, path: String) {
-        let fields = LenientFields(object: object)
-        guard let productID = fields.text("product_id"),
-            let purchasedAt = fields.instant("purchase_date") ?? fields.instant("original_purchase_date")
+    init?(reading fields: LenientFields, path: String) {
+        guard let productID = fields.text(.productID),
+            let purchasedAt = fields.instant(.purchase) ?? fields.instant(.originalPurchase)
         else { return nil }
-        let transactionID = fields.identifier("transaction_id")
-        guard let originalTransactionID = fields.identifier("original_transaction_id") ?? transactionID else {
+        let transactionID = fields.identifier(.transactionID)
+        guard let originalTransactionID = fields.identifier(.originalTransactionID) ?? transactionID else {
             return nil
         }
         self.path = path
@@ -61,21 +60,21 @@ public struct TransactionFields: Sendable, Hashable {
         self.purchasedAt = purchasedAt
         self.originalTransactionID = originalTransactionID
         self.transactionID = transactionID ?? "\(originalTransactionID)/\(purchasedAt)"
-        quantity = fields.whole("quantity").flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
-        webOrderLineItemID = fields.identifier("web_order_line_item_id")
-        originalPurchasedAt = fields.instant("original_purchase_date")
-        expiresAt = fields.instant("expires_date")
+        quantity = fields.whole(.quantity).flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
+        webOrderLineItemID = fields.identifier(.webOrderLineItemID)
+        originalPurchasedAt = fields.instant(.originalPurchase)
+        expiresAt = fields.instant(.expires)
         // An expiry that cannot be read must not turn a subscription into a purchase, which would never end.
-        if expiresAt == nil, fields.mentions("expires_date") { return nil }
-        cancelledAt = fields.instant("cancellation_date")
-        cancellationReason = fields.text("cancellation_reason")
-        isTrialPeriod = fields.flag("is_trial_period") ?? false
-        isInIntroOfferPeriod = fields.flag("is_in_intro_offer_period") ?? false
-        isUpgraded = fields.flag("is_upgraded") ?? false
-        promotionalOfferID = fields.text("promotional_offer_id")
-        offerCodeRefName = fields.text("offer_code_ref_name")
-        subscriptionGroupIdentifier = fields.identifier("subscription_group_identifier")
-        ownershipType = fields.text("in_app_ownership_type")
-        appAccountToken = fields.text("app_account_token")
+        if expiresAt == nil, fields.mentions(.expires) { return nil }
+        cancelledAt = fields.instant(.cancellation)
+        cancellationReason = fields.text(.cancellationReason)
+        isTrialPeriod = fields.flag(.isTrialPeriod) ?? false
+        isInIntroOfferPeriod = fields.flag(.isInIntroOfferPeriod) ?? false
+        isUpgraded = fields.flag(.isUpgraded) ?? false
+        promotionalOfferID = fields.text(.promotionalOfferID)
+        offerCodeRefName = fields.text(.offerCodeRefName)
+        subscriptionGroupIdentifier = fields.identifier(.subscriptionGroupIdentifier)
+        ownershipType = fields.text(.ownershipType)
+        appAccountToken = fields.text(.appAccountToken)
     }
 }

@@ -32,33 +32,35 @@ public struct VerifyReceiptResponse: Sendable, Hashable {
 
     /// Decodes a body. Throws when it is not one complete JSON object; then it says nothing about the receipt.
     public init(parsing body: [UInt8]) throws(AnswerUnreadable) {
-        let top = try JSONReader.read(body).root
-        guard top.isObject else { throw AnswerUnreadable("JSON that is not an object") }
-        let fields = LenientFields(object: top)
-        status = fields.whole("status").flatMap { Int(exactly: $0) }
-        environment = fields.text("environment")
-        isRetryable = fields.flag("is-retryable") ?? fields.flag("is_retryable")
-        exception = fields.text("exception")
-        latestReceipt = fields.text("latest_receipt")
+        let text = try JSONReader.read(body)
+        guard text.nodes[JSONText.root].isObject else { throw AnswerUnreadable("JSON that is not an object") }
+        let top = LenientFields(text, at: JSONText.root)
+        status = top.whole(.status).flatMap { Int(exactly: $0) }
+        environment = top.text(.environment)
+        isRetryable = top.flag(.isRetryable) ?? top.flag(.isRetryableUnderscored)
+        exception = top.text(.exception)
+        latestReceipt = top.text(.latestReceipt)
 
-        let receipt = ReceiptPart(of: top)
+        let receipt = ReceiptPart(of: top, in: text)
         isLegacy = receipt.isLegacy
         bundleID = receipt.bundleID
-        receiptCreatedAt = receipt.fields?.instant("receipt_creation_date")
-        requestedAt = receipt.fields?.instant("request_date") ?? fields.instant("request_date")
+        receiptCreatedAt = receipt.fields?.instant(.receiptCreation)
+        requestedAt = receipt.fields?.instant(.request) ?? top.instant(.request)
 
-        var reader = RowReader()
-        inApp = reader.transactions(receipt.rows, path: receipt.rowsPath)
-        latestReceiptInfo =
-            reader.transactions(top.member("latest_receipt_info"), path: "latest_receipt_info")
-            + reader.transactions(top.member("latest_expired_receipt_info"), path: "latest_expired_receipt_info")
+        var reader = RowReader(text)
+        inApp = try reader.transactions(receipt.rows, path: receipt.rowsPath)
+        var latest = try reader.transactions(
+            top.value(.latestReceiptInfo), path: AnswerField.latestReceiptInfo.name)
+        latest += try reader.transactions(
+            top.value(.latestExpiredReceiptInfo), path: AnswerField.latestExpiredReceiptInfo.name)
+        latestReceiptInfo = latest
         // Apple's own knowledge tells better than the device's receipt which subscription an unnamed renewal means.
-        let rows = latestReceiptInfo.isEmpty ? inApp : latestReceiptInfo
-        let pending = top.member("pending_renewal_info")
-        if pending.map(\.isAbsent) ?? true {
+        let rows = latest.isEmpty ? inApp : latest
+        let pending = top.value(.pendingRenewalInfo)
+        if pending.map(text.isAbsent) ?? true {
             renewals = reader.legacyRenewal(top, among: rows)
         } else {
-            renewals = reader.renewals(pending, path: "pending_renewal_info", among: rows)
+            renewals = try reader.renewals(pending, path: AnswerField.pendingRenewalInfo.name, among: rows)
         }
         unreadableRows = reader.unreadable
     }
@@ -69,24 +71,30 @@ struct ReceiptPart {
     let fields: LenientFields?
     let isLegacy: Bool
     let bundleID: String?
-    let rows: JSONValue?
+    let rows: Int?
     let rowsPath: String
 
-    init(of top: JSONValue) {
-        let member = top.member("receipt")
-        let isWrapped = member?.isArray ?? false
-        let receipt = isWrapped ? member?.elements.first : member
+    init(of top: LenientFields, in text: JSONText) {
+        let member = top.value(.receipt)
+        let isWrapped = member.map { text.nodes[$0].isArray } ?? false
+        let receipt = isWrapped ? member.flatMap { text.elements($0).first } : member
         let path = isWrapped ? "receipt[0]" : "receipt"
-        let latest = [top.member("latest_receipt_info"), top.member("latest_expired_receipt_info")]
-        let inApp = receipt?.member("in_app")
-        let isRow = ["product_id", "transaction_id", "original_transaction_id"].contains { receipt?.member($0) != nil }
-        isLegacy = inApp == nil && (isRow || latest.contains { $0?.isObject ?? false })
+        let fields = receipt.map { LenientFields(text, at: $0) }
+        let latest = [top.value(.latestReceiptInfo), top.value(.latestExpiredReceiptInfo)].compactMap(\.self)
+            .filter { text.nodes[$0].isObject }
+        let inApp = fields?.value(.inApp)
+        let isRow = [AnswerField.productID, .transactionID, .originalTransactionID].contains {
+            fields?.value($0) != nil
+        }
+        isLegacy = inApp == nil && (isRow || !latest.isEmpty)
         rows = isRow && inApp == nil ? receipt : inApp
         rowsPath = isRow && inApp == nil ? path : path + ".in_app"
-        fields = receipt.map { LenientFields(object: $0) }
-        let speakers = [receipt] + latest + [top]
         bundleID =
-            speakers.lazy.compactMap { $0.map { LenientFields(object: $0) } }
-            .compactMap { $0.text("bundle_id") ?? $0.text("bid") }.first
+            fields.flatMap(Self.bundleID(in:))
+            ?? latest.lazy.compactMap { Self.bundleID(in: LenientFields(text, at: $0)) }.first
+            ?? Self.bundleID(in: top)
+        self.fields = fields
     }
+
+    private static func bundleID(in fields: LenientFields) -> String? { fields.text(.bundleID) ?? fields.text(.bid) }
 }

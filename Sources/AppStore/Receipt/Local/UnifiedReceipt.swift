@@ -1,0 +1,101 @@
+/// Reads the app receipt of iOS 7 and later: attributes inside PKCS#7 signed data, whose signature nobody looks at here.
+enum UnifiedReceipt {
+    /// The tags from the outside in: content info, its content, signed data, its content info, its content.
+    private static let wayToContent: [UInt8] = [0x30, 0xA0, 0x30, 0x30, 0xA0]
+    /// How many octet strings may be wrapped around the attributes.
+    private static let wrappingsMax = 4
+
+    static func reading(of bytes: [UInt8]) -> LocalReading {
+        var cursor = BERCursor(bytes.indices)
+        for tag in wayToContent {
+            guard let element = cursor.next(tagged: tag, in: bytes) else {
+                return .unreadable("a PKCS#7 structure that is cut short or damaged")
+            }
+            cursor = BERCursor(element.content)
+        }
+        guard let content = cursor.next(in: bytes), let octets = BEROctets(content, in: bytes),
+            let attributes = ReceiptAttributes(in: unwrapped(octets))
+        else { return .unreadable("PKCS#7 signed data without a receipt in it") }
+        var draft = Draft()
+        draft.read(attributes)
+        guard draft.readable > 0 else { return .unreadable("a receipt without a single attribute") }
+        return .read(draft.receipt)
+    }
+
+    /// Without the octet strings that some signers wrap around their content once more.
+    private static func unwrapped(_ octets: BEROctets) -> BEROctets {
+        var octets = octets
+        for _ in 0..<wrappingsMax {
+            var cursor = octets.cursor
+            guard let inner = cursor.next(in: octets.bytes), let content = BEROctets(inner, in: octets.bytes) else {
+                return octets
+            }
+            octets = content
+        }
+        return octets
+    }
+
+    /// A receipt while its attributes are read. Where an attribute is there twice, the last one counts.
+    private struct Draft {
+        var bundleID: String?
+        var environment: String?
+        var createdAt: Int64?
+        var purchases: [LocalPurchase] = []
+        var unreadable = 0
+        var readable = 0
+
+        mutating func read(_ attributes: ReceiptAttributes) {
+            var attributes = attributes
+            while let (type, value) = attributes.next() {
+                readable += 1
+                switch type {
+                case 0: environment = value.text ?? environment
+                case 2: bundleID = value.text ?? bundleID
+                case 12: createdAt = value.instant ?? createdAt
+                case 17: readPurchase(value)
+                default: continue
+                }
+            }
+            unreadable += attributes.unreadable
+        }
+
+        private mutating func readPurchase(_ value: BEROctets) {
+            guard purchases.count < LocalReceipt.purchasesMax, var attributes = ReceiptAttributes(in: value) else {
+                unreadable += 1
+                return
+            }
+            var product: String?
+            var transaction: String?
+            var original: String?
+            var lineItem: String?
+            var expiry: Int64?
+            var cancellation: Int64?
+            while let (type, value) = attributes.next() {
+                switch type {
+                case 1702: product = value.text ?? product
+                case 1703: transaction = value.identifier ?? transaction
+                case 1705: original = value.identifier ?? original
+                case 1708: expiry = value.instant ?? expiry
+                case 1711: lineItem = value.identifier ?? lineItem
+                case 1712: cancellation = value.instant ?? cancellation
+                default: continue
+                }
+            }
+            unreadable += attributes.unreadable
+            guard let original = original ?? transaction else {
+                unreadable += 1
+                return
+            }
+            purchases.append(
+                LocalPurchase(
+                    productID: product, transactionID: transaction, originalTransactionID: original,
+                    webOrderLineItemID: lineItem, expiresAt: expiry, cancelledAt: cancellation))
+        }
+
+        var receipt: LocalReceipt {
+            LocalReceipt(
+                form: .unified, bundleID: bundleID, environment: environment, createdAt: createdAt,
+                purchases: purchases, unreadableParts: unreadable)
+        }
+    }
+}
