@@ -72,7 +72,7 @@ struct LenientFields {
     /// A whole number; nil when absent or not one.
     func whole(_ field: AnswerField) -> Int64? { whole(field.slot) }
 
-    private func whole(_ slot: Int) -> Int64? {
+    func whole(_ slot: Int) -> Int64? {
         guard let index = value(slot) else { return nil }
         if let digits = text.digits(index) { return digits }
         guard let scalar = text.scalar(index) else { return nil }

@@ -18,6 +18,8 @@ public struct RenewalFields: Sendable, Hashable {
     public let isInBillingRetry: Bool?
     /// End of access during grace; stays in the data after grace is over.
     public let graceExpiresAt: Int64?
+    /// How the end of grace was written.
+    public let graceForm: DateForm?
     /// `0` or `1` once the customer was told of an increase that needs consent, raw.
     public let priceConsentStatus: String?
     /// `0` not answered, `1` agreed or no consent needed, raw.
@@ -56,6 +58,7 @@ public struct RenewalFields: Sendable, Hashable {
         expirationIntent = fields.text(.expirationIntent)
         isInBillingRetry = fields.flag(.isInBillingRetryPeriod)
         graceExpiresAt = fields.instant(.gracePeriodExpires)
+        graceForm = fields.form(of: .gracePeriodExpires)
         priceConsentStatus = fields.text(.priceConsentStatus)
         priceIncreaseStatus = fields.text(.priceIncreaseStatus)
         promotionalOfferID = fields.text(.promotionalOfferID)

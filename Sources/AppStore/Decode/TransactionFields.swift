@@ -22,14 +22,18 @@ public struct TransactionFields: Sendable, Hashable {
     public let originalPurchasedAt: Int64?
     /// End of the paid period, before any grace. A row without it is a one-time purchase.
     public let expiresAt: Int64?
+    /// How the expiry was written.
+    public let expiryForm: DateForm?
     /// When Apple refunded, revoked or replaced it. A customer who turns renewal off does not set it.
     public let cancelledAt: Int64?
+    /// How the cancellation was written.
+    public let cancellationForm: DateForm?
     /// `1`: trouble with the app; `0`: anything else; raw.
     public let cancellationReason: String?
-    /// Whether the period is a free trial.
-    public let isTrialPeriod: Bool
-    /// Whether the period has an introductory price.
-    public let isInIntroOfferPeriod: Bool
+    /// Whether the period is a free trial; nil where the row does not say it.
+    public let isTrialPeriod: Bool?
+    /// Whether the period has an introductory price; nil where the row does not say it.
+    public let isInIntroOfferPeriod: Bool?
     /// Whether a higher level of service replaced it.
     public let isUpgraded: Bool
     /// The promotional offer redeemed.
@@ -64,12 +68,14 @@ public struct TransactionFields: Sendable, Hashable {
         webOrderLineItemID = fields.identifier(.webOrderLineItemID)
         originalPurchasedAt = fields.instant(.originalPurchase)
         expiresAt = fields.instant(.expires)
+        expiryForm = fields.form(of: .expires)
         // An expiry that cannot be read must not turn a subscription into a purchase, which would never end.
         if expiresAt == nil, fields.mentions(.expires) { return nil }
         cancelledAt = fields.instant(.cancellation)
+        cancellationForm = fields.form(of: .cancellation)
         cancellationReason = fields.text(.cancellationReason)
-        isTrialPeriod = fields.flag(.isTrialPeriod) ?? false
-        isInIntroOfferPeriod = fields.flag(.isInIntroOfferPeriod) ?? false
+        isTrialPeriod = fields.flag(.isTrialPeriod)
+        isInIntroOfferPeriod = fields.flag(.isInIntroOfferPeriod)
         isUpgraded = fields.flag(.isUpgraded) ?? false
         promotionalOfferID = fields.text(.promotionalOfferID)
         offerCodeRefName = fields.text(.offerCodeRefName)

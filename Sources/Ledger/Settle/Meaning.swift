@@ -34,8 +34,9 @@ struct Meaning: Hashable, Sendable {
             text(row.purchasedAt), text(row.originalPurchasedAt), text(row.expiresAt), text(row.cancelledAt),
         ]
         let rest: [String?] = [
-            String(row.quantity), row.cancellationReason, String(row.isUpgraded), String(row.isTrial),
-            String(row.isIntro), row.promotionalOfferID, row.offerCodeRefName,
+            String(row.quantity), row.cancellationReason, String(row.isUpgraded),
+            row.isTrialPeriod.map { String($0) }, row.isInIntroOfferPeriod.map { String($0) }, row.promotionalOfferID,
+            row.offerCodeRefName,
         ]
         return [names, instants, rest].map(fields).joined(separator: "\u{1F}")
     }

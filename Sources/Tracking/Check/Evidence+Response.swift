@@ -65,7 +65,8 @@ extension TransactionRow {
             promotionalOfferID: fields.promotionalOfferID, offerCodeRefName: fields.offerCodeRefName,
             groupID: fields.subscriptionGroupIdentifier.map { SubscriptionGroupID($0) },
             ownership: fields.ownershipType.map(Ownership.init(raw:)),
-            appAccountToken: fields.appAccountToken)
+            appAccountToken: fields.appAccountToken, expiryForm: fields.expiryForm.map(InstantForm.init),
+            cancellationForm: fields.cancellationForm.map(InstantForm.init))
     }
 }
 
@@ -81,6 +82,17 @@ extension RenewalRow {
                 inBillingRetry: fields.isInBillingRetry,
                 graceExpiresAt: fields.graceExpiresAt.map(Instant.init(milliseconds:)),
                 priceConsentStatus: fields.priceConsentStatus, priceIncreaseStatus: fields.priceIncreaseStatus,
-                promotionalOfferID: fields.promotionalOfferID, offerCodeRefName: fields.offerCodeRefName))
+                promotionalOfferID: fields.promotionalOfferID, offerCodeRefName: fields.offerCodeRefName),
+            graceForm: fields.graceForm.map(InstantForm.init))
+    }
+}
+
+extension InstantForm {
+    fileprivate init(_ form: DateForm) {
+        switch form {
+        case .milliseconds: self = .milliseconds
+        case .plain: self = .plain
+        case .text: self = .text
+        }
     }
 }

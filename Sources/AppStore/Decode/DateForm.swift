@@ -1,0 +1,18 @@
+/// How a field of an answer wrote an instant, for whoever quotes it.
+public enum DateForm: Sendable, Hashable {
+    /// Milliseconds under the key ending in `_ms`, as Apple sends today.
+    case milliseconds
+    /// Milliseconds under the plain key, as legacy answers have them.
+    case plain
+    /// Text such as `2015-02-10 09:00:00 Etc/GMT`.
+    case text
+}
+
+extension LenientFields {
+    /// Which form `instant` reads of a date; nil when there is none that it can read.
+    func form(of date: AnswerDate) -> DateForm? {
+        guard instant(date) != nil else { return nil }
+        if whole(date.slot(.milliseconds)) != nil { return .milliseconds }
+        return whole(date.slot(.plain)) != nil ? .plain : .text
+    }
+}
