@@ -62,8 +62,8 @@ extension Simulator {
         return account(index, at: milliseconds).map { CustomerTruth($0, in: world) }
     }
 
-    /// What the store knows about the customers from position `from` on, at most `count`, in order: now, or at an instant
-    /// in milliseconds since 1970. Of the future it tells what happens if nobody does anything by hand.
+    /// What the store knows about the customers from position `from` on, at most `count`, in order: now, or at an
+    /// instant in milliseconds since 1970. Of the future it tells what happens if nobody does anything by hand.
     public func truth(at milliseconds: Int64? = nil, from: Int = 0, count: Int = .max) -> [CustomerTruth] {
         let moment = milliseconds.map { Moment(milliseconds: $0) } ?? now
         return indices(from: from, count: count, at: moment).compactMap { index in

@@ -4,6 +4,11 @@ import NIOPosix
 /// Sends bytes to a port and gives back every byte until the other side closes: what a test must see of HTTP.
 enum RawConnection {
     static func exchange(_ request: String, port: Int) async throws -> String {
+        try await exchange([request], port: port)
+    }
+
+    /// Sends the parts one by one, each when the one before has left.
+    static func exchange(_ parts: [String], port: Int) async throws -> String {
         let everything = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: String.self)
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in
@@ -12,7 +17,7 @@ enum RawConnection {
                 }
             }
             .connect(host: "127.0.0.1", port: port).get()
-        try await channel.writeAndFlush(ByteBuffer(string: request))
+        for part in parts { try await channel.writeAndFlush(ByteBuffer(string: part)) }
         return try await everything.futureResult.get()
     }
 

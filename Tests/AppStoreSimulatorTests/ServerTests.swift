@@ -4,25 +4,6 @@ import Testing
 @testable import AppStoreSimulator
 
 @Suite struct ServerTests {
-    /// Runs the store on a free port while `body` talks to it; ends when the server has stopped.
-    private func serving(
-        _ store: Simulator, _ body: @escaping @Sendable (Int) async throws -> Void
-    ) async throws {
-        let (ports, found) = AsyncStream.makeStream(of: Int.self)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                defer { found.finish() }
-                try await store.run { port in found.yield(port) }
-            }
-            for await port in ports {
-                try await body(port)
-                group.cancelAll()
-                break
-            }
-            try await group.waitForAll()
-        }
-    }
-
     private func store() -> Simulator {
         var options = SimulatorOptions(seed: 21)
         options.port = 0
@@ -33,7 +14,7 @@ import Testing
 
     @Test func applesHeadersOverHTTP() async throws {
         let store = store()
-        try await serving(store) { port in
+        try await store.serving { port in
             let receipt = try #require(store.receipts().first?.receipt)
             let body = #"{"receipt-data":"\#(receipt)","password":"\#(store.sharedSecret)"}"#
             let answer = try await RawConnection.exchange(RawConnection.post("/verifyReceipt", body), port: port)
@@ -48,7 +29,7 @@ import Testing
     }
 
     @Test func twoRequestsOnOneConnection() async throws {
-        try await serving(store()) { port in
+        try await store().serving { port in
             let both =
                 RawConnection.post("/verifyReceipt", "{}", keepAlive: true)
                 + RawConnection.post("/verifyReceipt", "nonsense")
@@ -59,7 +40,7 @@ import Testing
 
     @Test func faultsOnTheWire() async throws {
         let store = store()
-        try await serving(store) { port in
+        try await store.serving { port in
             let post = RawConnection.post("/verifyReceipt", "{}")
             store.add(Fault(.truncate))
             let cut = try await RawConnection.exchange(post, port: port)
@@ -79,7 +60,7 @@ import Testing
     }
 
     @Test func tooLargeABody() async throws {
-        try await serving(store()) { port in
+        try await store().serving { port in
             let large = String(repeating: "x", count: 5000)
             let answer = try await RawConnection.exchange(RawConnection.post("/verifyReceipt", large), port: port)
             #expect(answer.hasPrefix("HTTP/1.1 413 "))
@@ -87,7 +68,7 @@ import Testing
     }
 
     @Test func aTakenPortIsAnError() async throws {
-        try await serving(store()) { port in
+        try await store().serving { port in
             var options = SimulatorOptions()
             options.port = port
             let second = Simulator(options)

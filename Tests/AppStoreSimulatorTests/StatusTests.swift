@@ -82,7 +82,7 @@ import Testing
         let codec = ReceiptCodec(seed: 5)
         let identity = ReceiptIdentity(
             customer: 17, creation: Moment(milliseconds: HandClock.start), environment: .sandbox)
-        let bytes = codec.encode(identity, payload: Array("payload".utf8))
+        let bytes = codec.encode(identity) { $0.utf8("payload") }
         #expect(bytes.first == 0x30)
         #expect(codec.read(bytes) == .genuine(identity))
         for index in bytes.indices {

@@ -1,5 +1,5 @@
-/// Reads the JSON that nearly every client sends: one object of plain texts and truth values. Anything else is left to a
-/// real parser, so this needs no errors.
+/// Reads the JSON that nearly every client sends: one object of plain texts and truth values. Anything else is left to
+/// a real parser, so this needs no errors.
 enum FlatJSON {
     enum Value {
         case text([UInt8])

@@ -42,29 +42,6 @@ public struct Fault: Decodable, Sendable {
         self.share = share
     }
 
-    /// What Apple and the network do on a bad day, `rate` of all calls together, by usual weights: temporary statuses,
-    /// HTTP errors, calls that hang, pages instead of answers, answers late, in drops or cut.
-    public static func badDay(rate: Double, seconds: Double = 5) -> [Fault] {
-        let wanted: [(weight: Double, fault: Fault)] = [
-            (2, Fault(.status, status: 21002)), (2, Fault(.status, status: 21005)), (1, Fault(.status, status: 21009)),
-            (2, Fault(.http, code: 503)), (1, Fault(.http, code: 500)), (1, Fault(.http, code: 429)),
-            (1, Fault(.html)), (1, Fault(.truncate)), (1, Fault(.hang)), (1, Fault(.slow)), (1, Fault(.drip)),
-        ]
-        let sum = wanted.reduce(0) { $0 + $1.weight }
-        return wanted.map { weight, fault in
-            var fault = fault
-            fault.share = rate * weight / sum
-            fault.seconds = fault.kind == .http ? nil : seconds
-            return fault
-        }
-    }
-
-    private init(_ kind: Kind, status: Int? = nil, code: Int? = nil) {
-        self.init(kind)
-        self.status = status
-        self.code = code
-    }
-
     enum CodingKeys: String, CodingKey {
         case kind, share, status, code, seconds, until
         case isRetryable = "is_retryable"

@@ -12,7 +12,8 @@ struct DrawnSteps: Sendable {
         guard script.isDrawn else { return [] }
         var numbers = SeededGenerator(seed: temper, stream: 1000 + UInt64(period))
         if script.isFamilyShared {
-            return numbers.chance(0.06) ? [step(period, numbers.between(0.1, 0.9), .revokeFamily)] : []
+            guard numbers.chance(chances.revocations) else { return [] }
+            return [step(period, numbers.between(0.1, 0.9), .revokeFamily)]
         }
         if period == 0, script.startOffer == .freeTrial {
             return numbers.chance(0.4) ? [step(period, numbers.between(0.2, 0.9), .disableRenewal)] : []

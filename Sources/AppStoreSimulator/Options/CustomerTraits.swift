@@ -1,4 +1,4 @@
-/// The share of drawn customers, 0 to 1, who have each trait. The defaults give a thousand customers dozens of each kind.
+/// The share of drawn customers, 0 to 1, who have each trait. By default a thousand customers have dozens of each kind.
 public struct CustomerTraits: Codable, Sendable {
     /// Begin with a free week.
     public var freeTrial = 0.25

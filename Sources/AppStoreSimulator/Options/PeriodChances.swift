@@ -32,6 +32,8 @@ public struct PeriodChances: Codable, Sendable {
     public var unexplainedEnds = 0.005
     /// Takes a promotional offer or a code for the next renewals.
     public var redeemedOffers = 0.02
+    /// A family share is taken away.
+    public var revocations = 0.1
     /// Deletes the account.
     public var accountDeletions = 0.004
     /// Of those who left, who come back, some of them with an offer.

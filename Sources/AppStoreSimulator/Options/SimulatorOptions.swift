@@ -36,7 +36,7 @@ public struct SimulatorOptions: Sendable {
     /// Bytes of a request body above this are answered with HTTP 413.
     public var bodyBytesMax = 8 << 20
     /// Finished answers are kept up to this many bytes in all, so that asking again is cheap.
-    public var keptAnswerBytesMax = 1 << 30
+    public var keptAnswerBytesMax = 2 << 30
 
     /// Options with the defaults and the secret of a seed.
     public init(seed: UInt64 = 1) {

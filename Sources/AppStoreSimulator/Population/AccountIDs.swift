@@ -47,5 +47,7 @@ struct SubscriptionIDs: Sendable {
         String(first + restore * Self.spread + ordinal * Self.stride % Self.spread)
     }
 
-    func webOrderLineItemID(of ordinal: Int) -> String { String(first + Self.lineItems + ordinal) }
+    func webOrderLineItemID(of ordinal: Int) -> String { String(webOrderLineItemNumber(of: ordinal)) }
+
+    func webOrderLineItemNumber(of ordinal: Int) -> Int { first + Self.lineItems + ordinal }
 }

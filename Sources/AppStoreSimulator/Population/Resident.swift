@@ -51,8 +51,7 @@ struct Resident: Sendable {
         for key: AnswerKey, at moment: Moment
     ) -> (answer: RenderedAnswer?, now: Moment, isDeleted: Bool, forgottenBytes: Int) {
         look(at: moment)
-        defer { forgottenBytes = 0 }
-        return (answers.first { $0.key == key }?.answer, now, account.isDeleted, forgottenBytes)
+        return (answers.first { $0.key == key }?.answer, now, account.isDeleted, takeForgottenBytes())
     }
 
     mutating func keep(_ answer: RenderedAnswer, for key: AnswerKey) { answers.append((key, answer)) }
@@ -60,6 +59,12 @@ struct Resident: Sendable {
     mutating func forgetAnswers() {
         forgottenBytes += answers.reduce(0) { $0 + $1.answer.size }
         answers = []
+    }
+
+    /// The bytes of forgotten answers, each once.
+    mutating func takeForgottenBytes() -> Int {
+        defer { forgottenBytes = 0 }
+        return forgottenBytes
     }
 
     private mutating func live() {

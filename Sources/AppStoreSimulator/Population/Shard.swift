@@ -9,7 +9,10 @@ final class Shard: Sendable {
         /// When there is too much, every answer goes: the next calls make theirs again.
         mutating func makeRoom(for size: Int, max: Int) {
             if keptBytes + size > max {
-                for index in residents.keys { residents[index]?.forgetAnswers() }
+                for index in residents.keys {
+                    residents[index]?.forgetAnswers()
+                    keptBytes -= residents[index]?.takeForgottenBytes() ?? 0
+                }
             }
             keptBytes += size
         }
@@ -21,6 +24,9 @@ final class Shard: Sendable {
     init(keptBytesMax: Int) {
         self.keptBytesMax = keptBytesMax
     }
+
+    /// How many bytes finished answers take.
+    var keptBytes: Int { state.withLock { $0.keptBytes } }
 
     /// Lets `body` work with an account at an instant; it is made when nobody asked for it before.
     func with<Result: Sendable, Failure: Error>(

@@ -23,7 +23,7 @@ extension World {
             return Data(bytes).base64EncodedString()
         }
         let payload = ReceiptPayload(bundleID: bundleID, account: account, identity: identity)
-        return Data(codec.encode(identity, payload: payload.bytes)).base64EncodedString()
+        return Data(codec.encode(identity) { payload.write(to: &$0) }).base64EncodedString()
     }
 
     /// What the app gave with the purchases, if it did.

@@ -40,7 +40,7 @@ final class World: Sendable {
         population.count + newcomers.withLock { $0.count } + population.arrivals(at: now)
     }
 
-    /// The indices of the customers at these positions: first those of the start, then those made by hand, then arrivals.
+    /// The indices of the customers at these positions: those of the start, those made by hand, and arrivals.
     func indices(_ positions: Range<Int>) -> [Int] {
         let ordinary = population.count + newcomers.withLock { $0.count }
         return positions.map { $0 < ordinary ? $0 : population.firstArrival + $0 - ordinary }
@@ -52,7 +52,7 @@ final class World: Sendable {
         return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
 
-    /// The account as it was or, if nothing is done by hand, will be at an instant; nil before it made its first purchase.
+    /// The account as it was or, if nothing is done by hand, will be at an instant; nil before its first purchase.
     func account(_ index: Int, asOf moment: Moment) -> Account? {
         guard exists(index, at: moment) else { return nil }
         let deeds = shard(of: index).with(index, at: population.epoch, made: { self.made(index) }) { $0.deeds }

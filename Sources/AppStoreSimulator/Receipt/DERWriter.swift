@@ -1,31 +1,51 @@
-/// The few parts of DER a receipt is made of.
-enum DERWriter {
+/// The few parts of DER a receipt is made of. It is written from the end: a length stands before what it measures, and
+/// so every length is known when its turn comes. Whoever calls it says the last element first.
+struct DERWriter {
     static let sequenceTag: UInt8 = 0x30
     static let setTag: UInt8 = 0x31
     static let explicitTag: UInt8 = 0xA0
+    private static let octetsTag: UInt8 = 0x04
 
-    static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
-        [tag] + length(content.count) + content
+    private var backward: [UInt8] = []
+
+    init(reserving count: Int) {
+        backward.reserveCapacity(count)
     }
 
-    static func integer(_ value: Int64) -> [UInt8] {
-        var bytes = withUnsafeBytes(of: value.bigEndian) { Array($0) }
-        // The shortest two's complement form: a leading byte goes while the next one keeps the sign.
-        while bytes.count > 1, bytes[0] == 0 && bytes[1] < 0x80 || bytes[0] == 0xFF && bytes[1] >= 0x80 {
-            bytes.removeFirst()
-        }
-        return element(0x02, bytes)
+    /// Everything, in the right order.
+    var bytes: [UInt8] { backward.reversed() }
+
+    mutating func element(_ tag: UInt8, _ content: (inout DERWriter) -> Void) {
+        let end = backward.count
+        content(&self)
+        header(tag, length: backward.count - end)
     }
 
-    static func octets(_ bytes: [UInt8]) -> [UInt8] { element(0x04, bytes) }
+    /// An octet string that holds other elements.
+    mutating func octets(_ content: (inout DERWriter) -> Void) { element(Self.octetsTag, content) }
 
-    static func utf8(_ text: String) -> [UInt8] { element(0x0C, Array(text.utf8)) }
+    mutating func octets(_ bytes: [UInt8]) { octets { $0.backward.append(contentsOf: bytes.reversed()) } }
 
-    static func ia5(_ text: String) -> [UInt8] { element(0x16, Array(text.utf8)) }
+    mutating func integer(_ value: Int64) {
+        let end = backward.count
+        var rest = value
+        // The shortest two's complement form: it ends when the rest is only the sign of the byte before.
+        repeat {
+            backward.append(UInt8(truncatingIfNeeded: rest))
+            rest >>= 8
+        } while rest != (backward[backward.count - 1] >= 0x80 ? -1 : 0)
+        header(0x02, length: backward.count - end)
+    }
+
+    mutating func utf8(_ text: String) { string(0x0C, text) }
+
+    mutating func ia5(_ text: String) { string(0x16, text) }
 
     /// 1.2.840.113549.1.7.n: 1 is data, 2 is signed data.
-    static func pkcs7(_ last: UInt8) -> [UInt8] {
-        element(0x06, [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, last])
+    mutating func pkcs7(_ last: UInt8) {
+        backward.append(last)
+        for byte: UInt8 in [0x07, 0x01, 0x0D, 0xF7, 0x86, 0x48, 0x86, 0x2A] { backward.append(byte) }
+        header(0x06, length: 9)
     }
 
     /// The size an element says it has, header included; nil when the header is broken.
@@ -38,14 +58,24 @@ enum DERWriter {
         return 2 + count + head[2..<(2 + count)].reduce(0) { $0 << 8 | Int($1) }
     }
 
-    private static func length(_ count: Int) -> [UInt8] {
-        guard count >= 0x80 else { return [UInt8(count)] }
-        var bytes: [UInt8] = []
-        var rest = count
-        while rest > 0 {
-            bytes.insert(UInt8(rest & 0xFF), at: 0)
-            rest >>= 8
+    private mutating func string(_ tag: UInt8, _ text: String) {
+        backward.append(contentsOf: text.utf8.reversed())
+        header(tag, length: text.utf8.count)
+    }
+
+    private mutating func header(_ tag: UInt8, length: Int) {
+        if length < 0x80 {
+            backward.append(UInt8(length))
+        } else {
+            var rest = length
+            var count: UInt8 = 0
+            while rest > 0 {
+                backward.append(UInt8(truncatingIfNeeded: rest))
+                rest >>= 8
+                count += 1
+            }
+            backward.append(0x80 | count)
         }
-        return [0x80 | UInt8(bytes.count)] + bytes
+        backward.append(tag)
     }
 }

@@ -15,19 +15,29 @@ struct ReceiptCodec: Sendable {
 
     let seed: UInt64
 
-    func encode(_ identity: ReceiptIdentity, payload: [UInt8]) -> [UInt8] {
-        let content = DERWriter.element(DERWriter.explicitTag, DERWriter.octets(payload))
-        let signedData =
-            DERWriter.integer(1) + DERWriter.element(DERWriter.setTag, [])
-            + DERWriter.element(DERWriter.sequenceTag, DERWriter.pkcs7(1) + content)
-            + DERWriter.element(DERWriter.setTag, DERWriter.octets(trailer(of: identity)))
-        var bytes = DERWriter.element(
-            DERWriter.sequenceTag,
-            DERWriter.pkcs7(2)
-                + DERWriter.element(
-                    DERWriter.explicitTag, DERWriter.element(DERWriter.sequenceTag, signedData)))
+    func encode(_ identity: ReceiptIdentity, payload: (inout DERWriter) -> Void) -> [UInt8] {
+        var der = DERWriter(reserving: 4096)
+        der.element(DERWriter.sequenceTag) { der in
+            der.element(DERWriter.explicitTag) { der in
+                der.element(DERWriter.sequenceTag) { signedData(identity, payload, to: &$0) }
+            }
+            der.pkcs7(2)
+        }
+        var bytes = der.bytes
         bytes.replaceSubrange((bytes.count - 8)..., with: bigEndian(checksum(bytes.dropLast(8))))
         return bytes
+    }
+
+    private func signedData(
+        _ identity: ReceiptIdentity, _ payload: (inout DERWriter) -> Void, to der: inout DERWriter
+    ) {
+        der.element(DERWriter.setTag) { $0.octets(trailer(of: identity)) }
+        der.element(DERWriter.sequenceTag) { der in
+            der.element(DERWriter.explicitTag) { $0.octets(payload) }
+            der.pkcs7(1)
+        }
+        der.element(DERWriter.setTag) { _ in }
+        der.integer(1)
     }
 
     func read(base64 text: String) -> Reading {

@@ -1,62 +1,70 @@
 /// The readable part of a receipt: the attributes Apple documents for local validation.
 struct ReceiptPayload: Sendable {
-    /// A receipt carries at most this many rows, the newest.
+    /// A receipt carries at most this many rows of a kind, the newest.
     static let rowsMax = 30
 
     let bundleID: String
     let account: Account
     let identity: ReceiptIdentity
 
-    var bytes: [UInt8] {
-        let kind =
-            switch account.environment {
-            case .production: "Production"
-            case .sandbox: "ProductionSandbox"
+    /// Like everything in a ``DERWriter``, the last comes first.
+    func write(to der: inout DERWriter) {
+        der.element(DERWriter.setTag) { der in
+            let bought = account.purchases.purchases.filter { $0.isListed(at: identity.creation) }
+            for purchase in bought.suffix(Self.rowsMax).reversed() { row(of: purchase, to: &der) }
+            for life in account.begun.reversed() {
+                let booked = life.periods.filter { $0.bookedAt <= identity.creation }
+                for period in booked.suffix(Self.rowsMax).reversed() { row(of: period, life, to: &der) }
             }
-        let appLevel =
-            attribute(0, DERWriter.utf8(kind)) + attribute(2, DERWriter.utf8(bundleID))
-            + attribute(3, DERWriter.utf8("42")) + attribute(12, DERWriter.ia5(AppleDates.internet(identity.creation)))
-        let rows = account.begun.flatMap { life in
-            life.periods.filter { $0.bookedAt <= identity.creation }.suffix(Self.rowsMax)
-                .map { attribute(17, row(of: $0, life)) }
-        }
-        return DERWriter.element(DERWriter.setTag, appLevel + (rows + purchaseRows).flatMap { $0 })
-    }
-
-    private var purchaseRows: [[UInt8]] {
-        account.purchases.purchases.filter { $0.isListed(at: identity.creation) }.suffix(Self.rowsMax).map { purchase in
-            let id = account.ids.purchase(purchase.ordinal)
-            return attribute(
-                17,
-                DERWriter.element(
-                    DERWriter.setTag,
-                    attribute(1701, DERWriter.integer(1))
-                        + attribute(1702, DERWriter.utf8(purchase.product.identifier(in: bundleID)))
-                        + attribute(1703, DERWriter.utf8(id))
-                        + attribute(1704, DERWriter.ia5(AppleDates.internet(purchase.at)))
-                        + attribute(1705, DERWriter.utf8(id))))
+            attribute(12, to: &der) { $0.ia5(AppleDates.internet(identity.creation)) }
+            attribute(3, to: &der) { $0.utf8("42") }
+            attribute(2, to: &der) { $0.utf8(bundleID) }
+            attribute(0, to: &der) { $0.utf8(kind) }
         }
     }
 
-    private func row(of period: Period, _ life: Life) -> [UInt8] {
+    private var kind: String {
+        switch account.environment {
+        case .production: "Production"
+        case .sandbox: "ProductionSandbox"
+        }
+    }
+
+    private func row(of purchase: OneTimePurchase, to der: inout DERWriter) {
+        let id = account.ids.purchase(purchase.ordinal)
+        row(to: &der) { der in
+            attribute(1705, to: &der) { $0.utf8(id) }
+            attribute(1704, to: &der) { $0.ia5(AppleDates.internet(purchase.at)) }
+            attribute(1703, to: &der) { $0.utf8(id) }
+            attribute(1702, to: &der) { $0.utf8(purchase.product.identifier(in: bundleID)) }
+            attribute(1701, to: &der) { $0.integer(1) }
+        }
+    }
+
+    private func row(of period: Period, _ life: Life, to der: inout DERWriter) {
         let ids = life.ids
-        let delivered = ids.transactionID(of: period.ordinal, restore: identity.restore)
-        let lineItem =
-            life.script.isFamilyShared
-            ? [] : attribute(1711, DERWriter.integer(Int64(ids.webOrderLineItemID(of: period.ordinal)) ?? 0))
-        return DERWriter.element(
-            DERWriter.setTag,
-            attribute(1701, DERWriter.integer(1))
-                + attribute(1702, DERWriter.utf8(period.product.identifier(in: bundleID)))
-                + attribute(1703, DERWriter.utf8(delivered))
-                + attribute(1704, DERWriter.ia5(AppleDates.internet(period.purchase)))
-                + attribute(1705, DERWriter.utf8(ids.originalTransactionID))
-                + attribute(1708, DERWriter.ia5(AppleDates.internet(period.expires(asOf: identity.creation))))
-                + lineItem)
+        row(to: &der) { der in
+            if !life.script.isFamilyShared {
+                attribute(1711, to: &der) { $0.integer(Int64(ids.webOrderLineItemNumber(of: period.ordinal))) }
+            }
+            attribute(1708, to: &der) { $0.ia5(AppleDates.internet(period.expires(asOf: identity.creation))) }
+            attribute(1705, to: &der) { $0.utf8(ids.originalTransactionID) }
+            attribute(1704, to: &der) { $0.ia5(AppleDates.internet(period.purchase)) }
+            attribute(1703, to: &der) { $0.utf8(ids.transactionID(of: period.ordinal, restore: identity.restore)) }
+            attribute(1702, to: &der) { $0.utf8(period.product.identifier(in: bundleID)) }
+            attribute(1701, to: &der) { $0.integer(1) }
+        }
     }
 
-    private func attribute(_ type: Int64, _ value: [UInt8]) -> [UInt8] {
-        DERWriter.element(
-            DERWriter.sequenceTag, DERWriter.integer(type) + DERWriter.integer(1) + DERWriter.octets(value))
+    private func row(to der: inout DERWriter, _ attributes: (inout DERWriter) -> Void) {
+        attribute(17, to: &der) { $0.element(DERWriter.setTag, attributes) }
+    }
+
+    private func attribute(_ type: Int64, to der: inout DERWriter, _ value: (inout DERWriter) -> Void) {
+        der.element(DERWriter.sequenceTag) { der in
+            der.octets(value)
+            der.integer(1)
+            der.integer(type)
+        }
     }
 }

@@ -36,27 +36,30 @@ enum AppleDates {
         let day = floored(seconds, by: 86400)
         let clock = seconds - day * 86400
         let date = civil(day: day)
-        twoDigits(date.year / 100, to: &bytes)
-        twoDigits(date.year % 100, to: &bytes)
-        bytes.append(UInt8(ascii: "-"))
-        twoDigits(date.month, to: &bytes)
-        bytes.append(UInt8(ascii: "-"))
-        twoDigits(date.day, to: &bytes)
-        bytes.append(separator)
-        twoDigits(clock / 3600, to: &bytes)
-        bytes.append(UInt8(ascii: ":"))
-        twoDigits(clock / 60 % 60, to: &bytes)
-        bytes.append(UInt8(ascii: ":"))
-        twoDigits(clock % 60, to: &bytes)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 19) { text in
+            twoDigits(date.year / 100, to: text, at: 0)
+            twoDigits(date.year % 100, to: text, at: 2)
+            text[4] = UInt8(ascii: "-")
+            twoDigits(date.month, to: text, at: 5)
+            text[7] = UInt8(ascii: "-")
+            twoDigits(date.day, to: text, at: 8)
+            text[10] = separator
+            twoDigits(clock / 3600, to: text, at: 11)
+            text[13] = UInt8(ascii: ":")
+            twoDigits(clock / 60 % 60, to: text, at: 14)
+            text[16] = UInt8(ascii: ":")
+            twoDigits(clock % 60, to: text, at: 17)
+            bytes.append(contentsOf: text)
+        }
     }
 
     private static func append(_ text: StaticString, to bytes: inout [UInt8]) {
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
-    private static func twoDigits(_ number: Int64, to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10 % 10))
-        bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
+    private static func twoDigits(_ number: Int64, to text: UnsafeMutableBufferPointer<UInt8>, at place: Int) {
+        text[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10 % 10)
+        text[place + 1] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10)
     }
 
     private static func floored(_ value: Int64, by divisor: Int64) -> Int64 {

@@ -10,11 +10,15 @@ struct SimulatorCommand: AsyncParsableCommand {
         commandName: "simulator",
         abstract: "Runs a pretend App Store whose months are short.",
         discussion: """
-            Point PERENNIAL_APPSTORE_URL at /verifyReceipt and PERENNIAL_APPSTORE_SANDBOX_URL at /sandbox/verifyReceipt.
-            /simulator/receipts?format=ndjson gives receipts for `perennial import`; /simulator/truth says what happened.
+            Test any backend with it: send what it would send Apple to /verifyReceipt and /sandbox/verifyReceipt.
+            /simulator/receipts and /simulator/uploads?since=T give receipts as devices send them, as JSON or, with
+            format=ndjson, as `perennial import` reads them. /simulator/truth?at=T says what is true and what happened.
+            For Perennial set PERENNIAL_APPSTORE_URL and PERENNIAL_APPSTORE_SANDBOX_URL to the two.
 
-            Example:
+            Examples:
               perennial simulator --port 8090 --seed 7 --customers 200 --month-seconds 60
+              perennial simulator --fault-rate 0.05 --latency-ms 80
+              perennial simulator --customers 200000 --still --plain
             """)
 
     @Option(help: ArgumentHelp("The address to listen on.", valueName: "address"))
@@ -31,6 +35,31 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Customers of the sandbox at the start.", valueName: "N"))
     var sandboxCustomers = 10
+
+    @Option(
+        help: ArgumentHelp(
+            "New customers in a month of the production store; a fiftieth of --customers unless given.", valueName: "N")
+    )
+    var arrivalsPerMonth: Double?
+
+    @Flag(help: "Plain subscribers with today's receipts: no offers, purchases, old receipts, odd answers and so on.")
+    var plain = false
+
+    @Flag(help: "Lives stand still at the epoch while the request dates move.")
+    var still = false
+
+    @Option(help: ArgumentHelp("Delays every answer of verifyReceipt.", valueName: "N"))
+    var latencyMs = 0
+
+    @Option(
+        help: ArgumentHelp("The share of the calls of verifyReceipt that meet trouble, 0 to 1.", valueName: "share"))
+    var faultRate = 0.0
+
+    @Option(
+        help: ArgumentHelp(
+            "Which trouble, by weight: statuses, HTTP codes, html, truncate, hang, slow, drip.",
+            valueName: "kind=weight,…"))
+    var faultKinds = Fault.usualKinds
 
     @Option(help: ArgumentHelp("The length of a month.", valueName: "seconds"))
     var monthSeconds = 60.0
@@ -52,6 +81,16 @@ struct SimulatorCommand: AsyncParsableCommand {
     func validate() throws {
         guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535.") }
         guard customers >= 0, sandboxCustomers >= 0 else { throw ValidationError("Customers are 0 or more.") }
+        guard arrivalsPerMonth.map({ $0.isFinite && $0 >= 0 }) ?? true else {
+            throw ValidationError("--arrivals-per-month is 0 or more.")
+        }
+        guard (0...3_600_000).contains(latencyMs) else { throw ValidationError("--latency-ms is 0 to 3600000.") }
+        guard (0...1).contains(faultRate) else { throw ValidationError("--fault-rate is between 0 and 1.") }
+        do {
+            _ = try Fault.mixed(rate: faultRate, kinds: faultKinds)
+        } catch {
+            throw ValidationError("--fault-kinds: \(error.description)")
+        }
         guard monthSeconds.isFinite, monthSeconds >= 1 else { throw ValidationError("--month-seconds is at least 1.") }
     }
 
@@ -64,6 +103,11 @@ struct SimulatorCommand: AsyncParsableCommand {
         options.sandboxCustomers = sandboxCustomers
         options.monthSeconds = monthSeconds
         options.bundleID = bundleId
+        options.arrivalsPerMonth = arrivalsPerMonth ?? Double(customers) / 50
+        options.standsStill = still
+        options.latencyMilliseconds = latencyMs
+        if plain { options.traits = .none }
+        if faultRate > 0 { options.faults = try Fault.mixed(rate: faultRate, kinds: faultKinds) }
         options.epochMilliseconds = epoch?.milliseconds
         if let sharedSecretFile {
             options.sharedSecret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
