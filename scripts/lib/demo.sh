@@ -85,6 +85,19 @@ import_receipts() {
     touch "$state/imported"
 }
 
+# What the pretend devices send after a purchase, a return or a renewal, every few seconds. Run as a job of its own.
+keep_sending_uploads() {
+    local url=$1 since now
+    since=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+    while sleep 5; do
+        now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+        if curl --fail --silent --output "$state/uploads.ndjson" "$url/simulator/uploads?since=$since&format=ndjson" &&
+            { [[ ! -s $state/uploads.ndjson ]] || "$perennial" import "$state/uploads.ndjson"; }; then
+            since=$now
+        fi
+    done
+}
+
 # Only a hash is stored in the database, so the key itself is kept here; it is the last word that is printed.
 create_api_key() {
     local printed

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Postgres
 
 /// Checks offered at a rate while each answer of Apple takes its time.
 struct LatencyBenchmark: AsyncParsableCommand {
@@ -48,10 +47,8 @@ struct LatencyBenchmark: AsyncParsableCommand {
 
     /// Answers that were settled since everything was made due.
     private func checked(_ world: World) async throws -> Int {
-        let rows = try await world.database.query(
-            Statement(
-                name: "checked",
-                sql: "SELECT count(*) AS receipts FROM ledger.poll_schedule WHERE due_at > now() AND leased_by IS NULL"))
-        return Int(try rows.first?.int8("receipts") ?? 0)
+        Int(
+            try await world.number(
+                "SELECT count(*) AS number FROM ledger.poll_schedule WHERE due_at > now() AND leased_by IS NULL"))
     }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import Postgres
 
 extension World {
     /// A migrated ledger whose app is asked about at the pretend App Store without a limit of calls.
@@ -19,7 +18,7 @@ extension World {
             "simulator",
             [
                 "simulator", "--port", "\(Self.simulatorPort)", "--customers", "\(customers)", "--sandbox-customers",
-                "0", "--month-seconds", "2592000", "--shared-secret-file", secret,
+                "0", "--arrivals-per-month", "0", "--month-seconds", "2592000", "--still", "--shared-secret-file", secret,
             ] + arguments)
         for _ in 0..<100 {
             if (try? await fetch("/simulator/receipts?from=0&count=1")) != nil { return }
@@ -46,9 +45,7 @@ extension World {
 
     /// Receipts that are scheduled.
     func scheduledReceipts() async throws -> Int {
-        let rows = try await database.query(
-            Statement(name: "scheduled", sql: "SELECT count(*) AS receipts FROM ledger.poll_schedule"))
-        return Int(try rows.first?.int8("receipts") ?? 0)
+        Int(try await number("SELECT count(*) AS number FROM ledger.poll_schedule"))
     }
 
     /// What does not run inside a transaction goes through psql.

@@ -69,6 +69,13 @@ final class World: @unchecked Sendable {
         process.waitUntilExit()
     }
 
+    /// Kills a process at once.
+    func kill(_ name: String) {
+        guard let process = running.removeValue(forKey: name) else { return }
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
     /// The most memory that a running process has held, in megabytes.
     func peakMegabytes(_ name: String) -> Double? {
         running[name].flatMap { ProcessTimes.peakMegabytes(of: $0.processIdentifier) }
@@ -103,6 +110,11 @@ final class World: @unchecked Sendable {
         process.environment = environment
         try process.run()
         return process
+    }
+
+    /// The column `number` of a query's only row.
+    func number(_ sql: String) async throws -> Int64 {
+        try await database.query(Statement(name: "n\(sql.hashValue)", sql: sql)).first?.int8("number") ?? 0
     }
 
     /// Runs SQL.
