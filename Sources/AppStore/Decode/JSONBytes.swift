@@ -1,4 +1,7 @@
 extension UInt8 {
+    /// What may stand between JSON's values: space, tab, line feed, carriage return.
+    var isJSONSpace: Bool { self == 0x20 || self == 0x0A || self == 0x0D || self == 0x09 }
+
     /// `0` to `9`.
     var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
 

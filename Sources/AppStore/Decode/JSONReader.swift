@@ -178,7 +178,7 @@ struct JSONReader {
 
     @inline(__always)
     private mutating func skipSpace() {
-        while at < bytes.count, bytes[at].isWhiteSpace { at += 1 }
+        while at < bytes.count, bytes[at].isJSONSpace { at += 1 }
     }
 
     private var truncated: AnswerUnreadable {

@@ -8,9 +8,11 @@ import Testing
         (#"{"status":00}"#, 11), (#"{"status":01}"#, 11), (#"{"status":-}"#, 11), (#"{"status":-01}"#, 12),
         (#"{"status":+0}"#, 10), (#"{"status":0.}"#, 12), (#"{"status":.0}"#, 10), (#"{"status":0e}"#, 12),
         (#"{"status":0e+}"#, 13), (#"{"status":0.e1}"#, 12), (#"{"status":0-0}"#, 11), (#"{"status":0x0}"#, 11),
-        (#"{"status":1e5.0}"#, 13), (#"{"a":"\q","status":0}"#, 7), (#"{"a":"\'","status":0}"#, 7),
+        (#"{"status":1e5.0}"#, 13), ("{\u{B}\"status\":0}", 1), ("{\"status\":0\u{C}}", 11),
+        (#"{"a":"\q","status":0}"#, 7), (#"{"a":"\'","status":0}"#, 7),
         (#"{"a":"\u12g4","status":0}"#, 10), (#"{"a":"\u 123","status":0}"#, 8), (#"{"a":"\U0041","status":0}"#, 7),
-        (#"{"\q":0,"status":0}"#, 3), (#"{"a":["\x41"],"status":0}"#, 8), ("{\"a\":\"\\\n\",\"status\":0}", 7),
+        (#"{"\q":0,"status":0}"#, 3), (#"{"a":[1,],"status":0}"#, 8), ("{\"status\":0,\n}", 13),
+        (#"{"a":["\x41"],"status":0}"#, 8), ("{\"a\":\"\\\n\",\"status\":0}", 7),
     ])
     func whatIsNoJSONIsNoAnswer(_ body: String, _ place: Int) {
         #expect(throws: AnswerUnreadable("text that is not JSON at byte \(place)")) { try parse(body) }
