@@ -10,8 +10,8 @@ extension UInt8 {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Where the next quote or backslash stands, from `start` on; the end when there is none. Looks at eight bytes at once:
-    /// most of an answer is strings.
+    /// Where the next quote or backslash stands, from `start` on; the end when there is none. Looks at eight bytes at
+    /// once: most of an answer is strings.
     func endOfPlainText(from start: Int) -> Int {
         var at = start
         let raw = UnsafeRawBufferPointer(self)

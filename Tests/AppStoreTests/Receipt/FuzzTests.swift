@@ -65,8 +65,8 @@ import Testing
         }
     }
 
-    /// Whether Foundation takes it for a JSON object. It guesses encodings we do not, all of them with zero bytes, and lets
-    /// a comma stand before a closing bracket, which is no JSON.
+    /// Whether Foundation takes it for a JSON object. It guesses encodings we do not, all of them with zero bytes, and
+    /// lets a comma stand before a closing bracket, which is no JSON.
     private func isObjectToFoundation(_ input: [UInt8]) -> Bool {
         guard !input.contains(0) else { return false }
         let marks = input.filter { !$0.isJSONSpace }

@@ -1,4 +1,5 @@
-/// Damages samples: flips, cuts, splices, repeats, and lies about lengths. The same seed and number give the same input.
+/// Damages samples: flips, cuts, splices, repeats, and lies about lengths. The same seed and number give the same
+/// input.
 struct Mutator {
     let samples: [[UInt8]]
     /// Pieces that mean something where they land.

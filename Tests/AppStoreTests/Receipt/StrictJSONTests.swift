@@ -43,7 +43,8 @@ import Testing
     }
 
     @Test func quotesAreFoundAtEveryPlace() throws {
-        // Strings are looked through eight bytes at a time: every length, and every neighbour a mark could be mistaken for.
+        // Strings are looked through eight bytes at a time: every length, and every neighbour a mark could be mistaken
+        // for.
         for neighbour in ["!", "#", "[", "]", "\u{A2}", "\u{DC}", "\u{1}"] {
             for length in 0...40 {
                 let text = String(repeating: neighbour, count: length) + "x"
@@ -93,10 +94,9 @@ import Testing
 
     @Test func manyUnnamedRenewalsAmongManyRowsAreRead() throws {
         let rows = (0..<2000).map { #"{"product_id":"p\#($0)","transaction_id":"\#($0)","purchase_date_ms":"\#($0)"}"# }
-        let renewals = (0..<2000).map { #"{"product_id":"p\#($0)","auto_renew_status":"1"}"# }
-        let response = try parse(
-            #"{"latest_receipt_info":[\#(rows.joined(separator: ","))],"pending_renewal_info":[\#(renewals.joined(separator: ","))]}"#
-        )
+            .joined(separator: ",")
+        let renewals = (0..<2000).map { #"{"product_id":"p\#($0)","auto_renew_status":"1"}"# }.joined(separator: ",")
+        let response = try parse(#"{"latest_receipt_info":[\#(rows)],"pending_renewal_info":[\#(renewals)]}"#)
         #expect(response.renewals.map(\.originalTransactionID) == (0..<2000).map(String.init))
     }
 }

@@ -1,4 +1,5 @@
-/// Reads the app receipt of iOS 7 and later: attributes inside PKCS#7 signed data, whose signature nobody looks at here.
+/// Reads the app receipt of iOS 7 and later: attributes inside PKCS#7 signed data, whose signature nobody looks at
+/// here.
 enum UnifiedReceipt {
     /// The tags from the outside in: content info, its content, signed data, its content info, its content.
     private static let wayToContent: [UInt8] = [0x30, 0xA0, 0x30, 0x30, 0xA0]
