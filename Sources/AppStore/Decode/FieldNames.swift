@@ -1,5 +1,5 @@
-/// Finds the slot of a key. Every key of every row is looked up once, so names are grouped by length and compared in words of
-/// eight bytes.
+/// Finds the slot of a key. Every key of every row is looked up once, so names are grouped by length and compared in
+/// words of eight bytes.
 final class FieldNames: Sendable {
     static let known = FieldNames()
 

@@ -1,4 +1,7 @@
 extension UInt8 {
+    /// What may stand between JSON's values: space, tab, line feed, carriage return.
+    var isJSONSpace: Bool { self == 0x20 || self == 0x0A || self == 0x0D || self == 0x09 }
+
     /// `0` to `9`.
     var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
 
@@ -7,8 +10,8 @@ extension UInt8 {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Where the next quote or backslash stands, from `start` on; the end when there is none. Looks at eight bytes at once:
-    /// most of an answer is strings.
+    /// Where the next quote or backslash stands, from `start` on; the end when there is none. Looks at eight bytes at
+    /// once: most of an answer is strings.
     func endOfPlainText(from start: Int) -> Int {
         var at = start
         let raw = UnsafeRawBufferPointer(self)

@@ -1,7 +1,7 @@
 /// Reads JSON into a flat list of nodes. Total on any bytes: it returns or throws, within bounded depth and memory.
 ///
-/// Strict wherever leniency could take something else for an answer: the text must be complete and alone, its numbers and
-/// escapes must be JSON's. Duplicate keys, control characters in strings and broken UTF-8 are let through.
+/// Strict wherever leniency could take something else for an answer: the text must be complete and alone, its numbers
+/// and escapes must be JSON's. Duplicate keys, control characters in strings and broken UTF-8 are let through.
 struct JSONReader {
     static let bytesMax = 64 * 1024 * 1024
     static let depthMax = 64
@@ -148,7 +148,8 @@ struct JSONReader {
         at += letters.count
     }
 
-    /// `-`, then `0` or digits that do not begin with 0, then a fraction, then an exponent; all but the digits may be missing.
+    /// `-`, then `0` or digits that do not begin with 0, then a fraction, then an exponent; all but the digits may be
+    /// missing.
     private mutating func readNumber() throws(AnswerUnreadable) {
         let start = at
         if bytes[at] == UInt8(ascii: "-") { at += 1 }
@@ -178,7 +179,7 @@ struct JSONReader {
 
     @inline(__always)
     private mutating func skipSpace() {
-        while at < bytes.count, bytes[at].isWhiteSpace { at += 1 }
+        while at < bytes.count, bytes[at].isJSONSpace { at += 1 }
     }
 
     private var truncated: AnswerUnreadable {

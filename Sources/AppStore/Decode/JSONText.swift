@@ -1,5 +1,5 @@
-/// A JSON text read once: a flat list of nodes over its bytes. Strings and numbers stay where they stand until asked for, so
-/// ids keep all their digits and an answer of a thousand rows costs one pass.
+/// A JSON text read once: a flat list of nodes over its bytes. Strings and numbers stay where they stand until asked
+/// for, so ids keep all their digits and an answer of a thousand rows costs one pass.
 struct JSONText: Sendable {
     /// The index of the outermost value.
     static let root = 0
@@ -51,7 +51,8 @@ extension JSONText {
         }
     }
 
-    /// The text of a string, number or boolean without white space around it; nil for nothing, null, arrays and objects.
+    /// The text of a string, number or boolean without white space around it; nil for nothing, null, arrays and
+    /// objects.
     func scalar(_ index: Int) -> String? {
         let node = nodes[index]
         switch node.kind {
@@ -62,7 +63,8 @@ extension JSONText {
         }
     }
 
-    /// The number that a string or number at `index` is, when it is nothing but digits; nil says only that care is needed.
+    /// The number that a string or number at `index` is, when it is nothing but digits; nil says only that care is
+    /// needed.
     func digits(_ index: Int) -> Int64? {
         let node = nodes[index]
         guard node.kind == .string || node.kind == .number, (1...18).contains(node.content.count) else { return nil }

@@ -1,5 +1,5 @@
-/// Tells which subscription a renewal means that does not name one, by the rows of the same answer. Looked through once, and
-/// only when somebody asks.
+/// Tells which subscription a renewal means that does not name one, by the rows of the same answer. Looked through
+/// once, and only when somebody asks.
 struct KnownSubscriptions {
     private let rows: [TransactionFields]
 

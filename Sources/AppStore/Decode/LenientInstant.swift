@@ -8,8 +8,8 @@ enum LenientInstant {
         (0...latest).contains(milliseconds) ? milliseconds : nil
     }
 
-    /// Reads `yyyy-MM-dd HH:mm:ss Etc/GMT` the same way on every machine: no locale, no time zone of the host. Also takes
-    /// `T` between date and time, and `Z`, `GMT` or `UTC` at the end. Another zone is not guessed at.
+    /// Reads `yyyy-MM-dd HH:mm:ss Etc/GMT` the same way on every machine: no locale, no time zone of the host. Also
+    /// takes `T` between date and time, and `Z`, `GMT` or `UTC` at the end. Another zone is not guessed at.
     static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count > 19, let clock = clock(bytes[...]) else { return nil }
@@ -17,8 +17,8 @@ enum LenientInstant {
         return ["Z", "Etc/GMT", "GMT", "UTC"].contains(zone) ? clock * 1000 : nil
     }
 
-    /// Reads RFC 3339 as receipts write it: `2021-04-03T22:38:45Z`, and from Xcode `2021-04-03T22:38:45+0300`. Fractions of a
-    /// second count to the millisecond.
+    /// Reads RFC 3339 as receipts write it: `2021-04-03T22:38:45Z`, and from Xcode `2021-04-03T22:38:45+0300`.
+    /// Fractions of a second count to the millisecond.
     static func milliseconds(withOffset text: ArraySlice<UInt8>) -> Int64? {
         guard text.count > 19, let clock = clock(text) else { return nil }
         var rest = text.dropFirst(19)

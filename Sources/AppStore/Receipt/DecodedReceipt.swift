@@ -41,7 +41,8 @@ struct DecodedReceipt {
         self.init(bytes: decoded)
     }
 
-    /// How sure we are that this is a receipt in one piece: 2 when the outer DER length agrees, 1 when the form is known.
+    /// How sure we are that this is a receipt in one piece: 2 when the outer DER length agrees, 1 when the form is
+    /// known.
     var plausibility: Int {
         guard form != .unknown else { return 0 }
         return derLengthAgrees ? 2 : 1

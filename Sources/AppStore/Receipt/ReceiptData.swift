@@ -2,8 +2,8 @@ import Foundation
 
 /// A receipt as Apple wants it: standard Base64, padded, on one line. Two spellings of the same bytes become equal.
 ///
-/// Nearly every answer 21002 in practice comes from a damaged spelling, so the usual damage is repaired here. The decoding
-/// after the repair is strict, and what cannot be a receipt is refused with a sentence.
+/// Nearly every answer 21002 in practice comes from a damaged spelling, so the usual damage is repaired here. The
+/// decoding after the repair is strict, and what cannot be a receipt is refused with a sentence.
 public struct ReceiptData: Sendable, Hashable {
     /// The most characters accepted, before any repair: 8 MiB. Real receipts reach about 100 kB.
     public static let charactersMax = 8 * 1024 * 1024
@@ -18,8 +18,8 @@ public struct ReceiptData: Sendable, Hashable {
 
     /// Repairs what devices, proxies and editors do to Base64, then decodes strictly.
     ///
-    /// Repaired are line breaks, spaces for pluses, the URL-safe alphabet, missing padding, JSON escapes, quotes, a `data:`
-    /// prefix, PEM armour, percent encoding and Base64 in Base64.
+    /// Repaired are line breaks, spaces for pluses, the URL-safe alphabet, missing padding, JSON escapes, quotes, a
+    /// `data:` prefix, PEM armour, percent encoding and Base64 in Base64.
     public init(normalising raw: String) throws(ReceiptDataError) {
         guard raw.utf8.count <= Self.charactersMax else { throw .tooLarge(characters: raw.utf8.count) }
         if let ordinary = Self.ordinary(raw) {

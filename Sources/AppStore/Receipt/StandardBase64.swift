@@ -1,7 +1,7 @@
 /// Standard Base64 as well-behaved clients write it, four characters at a time.
 ///
-/// This is the ordinary case and nothing else: everything odd is nil, for `ReceiptSpelling` to look at with care. An import
-/// of millions of receipts spends its time here.
+/// This is the ordinary case and nothing else: everything odd is nil, for `ReceiptSpelling` to look at with care. An
+/// import of millions of receipts spends its time here.
 enum StandardBase64 {
     /// The bytes that `text` spells; nil unless it is whole groups of the standard alphabet, padded at the end only.
     /// Unused bits in the last group are dropped.

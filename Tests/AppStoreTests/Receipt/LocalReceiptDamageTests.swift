@@ -87,7 +87,8 @@ import Testing
             LocalReading(of: Writer.receipt(Writer.attribute(2, Writer.text("b")) + nested(levels)))
         }
         #expect(reading(BERCursor.depthMax - 1).receipt?.unreadableParts == 1)
-        // What cannot be stepped over ends the walk, so there is one part unreadable either way, but nothing after it is seen.
+        // What cannot be stepped over ends the walk, so there is one part unreadable either way, but nothing after it
+        // is seen.
         let tooDeep = nested(BERCursor.depthMax)
         let after = Writer.attribute(2, Writer.text("b"))
         #expect(LocalReading(of: Writer.receipt(tooDeep + after)).receipt == nil)

@@ -76,6 +76,18 @@ import Testing
         ),
         ("an empty part", Writer.signedData(Writer.element(0x24, Writer.octets([]), Writer.octets(attributes)))),
         ("an octet string in an octet string", Writer.signedData(Writer.octets(Writer.octets(attributes)))),
+        (
+            "a sequence of digests",
+            Writer.element(
+                0x30, Writer.element(0x06, Writer.signed),
+                Writer.element(
+                    0xA0,
+                    Writer.element(
+                        0x30, Writer.integer(1),
+                        Writer.element(0x30, Writer.element(0x30, Writer.element(0x06, Writer.sha256))),
+                        Writer.element(
+                            0x30, Writer.element(0x06, Writer.data), Writer.element(0xA0, Writer.octets(attributes))))))
+        ),
         ("a sequence for a set", Writer.signedData(Writer.octets([0x30] + attributes.dropFirst()))),
         ("something after the end", Writer.signedData(Writer.octets(attributes)) + [0xFF, 0x00]),
         (

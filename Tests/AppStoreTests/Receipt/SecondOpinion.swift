@@ -14,6 +14,8 @@ struct SecondOpinion {
         purchases = try app.filter { $0.type == 17 }.map { try Self.attributes($0.value) }
     }
 
+    var isEmpty: Bool { app.isEmpty }
+
     var bundleID: String? { app.first { $0.type == 2 }.flatMap { Self.text($0.value) } }
 
     var originals: [String] {

@@ -6,7 +6,8 @@ public struct LocalPurchase: Sendable, Hashable {
     public let productID: String?
     /// One delivery of the purchase; not stable.
     public let transactionID: String?
-    /// The subscription or purchase this belongs to; the transaction id when missing. Xcode writes `0` into all of them.
+    /// The subscription or purchase this belongs to; the transaction id when missing. Xcode writes `0` into all of
+    /// them.
     public let originalTransactionID: String
     /// The billing period; absent on one-time purchases.
     public let webOrderLineItemID: String?

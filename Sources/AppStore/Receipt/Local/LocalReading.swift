@@ -1,12 +1,12 @@
-/// The outcome of reading a receipt locally: what it says, or why it cannot be told. Never an error, because a receipt that
-/// nobody but Apple can read is still Apple's to judge.
+/// The outcome of reading a receipt locally: what it says, or why it cannot be told. Never an error, because a receipt
+/// that nobody but Apple can read is still Apple's to judge.
 public enum LocalReading: Sendable, Hashable {
     /// What the receipt says.
     case read(LocalReceipt)
     /// What is wrong with it, as half a sentence: "a property list without purchase-info".
     case unreadable(String)
 
-    /// Reads decoded receipt bytes, in time that grows with their number and never more than once through the certificates.
+    /// Reads decoded receipt bytes, in time that grows with their number. Signature and certificates are stepped over.
     public init(of bytes: [UInt8]) {
         guard bytes.count <= LocalReceipt.bytesMax else {
             self = .unreadable("\(bytes.count) bytes, more than \(LocalReceipt.bytesMax)")

@@ -1,8 +1,8 @@
 /// What a receipt says by itself, read without asking Apple and without checking any signature.
 ///
-/// Anybody can make bytes that read like this. So it may refuse (a receipt that names another app), prioritise (what to ask
-/// about first, and which store) and deduplicate (receipts of one subscription). It never grants: only Apple's answer does.
-/// Apple may change the format, so a receipt that cannot be read here is still asked about.
+/// Anybody can make bytes that read like this. So it may refuse (a receipt that names another app), prioritise (what to
+/// ask about first, and which store) and deduplicate (receipts of one subscription). It never grants: only Apple's
+/// answer does. Apple may change the format, so a receipt that cannot be read here is still asked about.
 public struct LocalReceipt: Sendable, Hashable {
     /// The most bytes read: what `ReceiptData.charactersMax` of Base64 can hold.
     public static let bytesMax = ReceiptData.charactersMax / 4 * 3
@@ -13,8 +13,8 @@ public struct LocalReceipt: Sendable, Hashable {
     public let form: ReceiptForm
     /// The app that made the receipt, as it says.
     public let bundleID: String?
-    /// The receipt's own word, raw: `Production`, `ProductionSandbox`, `ProductionVPP`, `ProductionVPPSandbox` or `Xcode`; in
-    /// legacy receipts `Sandbox` or nothing.
+    /// The receipt's own word, raw: `Production`, `ProductionSandbox`, `ProductionVPP`, `ProductionVPPSandbox` or
+    /// `Xcode`; in legacy receipts `Sandbox` or nothing.
     public let environment: String?
     /// When the receipt was made, in milliseconds since 1970; legacy receipts do not say.
     public let createdAt: Int64?
@@ -29,10 +29,12 @@ public struct LocalReceipt: Sendable, Hashable {
     /// Every transaction it speaks of, each once, sorted as text.
     public var transactionIDs: [String] { Set(purchases.compactMap(\.transactionID)).sorted() }
 
-    /// The latest end of a paid period that was not cancelled, in milliseconds since 1970; nil without any subscription.
+    /// The latest end of a paid period that was not cancelled, in milliseconds since 1970; nil without any
+    /// subscription.
     public var latestExpiry: Int64? { purchases.filter { $0.cancelledAt == nil }.compactMap(\.expiresAt).max() }
 
-    /// The store that made it, which spares the question to the other one; nil when it does not say, or was made by Xcode.
+    /// The store that made it, which spares the question to the other one; nil when it does not say, or was made by
+    /// Xcode.
     public var store: Endpoint? {
         switch environment {
         case "Production", "ProductionVPP": .production

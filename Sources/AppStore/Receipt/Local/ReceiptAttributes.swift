@@ -75,7 +75,8 @@ extension [UInt8] {
     /// The most bytes of a text in a receipt that is worth keeping.
     static let visibleTextMax = 1024
 
-    /// The UTF-8 text of a stretch; nil when it is empty, broken or longer than `visibleTextMax`, or has control characters.
+    /// The UTF-8 text of a stretch; nil when it is empty, broken or longer than `visibleTextMax`, or has control
+    /// characters.
     func visibleText(_ stretch: Range<Int>) -> String? {
         guard (1...Self.visibleTextMax).contains(stretch.count) else { return nil }
         let text = self[stretch]

@@ -1,4 +1,5 @@
-/// Reads the app receipt of iOS 7 and later: attributes inside PKCS#7 signed data, whose signature nobody looks at here.
+/// Reads the app receipt of iOS 7 and later: attributes inside PKCS#7 signed data, whose signature nobody looks at
+/// here.
 enum UnifiedReceipt {
     /// The tags from the outside in: content info, its content, signed data, its content info, its content.
     private static let wayToContent: [UInt8] = [0x30, 0xA0, 0x30, 0x30, 0xA0]
@@ -6,20 +7,27 @@ enum UnifiedReceipt {
     private static let wrappingsMax = 4
 
     static func reading(of bytes: [UInt8]) -> LocalReading {
-        var cursor = BERCursor(bytes.indices)
-        for tag in wayToContent {
-            guard let element = cursor.next(tagged: tag, in: bytes) else {
-                return .unreadable("a PKCS#7 structure that is cut short or damaged")
-            }
-            cursor = BERCursor(element.content)
+        guard let content = content(in: bytes, within: bytes.indices, way: wayToContent[...]) else {
+            return .unreadable("a PKCS#7 structure that is cut short or damaged")
         }
-        guard let content = cursor.next(in: bytes), let octets = BEROctets(content, in: bytes),
-            let attributes = ReceiptAttributes(in: unwrapped(octets))
-        else { return .unreadable("PKCS#7 signed data without a receipt in it") }
+        guard let octets = BEROctets(content, in: bytes), let attributes = ReceiptAttributes(in: unwrapped(octets))
+        else {
+            return .unreadable("PKCS#7 signed data without a receipt in it")
+        }
         var draft = Draft()
         draft.read(attributes)
         guard draft.readable > 0 else { return .unreadable("a receipt without a single attribute") }
         return .read(draft.receipt)
+    }
+
+    /// What stands at the end of the way; an element with the right tag that leads nowhere does not stop the search.
+    private static func content(in bytes: [UInt8], within stretch: Range<Int>, way: ArraySlice<UInt8>) -> BERElement? {
+        var cursor = BERCursor(stretch)
+        guard let tag = way.first else { return cursor.next(in: bytes) }
+        while let element = cursor.next(tagged: tag, in: bytes) {
+            if let found = content(in: bytes, within: element.content, way: way.dropFirst()) { return found }
+        }
+        return nil
     }
 
     /// Without the octet strings that some signers wrap around their content once more.

@@ -8,9 +8,11 @@ import Testing
         (#"{"status":00}"#, 11), (#"{"status":01}"#, 11), (#"{"status":-}"#, 11), (#"{"status":-01}"#, 12),
         (#"{"status":+0}"#, 10), (#"{"status":0.}"#, 12), (#"{"status":.0}"#, 10), (#"{"status":0e}"#, 12),
         (#"{"status":0e+}"#, 13), (#"{"status":0.e1}"#, 12), (#"{"status":0-0}"#, 11), (#"{"status":0x0}"#, 11),
-        (#"{"status":1e5.0}"#, 13), (#"{"a":"\q","status":0}"#, 7), (#"{"a":"\'","status":0}"#, 7),
+        (#"{"status":1e5.0}"#, 13), ("{\u{B}\"status\":0}", 1), ("{\"status\":0\u{C}}", 11),
+        (#"{"a":"\q","status":0}"#, 7), (#"{"a":"\'","status":0}"#, 7),
         (#"{"a":"\u12g4","status":0}"#, 10), (#"{"a":"\u 123","status":0}"#, 8), (#"{"a":"\U0041","status":0}"#, 7),
-        (#"{"\q":0,"status":0}"#, 3), (#"{"a":["\x41"],"status":0}"#, 8), ("{\"a\":\"\\\n\",\"status\":0}", 7),
+        (#"{"\q":0,"status":0}"#, 3), (#"{"a":[1,],"status":0}"#, 8), ("{\"status\":0,\n}", 13),
+        (#"{"a":["\x41"],"status":0}"#, 8), ("{\"a\":\"\\\n\",\"status\":0}", 7),
     ])
     func whatIsNoJSONIsNoAnswer(_ body: String, _ place: Int) {
         #expect(throws: AnswerUnreadable("text that is not JSON at byte \(place)")) { try parse(body) }
@@ -41,7 +43,8 @@ import Testing
     }
 
     @Test func quotesAreFoundAtEveryPlace() throws {
-        // Strings are looked through eight bytes at a time: every length, and every neighbour a mark could be mistaken for.
+        // Strings are looked through eight bytes at a time: every length, and every neighbour a mark could be mistaken
+        // for.
         for neighbour in ["!", "#", "[", "]", "\u{A2}", "\u{DC}", "\u{1}"] {
             for length in 0...40 {
                 let text = String(repeating: neighbour, count: length) + "x"
@@ -91,10 +94,9 @@ import Testing
 
     @Test func manyUnnamedRenewalsAmongManyRowsAreRead() throws {
         let rows = (0..<2000).map { #"{"product_id":"p\#($0)","transaction_id":"\#($0)","purchase_date_ms":"\#($0)"}"# }
-        let renewals = (0..<2000).map { #"{"product_id":"p\#($0)","auto_renew_status":"1"}"# }
-        let response = try parse(
-            #"{"latest_receipt_info":[\#(rows.joined(separator: ","))],"pending_renewal_info":[\#(renewals.joined(separator: ","))]}"#
-        )
+            .joined(separator: ",")
+        let renewals = (0..<2000).map { #"{"product_id":"p\#($0)","auto_renew_status":"1"}"# }.joined(separator: ",")
+        let response = try parse(#"{"latest_receipt_info":[\#(rows)],"pending_renewal_info":[\#(renewals)]}"#)
         #expect(response.renewals.map(\.originalTransactionID) == (0..<2000).map(String.init))
     }
 }
