@@ -2,7 +2,7 @@ import AppStoreSimulator
 import ArgumentParser
 import Logging
 import ServiceLifecycle
-import Subscriptions
+import struct Subscriptions.Instant
 
 /// `perennial simulator`
 struct SimulatorCommand: AsyncParsableCommand {
