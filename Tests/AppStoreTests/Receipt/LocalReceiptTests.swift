@@ -30,7 +30,8 @@ import Testing
         let receipt = try read(Writer.ordinary)
         #expect(receipt.isOfAnotherApp(than: "com.example.other") && receipt.isOfAnotherApp(than: "com.example.ap"))
         #expect(!receipt.isOfAnotherApp(than: "com.example.app"))
-        #expect(try !read(Writer.receipt(Writer.attribute(3, Writer.text("1")))).isOfAnotherApp(than: "x"))
+        let unnamed = try read(Writer.receipt(Writer.attribute(3, Writer.text("1"))))
+        #expect(!unnamed.isOfAnotherApp(than: "x"))
     }
 
     @Test(

@@ -71,7 +71,9 @@ struct Reckoning {
             let continued = events.filter { Told.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
             let later = truth.periods.count - (events.first?.periods ?? 1)
             #expect(continued.count == later, "later periods of \(id): \(events.map(\.kind))")
-            #expect(Set(continued.map(\.occurredAt)).count == continued.count, "a period of \(id) is told twice")
+            #expect(
+                Set(continued.map(\.occurredAt)).count == continued.count,
+                "a period of \(id) is told twice: \(continued) of \(truth.periods)")
             #expect(events.map(\.version) == events.map(\.version).sorted(), "order of \(id)")
         }
         #expect(feed.map(\.position) == feed.map(\.position).sorted())

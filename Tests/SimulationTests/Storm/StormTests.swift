@@ -25,7 +25,7 @@ struct StormTests {
         try await StormWorld.with(seed: seed, customers: customers, monthSeconds: monthSeconds, leaseSeconds: 4) {
             storm in
             let simulator = storm.world.simulator
-            for fault in Fault.badDay(rate: 0.03, seconds: 1) { simulator.add(fault) }
+            for fault in try Fault.mixed(rate: 0.03, seconds: 1) { simulator.add(fault) }
             let (kills, sent) = try await weather(storm, seed: seed, seconds: seconds)
             simulator.clearFaults()
             storm.world.clock.stop()
