@@ -1,2 +1,11 @@
--- Settlement: periods ($1) that turned out to be the same as another.
-DELETE FROM ledger.period WHERE period_id = ANY($1::bigint[])
+-- Settlement: periods ($1) that turned out to be the same as another; that they were known apart is kept.
+WITH doubled AS (
+    DELETE FROM ledger.period WHERE period_id = ANY($1::bigint[]) RETURNING *
+)
+INSERT INTO ledger.period_past
+    (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial,
+     is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at, cancellation_recorded_at)
+SELECT period_id, subscription_id, tstzrange(COALESCE(facts_recorded_at, recorded_at), clock_timestamp()), product_id,
+       quantity, purchased_at, expires_at, cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id,
+       offer_code_ref_name, ownership, recorded_at, cancellation_recorded_at
+FROM doubled

@@ -1,6 +1,29 @@
 -- Puts products into the catalog of app $1: $2 ids, $3 groups, $4 levels, $5 periods, $6 prices, $7 currencies.
+-- A price is the default storefront's: a product's first one counts from ever, a changed one from now on. A product whose
+-- price is left out has none from now on.
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest($2::text[], $3::text[], $4::int[], $5::text[], $6::bigint[], $7::text[])
+        AS n(product_id, group_id, level, period, price_milliunits, currency)
+), clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS at
+), priced AS MATERIALIZED (
+    SELECT ledger.say_price(
+        $1::int, n.product_id, '',
+        tstzrange(CASE WHEN EXISTS (
+            SELECT FROM ledger.product_price p
+            WHERE p.app_id = $1::int AND p.product_id = n.product_id AND p.storefront = '' AND upper_inf(p.known))
+            THEN clock.at END, NULL),
+        n.price_milliunits, n.currency, clock.at) AS said
+    FROM clock CROSS JOIN given n
+    LEFT JOIN ledger.product_price p
+        ON p.app_id = $1::int AND p.product_id = n.product_id AND p.storefront = '' AND upper_inf(p.known)
+        AND p.valid @> clock.at
+    WHERE (n.price_milliunits, n.currency) IS DISTINCT FROM (p.price_milliunits, p.currency)
+)
 INSERT INTO ledger.product (app_id, product_id, group_id, level, period, price_milliunits, currency)
-SELECT $1::int, n.* FROM unnest($2::text[], $3::text[], $4::int[], $5::text[], $6::bigint[], $7::text[]) n
+SELECT $1::int, n.* FROM given n
+-- Names what is said, so that it is.
+WHERE (SELECT count(said) FROM priced) >= 0
 ON CONFLICT (app_id, product_id) DO UPDATE
 SET group_id = EXCLUDED.group_id, level = EXCLUDED.level, period = EXCLUDED.period,
     price_milliunits = EXCLUDED.price_milliunits, currency = EXCLUDED.currency

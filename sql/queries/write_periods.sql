@@ -1,19 +1,37 @@
 -- Settlement: inserts new periods and rewrites changed ones; ids were reserved, columns as named below.
+-- What was known before of anything that figures depend on is kept, so that they can be told as they were known then.
+WITH given AS MATERIALIZED (
+    SELECT n.*, CASE WHEN n.cancelled_at IS NOT NULL THEN n.recorded_at END AS cancellation_recorded_at
+    FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::int[], $6::timestamptz[], $7::timestamptz[],
+                $8::timestamptz[], $9::timestamptz[], $10::text[], $11::boolean[], $12::boolean[], $13::boolean[],
+                $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::jsonb[],
+                $21::timestamptz[], $22::text[], $23::jsonb[], $24::timestamptz[])
+        AS n(period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
+             original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro,
+             promotional_offer_id, offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, ending, as_of,
+             path, older_facts, recorded_at)
+), past AS (
+    INSERT INTO ledger.period_past
+        (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
+         is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at, cancellation_recorded_at)
+    SELECT p.period_id, p.subscription_id, tstzrange(COALESCE(p.facts_recorded_at, p.recorded_at), n.recorded_at),
+           p.product_id, p.quantity, p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.is_trial, p.is_intro,
+           p.promotional_offer_id, p.offer_code_ref_name, p.ownership, p.recorded_at, p.cancellation_recorded_at
+    FROM given n JOIN ledger.period p USING (period_id)
+    WHERE (p.product_id, p.quantity, p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.is_trial, p.is_intro,
+           p.promotional_offer_id, p.offer_code_ref_name, p.ownership)
+        IS DISTINCT FROM
+          (n.product_id, n.quantity, n.purchased_at, n.expires_at, n.cancelled_at, n.is_upgraded, n.is_trial, n.is_intro,
+           n.promotional_offer_id, n.offer_code_ref_name, n.ownership)
+    RETURNING period_id
+)
 INSERT INTO ledger.period AS p
     (period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
      original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro, promotional_offer_id,
      offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, ending, as_of, path, older_facts,
      recorded_at, cancellation_recorded_at)
 OVERRIDING SYSTEM VALUE
-SELECT n.*, CASE WHEN n.cancelled_at IS NOT NULL THEN n.recorded_at END
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::int[], $6::timestamptz[], $7::timestamptz[],
-            $8::timestamptz[], $9::timestamptz[], $10::text[], $11::boolean[], $12::boolean[], $13::boolean[], $14::text[],
-            $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::jsonb[], $21::timestamptz[], $22::text[],
-            $23::jsonb[], $24::timestamptz[])
-    AS n(period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
-         original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro, promotional_offer_id,
-         offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, ending, as_of, path, older_facts,
-         recorded_at)
+SELECT n.* FROM given n
 ON CONFLICT (period_id) DO UPDATE SET
     web_order_line_item_id = EXCLUDED.web_order_line_item_id, product_id = EXCLUDED.product_id,
     quantity = EXCLUDED.quantity, purchased_at = EXCLUDED.purchased_at, expires_at = EXCLUDED.expires_at,
@@ -25,4 +43,7 @@ ON CONFLICT (period_id) DO UPDATE SET
     as_of = EXCLUDED.as_of, path = EXCLUDED.path, older_facts = EXCLUDED.older_facts,
     cancellation_recorded_at = CASE
         WHEN EXCLUDED.cancelled_at IS NOT DISTINCT FROM p.cancelled_at THEN p.cancellation_recorded_at
-        ELSE EXCLUDED.cancellation_recorded_at END
+        ELSE EXCLUDED.cancellation_recorded_at END,
+    facts_recorded_at = CASE
+        WHEN EXCLUDED.period_id IN (SELECT period_id FROM past) THEN EXCLUDED.recorded_at
+        ELSE p.facts_recorded_at END

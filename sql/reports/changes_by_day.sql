@@ -1,4 +1,6 @@
--- Events by UTC day and kind: psql -f sql/reports/changes_by_day.sql [-v from=2026-01-01] [-v until=2026-02-01] [-v environment=Sandbox]
+-- Events by UTC day and kind
+-- Variables: from, until, environment.
+-- An event counts on the day it occurred, by Apple's clock, whenever it was recorded; subscriptions counts each once a day.
 \if :{?from}
 \else
 \set from -infinity

@@ -136,7 +136,7 @@ struct CatalogTests {
                     SELECT kind, amount_milliunits, currency, price_basis, customer FROM perennial.revenue_event
                     ORDER BY occurred_at
                     """) == [
-                        "charge 9990 EUR catalog ann", "charge 9990 EUR catalog ann", "refund -9990 EUR catalog ann",
+                        "charge 9990 EUR default ann", "charge 9990 EUR default ann", "refund -9990 EUR default ann",
                     ])
         }
     }

@@ -48,15 +48,14 @@ struct RoleTests {
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await test.ledger.sequenceFeed()
             let views = try await test.rows("SELECT viewname FROM pg_views WHERE schemaname = 'perennial' ORDER BY 1")
-            #expect(
-                views == ["entitlement_now", "event_log", "purchase_now", "revenue_event", "subscription_now"])
+            let promised = ["entitlement_now", "event_log", "revenue_event", "subscription_now"]
+            #expect(views.contains("purchase_now") && promised.allSatisfy(views.contains))
             let tables = try await test.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'ledger'")
             try await acting(as: "perennial_report", on: test) { _, database in
-                for view in views where view != "purchase_now" {
+                for view in views {
                     let rows = try await database.query(.test("SELECT * FROM perennial.\(view)"))
-                    #expect(!rows.isEmpty, "\(view) is empty")
+                    #expect(!rows.isEmpty || !promised.contains(view), "\(view) is empty")
                 }
-                _ = try await database.query(.test("SELECT * FROM perennial.purchase_now"))
                 let said = try await database.query(
                     .test("SELECT granted FROM perennial.entitled_at('com.example.app', 'ann', 'monthly', now())"))
                 #expect(try said.first?.bool("granted") == true)

@@ -1,0 +1,16 @@
+-- Who has access now, by product and state
+-- Variables: bundle_id.
+-- Production and sandbox apart. in_trial are those in a free trial; oldest_check is the oldest of Apple's answers they rest
+-- on. For past days and as known then see active_subscriptions.
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+SELECT bundle_id, environment, product_id, state, count(*) AS subscriptions,
+       count(*) FILTER (WHERE will_renew) AS will_renew,
+       count(*) FILTER (WHERE 'trial' = ANY (flags)) AS in_trial,
+       min(checked_at) AS oldest_check
+FROM perennial.subscription_now
+WHERE entitled AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+GROUP BY bundle_id, environment, product_id, state
+ORDER BY bundle_id, environment, subscriptions DESC, product_id, state;

@@ -1,0 +1,85 @@
+-- What became of subscriptions Apple could not charge for
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- A failure begins with billing.grace_entered or billing.retry_entered and belongs to the bucket of that moment. It
+-- ends as recovered with the next paid period (or change of product), as lost when the subscription or trial is over,
+-- revoked included; until then it is undecided. in_grace: recovered before grace was over, with no access lost;
+-- in_retry: recovered after it, or without any. recovery_pct = recovered / (failures - undecided). days_to_recovery is
+-- the mean until we saw it. These are reported events: what was over before the first receipt came is not among them.
+-- is_mature: the bucket is over and nothing of it is undecided.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+\if :{?bucket}
+\else
+\set bucket month
+\endif
+WITH event AS (
+    SELECT bundle_id, original_transaction_id, product_id, occurred_at, recorded_at, version, ordinal, kind,
+           kind IN ('billing.grace_entered', 'billing.retry_entered') AS fails,
+           kind IN ('subscription.recovered', 'subscription.renewed', 'subscription.reactivated', 'trial.converted',
+                    'product.changed') AS recovers,
+           kind IN ('subscription.expired', 'trial.expired', 'refund.granted', 'family.revoked')
+               OR (kind = 'billing.grace_expired' AND detail ? 'reason') AS loses
+    FROM perennial.event_log
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND recorded_at <= :'as_known_at'::timestamptz
+      AND kind IN ('billing.grace_entered', 'billing.retry_entered', 'billing.grace_expired', 'subscription.recovered',
+                   'subscription.renewed', 'subscription.reactivated', 'trial.converted', 'product.changed',
+                   'subscription.expired', 'trial.expired', 'refund.granted', 'family.revoked')
+), numbered AS (
+    SELECT b.*, count(*) FILTER (WHERE b.begins) OVER (
+               PARTITION BY b.bundle_id, b.original_transaction_id ORDER BY b.version, b.ordinal) AS failure
+    FROM (
+        -- Grace that follows a retry, or its end, goes on with the same failure.
+        SELECT e.*, e.fails AND COALESCE(lag(e.recovers OR e.loses) OVER (
+                   PARTITION BY e.bundle_id, e.original_transaction_id ORDER BY e.version, e.ordinal), true) AS begins
+        FROM event e) b
+), failure AS (
+    SELECT bundle_id, min(product_id) FILTER (WHERE begins) AS product_id, min(occurred_at) FILTER (WHERE begins) AS began_at,
+           bool_or(kind = 'billing.grace_entered') AS had_grace,
+           (array_agg(recovers ORDER BY version, ordinal) FILTER (WHERE recovers OR loses))[1] AS is_recovered,
+           (array_agg(recorded_at ORDER BY version, ordinal) FILTER (WHERE recovers OR loses))[1] AS ended_at,
+           COALESCE(min(ARRAY[version, ordinal]) FILTER (WHERE kind = 'billing.grace_expired')
+               < min(ARRAY[version, ordinal]) FILTER (WHERE recovers OR loses), false) AS grace_ran_out
+    FROM numbered WHERE failure > 0
+    GROUP BY bundle_id, original_transaction_id, failure
+), told AS (
+    SELECT *, date_trunc(:'bucket', began_at AT TIME ZONE :'time_zone') AS since FROM failure
+    WHERE (began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+      AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date
+)
+SELECT since::date AS since, bundle_id, product_id, count(*) AS failures,
+       count(*) FILTER (WHERE had_grace) AS with_grace,
+       count(*) FILTER (WHERE is_recovered AND had_grace AND NOT grace_ran_out) AS in_grace,
+       count(*) FILTER (WHERE is_recovered AND NOT (had_grace AND NOT grace_ran_out)) AS in_retry,
+       count(*) FILTER (WHERE NOT is_recovered) AS lost,
+       count(*) FILTER (WHERE is_recovered IS NULL) AS undecided,
+       round(100.0 * count(*) FILTER (WHERE is_recovered) / NULLIF(count(is_recovered), 0), 1) AS recovery_pct,
+       round(avg(extract(epoch FROM ended_at - began_at) / 86400) FILTER (WHERE is_recovered), 1) AS days_to_recovery,
+       bool_and(is_recovered IS NOT NULL)
+           AND since + ('1 ' || :'bucket')::interval
+               <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature
+FROM told
+GROUP BY told.since, bundle_id, product_id
+ORDER BY since, bundle_id, product_id;

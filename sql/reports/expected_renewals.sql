@@ -1,0 +1,95 @@
+-- Renewals of the next 30 days and what they would bring
+-- Variables: at, days, bundle_id, environment, time_zone.
+-- Subscriptions that are active at the instant at (now), will renew and are not shared by the family, on the day their
+-- period ends; a product with a short period of its own in the catalog counts as often as it would renew. The product
+-- is the one it will renew to. The price is that of the last charge if it was said and for the same product, else the
+-- catalog's of the storefront on that day, else the default storefront's; a renewal with an offer has no known price.
+-- expected is what all of them would bring if every one went through; see renewal_rate for how many do. at_risk: the
+-- customer was asked to agree to a higher price and has not. Amounts are in units of the currency; a row without
+-- currency has no known prices. The shares are those of all the app's renewals in that time. What is in grace or
+-- billing retry is in billing_recovery.
+\if :{?at}
+\else
+\set at now
+\endif
+\if :{?days}
+\else
+\set days 30
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+WITH due AS (
+    SELECT r.bundle_id, r.stream_id, COALESCE(r.renews_to_product_id, t.product_id) AS product_id, r.price_consent_pending,
+           r.offer, r.expires_at
+    FROM perennial.renewal_now r
+    JOIN perennial.timeline t
+        ON t.bundle_id = r.bundle_id AND t.environment = r.environment AND t.subscription_id = r.stream_id
+        AND t.known_until IS NULL AND t.valid_from <= :'at'::timestamptz AND :'at'::timestamptz < t.valid_until
+    WHERE r.environment = :'environment' AND (:'bundle_id' = '' OR r.bundle_id = :'bundle_id') AND r.will_renew
+      AND t.state = 'active' AND NOT 'family_shared' = ANY (t.flags)
+      AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
+), renewal AS (
+    SELECT d.*, COALESCE(again.at, d.expires_at) AS renews_at, again.nth IS NOT DISTINCT FROM 1 OR again.nth IS NULL AS is_next
+    FROM due d
+    LEFT JOIN perennial.product_now p ON p.bundle_id = d.bundle_id AND p.product_id = d.product_id
+    LEFT JOIN LATERAL generate_series(
+        d.expires_at, :'at'::timestamptz + :'days'::int * interval '1 day' - interval '1 microsecond', p.period::interval)
+        WITH ORDINALITY AS again (at, nth) ON p.period IS NOT NULL
+), place AS (
+    SELECT DISTINCT ON (stream_id) stream_id, storefront FROM perennial.price_said
+    WHERE kind = 'subscription' AND storefront IS NOT NULL ORDER BY stream_id, said_at DESC, said_id DESC
+), last AS (
+    SELECT DISTINCT ON (c.stream_id) c.stream_id, c.product_id, c.amount_milliunits, c.currency, c.price_basis, c.offer
+    FROM perennial.charges_as_known('infinity') c
+    WHERE c.kind = 'subscription' AND c.environment = :'environment' AND c.price_basis IS NOT NULL
+      AND c.stream_id IN (SELECT stream_id FROM due)
+    ORDER BY c.stream_id, c.purchased_at DESC, c.charge_id DESC
+), priced AS (
+    SELECT (r.renews_at AT TIME ZONE :'time_zone')::date AS day, r.bundle_id, r.product_id, r.price_consent_pending,
+           basis.word AS price_basis,
+           CASE basis.word WHEN 'said' THEN last.amount_milliunits WHEN 'storefront' THEN there.price_milliunits
+                           WHEN 'default' THEN anywhere.price_milliunits END AS amount,
+           CASE basis.word WHEN 'said' THEN last.currency WHEN 'storefront' THEN there.currency
+                           WHEN 'default' THEN anywhere.currency END AS currency
+    FROM renewal r
+    LEFT JOIN place USING (stream_id)
+    LEFT JOIN last ON last.stream_id = r.stream_id AND last.product_id = r.product_id AND last.offer IS NULL
+    LEFT JOIN perennial.price_history there
+        ON there.bundle_id = r.bundle_id AND there.product_id = r.product_id AND there.storefront = place.storefront
+        AND there.valid_from <= r.renews_at AND r.renews_at < there.valid_until AND there.known_until IS NULL
+    LEFT JOIN perennial.price_history anywhere
+        ON anywhere.bundle_id = r.bundle_id AND anywhere.product_id = r.product_id AND anywhere.storefront = ''
+        AND anywhere.valid_from <= r.renews_at AND r.renews_at < anywhere.valid_until AND anywhere.known_until IS NULL
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN r.offer IS NOT NULL AND r.is_next THEN 'unknown'
+                    WHEN last.price_basis = 'said' THEN 'said'
+                    WHEN there.price_milliunits IS NOT NULL THEN 'storefront'
+                    WHEN anywhere.price_milliunits IS NOT NULL THEN 'default'
+                    ELSE 'unknown' END AS word) basis
+), told AS (
+    SELECT day, bundle_id, product_id, currency, count(*) AS renewals,
+           count(*) FILTER (WHERE price_consent_pending) AS at_risk, sum(amount) AS expected,
+           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
+           count(*) FILTER (WHERE price_basis = 'default') AS "default",
+           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
+    FROM priced GROUP BY day, bundle_id, product_id, currency
+)
+SELECT day, bundle_id, product_id, currency, renewals, at_risk, round(expected / 1000, 3) AS expected,
+       round(100.0 * sum(said) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(storefront) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS storefront_pct,
+       round(100.0 * sum("default") OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS default_pct,
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS unknown_pct
+FROM told
+WINDOW app AS (PARTITION BY bundle_id)
+ORDER BY day, bundle_id, product_id, currency;

@@ -1,0 +1,65 @@
+-- Monthly recurring revenue at each day's end, as known at any time
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
+-- A subscription pays at a day's end if it gives access and the newest period that has begun was a charge: no trial,
+-- not shared by the family, not refunded before. It counts with the price of that period divided by its months (the
+-- catalog's period; of offers the length itself; a month has 365.25 / 12 days), through grace and the wait for a
+-- renewal. Amounts are in units of the currency, one row for each, never added up. A row without currency counts
+-- subscriptions whose price nobody knows. The shares say where the prices of all paying subscriptions of the app came
+-- from that day: said at intake, the catalog's of the storefront, the default storefront's, unknown. Only whole days
+-- that were over at as_known_at are told.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+WITH moved AS (
+    SELECT day, bundle_id, currency, sum(change) AS subscriptions, sum(change * monthly_milliunits) AS monthly,
+           sum(change * (price_basis = 'said')::int) AS said, sum(change * (price_basis = 'storefront')::int) AS storefront,
+           sum(change * (price_basis = 'default')::int) AS "default", sum(change * (price_basis = 'unknown')::int) AS unknown
+    FROM perennial.paying_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, change)
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+    GROUP BY day, bundle_id, currency
+), days AS (
+    SELECT bundle_id, currency, day::date AS day
+    FROM (SELECT bundle_id, currency, min(day) AS first_day FROM moved GROUP BY bundle_id, currency) first
+    CROSS JOIN LATERAL generate_series(
+        first.first_day,
+        LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date) - interval '1 day',
+        interval '1 day') day
+), told AS (
+    SELECT d.day, d.bundle_id, d.currency, sum(m.subscriptions) OVER sofar AS subscriptions,
+           sum(m.monthly) OVER sofar AS monthly, sum(m.said) OVER sofar AS said, sum(m.storefront) OVER sofar AS storefront,
+           sum(m."default") OVER sofar AS "default", sum(m.unknown) OVER sofar AS unknown
+    FROM days d
+    LEFT JOIN moved m ON m.day = d.day AND m.bundle_id = d.bundle_id AND m.currency IS NOT DISTINCT FROM d.currency
+    WINDOW sofar AS (PARTITION BY d.bundle_id, d.currency ORDER BY d.day)
+)
+SELECT day, bundle_id, currency, subscriptions, round(monthly / 1000, 3) AS mrr,
+       round(100.0 * sum(said) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(storefront) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS storefront_pct,
+       round(100.0 * sum("default") OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS default_pct,
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS unknown_pct
+FROM told
+WHERE day >= :'from'::date AND subscriptions > 0
+WINDOW app AS (PARTITION BY day, bundle_id)
+ORDER BY day, bundle_id, currency;

@@ -1,0 +1,71 @@
+-- Monthly recurring revenue that was lost, gross and net, by cause
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- The movements of mrr_movement by bucket and currency. voluntary, billing and refund are parts of churn, defined as
+-- in the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) / opening, net_churn_pct =
+-- (churn + contraction + expansion + reactivation) / opening, both told as positive when revenue was lost. The shares
+-- say where the prices of the bucket's movements came from. Prices nobody knows are in no amount.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+\if :{?bucket}
+\else
+\set bucket month
+\endif
+WITH moved AS (
+    SELECT date_trunc(:'bucket', day::timestamp) AS since, bundle_id, currency, count(*) AS movements,
+           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'new'), 0) AS new,
+           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'reactivation'), 0) AS reactivation,
+           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'expansion'), 0) AS expansion,
+           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'contraction'), 0) AS contraction,
+           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'churn'), 0) AS churn,
+           sum(monthly_milliunits) FILTER (WHERE kind = 'churn' AND ended_reason = 'voluntary') AS voluntary,
+           sum(monthly_milliunits) FILTER (WHERE kind = 'churn' AND (ended_state = 'billing_retry' OR ended_reason = 'billing_error')) AS billing,
+           sum(monthly_milliunits) FILTER (WHERE kind = 'churn' AND ended_reason = 'refund') AS refund,
+           sum(monthly_milliunits) AS net,
+           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
+           count(*) FILTER (WHERE price_basis = 'default') AS "default",
+           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
+    FROM perennial.mrr_movement_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
+    GROUP BY since, bundle_id, currency
+), closed AS (
+    SELECT *, sum(net) OVER (PARTITION BY bundle_id, currency ORDER BY since) - net AS opening FROM moved
+)
+SELECT since::date AS since, bundle_id, currency, movements, round(opening / 1000, 3) AS opening,
+       round(new / 1000, 3) AS new, round(reactivation / 1000, 3) AS reactivation, round(expansion / 1000, 3) AS expansion,
+       round(contraction / 1000, 3) AS contraction, round(churn / 1000, 3) AS churn,
+       round(COALESCE(voluntary, 0) / 1000, 3) AS voluntary, round(COALESCE(billing, 0) / 1000, 3) AS billing,
+       round(COALESCE(refund, 0) / 1000, 3) AS refund, round((opening + net) / 1000, 3) AS closing,
+       round(-100 * (churn + contraction) / NULLIF(opening, 0), 1) AS gross_churn_pct,
+       round(-100 * (churn + contraction + expansion + reactivation) / NULLIF(opening, 0), 1) AS net_churn_pct,
+       round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
+       round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct
+FROM closed
+WHERE since::date >= :'from'::date AND since::date < :'until'::date
+WINDOW app AS (PARTITION BY since, bundle_id)
+ORDER BY since, bundle_id, currency;

@@ -1,0 +1,63 @@
+-- What moved monthly recurring revenue from one day's end to the next
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
+-- new: never paid before; reactivation: paid before, but not the day before; expansion and contraction: pays more or
+-- less than the day before, also because it now pays in another currency or at a price nobody knew; churn: does not
+-- pay any more. opening + new + reactivation + expansion + contraction + churn = closing, and closing is mrr's figure
+-- of that day. Days without a movement have no row. Amounts are in units of the currency; a row without currency
+-- counts movements at prices nobody knows. The shares say where the prices of the day's movements came from. Otherwise
+-- as mrr.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+WITH moved AS (
+    SELECT day, bundle_id, currency, count(*) AS movements,
+           sum(monthly_milliunits) FILTER (WHERE kind = 'new') AS new,
+           sum(monthly_milliunits) FILTER (WHERE kind = 'reactivation') AS reactivation,
+           sum(monthly_milliunits) FILTER (WHERE kind = 'expansion') AS expansion,
+           sum(monthly_milliunits) FILTER (WHERE kind = 'contraction') AS contraction,
+           sum(monthly_milliunits) FILTER (WHERE kind = 'churn') AS churn,
+           sum(monthly_milliunits) AS net,
+           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
+           count(*) FILTER (WHERE price_basis = 'default') AS "default",
+           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
+    FROM perennial.mrr_movement_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
+    GROUP BY day, bundle_id, currency
+), closed AS (
+    SELECT *, sum(net) OVER (PARTITION BY bundle_id, currency ORDER BY day) AS closing FROM moved
+)
+SELECT day, bundle_id, currency, movements, round((closing - net) / 1000, 3) AS opening,
+       round(COALESCE(new, 0) / 1000, 3) AS new, round(COALESCE(reactivation, 0) / 1000, 3) AS reactivation,
+       round(COALESCE(expansion, 0) / 1000, 3) AS expansion, round(COALESCE(contraction, 0) / 1000, 3) AS contraction,
+       round(COALESCE(churn, 0) / 1000, 3) AS churn, round(closing / 1000, 3) AS closing,
+       round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
+       round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct
+FROM closed
+WHERE day >= :'from'::date AND day < :'until'::date
+WINDOW app AS (PARTITION BY day, bundle_id)
+ORDER BY day, bundle_id, currency;

@@ -1,0 +1,19 @@
+-- Receipts that Apple never vouched for, oldest first
+-- Variables: bundle_id, minutes.
+-- Receipts that came more than minutes (5) ago and have no verified answer. Their customers have nothing from them yet
+-- (or what was promised provisionally). last_outcome: rejected, Apple would not vouch for it; indeterminate, there was
+-- no answer to be had; empty, nobody asked. is_retired: it is not asked about any more unless it is uploaded again.
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?minutes}
+\else
+\set minutes 5
+\endif
+SELECT bundle_id, environment, receipt_id, customers, received_at, asked_at, outcome AS last_outcome, reason, lane, attempts,
+       due_at, due_at IS NULL AS is_retired
+FROM perennial.receipt_now
+WHERE verified_at IS NULL AND received_at < now() - :'minutes'::int * interval '1 minute'
+  AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+ORDER BY received_at, receipt_id;

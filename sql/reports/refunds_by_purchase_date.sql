@@ -1,0 +1,66 @@
+-- Refunds by when what was refunded had been bought, counted and in money
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- Of the charges of a bucket: how many were refunded until as_known_at. refunded_pct = refunds / charges;
+-- money_refunded_pct = refunded / charged. Refunds come for months: is_mature says that the bucket was over for 90
+-- days, before that the shares will rise. What a charge and a refund is: see revenue and refunds_by_refund_date.
+-- Amounts are in units of the currency; a row without currency counts charges at prices nobody knows. The shares of
+-- bases are those of the bucket's charges.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+\if :{?bucket}
+\else
+\set bucket month
+\endif
+WITH bought AS (
+    SELECT date_trunc(:'bucket', purchased_at AT TIME ZONE :'time_zone') AS since, bundle_id, product_id, currency,
+           count(*) FILTER (WHERE kind = 'charge') AS charges, count(*) FILTER (WHERE kind = 'refund') AS refunds,
+           sum(amount_milliunits) FILTER (WHERE kind = 'charge') AS charged,
+           COALESCE(sum(amount_milliunits) FILTER (WHERE kind = 'refund'), 0) AS refunded,
+           count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'said') AS said,
+           count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'storefront') AS storefront,
+           count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'default') AS "default",
+           count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'unknown') AS unknown
+    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
+    WHERE kind IN ('charge', 'refund') AND environment = :'environment'
+      AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND occurred_at <= LEAST(:'as_known_at'::timestamptz, now())
+      AND (purchased_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+      AND (purchased_at AT TIME ZONE :'time_zone')::date
+          < LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
+    GROUP BY since, bundle_id, product_id, currency
+)
+SELECT since::date AS since, bundle_id, product_id, currency, charges, refunds,
+       round(100.0 * refunds / NULLIF(charges, 0), 1) AS refunded_pct, round(charged / 1000, 3) AS charged,
+       CASE WHEN currency IS NOT NULL THEN round(refunded / 1000, 3) END AS refunded,
+       round(-100 * refunded / NULLIF(charged, 0), 1) AS money_refunded_pct,
+       since + ('1 ' || :'bucket')::interval + interval '90 days'
+           <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature,
+       round(100.0 * sum(said) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(storefront) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS storefront_pct,
+       round(100.0 * sum("default") OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS default_pct,
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS unknown_pct
+FROM bought
+WINDOW app AS (PARTITION BY since, bundle_id)
+ORDER BY since, bundle_id, product_id, currency;

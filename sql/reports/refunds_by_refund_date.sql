@@ -1,0 +1,58 @@
+-- Refunds by when they were granted, counted and in money
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- A refund is a charge that Apple took back (cancellation_date), of a subscription's period or of a one-time purchase,
+-- on the day Apple gave. What an upgrade replaced is no refund (see revenue: prorations), nor is a trial, nor what the
+-- family shared. Apple does not say here how much it gave back: a refund counts with its whole price. amount is in
+-- units of the currency and negative; a row without currency counts refunds at prices nobody knows. The shares say
+-- where the prices of the bucket's refunds came from. Only days that were over at as_known_at are told.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+\if :{?bucket}
+\else
+\set bucket month
+\endif
+WITH refund AS (
+    SELECT date_trunc(:'bucket', occurred_at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, currency,
+           count(*) AS refunds, count(*) FILTER (WHERE charge_kind = 'subscription') AS of_subscriptions,
+           count(*) FILTER (WHERE charge_kind = 'purchase') AS of_purchases, sum(amount_milliunits) AS amount,
+           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
+           count(*) FILTER (WHERE price_basis = 'default') AS "default",
+           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
+    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
+    WHERE kind = 'refund' AND environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND (occurred_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+      AND (occurred_at AT TIME ZONE :'time_zone')::date
+          < LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
+    GROUP BY since, bundle_id, product_id, currency
+)
+SELECT since, bundle_id, product_id, currency, refunds, of_subscriptions, of_purchases, round(amount / 1000, 3) AS amount,
+       round(100.0 * sum(said) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(storefront) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS storefront_pct,
+       round(100.0 * sum("default") OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS default_pct,
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS unknown_pct
+FROM refund
+WINDOW app AS (PARTITION BY since, bundle_id)
+ORDER BY since, bundle_id, product_id, currency;

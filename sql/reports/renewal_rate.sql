@@ -1,0 +1,86 @@
+-- How many of the paid periods that came to their end were renewed
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- due: periods that were paid for, ended in the bucket, and were neither refunded before their end nor replaced by
+-- another product at once. renewed: the next paid period began at most an hour after the end, or before it. recovered:
+-- it began later, after Apple could not charge at first (grace or billing retry) or while the renewal was awaited,
+-- within 65 days. not_renewed: anything else that is decided, also if the customer came back later by hand. undecided:
+-- Apple still tries or has not been asked. renewal_pct = (renewed + recovered) / (due - undecided). is_mature: the
+-- bucket is over and nothing of it is undecided. A free trial is no renewal: see trials. product_id is that of the
+-- period that ended.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+\if :{?bucket}
+\else
+\set bucket month
+\endif
+WITH clock AS (
+    SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at
+), period AS (
+    SELECT c.*, lead(c.purchased_at) OVER stream AS next_purchased_at, lead(c.price_basis) OVER stream AS next_price_basis
+    FROM perennial.charges_as_known(:'as_known_at'::timestamptz) c
+    WHERE c.kind = 'subscription' AND c.environment = :'environment'
+      AND (:'bundle_id' = '' OR c.bundle_id = :'bundle_id') AND COALESCE(c.cancelled_at > c.purchased_at, true)
+    WINDOW stream AS (
+        PARTITION BY c.bundle_id, c.environment, c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)
+), due AS (
+    SELECT date_trunc(:'bucket', p.expires_at AT TIME ZONE :'time_zone') AS since, p.bundle_id, p.product_id,
+           CASE WHEN p.next_price_basis IS NOT NULL AND p.next_purchased_at <= clock.at
+                     AND p.next_purchased_at <= p.expires_at + interval '1 hour' THEN 'renewed'
+                WHEN p.next_price_basis IS NOT NULL AND p.next_purchased_at <= clock.at
+                     AND p.next_purchased_at <= p.expires_at + interval '65 days'
+                     AND ended.state IN ('grace_period', 'billing_retry', 'awaiting_renewal') THEN 'recovered'
+                WHEN p.next_purchased_at <= clock.at THEN 'not_renewed'
+                WHEN told.state IN ('expired', 'revoked') AND COALESCE(told.access_until <= clock.at, true)
+                     THEN 'not_renewed'
+                ELSE 'undecided' END AS outcome
+    FROM period p
+    CROSS JOIN clock
+    LEFT JOIN perennial.timeline ended
+        ON ended.bundle_id = p.bundle_id AND ended.environment = p.environment AND ended.subscription_id = p.stream_id
+        AND ended.valid_from <= p.expires_at AND p.expires_at < ended.valid_until
+        AND ended.known_from <= :'as_known_at'::timestamptz
+        AND COALESCE(ended.known_until > :'as_known_at'::timestamptz, true)
+    LEFT JOIN perennial.timeline told
+        ON told.bundle_id = p.bundle_id AND told.environment = p.environment AND told.subscription_id = p.stream_id
+        AND told.valid_from <= clock.at AND clock.at < told.valid_until
+        AND told.known_from <= :'as_known_at'::timestamptz
+        AND COALESCE(told.known_until > :'as_known_at'::timestamptz, true)
+    WHERE p.price_basis IS NOT NULL AND NOT p.is_upgraded AND COALESCE(p.cancelled_at >= p.expires_at, true)
+      AND p.expires_at <= clock.at
+      AND (p.expires_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+      AND (p.expires_at AT TIME ZONE :'time_zone')::date < :'until'::date
+)
+SELECT since::date AS since, bundle_id, product_id, count(*) AS due,
+       count(*) FILTER (WHERE outcome = 'renewed') AS renewed,
+       count(*) FILTER (WHERE outcome = 'recovered') AS recovered,
+       count(*) FILTER (WHERE outcome = 'not_renewed') AS not_renewed,
+       count(*) FILTER (WHERE outcome = 'undecided') AS undecided,
+       round(100.0 * count(*) FILTER (WHERE outcome IN ('renewed', 'recovered'))
+           / NULLIF(count(*) FILTER (WHERE outcome <> 'undecided'), 0), 1) AS renewal_pct,
+       bool_and(outcome <> 'undecided')
+           AND since + ('1 ' || :'bucket')::interval <= (SELECT at FROM clock) AT TIME ZONE :'time_zone' AS is_mature
+FROM due
+GROUP BY due.since, bundle_id, product_id
+ORDER BY since, bundle_id, product_id;

@@ -1,0 +1,71 @@
+-- Charges, refunds, net revenue and proceeds, with Apple's commission and its reason
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- A charge is a paid period of a subscription or a one-time purchase, on its purchase date; trials and what the family
+-- shares are none. A refund counts on the day Apple gave it, with the whole price. A proration is what Apple gave back
+-- of a period that an upgrade or crossgrade replaced: the part of its time that was left. net = charged + refunded +
+-- prorated. proceeds = net less Apple's commission: 15 % in the Small Business Program (small_business) or after a
+-- year of paid service of the subscription (after_one_year), else 30 % (standard); 60 days without paid service begin
+-- the year anew. A refund gives back at the rate of its charge. Prices are what customers pay: taxes, which Apple
+-- takes off first where it must, are unknown here. Amounts are in units of the currency, one row for each; a row
+-- without currency counts what nobody knows the price of. The shares say where the prices of all the app's rows of the
+-- bucket came from. Only days that were over are told.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+\if :{?bucket}
+\else
+\set bucket month
+\endif
+WITH moved AS (
+    SELECT date_trunc(:'bucket', occurred_at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, currency,
+           commission_percent, commission_reason, count(*) AS movements,
+           count(*) FILTER (WHERE kind = 'charge') AS charges, count(*) FILTER (WHERE kind = 'refund') AS refunds,
+           count(*) FILTER (WHERE kind = 'proration') AS prorations,
+           sum(amount_milliunits) FILTER (WHERE kind = 'charge') AS charged,
+           sum(amount_milliunits) FILTER (WHERE kind = 'refund') AS refunded,
+           sum(amount_milliunits) FILTER (WHERE kind = 'proration') AS prorated,
+           sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
+           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
+           count(*) FILTER (WHERE price_basis = 'default') AS "default",
+           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
+    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND (occurred_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+      AND (occurred_at AT TIME ZONE :'time_zone')::date
+          < LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
+    GROUP BY since, bundle_id, product_id, currency, commission_percent, commission_reason
+)
+SELECT since, bundle_id, product_id, currency, commission_percent, commission_reason, charges, refunds, prorations,
+       CASE WHEN currency IS NOT NULL THEN round(COALESCE(charged, 0) / 1000, 3) END AS charged,
+       CASE WHEN currency IS NOT NULL THEN round(COALESCE(refunded, 0) / 1000, 3) END AS refunded,
+       CASE WHEN currency IS NOT NULL THEN round(COALESCE(prorated, 0) / 1000, 3) END AS prorated,
+       round(net / 1000, 3) AS net, round(proceeds / 1000, 3) AS proceeds,
+       round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
+       round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct
+FROM moved
+WINDOW app AS (PARTITION BY since, bundle_id)
+ORDER BY since, bundle_id, product_id, currency, commission_percent, commission_reason;

@@ -1,0 +1,27 @@
+-- Subscriptions whose state may be out of date
+-- Variables: bundle_id, environment, minutes.
+-- held: access went on past its end because Apple was not asked since; held_until is when that ends by itself.
+-- overdue: its next check was due more than minutes (5) ago. An answer that is merely old is not stale: between checks
+-- nothing is expected to happen. Held ones first, those that lose access soonest on top.
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?minutes}
+\else
+\set minutes 5
+\endif
+SELECT CASE WHEN is_held THEN 'held' ELSE 'overdue' END AS why, r.bundle_id, r.environment, r.original_transaction_id,
+       t.product_id, t.state, r.expires_at, CASE WHEN is_held THEN t.access_until END AS held_until, r.will_renew, r.as_of,
+       r.checked_at, r.next_check_at
+FROM perennial.renewal_now r
+JOIN perennial.timeline t
+    ON t.subscription_id = r.stream_id AND t.known_until IS NULL AND t.valid_from <= now() AND now() < t.valid_until
+CROSS JOIN LATERAL (SELECT NOT t.entitled AND COALESCE(t.access_until > now(), false) AS is_held) h
+WHERE r.environment = :'environment' AND (:'bundle_id' = '' OR r.bundle_id = :'bundle_id')
+  AND (is_held OR r.next_check_at < now() - :'minutes'::int * interval '1 minute')
+ORDER BY NOT is_held, held_until, r.next_check_at, r.bundle_id, r.original_transaction_id;

@@ -1,0 +1,51 @@
+-- How the trials that began in a bucket went
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- started = converted + lost + undecided. undecided runs still, waits for its renewal or is in billing retry.
+-- conversion_pct = converted / started, which can only rise while is_mature is false: a cohort is mature when its
+-- bucket is over and every trial of it is decided. What a trial is and when it converts: see trials.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+\if :{?bucket}
+\else
+\set bucket month
+\endif
+WITH trial AS (
+    SELECT date_trunc(:'bucket', started_at AT TIME ZONE :'time_zone') AS since, bundle_id, product_id, outcome
+    FROM perennial.trials_as_known(:'as_known_at'::timestamptz)
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND (started_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+      AND (started_at AT TIME ZONE :'time_zone')::date < :'until'::date
+)
+SELECT since::date AS since, bundle_id, product_id, count(*) AS started,
+       count(*) FILTER (WHERE outcome = 'converted') AS converted,
+       count(*) FILTER (WHERE outcome = 'lost') AS lost,
+       count(*) FILTER (WHERE outcome IN ('running', 'pending')) AS undecided,
+       round(100.0 * count(*) FILTER (WHERE outcome = 'converted') / count(*), 1) AS conversion_pct,
+       bool_and(outcome IN ('converted', 'lost'))
+           AND since + ('1 ' || :'bucket')::interval <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone'
+           AS is_mature
+FROM trial
+GROUP BY trial.since, bundle_id, product_id
+ORDER BY since, bundle_id, product_id;

@@ -1,0 +1,53 @@
+-- Trials that began, converted and were lost by date of the event
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
+-- started counts on the day a trial began, converted on the day the first paid period began, lost on the day the trial
+-- was over for good. conversion_pct = converted / (converted + lost) of what was decided in that bucket (day, week,
+-- month or year), whenever it began; for how a group of trials went, see trial_cohorts. A trial is a run of free trial
+-- periods, not shared by the family; it converts if a period that is paid for begins within 65 days of its end.
+-- product_id is the trial's.
+\if :{?from}
+\else
+\set from -infinity
+\endif
+\if :{?until}
+\else
+\set until infinity
+\endif
+\if :{?as_known_at}
+\else
+\set as_known_at infinity
+\endif
+\if :{?bundle_id}
+\else
+\set bundle_id ''
+\endif
+\if :{?environment}
+\else
+\set environment Production
+\endif
+\if :{?time_zone}
+\else
+\set time_zone UTC
+\endif
+\if :{?bucket}
+\else
+\set bucket month
+\endif
+WITH happened AS (
+    SELECT date_trunc(:'bucket', at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, kind
+    FROM perennial.trials_as_known(:'as_known_at'::timestamptz) t
+    CROSS JOIN LATERAL (
+        VALUES ('started', started_at), (CASE WHEN outcome IN ('converted', 'lost') THEN outcome END, decided_at)
+    ) AS event (kind, at)
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id') AND kind IS NOT NULL
+      AND (at AT TIME ZONE :'time_zone')::date >= :'from'::date AND (at AT TIME ZONE :'time_zone')::date < :'until'::date
+)
+SELECT since, bundle_id, product_id,
+       count(*) FILTER (WHERE kind = 'started') AS started,
+       count(*) FILTER (WHERE kind = 'converted') AS converted,
+       count(*) FILTER (WHERE kind = 'lost') AS lost,
+       round(100.0 * count(*) FILTER (WHERE kind = 'converted')
+           / NULLIF(count(*) FILTER (WHERE kind <> 'started'), 0), 1) AS conversion_pct
+FROM happened
+GROUP BY since, bundle_id, product_id
+ORDER BY since, bundle_id, product_id;
