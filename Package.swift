@@ -78,7 +78,7 @@ let package = Package(
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
             swiftSettings: strict),
-        .testTarget(name: "PerennialTests", dependencies: ["perennial"], swiftSettings: strict),
+        .testTarget(name: "PerennialTests", dependencies: ["perennial", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "SimulationTests",
             dependencies: [

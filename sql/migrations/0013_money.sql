@@ -163,7 +163,8 @@ SELECT a.bundle_id, s.environment::text AS environment, s.subscription_id, s.ori
        t.state::text AS state, t.reason::text AS reason, t.entitled, t.flags,
        COALESCE(lower(t.valid), '-infinity') AS valid_from, COALESCE(upper(t.valid), 'infinity') AS valid_until,
        CASE WHEN t.entitled THEN COALESCE(upper(t.valid), 'infinity')
-            ELSE LEAST(t.held_until, COALESCE(upper(t.valid), 'infinity')) END AS access_until,
+            WHEN t.held_until IS NOT NULL THEN LEAST(t.held_until, COALESCE(upper(t.valid), 'infinity'))
+            END AS access_until,
        lower(t.known) AS known_from, upper(t.known) AS known_until
 FROM ledger.subscription_span t
 JOIN ledger.subscription s USING (subscription_id)

@@ -34,14 +34,17 @@
 \endif
 WITH moved AS (
     SELECT date_trunc(:'bucket', day::timestamp) AS since, bundle_id, currency, count(*) AS movements,
-           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'new'), 0) AS new,
-           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'reactivation'), 0) AS reactivation,
-           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'expansion'), 0) AS expansion,
-           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'contraction'), 0) AS contraction,
-           COALESCE(sum(monthly_milliunits) FILTER (WHERE kind = 'churn'), 0) AS churn,
-           sum(monthly_milliunits) FILTER (WHERE kind = 'churn' AND ended_reason = 'voluntary') AS voluntary,
-           sum(monthly_milliunits) FILTER (WHERE kind = 'churn' AND (ended_state = 'billing_retry' OR ended_reason = 'billing_error')) AS billing,
-           sum(monthly_milliunits) FILTER (WHERE kind = 'churn' AND ended_reason = 'refund') AS refund,
+           sum(CASE WHEN kind = 'new' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS new,
+           sum(CASE WHEN kind = 'reactivation' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
+           sum(CASE WHEN kind = 'expansion' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS expansion,
+           sum(CASE WHEN kind = 'contraction' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS contraction,
+           sum(CASE WHEN kind = 'churn' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS churn,
+           sum(CASE WHEN kind = 'churn' AND ended_reason = 'voluntary' THEN monthly_milliunits
+                    WHEN currency IS NOT NULL THEN 0 END) AS voluntary,
+           sum(CASE WHEN kind = 'churn' AND (ended_state = 'billing_retry' OR ended_reason = 'billing_error')
+                    THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS billing,
+           sum(CASE WHEN kind = 'churn' AND ended_reason = 'refund' THEN monthly_milliunits
+                    WHEN currency IS NOT NULL THEN 0 END) AS refund,
            sum(monthly_milliunits) AS net,
            count(*) FILTER (WHERE price_basis = 'said') AS said,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
@@ -57,8 +60,8 @@ WITH moved AS (
 SELECT since::date AS since, bundle_id, currency, movements, round(opening / 1000, 3) AS opening,
        round(new / 1000, 3) AS new, round(reactivation / 1000, 3) AS reactivation, round(expansion / 1000, 3) AS expansion,
        round(contraction / 1000, 3) AS contraction, round(churn / 1000, 3) AS churn,
-       round(COALESCE(voluntary, 0) / 1000, 3) AS voluntary, round(COALESCE(billing, 0) / 1000, 3) AS billing,
-       round(COALESCE(refund, 0) / 1000, 3) AS refund, round((opening + net) / 1000, 3) AS closing,
+       round(voluntary / 1000, 3) AS voluntary, round(billing / 1000, 3) AS billing,
+       round(refund / 1000, 3) AS refund, round((opening + net) / 1000, 3) AS closing,
        round(-100 * (churn + contraction) / NULLIF(opening, 0), 1) AS gross_churn_pct,
        round(-100 * (churn + contraction + expansion + reactivation) / NULLIF(opening, 0), 1) AS net_churn_pct,
        round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,

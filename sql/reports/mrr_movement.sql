@@ -32,11 +32,11 @@
 \endif
 WITH moved AS (
     SELECT day, bundle_id, currency, count(*) AS movements,
-           sum(monthly_milliunits) FILTER (WHERE kind = 'new') AS new,
-           sum(monthly_milliunits) FILTER (WHERE kind = 'reactivation') AS reactivation,
-           sum(monthly_milliunits) FILTER (WHERE kind = 'expansion') AS expansion,
-           sum(monthly_milliunits) FILTER (WHERE kind = 'contraction') AS contraction,
-           sum(monthly_milliunits) FILTER (WHERE kind = 'churn') AS churn,
+           sum(CASE WHEN kind = 'new' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS new,
+           sum(CASE WHEN kind = 'reactivation' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
+           sum(CASE WHEN kind = 'expansion' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS expansion,
+           sum(CASE WHEN kind = 'contraction' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS contraction,
+           sum(CASE WHEN kind = 'churn' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS churn,
            sum(monthly_milliunits) AS net,
            count(*) FILTER (WHERE price_basis = 'said') AS said,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
@@ -50,9 +50,11 @@ WITH moved AS (
     SELECT *, sum(net) OVER (PARTITION BY bundle_id, currency ORDER BY day) AS closing FROM moved
 )
 SELECT day, bundle_id, currency, movements, round((closing - net) / 1000, 3) AS opening,
-       round(COALESCE(new, 0) / 1000, 3) AS new, round(COALESCE(reactivation, 0) / 1000, 3) AS reactivation,
-       round(COALESCE(expansion, 0) / 1000, 3) AS expansion, round(COALESCE(contraction, 0) / 1000, 3) AS contraction,
-       round(COALESCE(churn, 0) / 1000, 3) AS churn, round(closing / 1000, 3) AS closing,
+       round(new / 1000, 3) AS new,
+       round(reactivation / 1000, 3) AS reactivation,
+       round(expansion / 1000, 3) AS expansion,
+       round(contraction / 1000, 3) AS contraction,
+       round(churn / 1000, 3) AS churn, round(closing / 1000, 3) AS closing,
        round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,

@@ -11,7 +11,7 @@
 \else
 \set minutes 5
 \endif
-SELECT bundle_id, environment, receipt_id, customers, received_at, asked_at, outcome AS last_outcome, reason, lane, attempts,
+SELECT bundle_id, environment, receipt_id, array_to_string(customers, ', ') AS customers, received_at, asked_at, outcome AS last_outcome, reason, lane, attempts,
        due_at, due_at IS NULL AS is_retired
 FROM perennial.receipt_now
 WHERE verified_at IS NULL AND received_at < now() - :'minutes'::int * interval '1 minute'

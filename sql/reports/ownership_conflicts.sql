@@ -22,7 +22,8 @@ WITH claim AS (
            max(last_at) AS last_claimed_at
     FROM claim GROUP BY bundle_id, environment, original_transaction_id HAVING count(*) > 1
 )
-SELECT c.bundle_id, c.environment, c.original_transaction_id, owner.customer AS owner, c.claimants,
+SELECT c.bundle_id, c.environment, c.original_transaction_id, owner.customer AS owner,
+       array_to_string(c.claimants, ', ') AS claimants,
        count(e.kind) AS transfers, count(e.kind) FILTER (WHERE e.occurred_at > now() - interval '30 days') AS recent_transfers,
        c.last_claimed_at
 FROM contested c

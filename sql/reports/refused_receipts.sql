@@ -8,7 +8,7 @@
 \set bundle_id ''
 \endif
 SELECT CASE WHEN r.verified_at IS NULL THEN 'refused' ELSE 'suspect' END AS verdict, r.bundle_id, r.environment, r.receipt_id,
-       r.customers, r.reason, r.rejections, r.rejected_since, r.asked_at, r.verified_at,
+       array_to_string(r.customers, ', ') AS customers, r.reason, r.rejections, r.rejected_since, r.asked_at, r.verified_at,
        count(DISTINCT c.original_transaction_id) AS subscriptions, r.due_at, r.due_at IS NULL AS is_retired
 FROM perennial.receipt_now r
 LEFT JOIN perennial.claim_log c USING (receipt_id)

@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-19
+-- set until=2026-01-23
+-- monthly: on the 19th A, B, C paid, D in trial, F shared. B is refunded at 0:00 on the 20th and does not count that day, E
+-- begins at 0:00 and does. D's trial is over at 0:00 on the 22nd. yearly: G.

@@ -1,0 +1,3 @@
+-- set as_known_at=2026-03-25Z
+-- E was in grace from 20 February and had paid when Apple was asked on the 25th, 5 days later. On 20 March it failed again,
+-- without grace, and is still tried.

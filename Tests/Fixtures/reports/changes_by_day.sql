@@ -1,0 +1,3 @@
+-- set from=2026-02-01
+-- set until=2026-03-11
+-- By the day on which it happened: E twice on 20 February.

@@ -1,0 +1,4 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-01
+-- January begins with G; A, B, C and E are new, B was refunded. February adds H and J. In March A and J are over (voluntary),
+-- E is in billing retry, B came back: 3 of 6 are gross 50 %, less B net 2 of 6 = 33.3 %. D never paid, F's family does not.

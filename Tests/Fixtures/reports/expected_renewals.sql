@@ -1,0 +1,2 @@
+-- set at=2026-03-25Z
+-- H on 1 April at 12 USD, B on 10 April at its storefront's 9 EUR. E is in billing retry, F shared, C and G run for longer.

@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-01
+-- January: A, B, C, E. EUR: B 9 - 9 + 9 = 9, a fourth is 2.25; proceeds 6.30. USD: A 20, C 10 - 5.161 + 96, E 7.50 + 10 = 138.339,
+-- a fourth 34.585; proceeds 14 + 7 - 3.613 + 67.20 + 5.25 + 7 = 96.837, a fourth 24.209. 52 days since 1 February. Ten movements:
+-- one said, three of the storefront. February: H 12, J 10: 22, a half 11; H's first month is unknown: one of three.

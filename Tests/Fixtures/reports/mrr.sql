@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-03-18
+-- set until=2026-03-22
+-- USD: C 96 / 12 = 8, E 10, G 8, H 12, J 10 make 48; without E (billing retry) and J (over) from the 20th on 28. EUR: B 9.
+-- Of the six, B's price is the storefront's (16.7 %), the others' the default one's; of the four, B's is a quarter.

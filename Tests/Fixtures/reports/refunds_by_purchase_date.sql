@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-01
+-- January: B 9 EUR refunded; A 10, C 10, E 7.50 USD; yearly C and G 96 each. One of six prices was said, one is the storefront's.
+-- February: P 25 GBP refunded in March; Q unknown; A 10, E 10, J 10 USD; H unknown. March: H 12 USD, B 9 EUR.
+-- No bucket was over for 90 days.

@@ -1,0 +1,2 @@
+-- set as_known_at=2026-03-25Z
+-- B's 9 EUR (its storefront's price) in January, P's 25 GBP (said) in March. C's upgrade is no refund.

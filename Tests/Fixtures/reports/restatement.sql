@@ -1,0 +1,5 @@
+-- set known_before=2026-02-23Z
+-- set known_after=2026-03-25Z
+-- Of the days before 23 February only E's changed since: that it had paid on the 20th was learnt on the 25th. So it counts with 10
+-- instead of 7.50 a month from the 20th on, and a charge of 10 was added. It had access before and after: no figure of active
+-- subscriptions moved.

@@ -1,0 +1,6 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-01
+-- January: B 9 - 9 EUR. Monthly USD: A 10, C 10, E 7.50 = 27.50; of C's 31 days 16 were left at the upgrade: -10 * 16 / 31 =
+-- -5.161; net 22.339; proceeds 7 + 7 + 5.25 - 3.613 = 15.637. Yearly: G after 365 paid days at 15 %: 81.60; C at 30 %: 67.20.
+-- Eight rows, one said (12.5 %), two of the storefront (25 %). February: P 25 GBP, 17.50; Q and H unknown; A, E and J 30 USD, 21.
+-- March: P's refund; B 9 EUR, 6.30; H 12 USD, 8.40.

@@ -1,0 +1,2 @@
+-- set as_known_at=2026-01-20Z
+-- On 20 January D's trial still ran.

@@ -1,0 +1,2 @@
+-- set as_known_at=2026-03-25Z
+-- Of A and D, A converted: 1 of 2.

@@ -1,0 +1,4 @@
+-- set as_known_at=2026-03-25Z
+-- set bucket=week
+-- Weeks begin on Mondays. A's trial began on Thursday 1 January and converted on Thursday the 8th; D's began on Thursday the
+-- 15th and was over on Thursday the 22nd.

@@ -1,0 +1,56 @@
+import Foundation
+import Ledger
+import SQL
+import TestSupport
+import Testing
+
+@testable import perennial
+
+/// Every report against a small history whose figures were computed by hand, with the working beside them.
+///
+/// `Tests/Fixtures/reports/NAME.sql` or `NAME-case.sql` adds to `history.sql` and sets the report's variables in lines
+/// `-- set name=value`; `.expected.csv` is what `perennial report NAME --format csv` says then.
+@Suite struct ReportFigureTests {
+    static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .appending(path: "Fixtures/reports")
+
+    /// The files' names without their ending; empty if the folder cannot be read, which a test notices.
+    static let cases: [String] = {
+        let files = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
+        return files.filter { $0.hasSuffix(".sql") && $0 != "history.sql" }.map { String($0.dropLast(4)) }.sorted()
+    }()
+
+    static func report(of name: String) -> String {
+        String(name.prefix { $0 != "-" })
+    }
+
+    static func variables(in text: String) -> [String: String] {
+        text.matches(of: #/-- set (?<name>[a-z_]+)=(?<value>.*)/#).reduce(into: [:]) { values, match in
+            values[String(match.output.name)] = String(match.output.value)
+        }
+    }
+
+    @Test func `every report has figures computed by hand`() {
+        #expect(Set(Reports.all.map(\.name)) == Set(Self.cases.map(Self.report)))
+    }
+
+    @Test(arguments: cases)
+    func `a report says what was computed by hand`(name: String) async throws {
+        let history = try String(contentsOf: Self.folder.appending(path: "history.sql"), encoding: .utf8)
+        let fixture = try String(contentsOf: Self.folder.appending(path: "\(name).sql"), encoding: .utf8)
+        let expected = try String(contentsOf: Self.folder.appending(path: "\(name).expected.csv"), encoding: .utf8)
+        let file = try #require(Reports.all.first { $0.name == Self.report(of: name) })
+        let statement = ReportStatement(file.text)
+        let values = try statement.values(Self.variables(in: fixture), report: file.name)
+        let csv = try await withTestDatabase { database, _ in
+            let seal = try SecretSeal(masterKey: Array(0..<32))
+            _ = try await SubscriptionLedger(database: database, seal: seal).migrate()
+            try await database.transaction { try $0.script(history) }
+            try await database.transaction { try $0.script(fixture) }
+            let rows = try await database.query(
+                .init(name: "report", sql: ReportCommand.described(statement.sql)), values.map { .text($0) })
+            return try Listing(reportRows: rows).csv
+        }
+        #expect(csv.replacing("\r\n", with: "\n") == expected.trimmingCharacters(in: .newlines))
+    }
+}
