@@ -1,5 +1,6 @@
 import Foundation
 import Ledger
+import Postgres
 import SQL
 import TestSupport
 import Testing

@@ -138,6 +138,10 @@ SELECT purchase_id, tstzrange(first_recorded_at, revocation_recorded_at), quanti
 FROM ledger.purchase WHERE revocation_recorded_at > first_recorded_at;
 UPDATE ledger.purchase SET facts_recorded_at = revocation_recorded_at WHERE revocation_recorded_at > first_recorded_at;
 
+-- The views tell environments as text: without this the planner takes each for rare.
+CREATE STATISTICS ledger.subscription_environment ON (environment::text) FROM ledger.subscription;
+CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
+
 -- The catalog as it applies now.
 CREATE VIEW perennial.product_now AS
 SELECT a.bundle_id, p.product_id, p.group_id AS subscription_group_identifier, p.level, p.period, p.price_milliunits,
@@ -394,8 +398,7 @@ LANGUAGE sql STABLE AS $$
                    ORDER BY c.purchased_at, c.expires_at, c.charge_id) AS next_purchased_at
         FROM perennial.charges_as_known(known_at) c
         WHERE c.kind = 'subscription' AND COALESCE(c.cancelled_at > c.purchased_at, true)
-    ) p ON p.bundle_id = t.bundle_id AND p.environment = t.environment AND p.stream_id = t.subscription_id
-        AND p.product_id = t.product_id
+    ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
         AND p.purchased_at < t.access_until AND COALESCE(p.next_purchased_at > t.valid_from, true)
     LEFT JOIN perennial.product_now d ON d.bundle_id = t.bundle_id AND d.product_id = t.product_id
     CROSS JOIN LATERAL (
@@ -506,7 +509,7 @@ LANGUAGE sql STABLE AS $$
         WHERE p.offer = 'trial'
         GROUP BY p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, p.run) r
     LEFT JOIN perennial.timeline t
-        ON t.bundle_id = r.bundle_id AND t.environment = r.environment AND t.subscription_id = r.stream_id
+        ON t.subscription_id = r.stream_id
         AND t.valid_from <= LEAST(known_at, now()) AND LEAST(known_at, now()) < t.valid_until
         AND t.known_from <= known_at AND COALESCE(t.known_until > known_at, true)
     CROSS JOIN LATERAL (

@@ -33,7 +33,7 @@ WITH due AS (
            r.offer, r.expires_at
     FROM perennial.renewal_now r
     JOIN perennial.timeline t
-        ON t.bundle_id = r.bundle_id AND t.environment = r.environment AND t.subscription_id = r.stream_id
+        ON t.subscription_id = r.stream_id
         AND t.known_until IS NULL AND t.valid_from <= :'at'::timestamptz AND :'at'::timestamptz < t.valid_until
     WHERE r.environment = :'environment' AND (:'bundle_id' = '' OR r.bundle_id = :'bundle_id') AND r.will_renew
       AND t.state = 'active' AND NOT 'family_shared' = ANY (t.flags)

@@ -58,12 +58,12 @@ WITH clock AS (
     FROM period p
     CROSS JOIN clock
     LEFT JOIN perennial.timeline ended
-        ON ended.bundle_id = p.bundle_id AND ended.environment = p.environment AND ended.subscription_id = p.stream_id
+        ON ended.subscription_id = p.stream_id
         AND ended.valid_from <= p.expires_at AND p.expires_at < ended.valid_until
         AND ended.known_from <= :'as_known_at'::timestamptz
         AND COALESCE(ended.known_until > :'as_known_at'::timestamptz, true)
     LEFT JOIN perennial.timeline told
-        ON told.bundle_id = p.bundle_id AND told.environment = p.environment AND told.subscription_id = p.stream_id
+        ON told.subscription_id = p.stream_id
         AND told.valid_from <= clock.at AND clock.at < told.valid_until
         AND told.known_from <= :'as_known_at'::timestamptz
         AND COALESCE(told.known_until > :'as_known_at'::timestamptz, true)

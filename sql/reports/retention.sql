@@ -54,10 +54,10 @@ WITH clock AS (
       AND (began.at AT TIME ZONE :'time_zone')::date < :'until'::date
 ), kept AS (
     SELECT m.since, m.bundle_id, m.month, m.at <= clock.at AS is_reached,
-           m.at <= clock.at AND EXISTS (
-               SELECT FROM paying p
-               WHERE p.stream_id = m.stream_id AND p.paying_from <= m.at AND m.at < p.paying_until) AS is_retained
+           m.at <= clock.at AND bool_or(p.paying_from <= m.at AND m.at < p.paying_until) AS is_retained
     FROM member m CROSS JOIN clock
+    JOIN paying p USING (stream_id)
+    GROUP BY m.since, m.bundle_id, m.stream_id, m.month, m.at, clock.at
 )
 SELECT since::date AS since, bundle_id, month, count(*) AS subscriptions,
        count(*) FILTER (WHERE is_reached) AS reached,

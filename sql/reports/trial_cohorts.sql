@@ -31,12 +31,11 @@
 \else
 \set bucket month
 \endif
-WITH trial AS (
-    SELECT date_trunc(:'bucket', started_at AT TIME ZONE :'time_zone') AS since, bundle_id, product_id, outcome
+WITH trial AS MATERIALIZED (
+    SELECT started_at AT TIME ZONE :'time_zone' AS at,
+           date_trunc(:'bucket', started_at AT TIME ZONE :'time_zone') AS since, bundle_id, product_id, outcome
     FROM perennial.trials_as_known(:'as_known_at'::timestamptz)
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND (started_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (started_at AT TIME ZONE :'time_zone')::date < :'until'::date
 )
 SELECT since::date AS since, bundle_id, product_id, count(*) AS started,
        count(*) FILTER (WHERE outcome = 'converted') AS converted,
@@ -47,5 +46,6 @@ SELECT since::date AS since, bundle_id, product_id, count(*) AS started,
            AND since + ('1 ' || :'bucket')::interval <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone'
            AS is_mature
 FROM trial
+WHERE at::date >= :'from'::date AND at::date < :'until'::date
 GROUP BY trial.since, bundle_id, product_id
 ORDER BY since, bundle_id, product_id;
