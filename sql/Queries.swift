@@ -35,6 +35,8 @@ public enum Queries {
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     /// `queries/extend_observations.sql`
     public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
+    /// `queries/find_customers.sql`
+    public static let findCustomers = SQLFile("find_customers", PackageResources.find_customers_sql)
     /// `queries/find_digests.sql`
     public static let findDigests = SQLFile("find_digests", PackageResources.find_digests_sql)
     /// `queries/find_ended_holds.sql`
@@ -43,6 +45,8 @@ public enum Queries {
     public static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
     /// `queries/find_receipts.sql`
     public static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
+    /// `queries/finish_import.sql`
+    public static let finishImport = SQLFile("finish_import", PackageResources.finish_import_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
     /// `queries/insert_aliases.sql`
@@ -92,6 +96,10 @@ public enum Queries {
     public static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
     /// `queries/lock_subscriptions.sql`
     public static let lockSubscriptions = SQLFile("lock_subscriptions", PackageResources.lock_subscriptions_sql)
+    /// `queries/mark_import.sql`
+    public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
+    /// `queries/open_import.sql`
+    public static let openImport = SQLFile("open_import", PackageResources.open_import_sql)
     /// `queries/overdue.sql`
     public static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
     /// `queries/pause_app.sql`
@@ -150,12 +158,16 @@ public enum Queries {
     public static let status = SQLFile("status", PackageResources.status_sql)
     /// `queries/status_totals.sql`
     public static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
+    /// `queries/store_provisionals.sql`
+    public static let storeProvisionals = SQLFile("store_provisionals", PackageResources.store_provisionals_sql)
     /// `queries/store_uploads.sql`
     public static let storeUploads = SQLFile("store_uploads", PackageResources.store_uploads_sql)
     /// `queries/take_budget.sql`
     public static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
     /// `queries/upsert_products.sql`
     public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
+    /// `queries/waiting.sql`
+    public static let waiting = SQLFile("waiting", PackageResources.waiting_sql)
     /// `queries/write_periods.sql`
     public static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
     /// `queries/write_purchases.sql`
