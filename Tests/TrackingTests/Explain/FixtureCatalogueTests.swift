@@ -5,7 +5,7 @@ import Testing
 
 /// `Tests/Fixtures/README.md` lists every answer of ours, and each row and bug has one.
 @Suite("Catalogue of fixtures") struct FixtureCatalogueTests {
-    /// The rows of the decision table as Apple's facts number them.
+    /// The rows of the decision table as `DecisionTableTests` numbers them.
     static let rows = 1...15
     /// The numbers of the bug catalogue.
     static let bugs = 1...40

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Tracking
 
-/// Every verdict below `Tests/Fixtures` was read by a person. A difference is either a bug or news to be read again.
+/// A difference from a golden is a bug, or a new verdict that has to be read before it is committed.
 @Suite("Golden verdicts") struct VerdictGoldenTests {
     /// The app all our own answers are asked about.
     static let bundleID: BundleID = "com.example.app"
