@@ -12,6 +12,8 @@ struct ReceiptPlan: Sendable {
     let emptyAnswers: Int
     /// Kept when an equal answer next time would be no news: when all that the receipt tells is of subscriptions.
     var fingerprint: Fingerprint?
+    /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
+    var isForgiven = false
 }
 
 extension SettlementRun {
@@ -30,6 +32,7 @@ extension SettlementRun {
     private func plan(of settlement: Settlement) -> ReceiptPlan {
         switch settlement.finding {
         case .verified(let evidence): verifiedPlan(settlement, evidence)
+        case .rejected where isForgiven(settlement): indeterminatePlan(settlement)
         case .rejected(let refusal): rejectedPlan(settlement, refusal)
         case .indeterminate: indeterminatePlan(settlement)
         }
@@ -82,7 +85,8 @@ extension SettlementRun {
             next: planWithoutAnswer(
                 settlement, outcome: .indeterminate(new: settlement.claim.lane.isUrgent), attempts: attempts),
             lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
-            rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0)
+            rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
+            isForgiven: isForgiven(settlement))
     }
 
     /// When to ask again about a receipt that Apple did not vouch for this time.
