@@ -1,6 +1,6 @@
--- Writes how running incidents stand, and closes those that are over: for $1 seconds since an incident was recognised,
--- and for as long as no further once-verified receipt was refused, at most $3 percent of the answers about such receipts
--- were refusals, and $2 at least vouched. A receipt that is refused again counts once: it may be gone, Apple need not.
+-- Writes how running incidents stand, and closes those that are over: recognised $1 seconds ago or more, and in the last
+-- $1 seconds, or since the last once-verified receipt was refused if that is longer ago, $2 answers at least vouched and at
+-- most $3 percent refused. A receipt that is refused again counts once: it may be gone, whatever Apple's health.
 WITH running AS (
     SELECT i.incident_id, i.app_id, i.opened_at, i.recognised_at <= quiet.since AS is_old, refused.receipts AS refused,
            LEAST(quiet.since, refused.last_at) AS since
@@ -19,7 +19,7 @@ WITH running AS (
         SELECT COALESCE(sum(v.answers), 0)::bigint AS answers,
                COALESCE(sum(v.answers) FILTER (WHERE v.minute > r.since), 0)::bigint AS lately
         FROM ledger.vouched_minute v
-        WHERE v.app_id = r.app_id AND v.minute >= date_trunc('minute', LEAST(r.since, r.opened_at))) vouched
+        WHERE v.app_id = r.app_id AND v.minute >= date_trunc('minute', r.opened_at)) vouched
 )
 UPDATE ledger.incident i
 SET refused = s.refused, asked = s.refused + s.vouched, last_reason = COALESCE((

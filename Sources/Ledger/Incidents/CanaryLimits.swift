@@ -16,5 +16,5 @@ enum CanaryLimits {
     /// All of it within this time, however much it is.
     static let askAgainWithinSeconds = 3_600.0
     /// Receipts that one statement takes back or asks about again, at most.
-    static let receiptsAtOnceMax: Int32 = 10_000
+    static let receiptsAtOnceMax: Int32 = 2_000
 }

@@ -82,6 +82,18 @@ struct RecogniseTests {
         }
     }
 
+    @Test("Answers of long ago do not make the share small")
+    func longAgo() async throws {
+        try await withLedger { test in
+            let receipts = try await test.canaries(3)
+            try await test.vouched(1_000)
+            try await test.pass(minutes: 12)
+            try await test.refuse(receipts)
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents() == ["running 3 3"])
+        }
+    }
+
     @Test("Another app's receipts are its own")
     func otherApp() async throws {
         try await withLedger { test in
