@@ -19,6 +19,8 @@ public enum Queries {
     public static let closeSpans = SQLFile("close_spans", PackageResources.close_spans_sql)
     /// `queries/confirm.sql`
     public static let confirm = SQLFile("confirm", PackageResources.confirm_sql)
+    /// `queries/confirm_purchases.sql`
+    public static let confirmPurchases = SQLFile("confirm_purchases", PackageResources.confirm_purchases_sql)
     /// `queries/count_due.sql`
     public static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
     /// `queries/create_key.sql`
@@ -81,6 +83,9 @@ public enum Queries {
     public static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
     /// `queries/lock_confirmed.sql`
     public static let lockConfirmed = SQLFile("lock_confirmed", PackageResources.lock_confirmed_sql)
+    /// `queries/lock_confirmed_purchases.sql`
+    public static let lockConfirmedPurchases = SQLFile(
+        "lock_confirmed_purchases", PackageResources.lock_confirmed_purchases_sql)
     /// `queries/lock_ended_holds.sql`
     public static let lockEndedHolds = SQLFile("lock_ended_holds", PackageResources.lock_ended_holds_sql)
     /// `queries/lock_feed.sql`

@@ -6,12 +6,19 @@ ALTER TABLE ledger.poll_schedule
     ADD COLUMN fingerprint bytea,
     ADD COLUMN confirmed_as_of timestamptz,
     ADD COLUMN confirmed_at timestamptz,
+    ADD COLUMN purchases bigint[],
+    ADD COLUMN purchase_versions bigint,
+    ADD CONSTRAINT poll_schedule_purchases_have_versions CHECK ((purchases IS NULL) = (purchase_versions IS NULL)),
     ADD CONSTRAINT poll_schedule_confirmed_has_both_clocks
         CHECK ((confirmed_as_of IS NULL) = (confirmed_at IS NULL));
 COMMENT ON COLUMN ledger.poll_schedule.lane IS
     '0 new: never verified; 1 edge: an access decision is near; 2 retry: Apple tries to charge; 3 import: never verified, nobody waits; 4 sweep: the rest; 5 quarantine: its workers crashed';
 COMMENT ON COLUMN ledger.poll_schedule.fingerprint IS
     'Of the last verified answer without its clocks, and of the rules it was read by; null: the next answer is read in full';
+COMMENT ON COLUMN ledger.poll_schedule.purchases IS
+    'The one-time purchases that the fingerprinted answer told of; null: none';
+COMMENT ON COLUMN ledger.poll_schedule.purchase_versions IS
+    'Their versions at that time, added up: the same sum means that none of them changed since';
 COMMENT ON COLUMN ledger.poll_schedule.confirmed_as_of IS
     'Apple''s clock of the newest answer equal to the last observation, not yet written there';
 

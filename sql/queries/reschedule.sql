@@ -1,8 +1,10 @@
 -- Settlement: releases leases that are still ours and says when to ask again;
--- $2 receipts, $3 tokens, $4 due, $5 lanes, $6 attempts, $7 fingerprints.
+-- $2 receipts, $3 tokens, $4 due, $5 lanes, $6 attempts, $7 fingerprints, $8 purchases separated by commas, $9 their versions.
 UPDATE ledger.poll_schedule s
 SET due_at = n.due_at, scheduled_for = n.due_at, lane = n.lane, attempts = n.attempts, leased_by = NULL, crashes = 0,
-    fingerprint = n.fingerprint, confirmed_as_of = NULL, confirmed_at = NULL
-FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::smallint[], $6::smallint[], $7::bytea[])
-    AS n(receipt_id, lease_token, due_at, lane, attempts, fingerprint)
+    fingerprint = n.fingerprint, purchases = string_to_array(n.purchases, ',')::bigint[],
+    purchase_versions = n.purchase_versions, confirmed_as_of = NULL, confirmed_at = NULL
+FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::smallint[], $6::smallint[], $7::bytea[], $8::text[],
+            $9::bigint[])
+    AS n(receipt_id, lease_token, due_at, lane, attempts, fingerprint, purchases, purchase_versions)
 WHERE s.receipt_id = n.receipt_id AND s.lease_token = n.lease_token AND s.leased_by = $1::int

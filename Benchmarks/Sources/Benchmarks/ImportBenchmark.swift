@@ -12,9 +12,9 @@ struct ImportBenchmark: AsyncParsableCommand {
     @Option(help: "Bytes of each receipt, before Base64.")
     var receiptBytes = 3_000
 
-    func run() async throws {
-        let world = try World()
-        try await world.migrateAndRegister()
+    func run() async throws { try await World.with(measure) }
+
+    private func measure(_ world: World) async throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-import.ndjson")
         try write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -5,7 +5,7 @@ import Foundation
 struct LatencyBenchmark: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "latency",
-        abstract: "Offers checks at a rate while every answer takes its time: how many are made, how much memory it takes.")
+        abstract: "Offers checks at a rate while every answer takes its time, and watches the memory.")
 
     @Option(help: "Checks a second that the app's rate allows.")
     var rate = 2_000
@@ -16,9 +16,9 @@ struct LatencyBenchmark: AsyncParsableCommand {
     @Option(help: "Seconds that are counted.")
     var seconds = 20
 
-    func run() async throws {
-        let world = try World()
-        try await world.migrateAndRegister()
+    func run() async throws { try await World.with(measure) }
+
+    private func measure(_ world: World) async throws {
         try await world.startSimulator(customers: rate * (seconds + 10))
         try await world.run(["import", try await world.saveReceipts().path])
         for _ in 0..<2 {
@@ -28,7 +28,6 @@ struct LatencyBenchmark: AsyncParsableCommand {
         world.stop("simulator")
         try await world.startSimulator(
             customers: rate * (seconds + 10), arguments: ["--latency-ms", "\(latency)"])
-        defer { world.stop("simulator") }
         try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(rate / 10)"])
         try await world.makeEverythingDue()
         try world.start("worker", ["worker"])

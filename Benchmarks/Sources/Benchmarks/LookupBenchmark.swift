@@ -19,16 +19,14 @@ struct LookupBenchmark: AsyncParsableCommand {
 
     private static let port = 8_192
 
-    func run() async throws {
-        let world = try World()
-        try await world.migrateAndRegister()
+    func run() async throws { try await World.with(measure) }
+
+    private func measure(_ world: World) async throws {
         try await world.startSimulator(customers: customers)
-        defer { world.stop("simulator") }
         try await world.run(["import", try await world.saveReceipts().path])
         try await world.run(["worker", "--once"])
         let key = try await world.run(["key", "create", "--scope", "read"]).split(separator: "\n").last ?? ""
         try world.start("server", ["serve", "--http-port", "\(Self.port)"])
-        defer { world.stop("server") }
         try await Task.sleep(for: .seconds(2))
         let load = LoadGenerator(port: Self.port, connections: connections)
         let constant = try await load.run(seconds: seconds) { _ in Self.request("/healthz", key: String(key)) }

@@ -9,11 +9,10 @@ struct LoopBenchmark: AsyncParsableCommand {
     @Option(help: "Receipts that are due.")
     var receipts = 200_000
 
-    func run() async throws {
-        let world = try World()
-        try await world.migrateAndRegister()
+    func run() async throws { try await World.with(measure) }
+
+    private func measure(_ world: World) async throws {
         try await world.startSimulator(customers: receipts)
-        defer { world.stop("simulator") }
         let file = try await world.saveReceipts()
         try await world.run(["import", file.path])
         try await report("first sight", world) { try await checkAll(world) }

@@ -10,11 +10,10 @@ struct TakeoverBenchmark: AsyncParsableCommand {
     @Option(help: "Seconds of a lease.")
     var lease = 10
 
-    func run() async throws {
-        let world = try World()
-        try await world.migrateAndRegister()
+    func run() async throws { try await World.with(measure) }
+
+    private func measure(_ world: World) async throws {
         try await world.startSimulator(customers: 2_000, arguments: ["--latency-ms", "5000"])
-        defer { world.stop("simulator") }
         try await world.run(["import", try await world.saveReceipts().path])
         let options = ["worker", "--lease-seconds", "\(lease)"]
         try world.start("first worker", options)
@@ -33,7 +32,8 @@ struct TakeoverBenchmark: AsyncParsableCommand {
     /// Receipts that a worker holds under a lease given until `token`.
     private func held(_ world: World, before token: Int64 = .max) async throws -> Int64 {
         try await world.number(
-            "SELECT count(*) AS number FROM ledger.poll_schedule WHERE leased_by IS NOT NULL AND lease_token <= \(token)")
+            "SELECT count(*) AS number FROM ledger.poll_schedule WHERE leased_by IS NOT NULL AND lease_token <= \(token)"
+        )
     }
 
     private func newestLease(_ world: World) async throws -> Int64 {

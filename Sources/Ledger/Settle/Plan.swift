@@ -10,8 +10,10 @@ struct ReceiptPlan: Sendable {
     let rejections: Int
     let rejectedSince: Instant?
     let emptyAnswers: Int
-    /// Kept when an equal answer next time would be no news: when all that the receipt tells is of subscriptions.
+    /// Kept when an equal answer next time would be no news.
     var fingerprint: Fingerprint?
+    /// The one-time purchases that the fingerprinted answer told of.
+    var purchases = ToldPurchases()
     /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
     var isForgiven = false
 }
@@ -41,7 +43,8 @@ extension SettlementRun {
     private func verifiedPlan(_ settlement: Settlement, _ evidence: Evidence) -> ReceiptPlan {
         let receipt = settlement.claim.receiptID
         let polled = subscriptions.values.filter { $0.polledBy == receipt }
-        let bought = settlement.purchases.compactMap { purchases[$0.key]?.state }
+        let told = settlement.purchases.compactMap { purchases[$0.key] }
+        let bought = told.compactMap(\.state)
         let isEmpty = evidence.transactions.isEmpty
         let empties = isEmpty ? (receipts[receipt]?.emptyAnswers ?? 0) + 1 : 0
         let isPolledElsewhere = !isEmpty && polled.isEmpty && bought.isEmpty
@@ -55,7 +58,9 @@ extension SettlementRun {
         return ReceiptPlan(
             settlement: settlement, next: next, lane: lane(of: next, polled: polled), attempts: 0, rejections: 0,
             rejectedSince: nil, emptyAnswers: empties,
-            fingerprint: settlement.purchases.isEmpty && !polled.isEmpty ? settlement.fingerprint : nil)
+            fingerprint: isEmpty || isPolledElsewhere || bought.contains { $0.asOf != evidence.asOf }
+                ? nil : settlement.fingerprint,
+            purchases: ToldPurchases(told))
     }
 
     private func rejectedPlan(_ settlement: Settlement, _ refusal: Refusal) -> ReceiptPlan {

@@ -12,7 +12,7 @@ public func nextCheck(
     switch outcome {
     case .verified:
         if states.isEmpty && purchases.isEmpty { return moments.plan(moments.empty(attempts: attempts)) }
-        return moments.plan((outlooks.map(moments.next) + purchases.map(moments.next)).compactMap { $0 }.min())
+        return moments.plan(moments.next(outlooks, purchasedAt: purchases.map(\.purchasedAt)))
     case .rejected(let kind, let since, let wasVerified):
         return moments.plan(moments.rejected(kind, attempts: attempts, since: since, wasVerified: wasVerified))
     case .indeterminate(let new):
@@ -22,12 +22,14 @@ public func nextCheck(
     }
 }
 
-/// When to ask Apple again about a verified receipt that polls one subscription with this outlook.
+/// When to ask Apple again about a verified receipt that polls subscriptions with these outlooks and holds one-time
+/// purchases of these moments.
 public func nextCheck(
-    for outlook: Outlook, environment: StoreEnvironment, now: Instant, seed: UInt64, policy: Policy
+    for outlooks: [Outlook], purchasedAt: [Instant] = [], environment: StoreEnvironment, now: Instant, seed: UInt64,
+    policy: Policy
 ) -> CheckPlan {
     let moments = CheckMoments(environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
-    return moments.plan(moments.next(outlook))
+    return moments.plan(moments.next(outlooks, purchasedAt: purchasedAt))
 }
 
 /// The moments of the schedule for one receipt at one time.
@@ -48,6 +50,11 @@ struct CheckMoments {
     func after(_ delay: Delay, from start: Instant) -> Instant {
         let spread = jitter.delay(below: min(delay.divided(by: 20), .minutes(30)), at: start.milliseconds)
         return start + scaled(delay + spread)
+    }
+
+    /// The earliest of everything that is asked for; nil when nothing is.
+    func next(_ outlooks: [Outlook], purchasedAt: [Instant]) -> Instant? {
+        (outlooks.map(next) + purchasedAt.map(next(purchasedAt:))).compactMap(\.self).min()
     }
 
     /// A receipt without purchases: taken too early, or never to hold any.
@@ -84,10 +91,10 @@ struct CheckMoments {
     }
 
     /// A one-time purchase: swept for refunds until day 90. Sandbox purchases are not.
-    func next(_ purchase: PurchaseState) -> Instant? {
+    func next(purchasedAt: Instant) -> Instant? {
         switch environment {
         case .sandbox: nil
-        case .production: now - purchase.purchasedAt < scaled(.days(90)) ? sweep(purchase.purchasedAt) : nil
+        case .production: now - purchasedAt < scaled(.days(90)) ? sweep(purchasedAt) : nil
         }
     }
 

@@ -17,9 +17,15 @@ struct ConfirmTests {
     /// Settles an answer in full and keeps its fingerprint.
     private func tell(_ test: TestLedger, _ receipt: ReceiptID, _ answer: Answer, _ word: String = "same") async throws
     {
+        try await tell(test, receipt, .verified(answer.evidence), word)
+    }
+
+    private func tell(
+        _ test: TestLedger, _ receipt: ReceiptID, _ finding: Finding, _ word: String = "same"
+    ) async throws {
         let claim = try await test.claim(receipt)
         let settlement = Settlement(
-            claim: claim, finding: .verified(answer.evidence), body: Array(word.utf8), latestReceipt: nil,
+            claim: claim, finding: finding, body: Array(word.utf8), latestReceipt: nil,
             fingerprint: fingerprint(word, test))
         let settled = try await test.ledger.settle([settlement], by: test.worker, speedup: 1, reconcile: asWritten)
         #expect(settled.failures.isEmpty)
@@ -134,16 +140,40 @@ struct ConfirmTests {
         }
     }
 
-    @Test("A receipt with a one-time purchase, or without anything, keeps no fingerprint")
+    @Test("A one-time purchase that nobody changed is confirmed too; a changed one is told in full")
+    func purchases() async throws {
+        try await withLedger { test in
+            let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))
+            try await tell(test, receipt, purchase("7", at: test.at(-9), asOf: test.at(-8)))
+            let kept = "SELECT version, facts, recorded_at, revoked_at FROM ledger.purchase"
+            let before = try await test.text(kept)
+            #expect(try await confirm(test, receipt, asOf: test.at(-7)))
+            #expect(try await test.text(kept) == before)
+            #expect(
+                try await test.text(
+                    """
+                    SELECT b.as_of = $1::timestamptz AS moved, b.checked_at > b.recorded_at AS checked,
+                           s.due_at > now() + interval '2 days' AS planned, s.leased_by
+                    FROM ledger.purchase b, ledger.poll_schedule s WHERE s.receipt_id = $2::bigint
+                    """, [.instant(test.at(-7)), .int8(receipt.number)]) == "true true true -")
+            #expect(try await confirm(test, receipt, asOf: test.at(-7.5)) == false)
+            try await test.run("UPDATE ledger.poll_schedule SET leased_by = NULL")
+            let refunded = purchase("7", at: test.at(-9), asOf: test.at(-6), refundedAt: test.at(-6.5))
+            try await tell(test, other, refunded, "other")
+            #expect(try await confirm(test, receipt, asOf: test.at(-5)) == false)
+        }
+    }
+
+    @Test("A receipt without anything, or that told less than is known, keeps no fingerprint")
     func whatIsNotConfirmed() async throws {
         try await withLedger { test in
-            let receipt = try await test.upload("a")
-            let claim = try await test.claim(receipt)
-            let bought = Settlement(
-                claim: claim, finding: purchase("7", at: test.at(-9), asOf: test.at(-1)), body: [], latestReceipt: nil,
-                fingerprint: fingerprint("same", test))
-            _ = try await test.ledger.settle([bought], by: test.worker, speedup: 1, reconcile: asWritten)
-            #expect(try await test.text("SELECT fingerprint FROM ledger.poll_schedule") == "-")
+            let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))
+            try await tell(test, receipt, purchase("7", at: test.at(-9), asOf: test.at(-1)))
+            try await tell(test, other, purchase("7", at: test.at(-9), asOf: test.at(-2)))
+            #expect(
+                try await test.rows(
+                    "SELECT fingerprint IS NOT NULL AS kept FROM ledger.poll_schedule ORDER BY receipt_id")
+                    == ["true", "false"])
         }
     }
 

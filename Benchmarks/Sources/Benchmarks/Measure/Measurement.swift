@@ -21,7 +21,8 @@ struct Measurement: Sendable {
     func line(_ name: String) -> String {
         let split = processorSeconds.sorted { $0.key < $1.key }
             .map { "\($0.key) \(Int(($0.value / Double(max(count, 1)) * 1_000_000).rounded())) µs" }
-        return "\(name): \(count) in \(seconds.shown) s, \(Int(rate))/s; processor each: \(split.joined(separator: ", "))"
+        return "\(name): \(count) in \(seconds.shown) s, \(Int(rate))/s; "
+            + "processor each: \(split.joined(separator: ", "))"
     }
 }
 

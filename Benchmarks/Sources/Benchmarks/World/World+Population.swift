@@ -1,4 +1,6 @@
+import AsyncHTTPClient
 import Foundation
+import NIOCore
 
 extension World {
     /// A migrated ledger whose app is asked about at the pretend App Store without a limit of calls.
@@ -18,7 +20,8 @@ extension World {
             "simulator",
             [
                 "simulator", "--port", "\(Self.simulatorPort)", "--customers", "\(customers)", "--sandbox-customers",
-                "0", "--arrivals-per-month", "0", "--month-seconds", "2592000", "--still", "--shared-secret-file", secret,
+                "0", "--arrivals-per-month", "0", "--month-seconds", "2592000", "--still", "--shared-secret-file",
+                secret,
             ] + arguments)
         for _ in 0..<100 {
             if (try? await fetch("/simulator/receipts?from=0&count=1")) != nil { return }
@@ -37,7 +40,8 @@ extension World {
     /// Makes every scheduled receipt due an hour ago, and tidies the tables, so that every run begins alike.
     func makeEverythingDue() async throws {
         try await sql(
-            "UPDATE ledger.poll_schedule SET due_at = now() - interval '1 hour', scheduled_for = now() - interval '1 hour'")
+            "UPDATE ledger.poll_schedule SET due_at = now() - interval '1 hour', scheduled_for = now() - interval '1 hour'"
+        )
         try await run(sqlCommand: "VACUUM ANALYZE ledger.poll_schedule")
         try await run(sqlCommand: "VACUUM ANALYZE ledger.subscription")
         try await run(sqlCommand: "CHECKPOINT")
@@ -58,9 +62,9 @@ extension World {
     }
 
     private func fetch(_ path: String) async throws -> Data {
-        guard let url = URL(string: "http://127.0.0.1:\(Self.simulatorPort)\(path)") else {
-            throw Failed(arguments: [path])
-        }
-        return try Data(contentsOf: url)
+        let request = HTTPClientRequest(url: "http://127.0.0.1:\(Self.simulatorPort)\(path)")
+        let response = try await HTTPClient.shared.execute(request, timeout: .minutes(2))
+        guard response.status == .ok else { throw Failed(arguments: [path]) }
+        return Data(try await response.body.collect(upTo: 4 << 30).readableBytesView)
     }
 }

@@ -17,8 +17,16 @@ final class World: @unchecked Sendable {
     private let postmaster: Int32
     private var running: [String: Process] = [:]
 
+    /// Runs `body` in a migrated ledger of its own, then ends every process that it started.
+    static func with(_ body: (World) async throws -> Void) async throws {
+        let world = try World()
+        defer { for name in Array(world.running.keys) { world.stop(name) } }
+        try await world.migrateAndRegister()
+        try await body(world)
+    }
+
     /// Reads where things are from the environment that `Benchmarks/run` sets.
-    init() throws {
+    private init() throws {
         let environment = ProcessInfo.processInfo.environment
         func value(_ name: String) throws -> String {
             guard let value = environment[name] else { throw Missing(name: name) }

@@ -1,0 +1,111 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// One confirmation in its transaction: locks, decides by the clocks, writes. Locks are taken in the order of settlements.
+struct ConfirmationRun {
+    private let worker: WorkerID
+    private let recordedMicroseconds: Int64
+    private let confirmed: [Confirmed]
+
+    /// What one receipt's equal answer comes to.
+    private struct Confirmed {
+        let answer: EqualAnswer
+        let next: Instant
+        let lane: Lane
+        let subscriptions: [(id: Int64, next: Instant)]
+        let purchases: [Int64]
+    }
+
+    init(_ answers: [EqualAnswer], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
+        self.worker = worker
+        let known = try LockedReceipts(answers, worker: worker, in: transaction)
+        recordedMicroseconds = known.recordedMicroseconds
+        confirmed = answers.compactMap { Self.confirmed($0, known, speedup: speedup) }
+    }
+
+    private static func confirmed(_ answer: EqualAnswer, _ known: LockedReceipts, speedup: Int) -> Confirmed? {
+        let receipt = answer.claim.receiptID.number
+        guard let environment = answer.claim.environment, let told = known.told[receipt],
+            let outlooks = known.outlooks(of: receipt),
+            let boughtAt = told.boughtAt(known.purchases, asOf: answer.asOf)
+        else { return nil }
+        let now = Instant(microseconds: known.recordedMicroseconds)
+        let policy = answer.claim.app.policy(for: environment, speedup: speedup)
+        func next(_ outlooks: [Outlook], _ boughtAt: [Instant] = []) -> Instant? {
+            let plan = nextCheck(
+                for: outlooks, purchasedAt: boughtAt, environment: environment, now: now, seed: answer.claim.seed,
+                policy: policy)
+            return if case .at(let instant) = plan { instant } else { nil }
+        }
+        var subscriptions: [(id: Int64, next: Instant)] = []
+        for polled in outlooks {
+            guard polled.lasts(until: answer.asOf, now: now), let instant = next([polled.outlook]) else { return nil }
+            subscriptions.append((polled.subscriptionID, instant))
+        }
+        return next(outlooks.map(\.outlook), boughtAt).map { earliest in
+            Confirmed(
+                answer: answer, next: earliest, lane: Lane(of: outlooks.map(\.outlook), next: earliest),
+                subscriptions: subscriptions, purchases: told.rowIDs)
+        }
+    }
+
+    /// Moves the clocks and gives the leases back; returns the receipts.
+    func write(in transaction: Transaction) throws -> Set<ReceiptID> {
+        guard !confirmed.isEmpty else { return [] }
+        let subscriptions = confirmed.flatMap(\.subscriptions)
+        let recordedAt = Parameter.timestamptz(microseconds: recordedMicroseconds)
+        try transaction.query(
+            Queries.confirm,
+            [
+                .int4(worker.number), recordedAt,
+                .int8s(confirmed.map(\.answer.claim.receiptID.number)), .instants(confirmed.map(\.answer.asOf)),
+                .instants(confirmed.map(\.next)), .int2s(confirmed.map(\.lane.rawValue)),
+                .int8s(subscriptions.map(\.id)), .instants(subscriptions.map(\.next)),
+            ])
+        let purchases = Dictionary(
+            confirmed.flatMap { confirmed in confirmed.purchases.map { ($0, confirmed.answer.asOf) } },
+            uniquingKeysWith: max)
+        if !purchases.isEmpty {
+            let rows = purchases.sorted { $0.key < $1.key }
+            try transaction.query(
+                Queries.confirmPurchases, [recordedAt, .int8s(rows.map(\.key)), .instants(rows.map(\.value))])
+        }
+        return Set(confirmed.map(\.answer.claim.receiptID))
+    }
+}
+
+/// What is stored of the receipts of a confirmation, locked.
+private struct LockedReceipts {
+    let told: [Int64: ToldPurchases]
+    let purchases: [Int64: KnownPurchase]
+    /// The database's clock after the locks.
+    let recordedMicroseconds: Int64
+    private let polled: [Int64: [Int64]]
+    private let standing: [Int64: [PolledOutlook]]
+
+    init(_ answers: [EqualAnswer], worker: WorkerID, in transaction: Transaction) throws {
+        let schedules = try transaction.query(
+            Queries.lockConfirmed,
+            [
+                .int4(worker.number), .int8s(answers.map(\.claim.receiptID.number)),
+                .int8s(answers.map(\.claim.leaseToken)), .byteas(answers.map(\.fingerprint.bytes)),
+            ])
+        told = try schedules.reduce(into: [:]) { $0[try $1.int8("receipt_id")] = try ToldPurchases(row: $1) }
+        polled = try grouped(
+            transaction.query(Queries.lockPolled, [.int8s(Array(told.keys))]), { try $0.int8("subscription_id") },
+            by: "polled_by")
+        let rows = try transaction.query(Queries.readOutlooks, [.int8s(polled.values.flatMap(\.self))])
+        standing = try grouped(rows, PolledOutlook.init(row:), by: "polled_by")
+        let ids = told.values.flatMap(\.rowIDs)
+        let bought = ids.isEmpty ? [] : try transaction.query(Queries.lockConfirmedPurchases, [.int8s(ids)])
+        purchases = try bought.reduce(into: [:]) { $0[try $1.int8("purchase_id")] = try KnownPurchase(row: $1) }
+        recordedMicroseconds = try (rows.first ?? bought.first)?.timestamptz("recorded_at") ?? 0
+    }
+
+    /// Where all subscriptions that a receipt polls stand; nil when one of them has to be read in full.
+    func outlooks(of receipt: Int64) -> [PolledOutlook]? {
+        let outlooks = standing[receipt] ?? []
+        return outlooks.count == polled[receipt]?.count ?? 0 ? outlooks : nil
+    }
+}

@@ -1,0 +1,49 @@
+import Postgres
+import Subscriptions
+
+/// The one-time purchases that an answer told of, and their versions: while these stay, an equal answer says nothing new.
+struct ToldPurchases: Sendable, Hashable {
+    /// Row numbers, in order.
+    let rowIDs: [Int64]
+    /// The sum of their versions, which only grow; nil without purchases.
+    let versions: Int64?
+
+    init() {
+        (rowIDs, versions) = ([], nil)
+    }
+
+    init(_ drafts: [PurchaseDraft]) {
+        rowIDs = drafts.map(\.rowID).sorted()
+        versions = drafts.isEmpty ? nil : drafts.reduce(0) { $0 + $1.version }
+    }
+
+    init(row: Row) throws {
+        rowIDs = try row.int8sIfPresent("purchases") ?? []
+        versions = try row.int8IfPresent("purchase_versions")
+    }
+
+    /// The row numbers separated by commas; nil without purchases.
+    var text: String? { rowIDs.isEmpty ? nil : rowIDs.map(String.init).joined(separator: ",") }
+
+    /// When each was bought, if none of them changed since and none was told of at a later clock; nil otherwise.
+    func boughtAt(_ known: [Int64: KnownPurchase], asOf: Instant) -> [Instant]? {
+        let purchases = rowIDs.compactMap { known[$0] }
+        guard purchases.count == rowIDs.count, purchases.reduce(0, { $0 + $1.version }) == versions ?? 0,
+            purchases.allSatisfy({ $0.asOf <= asOf })
+        else { return nil }
+        return purchases.map(\.purchasedAt)
+    }
+}
+
+/// A stored one-time purchase, as far as a confirmation cares.
+struct KnownPurchase: Sendable {
+    let version: Int64
+    let asOf: Instant
+    let purchasedAt: Instant
+
+    init(row: Row) throws {
+        version = try row.int8("version")
+        asOf = try row.instant("as_of")
+        purchasedAt = try row.instant("purchased_at")
+    }
+}
