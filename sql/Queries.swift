@@ -39,6 +39,8 @@ public enum Queries {
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     /// `queries/extend_observations.sql`
     public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
+    /// `queries/find_customers.sql`
+    public static let findCustomers = SQLFile("find_customers", PackageResources.find_customers_sql)
     /// `queries/find_digests.sql`
     public static let findDigests = SQLFile("find_digests", PackageResources.find_digests_sql)
     /// `queries/find_ended_holds.sql`
@@ -47,6 +49,8 @@ public enum Queries {
     public static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
     /// `queries/find_receipts.sql`
     public static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
+    /// `queries/finish_import.sql`
+    public static let finishImport = SQLFile("finish_import", PackageResources.finish_import_sql)
     /// `queries/forget_refusals.sql`
     public static let forgetRefusals = SQLFile("forget_refusals", PackageResources.forget_refusals_sql)
     /// `queries/grant_roles.sql`
@@ -102,6 +106,10 @@ public enum Queries {
     public static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
     /// `queries/lock_subscriptions.sql`
     public static let lockSubscriptions = SQLFile("lock_subscriptions", PackageResources.lock_subscriptions_sql)
+    /// `queries/mark_import.sql`
+    public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
+    /// `queries/open_import.sql`
+    public static let openImport = SQLFile("open_import", PackageResources.open_import_sql)
     /// `queries/open_incidents.sql`
     public static let openIncidents = SQLFile("open_incidents", PackageResources.open_incidents_sql)
     /// `queries/overdue.sql`
@@ -166,6 +174,8 @@ public enum Queries {
     public static let statusIncidents = SQLFile("status_incidents", PackageResources.status_incidents_sql)
     /// `queries/status_totals.sql`
     public static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
+    /// `queries/store_provisionals.sql`
+    public static let storeProvisionals = SQLFile("store_provisionals", PackageResources.store_provisionals_sql)
     /// `queries/store_uploads.sql`
     public static let storeUploads = SQLFile("store_uploads", PackageResources.store_uploads_sql)
     /// `queries/take_budget.sql`
@@ -174,6 +184,8 @@ public enum Queries {
     public static let takeRefusalsBack = SQLFile("take_refusals_back", PackageResources.take_refusals_back_sql)
     /// `queries/upsert_products.sql`
     public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
+    /// `queries/waiting.sql`
+    public static let waiting = SQLFile("waiting", PackageResources.waiting_sql)
     /// `queries/write_periods.sql`
     public static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
     /// `queries/write_purchases.sql`

@@ -53,7 +53,7 @@ extension PretendWorld {
         return process
     }
 
-    private static var productsFolder: URL {
+    static var productsFolder: URL {
         URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     }
 }

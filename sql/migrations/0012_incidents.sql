@@ -22,7 +22,7 @@ COMMENT ON COLUMN ledger.incident.asked IS
 -- Receipts refused lately, for ten minutes or until an incident's end; the first refusal of each.
 CREATE TABLE ledger.refusal (
     receipt_id         bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
-    app_id             int NOT NULL REFERENCES ledger.app,
+    app_id             int NOT NULL,
     refused_at         timestamptz NOT NULL,
     once_verified      boolean NOT NULL,
     counts             boolean NOT NULL,
@@ -36,7 +36,7 @@ COMMENT ON COLUMN ledger.refusal.counts IS
 -- Answers that vouched again for once-verified receipts. Each database connection counts in rows of its own, so that
 -- settlements never wait for each other's count.
 CREATE TABLE ledger.vouched_minute (
-    app_id   int NOT NULL REFERENCES ledger.app,
+    app_id   int NOT NULL,
     minute   timestamptz NOT NULL,
     backend  int NOT NULL,
     answers  bigint NOT NULL,

@@ -13,6 +13,7 @@ SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     outcome = COALESCE(n.outcome::ledger.outcome, r.outcome),
     reason = CASE WHEN n.outcome IS NULL THEN r.reason ELSE n.reason END, asked_at = n.asked_at,
     verified_at = COALESCE(n.verified_at, r.verified_at),
+    first_verified_at = COALESCE(r.first_verified_at, r.verified_at, n.verified_at),
     rejections = n.rejections, rejected_since = n.rejected_since, equal_empty_answers = n.equal_empty_answers,
     observation_id = n.observation_id, observed_at = n.observed_at, meaning = n.meaning,
     settled_token = n.settled_token
