@@ -13,9 +13,9 @@ public enum DateForm: Sendable, Hashable {
 extension LenientFields {
     /// Which form `instant` reads of a date; nil when there is none that it can read.
     func form(of date: AnswerDate) -> DateForm? {
-        guard instant(date) != nil else { return nil }
-        if milliseconds(date, .milliseconds) != nil { return .milliseconds }
-        if milliseconds(date, .plain) != nil { return .plain }
+        guard let instant = instant(date) else { return nil }
+        if whole(date.slot(.milliseconds)) == instant { return .milliseconds }
+        if whole(date.slot(.plain)) == instant { return .plain }
         return text(date, .plain).flatMap(LenientInstant.milliseconds) != nil ? .text : .formatted
     }
 }

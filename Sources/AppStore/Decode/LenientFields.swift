@@ -94,21 +94,14 @@ struct LenientFields {
         AnswerDate.Form.allCases.contains { text(date, $0) != nil }
     }
 
-    /// An instant in milliseconds since 1970: the member ending in `_ms` first, the text form only when that is
-    /// missing. A plain field of digits is milliseconds too (legacy `expires_date`). Instants before 1970 or after 9999
-    /// count as absent.
+    /// An instant in milliseconds since 1970: the member ending in `_ms` first, the text form only when that is missing
+    /// or zero, as others write for nothing. A plain field of digits is milliseconds too (legacy `expires_date`).
+    /// Instants before 1970 or after 9999 count as absent.
     func instant(_ date: AnswerDate) -> Int64? {
-        if let milliseconds = milliseconds(date, .milliseconds) ?? milliseconds(date, .plain) {
-            return LenientInstant.believable(milliseconds)
-        }
+        let milliseconds = whole(date.slot(.milliseconds)) ?? whole(date.slot(.plain))
+        if let milliseconds, milliseconds != 0 { return LenientInstant.believable(milliseconds) }
         return text(date, .plain).flatMap(LenientInstant.milliseconds)
-            ?? text(date, .formatted).flatMap(LenientInstant.milliseconds)
-    }
-
-    /// The milliseconds of one form; nil when it has none. Zero is what others write for nothing: believing it would take
-    /// back what was paid for by a cancellation in 1970.
-    func milliseconds(_ date: AnswerDate, _ form: AnswerDate.Form) -> Int64? {
-        whole(date.slot(form)).flatMap { $0 == 0 ? nil : $0 }
+            ?? text(date, .formatted).flatMap(LenientInstant.milliseconds) ?? milliseconds
     }
 }
 
