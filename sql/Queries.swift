@@ -5,12 +5,16 @@ public enum Queries {
     /// `queries/add_observation_months.sql`
     public static let addObservationMonths = SQLFile(
         "add_observation_months", PackageResources.add_observation_months_sql)
+    /// `queries/ask_refused_again.sql`
+    public static let askRefusedAgain = SQLFile("ask_refused_again", PackageResources.ask_refused_again_sql)
     /// `queries/beat_worker.sql`
     public static let beatWorker = SQLFile("beat_worker", PackageResources.beat_worker_sql)
     /// `queries/claim.sql`
     public static let claim = SQLFile("claim", PackageResources.claim_sql)
     /// `queries/claim_one.sql`
     public static let claimOne = SQLFile("claim_one", PackageResources.claim_one_sql)
+    /// `queries/close_incidents.sql`
+    public static let closeIncidents = SQLFile("close_incidents", PackageResources.close_incidents_sql)
     /// `queries/close_spans.sql`
     public static let closeSpans = SQLFile("close_spans", PackageResources.close_spans_sql)
     /// `queries/confirm.sql`
@@ -53,6 +57,8 @@ public enum Queries {
     public static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
     /// `queries/finish_import.sql`
     public static let finishImport = SQLFile("finish_import", PackageResources.finish_import_sql)
+    /// `queries/forget_refusals.sql`
+    public static let forgetRefusals = SQLFile("forget_refusals", PackageResources.forget_refusals_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
     /// `queries/hold_snapshot.sql`
@@ -75,6 +81,8 @@ public enum Queries {
     public static let insertPurchases = SQLFile("insert_purchases", PackageResources.insert_purchases_sql)
     /// `queries/insert_receipts.sql`
     public static let insertReceipts = SQLFile("insert_receipts", PackageResources.insert_receipts_sql)
+    /// `queries/insert_refusals.sql`
+    public static let insertRefusals = SQLFile("insert_refusals", PackageResources.insert_refusals_sql)
     /// `queries/insert_spans.sql`
     public static let insertSpans = SQLFile("insert_spans", PackageResources.insert_spans_sql)
     /// `queries/insert_subscriptions.sql`
@@ -100,6 +108,8 @@ public enum Queries {
     public static let lockEndedHolds = SQLFile("lock_ended_holds", PackageResources.lock_ended_holds_sql)
     /// `queries/lock_feed.sql`
     public static let lockFeed = SQLFile("lock_feed", PackageResources.lock_feed_sql)
+    /// `queries/lock_incidents.sql`
+    public static let lockIncidents = SQLFile("lock_incidents", PackageResources.lock_incidents_sql)
     /// `queries/lock_migrations.sql`
     public static let lockMigrations = SQLFile("lock_migrations", PackageResources.lock_migrations_sql)
     /// `queries/lock_polled.sql`
@@ -119,6 +129,8 @@ public enum Queries {
     public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
     /// `queries/open_import.sql`
     public static let openImport = SQLFile("open_import", PackageResources.open_import_sql)
+    /// `queries/open_incidents.sql`
+    public static let openIncidents = SQLFile("open_incidents", PackageResources.open_incidents_sql)
     /// `queries/overdue.sql`
     public static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
     /// `queries/pause_app.sql`
@@ -131,6 +143,8 @@ public enum Queries {
     public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
     /// `queries/read_holdings.sql`
     public static let readHoldings = SQLFile("read_holdings", PackageResources.read_holdings_sql)
+    /// `queries/read_incidents.sql`
+    public static let readIncidents = SQLFile("read_incidents", PackageResources.read_incidents_sql)
     /// `queries/read_keys.sql`
     public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
     /// `queries/read_links.sql`
@@ -187,6 +201,8 @@ public enum Queries {
     public static let startWorker = SQLFile("start_worker", PackageResources.start_worker_sql)
     /// `queries/status.sql`
     public static let status = SQLFile("status", PackageResources.status_sql)
+    /// `queries/status_incidents.sql`
+    public static let statusIncidents = SQLFile("status_incidents", PackageResources.status_incidents_sql)
     /// `queries/status_totals.sql`
     public static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
     /// `queries/store_provisionals.sql`
@@ -195,6 +211,8 @@ public enum Queries {
     public static let storeUploads = SQLFile("store_uploads", PackageResources.store_uploads_sql)
     /// `queries/take_budget.sql`
     public static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
+    /// `queries/take_refusals_back.sql`
+    public static let takeRefusalsBack = SQLFile("take_refusals_back", PackageResources.take_refusals_back_sql)
     /// `queries/upsert_products.sql`
     public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
     /// `queries/waiting.sql`

@@ -2,7 +2,7 @@ import AppStore
 import Testing
 
 @Suite struct UnreadableExpiryTests {
-    @Test(arguments: ["abc", "-1", "253402300800000", "9223372036854775807", "1e300"])
+    @Test(arguments: ["abc", "0", "-1", "253402300800000", "9223372036854775807", "1e300"])
     func aRowWhoseExpiryCannotBeReadIsNoPurchase(_ expiry: String) throws {
         let body = """
             {"status":0,"latest_receipt_info":[{"product_id":"p","transaction_id":"1","original_transaction_id":"1",\

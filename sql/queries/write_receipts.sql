@@ -1,4 +1,11 @@
 -- Settlement: what was learnt of receipts; columns as named below, nulls keep what there is.
+-- $16 apps, $17 how many of their once-verified receipts Apple vouched for again.
+WITH vouched AS (
+    INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
+    SELECT n.app_id, date_trunc('minute', clock_timestamp()), pg_backend_pid(), n.answers
+    FROM unnest($16::int[], $17::bigint[]) AS n(app_id, answers)
+    ON CONFLICT (app_id, minute, backend) DO UPDATE SET answers = v.answers + EXCLUDED.answers
+)
 UPDATE ledger.receipt r
 SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     receipt_created_at = GREATEST(n.receipt_created_at, r.receipt_created_at),

@@ -98,11 +98,17 @@ struct LenientFields {
     /// missing. A plain field of digits is milliseconds too (legacy `expires_date`). Instants before 1970 or after 9999
     /// count as absent.
     func instant(_ date: AnswerDate) -> Int64? {
-        if let milliseconds = whole(date.slot(.milliseconds)) ?? whole(date.slot(.plain)) {
+        if let milliseconds = milliseconds(date, .milliseconds) ?? milliseconds(date, .plain) {
             return LenientInstant.believable(milliseconds)
         }
         return text(date, .plain).flatMap(LenientInstant.milliseconds)
             ?? text(date, .formatted).flatMap(LenientInstant.milliseconds)
+    }
+
+    /// The milliseconds of one form; nil when it has none. Zero is what others write for nothing: believing it would take
+    /// back what was paid for by a cancellation in 1970.
+    func milliseconds(_ date: AnswerDate, _ form: AnswerDate.Form) -> Int64? {
+        whole(date.slot(form)).flatMap { $0 == 0 ? nil : $0 }
     }
 }
 

@@ -91,7 +91,7 @@ import Tracking
             let careful = try? bytes.withUnsafeBytes { try CarefulLine.read($0) }
             #expect(careful == quick, "\(String(decoding: bytes, as: UTF8.self))")
         }
-        #expect(read > 5_000)
+        #expect(read > 4_000)
     }
 }
 
@@ -133,11 +133,13 @@ struct LineGenerator {
     }
 
     private mutating func value() -> String {
-        one(of: ["a.b.c", "MIIT+/8=", "MII\\/x", "", "c 1", "é", "\\u0041", "\\\"", "x\\n", "{}", "a\u{7F}b", "12"])
+        guard below(3) == 0 else { return one(of: ["a.b.c", "MIIT+/8=", "c 1"]) }
+        return one(of: ["MII\\/x", "", "é", "\\u0041", "\\\"", "x\\n", "{}", "a\u{7F}b", "12"])
     }
 
     private mutating func other(_ key: String) -> String {
-        switch key {
+        guard below(3) == 0 else { return ["price": "4.99", "note": "[1]"][key] ?? "null" }
+        return switch key {
         case "price":
             one(of: [
                 "4.99", "\"4.99\"", "0", "007", "1e2", "-1", "1.2345", "1.5000", ".5", "5.", "0.10",
