@@ -12,6 +12,7 @@ public enum Migrations {
         SQLFile("0008_perennial", PackageResources._008_perennial_sql),
         SQLFile("0009_loop", PackageResources._009_loop_sql),
         SQLFile("0010_import", PackageResources._010_import_sql),
+        SQLFile("0011_rebuild", PackageResources._011_rebuild_sql),
         SQLFile("0012_incidents", PackageResources._012_incidents_sql),
     ]
 }

@@ -23,10 +23,14 @@ public enum Queries {
     public static let confirmPurchases = SQLFile("confirm_purchases", PackageResources.confirm_purchases_sql)
     /// `queries/count_due.sql`
     public static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
+    /// `queries/count_rebuildable.sql`
+    public static let countRebuildable = SQLFile("count_rebuildable", PackageResources.count_rebuildable_sql)
     /// `queries/create_key.sql`
     public static let createKey = SQLFile("create_key", PackageResources.create_key_sql)
     /// `queries/create_roles.sql`
     public static let createRoles = SQLFile("create_roles", PackageResources.create_roles_sql)
+    /// `queries/delete_aliases.sql`
+    public static let deleteAliases = SQLFile("delete_aliases", PackageResources.delete_aliases_sql)
     /// `queries/delete_periods.sql`
     public static let deletePeriods = SQLFile("delete_periods", PackageResources.delete_periods_sql)
     /// `queries/delete_products.sql`
@@ -39,6 +43,8 @@ public enum Queries {
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     /// `queries/extend_observations.sql`
     public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
+    /// `queries/find_customer.sql`
+    public static let findCustomer = SQLFile("find_customer", PackageResources.find_customer_sql)
     /// `queries/find_customers.sql`
     public static let findCustomers = SQLFile("find_customers", PackageResources.find_customers_sql)
     /// `queries/find_digests.sql`
@@ -55,8 +61,12 @@ public enum Queries {
     public static let forgetRefusals = SQLFile("forget_refusals", PackageResources.forget_refusals_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
+    /// `queries/hold_snapshot.sql`
+    public static let holdSnapshot = SQLFile("hold_snapshot", PackageResources.hold_snapshot_sql)
     /// `queries/insert_aliases.sql`
     public static let insertAliases = SQLFile("insert_aliases", PackageResources.insert_aliases_sql)
+    /// `queries/insert_corrections.sql`
+    public static let insertCorrections = SQLFile("insert_corrections", PackageResources.insert_corrections_sql)
     /// `queries/insert_customers.sql`
     public static let insertCustomers = SQLFile("insert_customers", PackageResources.insert_customers_sql)
     /// `queries/insert_events.sql`
@@ -79,6 +89,10 @@ public enum Queries {
     public static let insertSubscriptions = SQLFile("insert_subscriptions", PackageResources.insert_subscriptions_sql)
     /// `queries/is_migrated.sql`
     public static let isMigrated = SQLFile("is_migrated", PackageResources.is_migrated_sql)
+    /// `queries/keep_checked.sql`
+    public static let keepChecked = SQLFile("keep_checked", PackageResources.keep_checked_sql)
+    /// `queries/link_purchases.sql`
+    public static let linkPurchases = SQLFile("link_purchases", PackageResources.link_purchases_sql)
     /// `queries/link_receipts.sql`
     public static let linkReceipts = SQLFile("link_receipts", PackageResources.link_receipts_sql)
     /// `queries/list_products.sql`
@@ -102,10 +116,15 @@ public enum Queries {
     public static let lockPolled = SQLFile("lock_polled", PackageResources.lock_polled_sql)
     /// `queries/lock_purchases.sql`
     public static let lockPurchases = SQLFile("lock_purchases", PackageResources.lock_purchases_sql)
+    /// `queries/lock_purchases_after.sql`
+    public static let lockPurchasesAfter = SQLFile("lock_purchases_after", PackageResources.lock_purchases_after_sql)
     /// `queries/lock_schedules.sql`
     public static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
     /// `queries/lock_subscriptions.sql`
     public static let lockSubscriptions = SQLFile("lock_subscriptions", PackageResources.lock_subscriptions_sql)
+    /// `queries/lock_subscriptions_after.sql`
+    public static let lockSubscriptionsAfter = SQLFile(
+        "lock_subscriptions_after", PackageResources.lock_subscriptions_after_sql)
     /// `queries/mark_import.sql`
     public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
     /// `queries/open_import.sql`
@@ -118,14 +137,22 @@ public enum Queries {
     public static let pauseApp = SQLFile("pause_app", PackageResources.pause_app_sql)
     /// `queries/read_apps.sql`
     public static let readApps = SQLFile("read_apps", PackageResources.read_apps_sql)
+    /// `queries/read_bought.sql`
+    public static let readBought = SQLFile("read_bought", PackageResources.read_bought_sql)
     /// `queries/read_clock.sql`
     public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
+    /// `queries/read_holdings.sql`
+    public static let readHoldings = SQLFile("read_holdings", PackageResources.read_holdings_sql)
     /// `queries/read_incidents.sql`
     public static let readIncidents = SQLFile("read_incidents", PackageResources.read_incidents_sql)
     /// `queries/read_keys.sql`
     public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
+    /// `queries/read_links.sql`
+    public static let readLinks = SQLFile("read_links", PackageResources.read_links_sql)
     /// `queries/read_migrations.sql`
     public static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
+    /// `queries/read_observations.sql`
+    public static let readObservations = SQLFile("read_observations", PackageResources.read_observations_sql)
     /// `queries/read_outlooks.sql`
     public static let readOutlooks = SQLFile("read_outlooks", PackageResources.read_outlooks_sql)
     /// `queries/read_owners.sql`
@@ -136,8 +163,12 @@ public enum Queries {
     public static let readPollers = SQLFile("read_pollers", PackageResources.read_pollers_sql)
     /// `queries/read_receipts.sql`
     public static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)
+    /// `queries/read_sources.sql`
+    public static let readSources = SQLFile("read_sources", PackageResources.read_sources_sql)
     /// `queries/read_spans.sql`
     public static let readSpans = SQLFile("read_spans", PackageResources.read_spans_sql)
+    /// `queries/read_standings.sql`
+    public static let readStandings = SQLFile("read_standings", PackageResources.read_standings_sql)
     /// `queries/read_uploads.sql`
     public static let readUploads = SQLFile("read_uploads", PackageResources.read_uploads_sql)
     /// `queries/record_migration.sql`

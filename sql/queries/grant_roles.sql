@@ -9,7 +9,7 @@ GRANT INSERT, UPDATE ON
     ledger.customer, ledger.receipt, ledger.upload, ledger.poll_schedule, ledger.subscription, ledger.receipt_subscription,
     ledger.period, ledger.transaction_alias, ledger.purchase, ledger.subscription_span, ledger.ownership,
     ledger.observation, ledger.event, ledger.event_outbox, ledger.event_feed, ledger.worker, ledger.app_budget,
-    ledger.import, ledger.provisional, ledger.incident, ledger.refusal, ledger.vouched_minute
+    ledger.import, ledger.provisional, ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.vouched_minute
     TO perennial_worker, perennial_api;
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute
