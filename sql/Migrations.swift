@@ -11,6 +11,9 @@ public enum Migrations {
         SQLFile("0007_lookup", PackageResources._007_lookup_sql),
         SQLFile("0008_perennial", PackageResources._008_perennial_sql),
         SQLFile("0009_loop", PackageResources._009_loop_sql),
+        SQLFile("0010_import", PackageResources._010_import_sql),
+        SQLFile("0011_rebuild", PackageResources._011_rebuild_sql),
+        SQLFile("0012_incidents", PackageResources._012_incidents_sql),
         SQLFile("0013_money", PackageResources._013_money_sql),
     ]
 }

@@ -5,12 +5,16 @@ public enum Queries {
     /// `queries/add_observation_months.sql`
     public static let addObservationMonths = SQLFile(
         "add_observation_months", PackageResources.add_observation_months_sql)
+    /// `queries/ask_refused_again.sql`
+    public static let askRefusedAgain = SQLFile("ask_refused_again", PackageResources.ask_refused_again_sql)
     /// `queries/beat_worker.sql`
     public static let beatWorker = SQLFile("beat_worker", PackageResources.beat_worker_sql)
     /// `queries/claim.sql`
     public static let claim = SQLFile("claim", PackageResources.claim_sql)
     /// `queries/claim_one.sql`
     public static let claimOne = SQLFile("claim_one", PackageResources.claim_one_sql)
+    /// `queries/close_incidents.sql`
+    public static let closeIncidents = SQLFile("close_incidents", PackageResources.close_incidents_sql)
     /// `queries/close_spans.sql`
     public static let closeSpans = SQLFile("close_spans", PackageResources.close_spans_sql)
     /// `queries/confirm.sql`
@@ -19,10 +23,14 @@ public enum Queries {
     public static let confirmPurchases = SQLFile("confirm_purchases", PackageResources.confirm_purchases_sql)
     /// `queries/count_due.sql`
     public static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
+    /// `queries/count_rebuildable.sql`
+    public static let countRebuildable = SQLFile("count_rebuildable", PackageResources.count_rebuildable_sql)
     /// `queries/create_key.sql`
     public static let createKey = SQLFile("create_key", PackageResources.create_key_sql)
     /// `queries/create_roles.sql`
     public static let createRoles = SQLFile("create_roles", PackageResources.create_roles_sql)
+    /// `queries/delete_aliases.sql`
+    public static let deleteAliases = SQLFile("delete_aliases", PackageResources.delete_aliases_sql)
     /// `queries/delete_periods.sql`
     public static let deletePeriods = SQLFile("delete_periods", PackageResources.delete_periods_sql)
     /// `queries/delete_products.sql`
@@ -35,6 +43,10 @@ public enum Queries {
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     /// `queries/extend_observations.sql`
     public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
+    /// `queries/find_customer.sql`
+    public static let findCustomer = SQLFile("find_customer", PackageResources.find_customer_sql)
+    /// `queries/find_customers.sql`
+    public static let findCustomers = SQLFile("find_customers", PackageResources.find_customers_sql)
     /// `queries/find_digests.sql`
     public static let findDigests = SQLFile("find_digests", PackageResources.find_digests_sql)
     /// `queries/find_ended_holds.sql`
@@ -43,10 +55,18 @@ public enum Queries {
     public static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
     /// `queries/find_receipts.sql`
     public static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
+    /// `queries/finish_import.sql`
+    public static let finishImport = SQLFile("finish_import", PackageResources.finish_import_sql)
+    /// `queries/forget_refusals.sql`
+    public static let forgetRefusals = SQLFile("forget_refusals", PackageResources.forget_refusals_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
+    /// `queries/hold_snapshot.sql`
+    public static let holdSnapshot = SQLFile("hold_snapshot", PackageResources.hold_snapshot_sql)
     /// `queries/insert_aliases.sql`
     public static let insertAliases = SQLFile("insert_aliases", PackageResources.insert_aliases_sql)
+    /// `queries/insert_corrections.sql`
+    public static let insertCorrections = SQLFile("insert_corrections", PackageResources.insert_corrections_sql)
     /// `queries/insert_customers.sql`
     public static let insertCustomers = SQLFile("insert_customers", PackageResources.insert_customers_sql)
     /// `queries/insert_events.sql`
@@ -61,12 +81,18 @@ public enum Queries {
     public static let insertPurchases = SQLFile("insert_purchases", PackageResources.insert_purchases_sql)
     /// `queries/insert_receipts.sql`
     public static let insertReceipts = SQLFile("insert_receipts", PackageResources.insert_receipts_sql)
+    /// `queries/insert_refusals.sql`
+    public static let insertRefusals = SQLFile("insert_refusals", PackageResources.insert_refusals_sql)
     /// `queries/insert_spans.sql`
     public static let insertSpans = SQLFile("insert_spans", PackageResources.insert_spans_sql)
     /// `queries/insert_subscriptions.sql`
     public static let insertSubscriptions = SQLFile("insert_subscriptions", PackageResources.insert_subscriptions_sql)
     /// `queries/is_migrated.sql`
     public static let isMigrated = SQLFile("is_migrated", PackageResources.is_migrated_sql)
+    /// `queries/keep_checked.sql`
+    public static let keepChecked = SQLFile("keep_checked", PackageResources.keep_checked_sql)
+    /// `queries/link_purchases.sql`
+    public static let linkPurchases = SQLFile("link_purchases", PackageResources.link_purchases_sql)
     /// `queries/link_receipts.sql`
     public static let linkReceipts = SQLFile("link_receipts", PackageResources.link_receipts_sql)
     /// `queries/list_products.sql`
@@ -82,28 +108,51 @@ public enum Queries {
     public static let lockEndedHolds = SQLFile("lock_ended_holds", PackageResources.lock_ended_holds_sql)
     /// `queries/lock_feed.sql`
     public static let lockFeed = SQLFile("lock_feed", PackageResources.lock_feed_sql)
+    /// `queries/lock_incidents.sql`
+    public static let lockIncidents = SQLFile("lock_incidents", PackageResources.lock_incidents_sql)
     /// `queries/lock_migrations.sql`
     public static let lockMigrations = SQLFile("lock_migrations", PackageResources.lock_migrations_sql)
     /// `queries/lock_polled.sql`
     public static let lockPolled = SQLFile("lock_polled", PackageResources.lock_polled_sql)
     /// `queries/lock_purchases.sql`
     public static let lockPurchases = SQLFile("lock_purchases", PackageResources.lock_purchases_sql)
+    /// `queries/lock_purchases_after.sql`
+    public static let lockPurchasesAfter = SQLFile("lock_purchases_after", PackageResources.lock_purchases_after_sql)
     /// `queries/lock_schedules.sql`
     public static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
     /// `queries/lock_subscriptions.sql`
     public static let lockSubscriptions = SQLFile("lock_subscriptions", PackageResources.lock_subscriptions_sql)
+    /// `queries/lock_subscriptions_after.sql`
+    public static let lockSubscriptionsAfter = SQLFile(
+        "lock_subscriptions_after", PackageResources.lock_subscriptions_after_sql)
+    /// `queries/mark_import.sql`
+    public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
+    /// `queries/open_import.sql`
+    public static let openImport = SQLFile("open_import", PackageResources.open_import_sql)
+    /// `queries/open_incidents.sql`
+    public static let openIncidents = SQLFile("open_incidents", PackageResources.open_incidents_sql)
     /// `queries/overdue.sql`
     public static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
     /// `queries/pause_app.sql`
     public static let pauseApp = SQLFile("pause_app", PackageResources.pause_app_sql)
     /// `queries/read_apps.sql`
     public static let readApps = SQLFile("read_apps", PackageResources.read_apps_sql)
+    /// `queries/read_bought.sql`
+    public static let readBought = SQLFile("read_bought", PackageResources.read_bought_sql)
     /// `queries/read_clock.sql`
     public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
+    /// `queries/read_holdings.sql`
+    public static let readHoldings = SQLFile("read_holdings", PackageResources.read_holdings_sql)
+    /// `queries/read_incidents.sql`
+    public static let readIncidents = SQLFile("read_incidents", PackageResources.read_incidents_sql)
     /// `queries/read_keys.sql`
     public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
+    /// `queries/read_links.sql`
+    public static let readLinks = SQLFile("read_links", PackageResources.read_links_sql)
     /// `queries/read_migrations.sql`
     public static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
+    /// `queries/read_observations.sql`
+    public static let readObservations = SQLFile("read_observations", PackageResources.read_observations_sql)
     /// `queries/read_outlooks.sql`
     public static let readOutlooks = SQLFile("read_outlooks", PackageResources.read_outlooks_sql)
     /// `queries/read_owners.sql`
@@ -114,8 +163,12 @@ public enum Queries {
     public static let readPollers = SQLFile("read_pollers", PackageResources.read_pollers_sql)
     /// `queries/read_receipts.sql`
     public static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)
+    /// `queries/read_sources.sql`
+    public static let readSources = SQLFile("read_sources", PackageResources.read_sources_sql)
     /// `queries/read_spans.sql`
     public static let readSpans = SQLFile("read_spans", PackageResources.read_spans_sql)
+    /// `queries/read_standings.sql`
+    public static let readStandings = SQLFile("read_standings", PackageResources.read_standings_sql)
     /// `queries/read_uploads.sql`
     public static let readUploads = SQLFile("read_uploads", PackageResources.read_uploads_sql)
     /// `queries/record_migration.sql`
@@ -148,14 +201,22 @@ public enum Queries {
     public static let startWorker = SQLFile("start_worker", PackageResources.start_worker_sql)
     /// `queries/status.sql`
     public static let status = SQLFile("status", PackageResources.status_sql)
+    /// `queries/status_incidents.sql`
+    public static let statusIncidents = SQLFile("status_incidents", PackageResources.status_incidents_sql)
     /// `queries/status_totals.sql`
     public static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
+    /// `queries/store_provisionals.sql`
+    public static let storeProvisionals = SQLFile("store_provisionals", PackageResources.store_provisionals_sql)
     /// `queries/store_uploads.sql`
     public static let storeUploads = SQLFile("store_uploads", PackageResources.store_uploads_sql)
     /// `queries/take_budget.sql`
     public static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
+    /// `queries/take_refusals_back.sql`
+    public static let takeRefusalsBack = SQLFile("take_refusals_back", PackageResources.take_refusals_back_sql)
     /// `queries/upsert_products.sql`
     public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
+    /// `queries/waiting.sql`
+    public static let waiting = SQLFile("waiting", PackageResources.waiting_sql)
     /// `queries/write_periods.sql`
     public static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
     /// `queries/write_purchases.sql`

@@ -32,6 +32,7 @@ struct Perennial: AsyncParsableCommand {
                 subcommands: [
                     EntitlementsCommand.self, ExplainCommand.self, StatusCommand.self, ReportCommand.self,
                 ]),
+            CommandGroup(name: "Mend", subcommands: [RebuildCommand.self]),
             CommandGroup(name: "Try", subcommands: [SimulatorCommand.self]),
         ])
 

@@ -37,6 +37,9 @@ import Testing
             (#""expires_date_formatted":"2015-02-10 09:00:00 Etc/GMT""#, 1_423_558_800_000),
             (#""expires_date_ms":"","expires_date":"2014-11-12 15:10:33 Etc/GMT""#, 1_415_805_033_000),
             (#""expires_date_ms":"5","expires_date":"2014-11-12 15:10:33 Etc/GMT""#, 5),
+            // Zero is nothing: the text beside it counts.
+            (#""expires_date_ms":"0000","expires_date":"2014-11-12 15:10:33 Etc/GMT""#, 1_415_805_033_000),
+            (#""expires_date_ms":0,"expires_date":"0""#, 0),
             // Absurd instants are absent, and the text beside them is not believed either.
             (#""expires_date_ms":"-1","expires_date":"2014-11-12 15:10:33 Etc/GMT""#, nil),
             (#""expires_date_ms":"253402300800000""#, nil), (#""expires_date_ms":9223372036854775807"#, nil),
@@ -50,6 +53,27 @@ import Testing
     func instants(_ json: String, _ expected: Int64?) throws {
         let response = try parse("{\"latest_receipt_info\":[{\(ResponseTests.row),\(json)}]}")
         #expect(response.latestReceiptInfo.first?.expiresAt == expected)
+    }
+
+    @Test func zeroMillisecondsTakeNothingBack() throws {
+        for zero in [#""0""#, "0", #""0000000000000""#] {
+            let body = "{\"latest_receipt_info\":[{\(ResponseTests.row),\"cancellation_date_ms\":\(zero)}]}"
+            let row = try #require(try parse(body).latestReceiptInfo.first)
+            #expect(row.cancelledAt == nil && row.cancellationForm == nil)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (#""expires_date_ms":"5","expires_date":"5""#, .milliseconds), (#""expires_date":"5""#, .plain),
+            (#""expires_date":"2014-11-12 15:10:33 Etc/GMT""#, .text),
+            (#""expires_date":"?","expires_date_formatted":"2014-11-12 15:10:33 Etc/GMT""#, .formatted),
+            (#""expires_date_ms":"0","expires_date":"2014-11-12 15:10:33 Etc/GMT""#, .text),
+            (#""expires_date_ms":"0""#, .milliseconds),
+        ] as [(String, DateForm)])
+    func formsOfInstants(_ json: String, _ expected: DateForm) throws {
+        let response = try parse("{\"latest_receipt_info\":[{\(ResponseTests.row),\(json)}]}")
+        #expect(response.latestReceiptInfo.first?.expiryForm == expected)
     }
 
     @Test(arguments: [

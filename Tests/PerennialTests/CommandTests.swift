@@ -26,6 +26,10 @@ import Testing
         ["key", "create", "--scope", "root"], ["app", "set", "a"], ["app", "add"], ["import"], ["nonsense"],
         ["explain", "--response", "x", "--at", "yesterday"], ["simulator", "--month-seconds", "0"],
         ["app", "add", "--bundle-id", "a", "--rate", "-1"], ["report", "r", "--set", "novalue"],
+        ["rebuild", "--customer", "c"], ["explain"], ["explain", "--app", "a"], ["explain", "--customer", "c"],
+        ["explain", "--app", "a", "--customer", "c", "--response", "x"],
+        ["explain", "--app", "a", "--customer", "c", "--previous", "x"],
+        ["explain", "--response", "x", "--entitlement", "pro"],
     ])
     func `a bad command line is status 64`(arguments: [String]) {
         do {
@@ -46,6 +50,8 @@ import Testing
         ["receipt", "check", "--customer", "c", "--app", "a"], ["receipt", "list"], ["import", "-"],
         ["entitlements", "--app", "a", "--customer", "c", "--at", "2026-01-01T00:00:00Z"],
         ["explain", "--response", "-", "--bundle-id", "b", "--format", "json", "--previous", "f"],
+        ["explain", "--app", "a", "--customer", "c", "--entitlement", "pro", "--at", "2026-01-01T00:00:00Z"],
+        ["rebuild"], ["rebuild", "--verify", "--app", "a", "--customer", "c"],
         ["status", "--watch"], ["report", "list"], ["simulator", "--port", "0", "--sandbox-customers", "1"],
     ])
     func `the documented command lines are understood`(arguments: [String]) throws {

@@ -36,11 +36,17 @@ struct KillTests {
 }
 
 extension PretendWorld {
-    /// The real executable as a process of its own.
+    /// A worker of the real executable as a process of its own.
     func startWorkerProcess(leaseSeconds: Int, speedup: Int) throws -> Process {
+        try start(["worker"], leaseSeconds: leaseSeconds, speedup: speedup)
+    }
+
+    /// The real executable as a process of its own; what it prints is dropped.
+    func start(_ arguments: [String], leaseSeconds: Int = 10, speedup: Int) throws -> Process {
         let process = Process()
         process.executableURL = Self.productsFolder.appendingPathComponent("perennial")
-        process.arguments = ["worker"]
+        process.arguments = arguments
+        process.standardOutput = FileHandle.nullDevice
         process.environment = [
             "DATABASE_URL": connectionString,
             "PERENNIAL_MASTER_KEY": Data(Self.masterKey).base64EncodedString(),
@@ -53,7 +59,7 @@ extension PretendWorld {
         return process
     }
 
-    private static var productsFolder: URL {
+    static var productsFolder: URL {
         URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     }
 }

@@ -71,7 +71,6 @@ CREATE TABLE ledger.said_price (
     CONSTRAINT said_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL))
 );
 CREATE INDEX said_price_of_receipt ON ledger.said_price (receipt_id);
-CREATE INDEX said_price_of_customer ON ledger.said_price (customer_id);
 
 -- A price without its currency says nothing.
 CREATE FUNCTION ledger.keep_said_price() RETURNS trigger
@@ -213,19 +212,14 @@ FROM (
 JOIN ledger.purchase p USING (purchase_id)
 JOIN ledger.app a USING (app_id);
 
--- What uploads said of storefront and price, with everything it may speak of: the subscriptions of the receipt, and the
--- one-time purchases its customer owns.
+-- What uploads said of storefront and price, with everything it may speak of: what the receipt holds.
 CREATE VIEW perennial.price_said AS
 SELECT w.said_id, w.said_at, 'subscription' AS kind, l.subscription_id AS stream_id, w.storefront, w.price_milliunits,
        w.currency
 FROM ledger.said_price w JOIN ledger.receipt_subscription l USING (receipt_id)
 UNION ALL
-SELECT DISTINCT w.said_id, w.said_at, 'purchase', o.purchase_id, w.storefront, w.price_milliunits, w.currency
-FROM ledger.said_price w
-JOIN ledger.ownership o USING (customer_id)
-JOIN ledger.purchase p USING (purchase_id)
-JOIN ledger.receipt r ON r.receipt_id = w.receipt_id AND r.environment IS NOT DISTINCT FROM p.environment
-WHERE upper_inf(o.known);
+SELECT w.said_id, w.said_at, 'purchase', l.purchase_id, w.storefront, w.price_milliunits, w.currency
+FROM ledger.said_price w JOIN ledger.receipt_purchase l USING (receipt_id);
 
 -- Every period and one-time purchase as known at an instant ('infinity': now), with its price and where that comes from:
 -- 'said' at intake or import, which speaks of the newest thing bought when it was said; else the catalog's of that

@@ -8,6 +8,11 @@ WITH answer AS MATERIALIZED (
     SET due_at = n.due_at, scheduled_for = n.due_at, lane = n.lane, attempts = 0, leased_by = NULL, crashes = 0,
         confirmed_as_of = n.as_of, confirmed_at = $2::timestamptz
     FROM answer n WHERE s.receipt_id = n.receipt_id AND s.leased_by = $1::int
+    RETURNING s.app_id
+), vouched AS (
+    INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
+    SELECT app_id, date_trunc('minute', $2::timestamptz), pg_backend_pid(), count(*) FROM released GROUP BY app_id
+    ON CONFLICT (app_id, minute, backend) DO UPDATE SET answers = v.answers + EXCLUDED.answers
 )
 UPDATE ledger.subscription s
 SET as_of = n.as_of, checked_at = $2::timestamptz, next_check_at = p.next_check_at,

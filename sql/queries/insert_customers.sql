@@ -1,5 +1,6 @@
--- Intake, step 4: makes customers that are not known yet ($1 apps, $2 names).
+-- Intake, step 4: makes customers that are not known yet ($1 apps, $2 names; each once, in order of app and name), and tells
+-- which those are.
 INSERT INTO ledger.customer (app_id, name)
-SELECT DISTINCT n.app_id, n.name COLLATE "C" FROM unnest($1::int[], $2::text[]) AS n(app_id, name)
-ORDER BY 1, 2
+SELECT unnest($1::int[]), unnest($2::text[])
 ON CONFLICT DO NOTHING
+RETURNING customer_id, app_id, name

@@ -2,5 +2,5 @@
 SELECT a.bundle_id, count(*) AS receipts, count(*) FILTER (WHERE s.leased_by IS NOT NULL) AS leased,
        CASE WHEN b.open_until > now() THEN b.open_reason END AS paused_because
 FROM ledger.poll_schedule s JOIN ledger.app a USING (app_id) JOIN ledger.app_budget b USING (app_id)
-WHERE s.due_at <= $1::timestamptz OR (s.leased_by IS NOT NULL AND s.scheduled_for <= $1::timestamptz)
+WHERE GREATEST(s.due_at, s.scheduled_for) <= $1::timestamptz OR (s.leased_by IS NOT NULL AND s.scheduled_for <= $1::timestamptz)
 GROUP BY a.bundle_id, b.open_until, b.open_reason ORDER BY a.bundle_id

@@ -1,14 +1,15 @@
--- Intake, step 5: keeps uploads ($1 receipts, $2 apps, $3 customers, $4 imported, $5 storefronts, $6 prices, $7 currencies).
--- An upload makes its receipt due: at once when imported, else in five seconds, because who uploads asks Apple right
--- away. An import that brings nothing new does not.
+-- Intake, step 6: keeps uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies,
+-- $7 expiries as far as they are known).
+-- An upload makes its receipt due: at once when imported, in the order of ledger.import_turn, else in five seconds, because
+-- who uploads asks Apple right away. An import that brings nothing new does not.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
-), given AS (
-    SELECT DISTINCT ON (n.receipt_id, c.customer_id) n.*, c.customer_id
-    FROM unnest($1::bigint[], $2::int[], $3::text[], $4::boolean[], $5::text[], $6::bigint[], $7::text[]) WITH ORDINALITY
-        AS n(receipt_id, app_id, customer, imported, storefront, price_milliunits, currency, place)
-    JOIN ledger.customer c ON c.app_id = n.app_id AND c.name = n.customer
-    ORDER BY n.receipt_id, c.customer_id, n.imported, n.place DESC
+), given AS MATERIALIZED (
+    SELECT DISTINCT ON (n.receipt_id, n.customer_id) n.*
+    FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[])
+        WITH ORDINALITY
+        AS n(receipt_id, customer_id, imported, storefront, price_milliunits, currency, expires_at, place)
+    ORDER BY n.receipt_id, n.customer_id, n.imported, n.place DESC
 ), uploaded AS (
     INSERT INTO ledger.upload AS u
         (receipt_id, customer_id, uploaded_at, imported, storefront, price_milliunits, currency)
@@ -23,17 +24,25 @@ WITH clock AS MATERIALIZED (
         currency = COALESCE(EXCLUDED.currency, u.currency)
     WHERE NOT EXCLUDED.imported
     RETURNING u.receipt_id, u.imported
+), brought AS (
+    SELECT u.receipt_id, bool_and(u.imported) AS imported, bool_or(u.imported) AS is_due_now
+    FROM uploaded u GROUP BY u.receipt_id
 ), due AS (
-    SELECT receipt_id, bool_and(imported) AS imported,
-           clock.at + CASE WHEN bool_or(imported) THEN interval '0' ELSE interval '5 s' END AS at
-    FROM uploaded CROSS JOIN clock GROUP BY receipt_id, clock.at
+    SELECT r.receipt_id, r.app_id,
+           CASE WHEN r.verified_at IS NOT NULL THEN 1 WHEN b.imported THEN 3 ELSE 0 END AS lane,
+           clock.at + CASE WHEN b.is_due_now THEN interval '0' ELSE interval '5 s' END AS at
+    FROM brought b JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock
 )
 INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT r.receipt_id, r.app_id, CASE WHEN r.verified_at IS NOT NULL THEN 1 WHEN due.imported THEN 3 ELSE 0 END, due.at, due.at
-FROM due JOIN ledger.receipt r USING (receipt_id)
-ORDER BY r.receipt_id
+SELECT d.receipt_id, d.app_id, d.lane,
+       CASE WHEN d.lane = 3 THEN ledger.import_turn(e.expires_at, clock.at) ELSE d.at END, d.at
+FROM due d CROSS JOIN clock
+LEFT JOIN (SELECT receipt_id, max(expires_at) AS expires_at FROM given GROUP BY receipt_id) e USING (receipt_id)
+ORDER BY d.receipt_id
 ON CONFLICT (receipt_id) DO UPDATE
-SET due_at = CASE WHEN s.leased_by IS NULL THEN LEAST(s.due_at, EXCLUDED.due_at) ELSE s.due_at END,
+SET due_at = CASE WHEN s.leased_by IS NOT NULL THEN s.due_at
+                  WHEN s.lane = 3 AND EXCLUDED.lane < 3 THEN EXCLUDED.due_at
+                  ELSE LEAST(s.due_at, EXCLUDED.due_at) END,
     scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, EXCLUDED.scheduled_for) ELSE s.scheduled_for END,
     lane = CASE WHEN s.leased_by IS NULL THEN LEAST(s.lane, EXCLUDED.lane) ELSE s.lane END,
     fingerprint = NULL

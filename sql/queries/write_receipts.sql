@@ -1,4 +1,11 @@
 -- Settlement: what was learnt of receipts; columns as named below, nulls keep what there is.
+-- $16 apps, $17 how many of their once-verified receipts Apple vouched for again.
+WITH vouched AS (
+    INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
+    SELECT n.app_id, date_trunc('minute', clock_timestamp()), pg_backend_pid(), n.answers
+    FROM unnest($16::int[], $17::bigint[]) AS n(app_id, answers)
+    ON CONFLICT (app_id, minute, backend) DO UPDATE SET answers = v.answers + EXCLUDED.answers
+)
 UPDATE ledger.receipt r
 SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     receipt_created_at = GREATEST(n.receipt_created_at, r.receipt_created_at),
@@ -6,6 +13,7 @@ SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     outcome = COALESCE(n.outcome::ledger.outcome, r.outcome),
     reason = CASE WHEN n.outcome IS NULL THEN r.reason ELSE n.reason END, asked_at = n.asked_at,
     verified_at = COALESCE(n.verified_at, r.verified_at),
+    first_verified_at = COALESCE(r.first_verified_at, r.verified_at, n.verified_at),
     rejections = n.rejections, rejected_since = n.rejected_since, equal_empty_answers = n.equal_empty_answers,
     observation_id = n.observation_id, observed_at = n.observed_at, meaning = n.meaning,
     settled_token = n.settled_token

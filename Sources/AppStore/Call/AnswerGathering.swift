@@ -37,8 +37,10 @@ final class AnswerGathering: HTTPClientResponseDelegate {
             arrived.exchange.httpStatus = Int(head.status.code)
             arrived.exchange.headers = head.headers
         }
-        let announced = head.headers.first(name: "content-length").flatMap { Int($0) }
-        if let announced, announced > bytesMax { return task.eventLoop.makeFailedFuture(TooLarge()) }
+        let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
+        if announced > bytesMax { return task.eventLoop.makeFailedFuture(TooLarge()) }
+        // What a server announces is no reason to hold much memory before it comes.
+        arrived.withLock { $0.exchange.body.reserveCapacity(min(max(announced, 0), 1 << 20)) }
         return task.eventLoop.makeSucceededVoidFuture()
     }
 

@@ -6,13 +6,16 @@ public enum DateForm: Sendable, Hashable {
     case plain
     /// Text such as `2015-02-10 09:00:00 Etc/GMT`.
     case text
+    /// The same text under the key ending in `_formatted`, of legacy answers.
+    case formatted
 }
 
 extension LenientFields {
     /// Which form `instant` reads of a date; nil when there is none that it can read.
     func form(of date: AnswerDate) -> DateForm? {
-        guard instant(date) != nil else { return nil }
-        if whole(date.slot(.milliseconds)) != nil { return .milliseconds }
-        return whole(date.slot(.plain)) != nil ? .plain : .text
+        guard let instant = instant(date) else { return nil }
+        if whole(date.slot(.milliseconds)) == instant { return .milliseconds }
+        if whole(date.slot(.plain)) == instant { return .plain }
+        return text(date, .plain).flatMap(LenientInstant.milliseconds) != nil ? .text : .formatted
     }
 }

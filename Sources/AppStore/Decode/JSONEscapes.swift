@@ -26,7 +26,8 @@ enum JSONEscapes {
     /// A JSON string with its quotes.
     static func quoted(_ text: String) -> String {
         // A receipt is a long text with nothing to escape.
-        guard text.utf8.contains(where: needsEscape) else { return "\"\(text)\"" }
+        var text = text
+        guard text.withUTF8({ $0.contains(where: needsEscape) }) else { return "\"\(text)\"" }
         var quoted = "\""
         quoted.reserveCapacity(text.utf8.count + 2)
         for scalar in text.unicodeScalars {

@@ -94,15 +94,14 @@ struct LenientFields {
         AnswerDate.Form.allCases.contains { text(date, $0) != nil }
     }
 
-    /// An instant in milliseconds since 1970: the member ending in `_ms` first, the text form only when that is
-    /// missing. A plain field of digits is milliseconds too (legacy `expires_date`). Instants before 1970 or after 9999
-    /// count as absent.
+    /// An instant in milliseconds since 1970: the member ending in `_ms` first, the text form only when that is missing
+    /// or zero, as others write for nothing. A plain field of digits is milliseconds too (legacy `expires_date`).
+    /// Instants before 1970 or after 9999 count as absent.
     func instant(_ date: AnswerDate) -> Int64? {
-        if let milliseconds = whole(date.slot(.milliseconds)) ?? whole(date.slot(.plain)) {
-            return LenientInstant.believable(milliseconds)
-        }
+        let milliseconds = whole(date.slot(.milliseconds)) ?? whole(date.slot(.plain))
+        if let milliseconds, milliseconds != 0 { return LenientInstant.believable(milliseconds) }
         return text(date, .plain).flatMap(LenientInstant.milliseconds)
-            ?? text(date, .formatted).flatMap(LenientInstant.milliseconds)
+            ?? text(date, .formatted).flatMap(LenientInstant.milliseconds) ?? milliseconds
     }
 }
 

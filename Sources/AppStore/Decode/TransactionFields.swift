@@ -71,8 +71,9 @@ public struct TransactionFields: Sendable, Hashable {
         expiryForm = fields.form(of: .expires)
         // An expiry that cannot be read must not turn a subscription into a purchase, which would never end.
         if expiresAt == nil, fields.mentions(.expires) { return nil }
-        cancelledAt = fields.instant(.cancellation)
-        cancellationForm = fields.form(of: .cancellation)
+        // Zero is what others write for nothing: nobody was refunded in 1970.
+        cancelledAt = fields.instant(.cancellation).flatMap { $0 == 0 ? nil : $0 }
+        cancellationForm = cancelledAt == nil ? nil : fields.form(of: .cancellation)
         cancellationReason = fields.text(.cancellationReason)
         isTrialPeriod = fields.flag(.isTrialPeriod)
         isInIntroOfferPeriod = fields.flag(.isInIntroOfferPeriod)

@@ -1,115 +1,121 @@
-import Crypto
-import Foundation
 import Postgres
 import SQL
 import Subscriptions
 
-/// The key of a stored receipt.
-public struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertible {
-    /// The number.
-    public let number: Int64
-
-    /// A receipt's key from its number.
-    public init(_ number: Int64) {
-        self.number = number
-    }
-
-    /// The number in digits.
-    public var description: String { String(number) }
-
-    /// Orders by number.
-    public static func < (left: ReceiptID, right: ReceiptID) -> Bool { left.number < right.number }
-}
-
-/// A receipt as a customer's device, or an import, brought it.
-public struct Upload: Sendable {
-    /// The app it is for.
-    public var appID: Int32
-    /// The operator's own id of the customer, 1 to 255 characters.
-    public var customer: String
-    /// The receipt's bytes, after base64 was normalised and decoded.
-    public var receipt: [UInt8]
-    /// Whether it comes from an import, which never takes a live subscription from its owner.
-    public var imported: Bool
-    /// The storefront the device saw.
-    public var storefront: String?
-    /// The price the device saw, in thousandths of the currency's unit.
-    public var priceMilliunits: Int64?
-    /// The currency of that price.
-    public var currency: String?
-
-    /// An upload.
-    public init(
-        appID: Int32, customer: String, receipt: [UInt8], imported: Bool, storefront: String? = nil,
-        priceMilliunits: Int64? = nil, currency: String? = nil
-    ) {
-        self.appID = appID
-        self.customer = customer
-        self.receipt = receipt
-        self.imported = imported
-        self.storefront = storefront
-        self.priceMilliunits = priceMilliunits
-        self.currency = currency
-    }
-}
-
-/// Where an upload went.
-public struct StoredUpload: Sendable, Hashable {
-    /// The receipt's key.
-    public let receiptID: ReceiptID
-    /// Whether the receipt was not known before.
-    public let isNew: Bool
-}
-
 extension SubscriptionLedger {
+    /// How often a storing that met another writer in the wrong order is tried in all.
+    private static let storeTriesMax = 5
+
     /// Keeps uploads, all or none; a receipt is stored once however often it comes. Answers in the order of `uploads`.
-    public func store(_ uploads: [Upload]) async throws -> [StoredUpload] {
+    ///
+    /// With `part` the same transaction remembers how far the import of a file is.
+    public func store(_ uploads: [Upload], completing part: ImportedPart? = nil) async throws -> [StoredUpload] {
         for upload in uploads { try Upload.requireCustomer(upload.customer) }
-        guard !uploads.isEmpty else { return [] }
+        guard !uploads.isEmpty || part != nil else { return [] }
+        let batch = UploadBatch(uploads)
         var attempt = 1
         while true {
             do {
-                return try await database.transaction { try Self.store(uploads, in: $0) }
-            } catch let error as DatabaseError where error.isSerializationFailure && attempt < 3 {
+                return try await database.transaction { transaction in
+                    let stored = try batch.store(in: transaction)
+                    // Last, because imports of one file wait for each other here.
+                    try part?.mark(in: transaction)
+                    return stored
+                }
+            } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.storeTriesMax {
                 attempt += 1
             }
         }
     }
+}
 
+extension UploadBatch {
     /// The schedule comes before everything else that a settlement of these receipts may hold, and every step goes
     /// through its rows in one order, so that writers do not cross.
-    private static func store(_ uploads: [Upload], in transaction: Transaction) throws -> [StoredUpload] {
-        let apps = Parameter.int4s(uploads.map(\.appID))
-        let digests = Parameter.byteas(uploads.map(\.digest))
-        let fresh = try transaction.query(Queries.insertReceipts, [apps, digests, .byteas(uploads.map(\.receipt))])
-        var newReceipts = Set(try fresh.map { try $0.int8("receipt_id") })
-        let ids = try transaction.query(Queries.findDigests, [apps, digests]).map { try $0.int8("receipt_id") }
-        guard ids.count == uploads.count else {
-            throw LedgerError(.mismatch, "A receipt was not stored; run `perennial migrate`.")
-        }
-        try transaction.query(Queries.lockSchedules, [.int8s(ids)])
-        try transaction.query(Queries.insertCustomers, [apps, .texts(uploads.map(\.customer))])
-        try transaction.query(Queries.storeUploads, [.int8s(ids), apps] + Upload.columns(uploads))
+    func store(in transaction: Transaction) throws -> [StoredUpload] {
+        guard !uploads.isEmpty else { return [] }
+        let (receiptIDs, new) = try storeReceipts(in: transaction)
+        let customerIDs = try storeCustomers(in: transaction)
+        let ids = try receiptKeys.map { try Self.required(receiptIDs[$0], "receipt") }
+        let customers = try customerKeys.map { try Self.required(customerIDs[$0], "customer") }
+        try transaction.query(
+            Queries.storeUploads,
+            [
+                .int8s(ids), .int8s(customers), .bools(uploads.map(\.imported)), .texts(uploads.map(\.storefront)),
+                .int8s(uploads.map(\.priceMilliunits)), .texts(uploads.map(\.currency)),
+                .instants(uploads.map { $0.expiresAt.map(Self.storable) }),
+            ])
+        try storeProvisionals(of: ids, customers, in: transaction)
+        var newReceipts = new
         return ids.map { StoredUpload(receiptID: ReceiptID($0), isNew: newReceipts.remove($0) != nil) }
+    }
+
+    /// The keys of all receipts, and of those that were not known before. The known ones' schedules are locked.
+    private func storeReceipts(in transaction: Transaction) throws -> (ids: [Key: Int64], new: Set<Int64>) {
+        let fresh = try transaction.query(
+            Queries.insertReceipts,
+            [
+                .int4s(receipts.map(\.key.appID)), .byteas(receipts.map(\.key.bytes)),
+                .byteas(receipts.map { uploads[$0.place].receipt }),
+            ])
+        var ids: [Key: Int64] = [:]
+        ids.reserveCapacity(receipts.count)
+        for row in fresh { ids[try Key(receipt: row)] = try row.int8("receipt_id") }
+        let new = Set(ids.values)
+        let known = receipts.map(\.key).filter { ids[$0] == nil }
+        guard !known.isEmpty else { return (ids, new) }
+        let found = try transaction.query(
+            Queries.findDigests, [.int4s(known.map(\.appID)), .byteas(known.map(\.bytes))])
+        for row in found { ids[try Key(receipt: row)] = try row.int8("receipt_id") }
+        try transaction.query(Queries.lockSchedules, [.int8s(found.map { try $0.int8("receipt_id") })])
+        return (ids, new)
+    }
+
+    private func storeCustomers(in transaction: Transaction) throws -> [Key: Int64] {
+        let fresh = try transaction.query(
+            Queries.insertCustomers,
+            [.int4s(customers.map(\.key.appID)), .texts(customers.map { uploads[$0.place].customer })])
+        var ids: [Key: Int64] = [:]
+        ids.reserveCapacity(customers.count)
+        for row in fresh { ids[try Key(customer: row)] = try row.int8("customer_id") }
+        let known = customers.filter { ids[$0.key] == nil }
+        guard !known.isEmpty else { return ids }
+        let found = try transaction.query(
+            Queries.findCustomers,
+            [.int4s(known.map(\.key.appID)), .texts(known.map { uploads[$0.place].customer })])
+        for row in found { ids[try Key(customer: row)] = try row.int8("customer_id") }
+        return ids
+    }
+
+    private func storeProvisionals(of ids: [Int64], _ customers: [Int64], in transaction: Transaction) throws {
+        let said = uploads.indices.compactMap { place in uploads[place].provisional.map { (place: place, word: $0) } }
+        guard !said.isEmpty else { return }
+        try transaction.query(
+            Queries.storeProvisionals,
+            [
+                .int8s(said.map { ids[$0.place] }), .int8s(said.map { customers[$0.place] }),
+                .texts(said.map(\.word.productID.text)), .instants(said.map(\.word.until)),
+                .texts(said.map(\.word.environment.rawValue)),
+            ])
+    }
+
+    /// Devices write any date; PostgreSQL knows all of these, and further away makes no difference to whose turn it is.
+    private static func storable(_ instant: Instant) -> Instant {
+        min(max(instant, Instant(milliseconds: 0)), Instant(milliseconds: 253_402_300_799_999))
+    }
+
+    private static func required(_ id: Int64?, _ what: String) throws -> Int64 {
+        guard let id else { throw LedgerError(.mismatch, "A \(what) was not stored; run `perennial migrate`.") }
+        return id
     }
 }
 
-extension Upload {
-    /// Throws unless the text can be a customer's id: 1 to 255 characters, none of them NUL.
-    public static func requireCustomer(_ customer: String) throws(LedgerError) {
-        guard (1...255).contains(customer.unicodeScalars.count), !customer.unicodeScalars.contains("\0") else {
-            throw LedgerError(
-                .invalid, "A customer id has 1 to 255 characters; this one has \(customer.unicodeScalars.count).")
-        }
+extension UploadBatch.Key {
+    fileprivate init(receipt row: Row) throws {
+        self.init(appID: try row.int4("app_id"), bytes: try row.bytea("digest"))
     }
 
-    fileprivate var digest: [UInt8] { [UInt8](SHA256.hash(data: Data(receipt))) }
-
-    /// The columns of `store_uploads` that say who and what for.
-    fileprivate static func columns(_ uploads: [Upload]) -> [Parameter] {
-        [
-            .texts(uploads.map(\.customer)), .bools(uploads.map(\.imported)), .texts(uploads.map(\.storefront)),
-            .int8s(uploads.map(\.priceMilliunits)), .texts(uploads.map(\.currency)),
-        ]
+    fileprivate init(customer row: Row) throws {
+        self.init(appID: try row.int4("app_id"), bytes: Array(try row.text("name").utf8))
     }
 }

@@ -18,12 +18,12 @@ public struct Entitlement: Sendable, Hashable {
     public let reason: String?
     /// Apple's environment.
     public let environment: StoreEnvironment
-    /// What the answer rests on.
+    /// What the answer rests on: `verified`, Apple's answer, or `provisional`, the operator's word until Apple is asked.
     public let basis: String
-    /// Apple's clock of the evidence.
-    public let asOf: Instant
-    /// When the last verified answer came.
-    public let checkedAt: Instant
+    /// Apple's clock of the evidence; nil while provisional.
+    public let asOf: Instant?
+    /// When the last verified answer came; nil while provisional.
+    public let checkedAt: Instant?
 }
 
 extension SubscriptionLedger {
@@ -51,7 +51,7 @@ extension Entitlement {
         reason = try row.textIfPresent("reason")
         environment = try row.word("environment")
         basis = try row.text("basis")
-        asOf = try row.instant("as_of")
-        checkedAt = try row.instant("checked_at")
+        asOf = try row.instantIfPresent("as_of")
+        checkedAt = try row.instantIfPresent("checked_at")
     }
 }

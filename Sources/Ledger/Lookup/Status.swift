@@ -46,6 +46,8 @@ public struct LedgerStatus: Sendable {
     public let lastCheckedAt: Instant?
     /// Apps whose checks are paused, with the reason.
     public let pauses: [(bundleID: BundleID, pause: App.Pause)]
+    /// Incidents that run or ended within 24 hours, newest first.
+    public let incidents: [Incident]
 }
 
 extension SubscriptionLedger {
@@ -53,6 +55,7 @@ extension SubscriptionLedger {
     public func status() async throws -> LedgerStatus {
         let lanes = try await query(Queries.status).map(LedgerStatus.LaneStatus.init(row:))
         let pauses = try await apps().compactMap { app in app.pause.map { (app.bundleID, $0) } }
+        let incidents = try await query(Queries.statusIncidents).map(Incident.init(row:))
         guard let row = try await query(Queries.statusTotals).first else {
             throw LedgerError(.mismatch, "The ledger gave no totals; run `perennial migrate`.")
         }
@@ -61,7 +64,7 @@ extension SubscriptionLedger {
             unverified: try row.int8("unverified"), rejected: try row.int8("rejected"),
             subscriptions: try row.int8("subscriptions"), unsequencedEvents: try row.int8("unsequenced"),
             feedPosition: try row.int8("position"), feedID: try row.text("feed_id"), workers: try row.int8("workers"),
-            lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses)
+            lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, incidents: incidents)
     }
 }
 

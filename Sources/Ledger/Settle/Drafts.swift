@@ -69,6 +69,14 @@ struct SubscriptionDraft: Sendable {
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
+    /// Takes another state in the place of what is stored, as a version without events.
+    mutating func replace(with corrected: SubscriptionState, policy: Policy) {
+        state = corrected
+        self.policy = policy
+        version = corrected.version
+        wasChecked = true
+    }
+
     /// Lets the newest verified receipt that holds the subscription do the polling.
     mutating func offerPolling(by receipt: ReceiptID, createdAt: Instant?) {
         let offered = createdAt ?? .distantPast
@@ -114,6 +122,13 @@ struct PurchaseDraft: Sendable {
         guard result.changed else { return }
         version += 1
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
+    }
+
+    /// Takes another state in the place of what is stored, as a version without events.
+    mutating func correct(to rebuilt: PurchaseState) {
+        version += 1
+        state = PurchaseState(facts: rebuilt.facts, version: version)
+        wasChecked = true
     }
 
     /// Serves the claims of an upload; a change of owner is a version of its own.

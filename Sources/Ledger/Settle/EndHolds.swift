@@ -44,10 +44,15 @@ extension SettlementRun {
                 .int8s(try ids.map { try $0.int8("id") }), .int8s(polled.map(\.polledBy?.number)),
                 .int4s(polled.map(\.key.appID)), .int8s(polled.map { _ in 0 }), .texts(polled.map { _ in "none" }),
                 .int4s(polled.map { _ in nil }),
-                .texts(polled.map { "The outage allowance of \($0.key.id) ran out." }),
+                .texts(polled.map(\.key.silenceSentence)),
                 .texts(polled.map(\.key.environment.rawValue)), .instants(polled.map { $0.state?.asOf }),
                 .byteas(polled.map { _ in [] }), .byteas(polled.map { _ in nil }),
                 .timestamptzs(polled.map(\.recordedMicroseconds)),
             ])
     }
+}
+
+extension SubscriptionRowKey {
+    /// The reason of the observation that nothing was heard of the subscription; a rebuild knows it by this.
+    var silenceSentence: String { "The outage allowance of \(id) ran out." }
 }

@@ -6,11 +6,14 @@ import Subscriptions
 struct LoadedPurchases {
     let drafts: [PurchaseRowKey: PurchaseDraft]
 
-    init(_ rows: [Row], recordedMicroseconds: Int64, in transaction: Transaction) throws {
+    /// Who only looks does not lock the owners, and does without them.
+    init(
+        _ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction
+    ) throws {
         let ids = Parameter.int8s(try rows.map { try $0.int8("purchase_id") })
         let owners = try grouped(
-            rows.isEmpty ? [] : transaction.query(Queries.readOwners, [.int8s([]), ids]), Owner.init(row:),
-            by: "purchase_id")
+            rows.isEmpty || !lockingOwners ? [] : transaction.query(Queries.readOwners, [.int8s([]), ids]),
+            Owner.init(row:), by: "purchase_id")
         drafts = try rows.reduce(into: [:]) { drafts, row in
             let draft = try PurchaseDraft(
                 row: row, owner: owners[try row.int8("purchase_id")]?.first, recordedMicroseconds: recordedMicroseconds)

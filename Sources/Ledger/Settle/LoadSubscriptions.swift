@@ -6,7 +6,10 @@ import Subscriptions
 struct LoadedSubscriptions {
     let drafts: [SubscriptionRowKey: SubscriptionDraft]
 
-    init(_ rows: [Row], recordedMicroseconds: Int64, in transaction: Transaction) throws {
+    /// Who only looks does not lock the owners, and does without them.
+    init(
+        _ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction
+    ) throws {
         let ids = Parameter.int8s(try rows.map { try $0.int8("subscription_id") })
         let none = rows.isEmpty
         let periods = try grouped(
@@ -14,7 +17,7 @@ struct LoadedSubscriptions {
         let spans = try grouped(
             none ? [] : transaction.query(Queries.readSpans, [ids]), StoredSpan.init(row:), by: "subscription_id")
         let owners = try grouped(
-            none ? [] : transaction.query(Queries.readOwners, [ids, .int8s([])]), Owner.init(row:),
+            none || !lockingOwners ? [] : transaction.query(Queries.readOwners, [ids, .int8s([])]), Owner.init(row:),
             by: "subscription_id")
         let pollers = Set(try rows.compactMap { try $0.int8IfPresent("polled_by") })
         let created = try grouped(

@@ -14,6 +14,8 @@ struct ReceiptPlan: Sendable {
     var fingerprint: Fingerprint?
     /// The one-time purchases that the fingerprinted answer told of.
     var purchases = ToldPurchases()
+    /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
+    var isForgiven = false
 }
 
 extension SettlementRun {
@@ -32,6 +34,7 @@ extension SettlementRun {
     private func plan(of settlement: Settlement) -> ReceiptPlan {
         switch settlement.finding {
         case .verified(let evidence): verifiedPlan(settlement, evidence)
+        case .rejected where isForgiven(settlement): indeterminatePlan(settlement)
         case .rejected(let refusal): rejectedPlan(settlement, refusal)
         case .indeterminate: indeterminatePlan(settlement)
         }
@@ -87,7 +90,8 @@ extension SettlementRun {
             next: planWithoutAnswer(
                 settlement, outcome: .indeterminate(new: settlement.claim.lane.isUrgent), attempts: attempts),
             lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
-            rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0)
+            rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
+            isForgiven: isForgiven(settlement))
     }
 
     /// When to ask again about a receipt that Apple did not vouch for this time.

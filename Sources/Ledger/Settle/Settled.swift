@@ -18,7 +18,7 @@ public struct Settled: Sendable {
 
     /// The receipt.
     public let receiptID: ReceiptID
-    /// What Apple's answer was worth.
+    /// What Apple's answer was worth; a refusal during an incident of the app is indeterminate.
     public let outcome: Outcome
     /// One sentence, when it was not verified.
     public let reason: String?

@@ -14,6 +14,8 @@ struct SettlementRun {
     let claims: [ReceiptID: [OwnershipClaim]]
     /// Apple's clocks of equal answers that are not yet written to the receipts' observations.
     let confirmed: [ReceiptID: Instant]
+    /// Apps with a running incident: what Apple refuses of them counts as no answer.
+    let incidents: Set<Int32>
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
     var purchases: [PurchaseRowKey: PurchaseDraft]
     /// The instant this settlement records in microseconds, read once and only after all its locks are held.
@@ -39,6 +41,7 @@ struct SettlementRun {
         receipts = try keyed(
             transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
         claims = try Self.claims(of: ids, in: transaction)
+        incidents = try Self.incidents(among: batch, in: transaction)
         subscriptions = try LoadedSubscriptions(
             subscriptionRows, recordedMicroseconds: recordedMicroseconds, in: transaction
         ).drafts
@@ -56,7 +59,7 @@ struct SettlementRun {
         batch = []
         worker = WorkerID(number: 0)
         speedup = 1
-        (receipts, claims, purchases, confirmed) = ([:], [:], [:], [:])
+        (receipts, claims, purchases, confirmed, incidents) = ([:], [:], [:], [:], [])
         subscriptions = try LoadedSubscriptions(
             rows, recordedMicroseconds: recordedMicroseconds, in: transaction
         ).drafts

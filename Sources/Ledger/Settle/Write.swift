@@ -12,6 +12,8 @@ extension SettlementRun {
         let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
         try writeReceipts(fresh, kept, in: transaction)
         try writeSchedules(fresh, in: transaction)
+        // Last, for the canaries' watch may be busy with the same rows.
+        try writeRefusals(fresh, in: transaction)
         return plans.map(settled(by:))
     }
 
@@ -57,8 +59,9 @@ extension SettlementRun {
             case .retired: nil
             }
         return Settled(
-            receiptID: receipt, outcome: settlement.finding.outcome, reason: settlement.finding.reason,
-            refusal: settlement.finding.refusal, subscriptions: outcomes,
+            receiptID: receipt, outcome: plan.isForgiven ? .indeterminate : settlement.finding.outcome,
+            reason: settlement.finding.reason,
+            refusal: plan.isForgiven ? nil : settlement.finding.refusal, subscriptions: outcomes,
             purchaseEvents: settlement.purchases.flatMap { purchases[$0.key]?.events.map(\.event) ?? [] },
             nextCheckAt: next)
     }

@@ -20,5 +20,13 @@ extension SettlementRun {
                 .int8s(rows.map(\.draft.version)), .instants(states.map(\.asOf)),
                 .timestamptzs(rows.map(\.draft.recordedMicroseconds)),
             ])
+        let links = batch.flatMap { settlement in
+            settlement.purchases.compactMap { key, _ in
+                purchases[key].map { (settlement.claim.receiptID.number, $0.rowID) }
+            }
+        }
+        if !links.isEmpty {
+            try transaction.query(Queries.linkPurchases, [.int8s(links.map(\.0)), .int8s(links.map(\.1))])
+        }
     }
 }

@@ -8,6 +8,7 @@ extension SettlementRun {
         let observations = Dictionary(kept.map { ($0.settlement.claim.receiptID, $0) }) { _, last in last }
         let settlements = plans.map(\.settlement)
         let findings = settlements.map(\.finding)
+        let vouched = vouchedAgain(settlements)
         try transaction.query(
             Queries.writeReceipts,
             [
@@ -24,7 +25,8 @@ extension SettlementRun {
                 .int8s(settlements.map { observations[$0.claim.receiptID]?.id }),
                 .timestamptzs(settlements.map { observations[$0.claim.receiptID]?.recordedAt }),
                 .byteas(settlements.map { observations[$0.claim.receiptID]?.meaning.digest }),
-                .int8s(settlements.map(\.claim.leaseToken)),
+                .int8s(settlements.map(\.claim.leaseToken)), .int4s(vouched.map(\.app)),
+                .int8s(vouched.map(\.answers)),
             ])
     }
 
@@ -68,9 +70,12 @@ extension SettlementRun {
         }
     }
 
-    /// What a refused receipt polls goes to the next newest that Apple vouches for; a wrong secret says nothing of it.
+    /// What a refused receipt polls goes to the next newest that Apple vouches for; a wrong secret and an incident say
+    /// nothing of it.
     private func handOverPolling(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
-        let refused = plans.filter { $0.settlement.finding.refusal != nil && !$0.isForWrongSecret }
+        let refused = plans.filter {
+            $0.settlement.finding.refusal != nil && !$0.isForWrongSecret && !$0.isForgiven
+        }
         guard !refused.isEmpty else { return }
         let retired = refused.filter { $0.next == .retired }
         try transaction.query(

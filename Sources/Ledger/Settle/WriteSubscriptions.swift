@@ -52,9 +52,7 @@ struct SubscriptionWrite {
         self.state = state
         renewal = try state.facts.renewal.map { try ColumnJSON.text(of: RenewalJSON($0.value)) }
         suspected = try state.suspectedShrink.map { try ColumnJSON.text(of: SuspectedShrinkJSON($0)) }
-        let span = state.timeline.span(at: state.asOf)
-        flags = (span?.flags ?? []).filter { $0 == .changeScheduled || $0 == .priceConsentPending }
-            .map(\.rawValue).joined(separator: ",")
+        flags = state.flagsOfToday
     }
 
     /// The columns of `write_subscriptions`, in its order.
@@ -75,5 +73,13 @@ struct SubscriptionWrite {
             .texts(facts.map(\.appAccountToken)), .instants(states.map(\.hold.accessEndsAt)),
             .bools(states.map(\.hold.expected)), .int8s(drafts.map(\.answeredBy?.number)),
         ]
+    }
+}
+
+extension SubscriptionState {
+    /// Flags at its clock that belong to no period, separated by commas.
+    var flagsOfToday: String {
+        (timeline.span(at: asOf)?.flags ?? []).filter { $0 == .changeScheduled || $0 == .priceConsentPending }
+            .map(\.rawValue).joined(separator: ",")
     }
 }

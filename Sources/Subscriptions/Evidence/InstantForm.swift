@@ -6,6 +6,8 @@ public enum InstantForm: Sendable, Hashable {
     case plain
     /// `expires_date` as text, `2015-02-10 09:00:00 Etc/GMT`: rows so old that they have nothing else.
     case text
+    /// `expires_date_formatted`, the same text in legacy answers.
+    case formatted
 }
 
 extension InstantForm {
@@ -14,6 +16,7 @@ extension InstantForm {
         switch self {
         case .milliseconds: name + "_ms"
         case .plain, .text: name
+        case .formatted: name + "_formatted"
         }
     }
 
@@ -21,7 +24,7 @@ extension InstantForm {
     func value(_ instant: Instant) -> String {
         switch self {
         case .milliseconds, .plain: String(instant.milliseconds)
-        case .text: instant.iso8601.prefix(19).split(separator: "T").joined(separator: " ") + " Etc/GMT"
+        case .text, .formatted: instant.iso8601.prefix(19).split(separator: "T").joined(separator: " ") + " Etc/GMT"
         }
     }
 }

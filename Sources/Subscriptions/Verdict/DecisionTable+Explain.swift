@@ -21,7 +21,7 @@ extension DecisionTable {
         return flags.sorted()
     }
 
-    /// The fields that decided.
+    /// The fields that decided: without any one of them the answer, or the rule that gives it, would be another.
     func grounds(of decision: Decision) -> [Ground] {
         let subject = facts.periods[decision.subject]
         let head = facts.periods[decision.head]
@@ -36,20 +36,23 @@ extension DecisionTable {
         case .runningPeriod, .chargedAhead:
             let running = decision.subject == decision.head ? [] : [expiryGround(decision.rule, subject)]
             return running + [expiry] + [status].compactMap { $0 }
-        case .refunded, .familyRevoked:
+        case .refunded:
+            return [cancellation(decision.rule, subject), expiry].compactMap { $0 }
+        case .familyRevoked:
             let ownership = ground(
                 decision.rule, subject.details.ownership, "in_app_ownership_type", subject.details.ownership?.value.raw)
             return [cancellation(decision.rule, subject), ownership, expiry].compactMap { $0 }
         case .replacementAwaited, .replacedElsewhere:
-            let upgraded = ground(decision.rule, subject.revocation, "is_upgraded", "true")
-            return [upgraded, cancellation(decision.rule, subject), expiry].compactMap { $0 }
+            return [ground(decision.rule, subject.revocation, "is_upgraded", "true"), expiry].compactMap { $0 }
         case .grace:
             let grace = ground(
                 decision.rule, renewal?.origin, "grace_period_expires_date", renewal?.value.graceExpiresAt)
-            return [expiry] + [grace, retry].compactMap { $0 }
-        case .billingRetry, .intentVoluntary, .intentBilling, .intentPriceIncrease, .intentProductUnavailable,
+            return [expiry] + [grace].compactMap { $0 }
+        case .billingRetry:
+            return [expiry] + [retry].compactMap { $0 }
+        case .intentVoluntary, .intentBilling, .intentPriceIncrease, .intentProductUnavailable,
             .intentOther:
-            return [expiry] + [retry, intent].compactMap { $0 }
+            return [expiry] + [intent].compactMap { $0 }
         case .renewalAwaited, .renewalOff, .nothingSaid, .notStarted:
             return [expiry] + [status].compactMap { $0 }
         }

@@ -1,21 +1,38 @@
 /// A row of the decision table. The raw value is what `Ground.rule` says.
-enum Rule: String, CaseIterable {
+public enum Rule: String, Sendable, CaseIterable {
+    /// A live period runs.
     case runningPeriod = "running_period"
+    /// The next period is charged already and starts later.
     case chargedAhead = "charged_ahead"
+    /// The last period was refunded.
     case refunded
+    /// The last period was shared by the family and taken back.
     case familyRevoked = "family_revoked"
+    /// The last period was replaced and the replacing row is not there yet.
     case replacementAwaited = "replacement_awaited"
+    /// Another subscription of the group took over.
     case replacedElsewhere = "replaced_elsewhere"
+    /// Billing failed and the grace period runs.
     case grace
+    /// Billing failed and Apple keeps trying.
     case billingRetry = "billing_retry"
+    /// The period is just over and its renewal is expected.
     case renewalAwaited = "renewal_awaited"
+    /// The period is over and renewal was off, without an intent.
     case renewalOff = "renewal_off"
+    /// `expiration_intent` 1.
     case intentVoluntary = "intent_voluntary"
+    /// `expiration_intent` 2.
     case intentBilling = "intent_billing"
+    /// `expiration_intent` 3.
     case intentPriceIncrease = "intent_price_increase"
+    /// `expiration_intent` 4.
     case intentProductUnavailable = "intent_product_unavailable"
+    /// Any other `expiration_intent`.
     case intentOther = "intent_other"
+    /// The period is over and Apple gives no reason.
     case nothingSaid = "nothing_said"
+    /// The instant is before the first period.
     case notStarted = "not_started"
 
     var state: State {

@@ -93,6 +93,7 @@ extension InstantForm {
         case .milliseconds: self = .milliseconds
         case .plain: self = .plain
         case .text: self = .text
+        case .formatted: self = .formatted
         }
     }
 }

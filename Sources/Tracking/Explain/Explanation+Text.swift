@@ -48,7 +48,7 @@ extension Explanation.ExplainedSubscription {
             "subscription \(state.facts.originalTransactionID): \(verdict.productID)",
             "  \(verdict.state.rawValue)\(reason): \(access)",
             "  expires \(verdict.expiresAt.iso8601), \(renewal)\(flags)",
-            "  \(state.facts.periods.count) periods since \(state.startedAt.iso8601)",
+            "  \(state.periods == 1 ? "1 period" : "\(state.periods) periods") since \(state.startedAt.iso8601)",
         ] + verdict.because.map { "  because \($0.rule): \($0.path) = \($0.value)" }
     }
 }

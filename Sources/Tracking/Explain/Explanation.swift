@@ -35,13 +35,15 @@ public struct Explanation: Sendable {
     ///   - previous: An earlier answer to treat as what was stored.
     ///   - now: The current time.
     public init(body: [UInt8], bundleID: BundleID?, at: Instant?, previous: [UInt8]?, now: Instant) {
-        let answer = AppStoreAnswer(body: body)
+        let answer = AppStoreAnswer(body: body, from: .production)
         let clock = at ?? now
         finding = Finding(in: answer, for: bundleID, clock: clock)
         status = answer.response?.status
         environment = StoreEnvironment(named: answer.response?.environment)
         self.bundleID = answer.response?.bundleID.map { BundleID($0) }
-        let earlier = previous.map { Finding(in: AppStoreAnswer(body: $0), for: bundleID, clock: clock) }
+        let earlier = previous.map {
+            Finding(in: AppStoreAnswer(body: $0, from: .production), for: bundleID, clock: clock)
+        }
         guard case .verified(let evidence) = finding else {
             self.at = at ?? answer.response?.requestedAt.map(Instant.init(milliseconds:)) ?? now
             (subscriptions, purchases) = ([], [])
@@ -86,21 +88,5 @@ public struct Explanation: Sendable {
                 ExplainedEvent(id: purchase.key.originalTransactionID, event: $0)
             }
         }
-    }
-}
-
-extension AppStoreAnswer {
-    /// An answer read from a file instead of the network.
-    fileprivate init(body: [UInt8]) {
-        var response: VerifyReceiptResponse?
-        var trouble: String?
-        do {
-            response = try VerifyReceiptResponse(parsing: body)
-        } catch {
-            trouble = "\(error)"
-        }
-        self.init(
-            environment: .production, httpStatus: nil, body: body, response: response, trouble: trouble, calls: 0,
-            usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
     }
 }

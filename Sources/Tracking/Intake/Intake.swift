@@ -22,43 +22,6 @@ extension Tracker {
         }
     }
 
-    /// Stores receipts for the schedule to ask about; a bad one never sinks the others.
-    public func store(_ submissions: [Submission]) async throws -> [Result<StoredUpload, any Error>] {
-        let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps().map { ($0.bundleID, $0) })
-        let uploads = submissions.map { submission in
-            Result { () throws -> Upload in
-                guard let app = apps[submission.bundleID] else {
-                    throw LedgerError(
-                        .notFound, "No app has the bundle id \(submission.bundleID); add it with `perennial app add`.")
-                }
-                return try Upload(submission, app: app)
-            }
-        }
-        var stored = try await storeEach(uploads.compactMap { try? $0.get() }).makeIterator()
-        return uploads.map { upload in
-            upload.flatMap { _ in
-                stored.next() ?? .failure(LedgerError(.mismatch, "The receipt was not stored."))
-            }
-        }
-    }
-
-    /// Stores all at once, or one by one when the database refuses a value of one of them.
-    private func storeEach(_ uploads: [Upload]) async throws -> [Result<StoredUpload, any Error>] {
-        do {
-            return try await ledger.store(uploads).map { .success($0) }
-        } catch let error as StorageError where error.isAboutAValue {
-            var stored: [Result<StoredUpload, any Error>] = []
-            for upload in uploads {
-                do {
-                    stored += try await ledger.store([upload]).map { .success($0) }
-                } catch let error as StorageError where error.isAboutAValue {
-                    stored.append(.failure(error))
-                }
-            }
-            return stored
-        }
-    }
-
     /// Asks Apple about one stored receipt now, within the app's budget of calls, and settles the answer.
     ///
     /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
@@ -80,23 +43,5 @@ extension Tracker {
             throw LedgerError(.mismatch, "The answer about receipt \(receipt) could not be settled; see the log.")
         }
         return settled
-    }
-}
-
-extension Upload {
-    init(_ submission: Submission, app: App) throws {
-        try Self.requireCustomer(submission.customer)
-        self.init(
-            appID: app.id, customer: submission.customer,
-            receipt: try ReceiptData(normalising: submission.receipt).bytes, imported: submission.imported,
-            storefront: submission.storefront, priceMilliunits: submission.priceMilliunits,
-            currency: submission.currency)
-    }
-}
-
-extension StorageError {
-    /// SQLSTATE classes 22 and 23: a value that cannot be stored, whoever tries and however often.
-    fileprivate var isAboutAValue: Bool {
-        sqlState.map { $0.hasPrefix("22") || $0.hasPrefix("23") } ?? false
     }
 }

@@ -17,11 +17,16 @@ public struct Submission: Sendable {
     public var priceMilliunits: Int64?
     /// The currency of that price.
     public var currency: String?
+    /// When it runs out as far as the sender knows; decides only how soon Apple is asked about an import.
+    public var expiresAt: Instant?
+    /// What the customer has until Apple is asked, by the operator's word.
+    public var provisional: Provisional?
 
     /// A submission.
     public init(
         bundleID: BundleID, customer: String, receipt: String, imported: Bool = false, storefront: String? = nil,
-        priceMilliunits: Int64? = nil, currency: String? = nil
+        priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
+        provisional: Provisional? = nil
     ) {
         self.bundleID = bundleID
         self.customer = customer
@@ -30,6 +35,8 @@ public struct Submission: Sendable {
         self.storefront = storefront
         self.priceMilliunits = priceMilliunits
         self.currency = currency
+        self.expiresAt = expiresAt
+        self.provisional = provisional
     }
 }
 

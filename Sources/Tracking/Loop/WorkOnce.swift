@@ -31,6 +31,7 @@ extension Worker {
                 ?? true
         }
         try await tracker.endHolds()
+        try await ledger.watchCanaries()
         try await ledger.sequenceFeed()
         try await ledger.beat(worker, stopped: true)
         let overdue = try await ledger.overdue(by: begin)

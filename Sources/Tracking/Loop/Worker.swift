@@ -44,7 +44,8 @@ public struct Worker: Service {
         return nil
     }
 
-    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, room for next month.
+    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, incidents, room
+    /// for next month.
     private func keepHouse(as worker: WorkerID) async {
         var rounds = 0
         while !isStopping() {
@@ -52,6 +53,7 @@ public struct Worker: Service {
             if rounds % 20 == 0 {
                 await tracker.attempt("give a sign of life") { try await tracker.ledger.beat(worker) }
                 await tracker.attempt("end exhausted allowances") { _ = try await tracker.endHolds() }
+                await tracker.attempt("watch for incidents") { try await tracker.ledger.watchCanaries() }
             }
             if rounds % 7200 == 0 {
                 await tracker.attempt("make room for observations") {

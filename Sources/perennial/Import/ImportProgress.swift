@@ -1,26 +1,44 @@
+import Ledger
+
 /// How far an import is.
 struct ImportProgress: Sendable, Hashable {
     /// Bytes of the file; nil when they cannot be known.
     var bytesTotal: Int?
-    /// Bytes read.
+    /// Bytes of the file up to where everything is stored.
     var bytesDone = 0
-    /// The last line read.
+    /// Bytes that were done before this run began.
+    var bytesBefore = 0
+    /// The last line up to which everything is stored.
     var line = 0
+    /// Lines that were done before this run began.
+    var linesBefore = 0
     /// Receipts stored that were not known before.
     var new = 0
     /// Receipts stored that were known already.
     var known = 0
     /// Lines that could not be stored.
     var bad = 0
+    /// Lines that promise access for longer than is given.
+    var cutShort = 0
 
     /// Receipts stored.
     var stored: Int { new + known }
 
+    /// Takes in what became of the next block.
+    mutating func add(_ block: StoredBlock) {
+        line = block.numbers.upperBound - 1
+        bytesDone = block.endOffset
+        new += block.new
+        known += block.known
+        bad += block.bad.count
+        cutShort += block.cutShort
+    }
+
     /// A bar for a terminal of 80 columns.
     func bar(elapsedSeconds: Double) -> String {
         guard let share else { return numbers(elapsedSeconds) }
-        let full = Int(share * 20)
-        let bar = String(repeating: "#", count: full) + String(repeating: ".", count: 20 - full)
+        let full = Int(share * 10)
+        let bar = String(repeating: "#", count: full) + String(repeating: ".", count: 10 - full)
         return "[\(bar)] \(Int(share * 100))%  \(numbers(elapsedSeconds))"
     }
 
@@ -31,8 +49,11 @@ struct ImportProgress: Sendable, Hashable {
     }
 
     /// What an import came to.
-    var summary: String {
-        "Receipts stored: \(stored) (\(new) new, \(known) known before); lines read: \(line), bad: \(bad)."
+    func summary(elapsedSeconds: Double) -> String {
+        let before = linesBefore > 0 ? " after line \(linesBefore)" : ""
+        return
+            "Receipts stored: \(stored) (\(new) new, \(known) known before); lines read\(before): \(line - linesBefore), "
+            + "bad: \(bad); \(rate(elapsedSeconds)) lines/s."
     }
 
     /// The part done, from 0 to 1; nil when it cannot be known.
@@ -40,8 +61,31 @@ struct ImportProgress: Sendable, Hashable {
         bytesTotal.map { $0 > 0 ? min(1, Double(bytesDone) / Double($0)) : 1 }
     }
 
+    private func rate(_ elapsedSeconds: Double) -> Int {
+        elapsedSeconds > 0 ? Int(Double(line - linesBefore) / elapsedSeconds) : 0
+    }
+
     private func numbers(_ elapsedSeconds: Double) -> String {
-        let rate = elapsedSeconds > 0 ? Int(Double(stored) / elapsedSeconds) : 0
-        return "\(stored) receipts, \(rate)/s, \(bad) bad"
+        let left = secondsLeft(elapsedSeconds).map { ", \(Duration.seconds($0).inWords) left" } ?? ""
+        return "\(new) new, \(known) known, \(bad) bad, \(rate(elapsedSeconds))/s\(left)"
+    }
+
+    /// At the speed so far; nil before anything is known of it.
+    private func secondsLeft(_ elapsedSeconds: Double) -> Double? {
+        guard let bytesTotal, bytesDone > bytesBefore, elapsedSeconds > 0 else { return nil }
+        return Double(max(0, bytesTotal - bytesDone)) * elapsedSeconds / Double(bytesDone - bytesBefore)
+    }
+}
+
+extension Duration {
+    /// One number and its unit, or two for hours and days: `40 s`, `12 min`, `3 h 20 min`, `2 days 4 h`.
+    var inWords: String {
+        let seconds = max(0, components.seconds)
+        switch seconds {
+        case ..<60: return "\(seconds) s"
+        case ..<3_600: return "\((seconds + 59) / 60) min"
+        case ..<172_800: return "\(seconds / 3_600) h \(seconds % 3_600 / 60) min"
+        default: return "\(seconds / 86_400) days \(seconds % 86_400 / 3_600) h"
+        }
     }
 }

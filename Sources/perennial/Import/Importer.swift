@@ -3,100 +3,108 @@ import Ledger
 import Postgres
 import Tracking
 
-/// Stores the receipts of a file of lines in batches; storing is idempotent, so an import can always be run again.
-struct Importer {
-    /// The longest line, in bytes.
-    static let lineBytesMax = 12 << 20
-    /// Receipts stored at once.
-    static let batchReceiptsMax = 500
-    /// Bytes of lines held at once; a batch of large receipts is cut short.
-    static let batchBytesMax = 64 << 20
-    /// How often a batch is tried again while the database has trouble.
+/// Stores the receipts of a file of lines: one block is read while others are understood and others are stored. Storing is
+/// idempotent, so an import can always be run again.
+struct Importer: Sendable {
+    /// Blocks understood or stored at once; with the one being read they bound the memory.
+    static let blocksMax = 4
+    /// How often a block is tried again while the database has trouble.
     static let triesMax = 5
+    /// How often the forecast is made again, in seconds: counting what waits reads an index.
+    static let forecastSeconds = 120.0
 
     let tracker: Tracker
+    /// The import in the ledger, where the file can be read from the middle; nil for standard input and pipes.
+    let ongoing: Import?
     /// The first line to store; those before it are skipped.
     let fromLine: Int
+    let limits: LineLimits
 
-    private var batch: [(line: Int, submission: Submission)] = []
-    private var batchBytes = 0
-    private(set) var progress: ImportProgress
-    private var shown = ProgressLine()
-    private let decoder = JSONDecoder()
-
-    init(tracker: Tracker, fromLine: Int, bytesTotal: Int?) {
+    init(tracker: Tracker, ongoing: Import?, fromLine: Int, limits: LineLimits = LineLimits()) {
         self.tracker = tracker
+        self.ongoing = ongoing
         self.fromLine = fromLine
-        progress = ImportProgress(bytesTotal: bytesTotal)
+        self.limits = limits
     }
 
-    /// Reads and stores every line. Throws when the file cannot be read or the database stays away; the sentence says
-    /// where to go on.
-    mutating func run(_ reader: consuming LineReader) async throws {
-        defer { shown.clear() }
-        while let line = try await reader.next() {
-            take(line)
-            if batch.count >= Self.batchReceiptsMax || batchBytes >= Self.batchBytesMax { try await storeBatch() }
-            shown.show(progress)
-        }
-        try await storeBatch()
-    }
-
-    private mutating func take(_ line: Line) {
-        progress.line = line.number
-        progress.bytesDone = line.endOffset
-        guard line.number >= fromLine else { return }
-        switch line.content {
-        case .tooLong: note(line.number, "the line has more than \(Self.lineBytesMax) bytes")
-        case .bytes(let bytes):
-            guard bytes.contains(where: { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }) else { return }
-            do {
-                batch.append((line.number, try ImportLine.submission(in: bytes, with: decoder)))
-                batchBytes += bytes.count
-            } catch {
-                note(line.number, Ending.sentence(for: error))
+    /// Stores every line, telling `progress` of each block in the order of the file. Throws when the file cannot be read or
+    /// the database stays away.
+    func run(_ reader: BlockReader, progress: (StoredBlock) async throws -> Void) async throws {
+        var reader = reader
+        try await withThrowingTaskGroup(of: (place: Int, block: StoredBlock).self) { tasks in
+            var begun = 0
+            var line = BlocksInOrder()
+            while let block = try await reader.next() {
+                if begun - line.ended >= Self.blocksMax, let ended = try await tasks.next() {
+                    for block in line.end(ended.block, at: ended.place) { try await progress(block) }
+                }
+                let place = begun
+                begun += 1
+                tasks.addTask { (place, try await store(block)) }
+            }
+            for try await ended in tasks {
+                for block in line.end(ended.block, at: ended.place) { try await progress(block) }
             }
         }
     }
 
-    private mutating func storeBatch() async throws {
-        guard let first = batch.first?.line else { return }
-        let results = try await stored(batch.map(\.submission), from: first)
-        for (entry, result) in zip(batch, results) {
-            switch result {
-            case .success(let upload):
-                if upload.isNew { progress.new += 1 } else { progress.known += 1 }
-            case .failure(let error): note(entry.line, Ending.sentence(for: error))
-            }
-        }
-        batch.removeAll(keepingCapacity: true)
-        batchBytes = 0
+    private func store(_ block: LineBlock) async throws -> StoredBlock {
+        let understood = UnderstoodBlock(block, fromLine: fromLine, lineBytesMax: limits.lineBytesMax)
+        return StoredBlock(block, understood, try await stored(understood, of: block))
     }
 
     /// A short trouble of the database is waited out; nothing is stored twice.
-    private func stored(_ submissions: [Submission], from line: Int) async throws -> [Result<StoredUpload, any Error>] {
-        for attempt in 1... {
+    private func stored(
+        _ understood: UnderstoodBlock, of block: LineBlock
+    ) async throws -> [Result<StoredUpload, any Error>] {
+        var attempt = 1
+        while true {
             do {
-                return try await tracker.store(submissions)
+                return try await tracker.store(understood.submissions, completing: part(block, understood))
             } catch let error as DatabaseError {
-                let mayPass =
-                    switch error.disposition {
-                    case .retry: true
-                    case .reject, .alarm: error.kind == .commitUnknown
-                    }
-                guard mayPass, attempt < Self.triesMax else {
-                    throw Failure(
-                        "The import stopped at line \(line): \(error.message) Go on later with --from-line \(line).")
-                }
-                shown.say("The database has trouble, trying again: \(error.message)")
-                await pause(seconds: attempt)
+                guard error.mayPass, attempt < Self.triesMax else { throw error }
+                try await Task.sleep(for: .seconds(attempt))
+                attempt += 1
             }
         }
-        return []
     }
 
-    private mutating func note(_ line: Int, _ reason: String) {
-        progress.bad += 1
-        shown.say("line \(line): \(reason)")
+    /// What is then done of the file; nothing when lines were skipped, for nobody knows whether they are stored.
+    private func part(_ block: LineBlock, _ understood: UnderstoodBlock) -> ImportedPart? {
+        guard let ongoing, fromLine <= block.firstNumber else { return nil }
+        return ImportedPart(
+            of: ongoing, lines: Int64(block.numbers.lowerBound)..<Int64(block.numbers.upperBound),
+            bytes: Int64(block.offsets.lowerBound)..<Int64(block.offsets.upperBound),
+            badLines: Int64(understood.bad.count))
+    }
+}
+
+/// Blocks end in any order and are told in the order of the file.
+private struct BlocksInOrder {
+    private var early: [Int: StoredBlock] = [:]
+    private var told = 0
+    /// How many have ended.
+    private(set) var ended = 0
+
+    /// The blocks whose turn it is, now that one more has ended.
+    mutating func end(_ block: StoredBlock, at place: Int) -> [StoredBlock] {
+        ended += 1
+        early[place] = block
+        var next: [StoredBlock] = []
+        while let block = early.removeValue(forKey: told) {
+            next.append(block)
+            told += 1
+        }
+        return next
+    }
+}
+
+extension DatabaseError {
+    /// Whether the same may go well a little later.
+    fileprivate var mayPass: Bool {
+        switch disposition {
+        case .retry: true
+        case .reject, .alarm: kind == .commitUnknown
+        }
     }
 }

@@ -30,7 +30,8 @@ struct ProgressLine {
         if isTerminal { write("\r\u{1B}[K", to: .standardError) }
     }
 
-    private var elapsedSeconds: Double {
+    /// Since this was made.
+    var elapsedSeconds: Double {
         let elapsed = (ContinuousClock.now - start).components
         return Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
     }

@@ -44,7 +44,7 @@ struct EntitlementsCommand: AsyncParsableCommand {
             [
                 .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
                 .optional(right.state), .optional(right.reason), .string(right.environment.rawValue),
-                .string(right.basis), .string(right.asOf.iso8601), .string(right.checkedAt.iso8601),
+                .string(right.basis), .optional(right.asOf), .optional(right.checkedAt),
             ]
         }
         form.show(listing)

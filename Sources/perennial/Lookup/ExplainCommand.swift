@@ -1,4 +1,5 @@
 import ArgumentParser
+import Ledger
 import Subscriptions
 import Tracking
 
@@ -9,12 +10,15 @@ struct ExplainCommand: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Says what one verifyReceipt answer means, without database or network.",
+        abstract: "Says what a customer may use and why, or what one verifyReceipt answer means.",
         discussion: """
-            Reads one response body of Apple. Any body gets an answer: what cannot be read is indeterminate. The JSON
-            form is stable.
+            With --app and --customer it explains from what is stored: every right, what gives it, and which field of
+            which of Apple's answers decided. With --response it reads one response body, without database or network;
+            any body gets an answer: what cannot be read is indeterminate. The JSON forms are stable.
 
             Examples:
+              perennial explain --app com.example.app --customer c1
+              perennial explain --app com.example.app --customer c1 --entitlement pro --at 2026-01-31T12:00:00Z
               perennial explain --response answer.json
               perennial explain --response - --bundle-id com.example.app --at 2026-01-31T12:00:00Z --format json
               perennial explain --response new.json --previous old.json
@@ -26,37 +30,77 @@ struct ExplainCommand: AsyncParsableCommand {
         case json
     }
 
-    @Option(help: ArgumentHelp("The answer's file, or - for standard input.", valueName: "FILE|-"))
-    var response: String
+    @Option(help: ArgumentHelp("Explain a stored customer of this app.", valueName: "B"))
+    var app: BundleID?
 
-    @Option(help: ArgumentHelp("Reject an answer about any other app.", valueName: "B"))
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String?
+
+    @Option(help: ArgumentHelp("With --customer: only this right.", valueName: "E"))
+    var entitlement: String?
+
+    @Option(help: ArgumentHelp("An answer's file, or - for standard input.", valueName: "FILE|-"))
+    var response: String?
+
+    @Option(help: ArgumentHelp("With --response: reject an answer about any other app.", valueName: "B"))
     var bundleId: BundleID?
 
     @Option(
         help: ArgumentHelp(
-            "The moment asked about, in ISO 8601; the answer's request date unless given.", valueName: "T"))
+            "The moment asked about, in ISO 8601; now, or the answer's request date, unless given.", valueName: "T"))
     var at: Instant?
 
     @Option(help: "text for people, or json, which is stable.")
     var format = Form.text
 
-    @Option(help: ArgumentHelp("An earlier answer: tell what changed since.", valueName: "FILE"))
+    @Option(
+        help: ArgumentHelp("With --response: an earlier answer, to tell what changed since.", valueName: "FILE"))
     var previous: String?
 
+    @OptionGroup var flags: SettingsFlags
+
     func validate() throws {
-        guard response != "-" || previous != "-" else {
-            throw ValidationError("Only one of --response and --previous can be standard input.")
+        if response != nil {
+            guard app == nil, customer == nil, entitlement == nil else {
+                throw ValidationError("Give either --response, or --app with --customer.")
+            }
+            guard response != "-" || previous != "-" else {
+                throw ValidationError("Only one of --response and --previous can be standard input.")
+            }
+        } else {
+            guard app != nil, customer != nil else {
+                throw ValidationError("Give either --response, or --app with --customer.")
+            }
+            guard bundleId == nil, previous == nil else {
+                throw ValidationError("--bundle-id and --previous go with --response.")
+            }
         }
     }
 
-    func run() throws {
+    func run() async throws {
+        if let response { return try explain(response) }
+        guard let app, let customer else { return }
+        let settings = try flags.settings(needing: [.database])
+        let explanation = try await withLedger(settings) { ledger in
+            try await CustomerExplanation(
+                in: ledger, app: app, customer: customer, entitlement: entitlement, at: at,
+                speedup: settings.pollSpeedup)
+        }
+        show(text: explanation.text, json: explanation.json)
+    }
+
+    private func explain(_ response: String) throws {
         let explanation = Explanation(
             body: try InputFile(response).contents(bytesMax: Self.bytesMax), bundleID: bundleId, at: at,
             previous: try previous.map { try InputFile($0).contents(bytesMax: Self.bytesMax) },
             now: .wallClock)
+        show(text: explanation.text, json: explanation.json)
+    }
+
+    private func show(text: @autoclosure () -> String, json: @autoclosure () -> JSONValue) {
         switch format {
-        case .text: say(explanation.text)
-        case .json: say(explanation.json.rendered(pretty: true))
+        case .text: say(text())
+        case .json: say(json().rendered(pretty: true))
         }
     }
 }

@@ -10,6 +10,7 @@ extension LedgerStatus {
         for pause in pauses {
             parts.append("Paused: \(pause.bundleID) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
         }
+        parts += incidents.map(\.text)
         parts.append(
             """
             Feed: position \(feedPosition), \(unsequencedEvents) events without a position yet
@@ -29,6 +30,7 @@ extension LedgerStatus {
                         "reason": .string(pause.pause.reason),
                     ]
                 }),
+            "incidents": .array(incidents.map(\.json)),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "rejected": .integer(rejected), "subscriptions": .integer(subscriptions), "workers": .integer(workers),
             "feed": [
@@ -47,5 +49,23 @@ extension LedgerStatus {
             ]
         }
         return listing
+    }
+}
+
+extension Incident {
+    /// The incident in one sentence.
+    fileprivate var text: String {
+        let time = closedAt.map { "from \(openedAt.iso8601) to \($0.iso8601)" } ?? "since \(openedAt.iso8601)"
+        return
+            "Incident: \(bundleID) \(time): \(refused) of \(asked) answers about once-verified receipts were "
+            + "refusals, which count as no answer; the last: \(lastReason)"
+    }
+
+    fileprivate var json: JSONValue {
+        [
+            "app": .string(bundleID.text), "kind": .string(kind.rawValue), "opened_at": .string(openedAt.iso8601),
+            "closed_at": .optional(closedAt), "asked": .integer(asked), "refused": .integer(refused),
+            "last_reason": .string(lastReason),
+        ]
     }
 }

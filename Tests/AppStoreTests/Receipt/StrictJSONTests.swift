@@ -93,8 +93,10 @@ import Testing
     }
 
     @Test func manyUnnamedRenewalsAmongManyRowsAreRead() throws {
-        let rows = (0..<2000).map { #"{"product_id":"p\#($0)","transaction_id":"\#($0)","purchase_date_ms":"\#($0)"}"# }
-            .joined(separator: ",")
+        let rows = (0..<2000).map {
+            #"{"product_id":"p\#($0)","transaction_id":"\#($0)","purchase_date_ms":"\#($0 + 1)"}"#
+        }
+        .joined(separator: ",")
         let renewals = (0..<2000).map { #"{"product_id":"p\#($0)","auto_renew_status":"1"}"# }.joined(separator: ",")
         let response = try parse(#"{"latest_receipt_info":[\#(rows)],"pending_renewal_info":[\#(renewals)]}"#)
         #expect(response.renewals.map(\.originalTransactionID) == (0..<2000).map(String.init))

@@ -185,6 +185,9 @@ JOIN ledger.customer c USING (name) JOIN ledger.receipt r ON r.data = u.name::by
 INSERT INTO ledger.receipt_subscription (receipt_id, subscription_id)
 SELECT receipt_id, pg_temp.id(l.otid) FROM (VALUES ('bea', 'B'), ('eve', 'E')) AS l (name, otid)
 JOIN ledger.receipt r ON r.data = l.name::bytea;
+INSERT INTO ledger.receipt_purchase (receipt_id, purchase_id)
+SELECT r.receipt_id, p.purchase_id FROM ledger.receipt r, ledger.purchase p
+WHERE r.data = 'pat' AND p.original_transaction_id = 'P';
 INSERT INTO ledger.ownership (subscription_id, purchase_id, customer_id, valid, known)
 SELECT pg_temp.id(o.otid), NULL, c.customer_id, tstzrange(NULL, NULL), tstzrange('2026-01-20Z', NULL)
 FROM (VALUES ('bea', 'B'), ('eve', 'E')) AS o (name, otid) JOIN ledger.customer c USING (name)

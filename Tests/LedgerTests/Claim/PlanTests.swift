@@ -66,12 +66,13 @@ struct PlanTests {
     private static let hot = [
         Queries.claim, Queries.claimOne, Queries.confirm, Queries.countDue, Queries.deletePeriods,
         Queries.extendObservations, Queries.findDigests, Queries.insertAliases, Queries.insertEvents,
-        Queries.insertObservations, Queries.insertPurchases, Queries.insertReceipts, Queries.insertSpans,
-        Queries.insertSubscriptions, Queries.linkReceipts, Queries.lockConfirmed, Queries.lockPolled,
-        Queries.lockPurchases, Queries.lockSchedules, Queries.lockSubscriptions, Queries.readOutlooks,
-        Queries.readOwners, Queries.readPeriods, Queries.readPollers, Queries.readReceipts, Queries.readSpans,
-        Queries.readUploads, Queries.release, Queries.repoll, Queries.reschedule, Queries.retire,
-        Queries.settleUploads, Queries.storeUploads, Queries.writePeriods, Queries.writePurchases,
+        Queries.insertObservations, Queries.insertPurchases, Queries.insertReceipts, Queries.insertRefusals,
+        Queries.insertSpans, Queries.insertSubscriptions, Queries.linkReceipts, Queries.lockConfirmed,
+        Queries.lockPolled, Queries.lockPurchases, Queries.lockSchedules, Queries.lockSubscriptions,
+        Queries.readIncidents, Queries.readOutlooks, Queries.readOwners, Queries.readPeriods, Queries.readPollers,
+        Queries.readReceipts, Queries.readSpans, Queries.readUploads, Queries.release, Queries.repoll,
+        Queries.reschedule, Queries.retire, Queries.settleUploads, Queries.storeUploads, Queries.writePeriods,
+        Queries.writePurchases,
         Queries.writeReceipts, Queries.writeSubscriptions,
     ]
     private static let small: Set = ["app", "app_budget"]

@@ -99,6 +99,8 @@ struct RoleTests {
                 let old = try await own.upload("old")
                 try await own.check(old, Answer(from: test.at(-70), asOf: test.at(-41)).but { $0.subscription = "old" })
                 #expect(try await endHolds(ledger) == 1)
+                try await own.check(old, rejected())
+                try await ledger.watchCanaries()
                 #expect(try await ledger.sequenceFeed() > 0)
                 try await ledger.addObservationMonths()
                 try await ledger.beat(own.worker, stopped: true)

@@ -71,8 +71,8 @@ extension Entitlement {
             "reason": .optional(reason),
             "environment": .string(environment.rawValue),
             "basis": .string(basis),
-            "as_of": .string(asOf.iso8601),
-            "checked_at": .string(checkedAt.iso8601),
+            "as_of": .optional(asOf?.iso8601),
+            "checked_at": .optional(checkedAt?.iso8601),
         ]
     }
 }

@@ -1,0 +1,36 @@
+import Postgres
+import Subscriptions
+
+/// A time in which Apple refused too many once-verified receipts of an app to be believed.
+public struct Incident: Sendable {
+    /// What an incident is about.
+    public enum Kind: String, Sendable {
+        /// Once-verified receipts were refused in bulk; each refusal in between counts as no answer.
+        case refusals
+    }
+
+    /// The app.
+    public let bundleID: BundleID
+    /// What it is about.
+    public let kind: Kind
+    /// When the first receipt was refused, by the database's clock.
+    public let openedAt: Instant
+    /// When it ended; nil while it runs.
+    public let closedAt: Instant?
+    /// Answers about once-verified receipts in this time; a receipt that was refused again counts once.
+    public let asked: Int64
+    /// Once-verified receipts refused in this time.
+    public let refused: Int64
+    /// Why the last one of them was, in one sentence.
+    public let lastReason: String
+
+    init(row: Row) throws {
+        bundleID = BundleID(try row.text("bundle_id"))
+        kind = try row.word("kind")
+        openedAt = try row.instant("opened_at")
+        closedAt = try row.instantIfPresent("closed_at")
+        asked = try row.int8("asked")
+        refused = try row.int8("refused")
+        lastReason = try row.text("last_reason")
+    }
+}

@@ -1,0 +1,36 @@
+import Postgres
+import SQL
+
+extension SubscriptionLedger {
+    /// Opens incidents and takes back what was refused before, ends them and asks again about what was refused.
+    ///
+    /// To be called every few seconds; one caller works at a time, another does nothing. Refusals that were settled
+    /// before an incident was recognised count until then.
+    public func watchCanaries() async throws {
+        let window = Parameter.float8(CanaryLimits.windowSeconds)
+        let limits = [window, .int4(CanaryLimits.receiptsMin), .int4(CanaryLimits.sharePercent)]
+        _ = try await alone { transaction in
+            try transaction.query(Queries.forgetRefusals, [window])
+            try transaction.query(Queries.openIncidents, limits)
+            return try transaction.query(Queries.closeIncidents, limits)
+        }
+        try await repeatedly(Queries.takeRefusalsBack)
+        try await repeatedly(
+            Queries.askRefusedAgain,
+            [.float8(CanaryLimits.askAgainPerSecond), .float8(CanaryLimits.askAgainWithinSeconds)])
+    }
+
+    /// Runs a statement about a limited number of receipts, each time in a transaction of its own, until few are left.
+    private func repeatedly(_ file: SQLFile, _ parameters: [Parameter] = []) async throws {
+        let most = CanaryLimits.receiptsAtOnceMax
+        while try await alone({ try $0.query(file, [.int4(most)] + parameters) }).count == most {}
+    }
+
+    /// Does something in a transaction of its own; nothing while another process watches.
+    private func alone(_ body: @escaping @Sendable (Transaction) throws -> [Row]) async throws -> [Row] {
+        try await database.transaction { transaction in
+            let isAlone = try transaction.query(Queries.lockIncidents).first?.bool("locked") == true
+            return isAlone ? try body(transaction) : []
+        }
+    }
+}

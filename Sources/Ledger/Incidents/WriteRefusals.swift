@@ -1,0 +1,50 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SettlementRun {
+    /// Apps with a running incident, of those that have receipts refused in this batch: without refusals nobody asks.
+    static func incidents(among batch: [Settlement], in transaction: Transaction) throws -> Set<Int32> {
+        let apps = Set(batch.filter(\.isRefusedByApple).map(\.claim.app.id))
+        guard !apps.isEmpty else { return [] }
+        let rows = try transaction.query(Queries.readIncidents, [.int4s(apps.sorted())])
+        return try Set(rows.map { try $0.int4("app_id") })
+    }
+
+    /// Whether a refusal counts as no answer, for too many of the app's once-verified receipts are refused.
+    func isForgiven(_ settlement: Settlement) -> Bool {
+        settlement.isRefusedByApple && incidents.contains(settlement.claim.app.id)
+    }
+
+    /// Remembers refusals, from which the canaries' watch makes incidents.
+    func writeRefusals(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
+        let refused = plans.filter(\.settlement.isRefusedByApple)
+        guard !refused.isEmpty else { return }
+        let before = refused.map { receipts[$0.settlement.claim.receiptID] }
+        try transaction.query(
+            Queries.insertRefusals,
+            [
+                .int8s(refused.map(\.settlement.claim.receiptID.number)),
+                .int4s(refused.map(\.settlement.claim.app.id)), .timestamptz(microseconds: recordedMicroseconds),
+                .bools(before.map { $0?.verifiedAt != nil }), .bools(refused.map { !$0.isForgiven }),
+                .int2s(before.map { Int16(clamping: $0?.rejections ?? 0) }),
+                .texts(refused.map(\.settlement.finding.reason)),
+            ])
+    }
+
+    /// How many once-verified receipts of each app Apple vouched for again.
+    func vouchedAgain(_ settlements: [Settlement]) -> [(app: Int32, answers: Int64)] {
+        let again = settlements.filter { $0.evidence != nil && receipts[$0.claim.receiptID]?.verifiedAt != nil }
+        return Dictionary(grouping: again, by: \.claim.app.id).map { (app: $0.key, answers: Int64($0.value.count)) }
+    }
+}
+
+extension Settlement {
+    /// Whether Apple refused the receipt itself: a wrong secret is the app's fault, another bundle the uploader's.
+    fileprivate var isRefusedByApple: Bool {
+        switch finding.refusal {
+        case .notAuthentic, .accountGone, .wrongEnvironment, .badRequest: true
+        case .otherBundle, .wrongSecret, nil: false
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Crypto
+import Postgres
+
+/// Uploads made ready for storing, before any lock is taken: each receipt and each customer once, in the order in which
+/// every writer goes through them, so that writers do not cross.
+struct UploadBatch: Sendable {
+    /// What makes two receipts, or two customers, one: the app, and bytes compared as bytes.
+    struct Key: Hashable, Sendable, Comparable {
+        let appID: Int32
+        let bytes: [UInt8]
+
+        static func < (left: Key, right: Key) -> Bool {
+            left.appID == right.appID ? left.bytes.lexicographicallyPrecedes(right.bytes) : left.appID < right.appID
+        }
+    }
+
+    let uploads: [Upload]
+    /// The receipt of each upload.
+    let receiptKeys: [Key]
+    /// The customer of each upload.
+    let customerKeys: [Key]
+    /// Each receipt once, in order, with the place of an upload that brings it.
+    let receipts: [(key: Key, place: Int)]
+    /// Each customer once, in order, with the place of an upload of theirs.
+    let customers: [(key: Key, place: Int)]
+
+    init(_ uploads: [Upload]) {
+        self.uploads = uploads
+        receiptKeys = uploads.map { Key(appID: $0.appID, bytes: $0.digest) }
+        customerKeys = uploads.map { Key(appID: $0.appID, bytes: Array($0.customer.utf8)) }
+        receipts = Self.eachOnce(receiptKeys)
+        customers = Self.eachOnce(customerKeys)
+    }
+
+    private static func eachOnce(_ keys: [Key]) -> [(key: Key, place: Int)] {
+        var places: [Key: Int] = [:]
+        for (place, key) in keys.enumerated() where places[key] == nil { places[key] = place }
+        return places.sorted { $0.key < $1.key }.map { (key: $0.key, place: $0.value) }
+    }
+}
+
+extension Upload {
+    /// What two uploads of one receipt have in common.
+    fileprivate var digest: [UInt8] {
+        receipt.withUnsafeBytes { bytes in
+            var hash = SHA256()
+            hash.update(bufferPointer: bytes)
+            return Array(hash.finalize())
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Subscriptions
+
+/// A verified answer of Apple as it was kept: one body, which was true from its first to its last clock.
+public struct KeptAnswer: Sendable {
+    /// The observation that keeps it.
+    public let observation: Observation
+    /// The app asked about.
+    public let bundleID: BundleID
+    /// Where it was verified.
+    public let environment: StoreEnvironment
+    /// Apple's answer as it came at the first clock.
+    public let body: [UInt8]
+}
+
+/// Where an answer is kept, and while which of Apple's clocks it was given.
+public struct Observation: Sendable, Hashable {
+    /// Its number.
+    public let id: Int64
+    /// The receipt it is about.
+    public let receiptID: ReceiptID
+    /// Apple's clock when this was said first.
+    public let firstAsOf: Instant
+    /// Apple's clock when this was said last.
+    public let lastAsOf: Instant
+}
+
+/// Reads a kept answer by the present rules; nil when they do not vouch for it.
+public typealias ReadAnswer = @Sendable (KeptAnswer) -> Evidence?
+
+extension Evidence {
+    /// The same answer, given again at another of Apple's clocks; a device's snapshot stays as old as it is.
+    func given(at instant: Instant) -> Evidence {
+        var again = self
+        again.asOf = instant
+        again.transactions = transactions.map { row in
+            var row = row
+            switch row.source {
+            case .latestReceiptInfo: row.asOf = instant
+            case .deviceReceipt: row.asOf = min(receiptCreatedAt ?? instant, instant)
+            }
+            return row
+        }
+        again.renewals = renewals.map { row in
+            var row = row
+            row.asOf = instant
+            return row
+        }
+        return again
+    }
+
+    /// The same answer, every path in it led by the observation that keeps it.
+    func kept(in observation: Observation) -> Evidence {
+        var kept = self
+        kept.transactions = transactions.map { row in
+            var row = row
+            row.path = observation.path(to: row.path)
+            return row
+        }
+        kept.renewals = renewals.map { row in
+            var row = row
+            row.path = observation.path(to: row.path)
+            return row
+        }
+        return kept
+    }
+}
+
+extension Observation {
+    /// The path of a fact across all observations: the observation's number, then the path within its body.
+    func path(to path: String) -> String { "\(id)/\(path)" }
+
+    /// The observation's number and the path within its body; nil when the path leads into none.
+    static func split(_ path: String) -> (id: Int64, path: String)? {
+        guard let slash = path.firstIndex(of: "/"), let id = Int64(path[..<slash]) else { return nil }
+        // A legacy answer's row is the top level itself: its path is empty.
+        return (id, String(path[path.index(after: slash)...].drop { $0 == "." }))
+    }
+}

@@ -1,0 +1,124 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// One batch of a rebuild in its transaction: locks, replays, compares, writes.
+struct RebuildRun {
+    let apps: [Int32: App]
+    let scope: RebuildScope
+    let limit: Int
+    let correcting: Bool
+    let speedup: Int
+    let read: ReadAnswer
+    let reconcile: Reconcile
+
+    private func limits(after: Int64) -> [Parameter] {
+        [.int8(after), .int4(Int32(clamping: limit)), .text(scope.app?.text), .text(scope.customer)]
+    }
+
+    /// The next subscriptions.
+    func subscriptions(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
+        let rows = try transaction.query(Queries.lockSubscriptionsAfter, limits(after: after))
+        guard let last = try rows.map({ try $0.int8("subscription_id") }).max() else {
+            var done = RebuildBatch()
+            done.next = .purchases(after: 0)
+            return done
+        }
+        var run = try SettlementRun(locked: rows, in: transaction)
+        let drafts = Dictionary(run.subscriptions.values.map { ($0.rowID, $0) }) { first, _ in first }
+        let replay = try Replay(of: drafts.values.map(\.replayed), purchases: [], reading: read, in: transaction)
+        var batch = RebuildBatch()
+        batch.examined = rows.count
+        batch.next = .subscriptions(after: last)
+        var corrections: [Correction] = []
+        for row in rows {
+            guard let draft = drafts[try row.int8("subscription_id")], let app = apps[draft.key.appID] else { continue }
+            let subject = "\(try row.text("bundle_id")) \(draft.key.environment.rawValue) subscription \(draft.key.id)"
+            if let gap = replay.gap(of: draft.replayed) {
+                batch.gaps.append(RebuildGap(subject: subject, reason: gap))
+                continue
+            }
+            let policy = app.policy(for: draft.key.environment, speedup: speedup)
+            guard let rebuilt = replay.state(of: draft.replayed, policy: policy, by: reconcile) else { continue }
+            let differences = try Portrait(stored: draft.stored, draft.storedSpans, columns: row).differences(
+                from: Portrait(rebuilt: rebuilt, outageAllowance: policy.outageAllowance), of: subject)
+            guard !differences.isEmpty else { continue }
+            batch.differences += differences
+            run.subscriptions[draft.key]?.correct(to: rebuilt, policy: policy)
+            corrections.append(Correction(of: draft, differences))
+        }
+        if correcting, !corrections.isEmpty {
+            try forgetAliases(
+                of: corrections.compactMap { correction in
+                    correction.subscription.flatMap { run.subscriptions[$0.key] }
+                }, in: transaction)
+            try run.writeDrafts(in: transaction)
+            try Correction.record(corrections, in: transaction)
+            batch.corrected = corrections.count
+        }
+        return batch
+    }
+
+    /// Transaction ids are only ever added by a settlement; a period that is corrected is written with its own alone.
+    private func forgetAliases(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
+        let rewritten = drafts.flatMap { draft in
+            draft.state.map { $0.facts.recordsToWrite(since: draft.stored?.facts).compactMap(\.id) } ?? []
+        }
+        try transaction.query(Queries.deleteAliases, [.int8s(rewritten)])
+    }
+
+    /// The next one-time purchases.
+    func purchases(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
+        let rows = try transaction.query(Queries.lockPurchasesAfter, limits(after: after))
+        guard let last = try rows.map({ try $0.int8("purchase_id") }).max() else { return RebuildBatch() }
+        var run = try SettlementRun(locked: [], in: transaction)
+        run.purchases = try LoadedPurchases(
+            rows, recordedMicroseconds: run.recordedMicroseconds, in: transaction
+        ).drafts
+        let drafts = Dictionary(run.purchases.values.map { ($0.rowID, $0) }) { first, _ in first }
+        let replay = try Replay(of: [], purchases: drafts.values.map(\.replayed), reading: read, in: transaction)
+        var batch = RebuildBatch()
+        batch.examined = rows.count
+        batch.next = .purchases(after: last)
+        var corrections: [Correction] = []
+        var checked: [(Int64, Int64?)] = []
+        for row in rows {
+            guard let draft = drafts[try row.int8("purchase_id")] else { continue }
+            let (key, purchase) = (draft.key, draft.key.purchase)
+            let subject =
+                "\(try row.text("bundle_id")) \(key.environment.rawValue) purchase "
+                + "\(purchase.originalTransactionID) of \(purchase.productID)"
+            if let gap = replay.gap(ofPurchase: draft.rowID, key) {
+                batch.gaps.append(RebuildGap(subject: subject, reason: gap))
+                continue
+            }
+            guard let rebuilt = replay.state(of: key) else { continue }
+            let differences = try Portrait(stored: draft.stored, columns: row).differences(
+                from: Portrait(rebuilt: rebuilt), of: subject)
+            guard !differences.isEmpty else { continue }
+            batch.differences += differences
+            run.purchases[key]?.correct(to: rebuilt)
+            corrections.append(Correction(of: draft, differences))
+            checked.append((draft.rowID, try row.timestamptzIfPresent("checked_at")))
+        }
+        if correcting, !corrections.isEmpty {
+            try run.writeDrafts(in: transaction)
+            try transaction.query(Queries.keepChecked, [.int8s(checked.map(\.0)), .timestamptzs(checked.map(\.1))])
+            try Correction.record(corrections, in: transaction)
+            batch.corrected = corrections.count
+        }
+        return batch
+    }
+}
+
+extension SubscriptionDraft {
+    /// What is to be replayed to get it again.
+    var replayed: Replay.Target {
+        Replay.Target(rowID: rowID, key: key, polledBy: polledBy, asOf: stored?.asOf ?? .distantPast)
+    }
+}
+
+extension PurchaseDraft {
+    /// What is to be replayed to get it again.
+    var replayed: Replay.PurchaseTarget { Replay.PurchaseTarget(rowID: rowID, key: key) }
+}

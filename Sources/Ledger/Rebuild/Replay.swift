@@ -1,0 +1,193 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// What Apple said of some subscriptions and purchases, read again from the stored observations by the present rules.
+///
+/// An observation speaks twice, at its first and its last clock: every answer in between said the same.
+struct Replay {
+    /// A subscription to be replayed.
+    struct Target {
+        let rowID: Int64
+        let key: SubscriptionRowKey
+        let polledBy: ReceiptID?
+        let asOf: Instant
+    }
+
+    /// A one-time purchase to be replayed.
+    struct PurchaseTarget {
+        let rowID: Int64
+        let key: PurchaseRowKey
+    }
+
+    /// The observations that were read, by number.
+    private(set) var observations: [Int64: Observation] = [:]
+    private var slices: [SubscriptionRowKey: [(place: Place, slice: SubscriptionEvidence)]] = [:]
+    private var purchases: [PurchaseRowKey: [(place: Place, slice: PurchaseEvidence)]] = [:]
+    /// Answers that are not kept any more or not vouched for by the present rules, by receipt.
+    private var lost: [Int64: Int] = [:]
+    private var links: ReplayLinks
+
+    /// The order in which answers are folded: Apple's clock, then the receipt, then the observation.
+    private struct Place: Comparable {
+        let asOf: Instant
+        let receipt: Int64
+        let observation: Int64
+
+        static func < (left: Place, right: Place) -> Bool {
+            (left.asOf, left.receipt, left.observation) < (right.asOf, right.receipt, right.observation)
+        }
+    }
+
+    /// Bodies that are in memory at the same time, at most.
+    private static let bodiesMax: Int32 = 40
+
+    /// Reads what is kept of the receipts that hold the targets. The caller holds their locks, or accepts that a settlement
+    /// may come in between.
+    init(
+        of targets: [Target], purchases bought: [PurchaseTarget], reading read: ReadAnswer, in transaction: Transaction
+    ) throws {
+        links = try ReplayLinks(
+            transaction.query(
+                Queries.readLinks, [.int8s(targets.map(\.rowID)), .int8s(bought.map(\.rowID))]))
+        let known = Dictionary(targets.map { ($0.key, $0) }) { first, _ in first }
+        var after: Int64 = 0
+        while true {
+            let rows = try transaction.query(
+                Queries.readObservations, [.int8s(links.receipts), .int8(after), .int4(Self.bodiesMax)])
+            for row in rows { try hear(row, known, bought, reading: read) }
+            guard let last = try rows.last?.int8("observation_id") else { break }
+            after = last
+        }
+    }
+
+    private mutating func hear(
+        _ row: Row, _ targets: [SubscriptionRowKey: Target], _ bought: [PurchaseTarget], reading read: ReadAnswer
+    ) throws {
+        let observation = Observation(
+            id: try row.int8("observation_id"), receiptID: ReceiptID(try row.int8("receipt_id")),
+            firstAsOf: try row.instant("first_as_of"), lastAsOf: try row.instant("last_as_of"))
+        guard try row.text("outcome") == "verified" else {
+            let sentence = try row.textIfPresent("reason")
+            for target in targets.values where target.key.silenceSentence == sentence {
+                keep(.silence(of: target.key.id, until: observation.firstAsOf), of: target.key, observation)
+            }
+            return
+        }
+        guard let body = try row.byteaIfPresent("body"),
+            let environment: StoreEnvironment = try row.wordIfPresent("environment"),
+            let evidence = read(
+                KeptAnswer(
+                    observation: observation, bundleID: BundleID(try row.text("bundle_id")), environment: environment,
+                    body: body))
+        else {
+            lost[observation.receiptID.number, default: 0] += 1
+            return
+        }
+        observations[observation.id] = observation
+        let kept = evidence.kept(in: observation)
+        for (end, said) in [
+            (observation.firstAsOf, kept), (observation.lastAsOf, kept.given(at: observation.lastAsOf)),
+        ]
+        where end == observation.firstAsOf || observation.firstAsOf < observation.lastAsOf {
+            hear(said, observation, targets, bought)
+        }
+    }
+
+    private mutating func hear(
+        _ evidence: Evidence, _ observation: Observation, _ targets: [SubscriptionRowKey: Target],
+        _ bought: [PurchaseTarget]
+    ) {
+        // An equal answer is told to the purchases of its receipt, but only to the subscriptions that it polls.
+        let isEqual = evidence.asOf > observation.firstAsOf
+        for target in targets.values where target.key.environment == evidence.environment {
+            guard !isEqual || evidence.asOf <= target.asOf || target.polledBy == observation.receiptID else { continue }
+            let slice = evidence.slice(of: target.key.id)
+            if !slice.transactions.isEmpty { keep(slice, of: target.key, observation) }
+        }
+        for purchase in evidence.purchases {
+            for target in bought
+            where target.key.environment == evidence.environment && target.key.purchase == purchase.key {
+                let place = Place(
+                    asOf: purchase.asOf, receipt: observation.receiptID.number, observation: observation.id)
+                purchases[target.key, default: []].append((place, purchase))
+            }
+        }
+    }
+
+    private mutating func keep(_ slice: SubscriptionEvidence, of key: SubscriptionRowKey, _ observation: Observation) {
+        let place = Place(asOf: slice.asOf, receipt: observation.receiptID.number, observation: observation.id)
+        slices[key, default: []].append((place, slice))
+    }
+
+    /// What the observations make of a subscription; nil when none speaks of it.
+    func state(of target: Target, policy: Policy, by reconcile: Reconcile) -> SubscriptionState? {
+        let told = (slices[target.key] ?? []).sorted { $0.place < $1.place }
+            .reduce(nil as SubscriptionState?) { state, said in reconcile(state, said.slice, policy).state }
+        // Silence is kept with the receipt that would have been asked about; without one the clock alone tells of it.
+        guard let told, target.polledBy == nil, told.hold.expected, told.asOf < target.asOf,
+            told.hold.accessEndsAt == target.asOf
+        else { return told }
+        return reconcile(told, .silence(of: target.key.id, until: target.asOf), policy).state
+    }
+
+    /// What the observations make of a purchase; nil when none speaks of it.
+    func state(of key: PurchaseRowKey) -> PurchaseState? {
+        (purchases[key] ?? []).sorted { $0.place < $1.place }
+            .reduce(nil) { state, said in reconcilePurchase(state, with: said.slice)?.state ?? state }
+    }
+
+    /// Why a subscription cannot be rebuilt in full; nil when everything that was said of it is kept.
+    func gap(of target: Target) -> String? {
+        gap(links.subscriptions[target.rowID], earliest: slices[target.key]?.map(\.place).min()?.asOf)
+    }
+
+    /// Why a purchase cannot be rebuilt in full; nil when everything that was said of it is kept.
+    func gap(ofPurchase rowID: Int64, _ key: PurchaseRowKey) -> String? {
+        gap(links.purchases[rowID], earliest: purchases[key]?.map(\.place).min()?.asOf)
+    }
+
+    private func gap(_ link: ReplayLinks.Link?, earliest: Instant?) -> String? {
+        guard let link, let earliest else { return "No answer about it is kept." }
+        let lost = link.receipts.compactMap { self.lost[$0] }.reduce(0, +)
+        if lost == 1 { return "1 answer about its receipts is not kept any more or cannot be read." }
+        if lost > 1 { return "\(lost) answers about its receipts are not kept any more or cannot be read." }
+        guard let first = link.firstAsOf, first < earliest else { return nil }
+        return "It was known at \(first.iso8601), and the first answer that is kept is of \(earliest.iso8601)."
+    }
+}
+
+/// Which receipts hold the targets of a replay, and since when these are known.
+struct ReplayLinks {
+    struct Link {
+        var receipts: [Int64] = []
+        /// Apple's clock at the first event.
+        var firstAsOf: Instant?
+    }
+
+    private(set) var subscriptions: [Int64: Link] = [:]
+    private(set) var purchases: [Int64: Link] = [:]
+
+    init(_ rows: [Row]) throws {
+        for row in rows {
+            let receipt = try row.int8("receipt_id")
+            let first = try row.instantIfPresent("first_as_of")
+            if let id = try row.int8IfPresent("subscription_id") {
+                subscriptions[id, default: Link()].note(receipt, first)
+            }
+            if let id = try row.int8IfPresent("purchase_id") { purchases[id, default: Link()].note(receipt, first) }
+        }
+    }
+
+    /// Every receipt among them.
+    var receipts: [Int64] {
+        Set([subscriptions, purchases].flatMap { $0.values.flatMap(\.receipts) }).sorted()
+    }
+}
+
+extension ReplayLinks.Link {
+    fileprivate mutating func note(_ receipt: Int64, _ first: Instant?) {
+        receipts.append(receipt)
+        firstAsOf = first
+    }
+}

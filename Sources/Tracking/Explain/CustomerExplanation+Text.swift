@@ -1,0 +1,135 @@
+import Ledger
+import Subscriptions
+
+extension CustomerExplanation {
+    /// The explanation in lines for a person who has never seen a receipt.
+    public var text: String {
+        var lines = ["\(reasons.customer) in \(reasons.bundleID) at \(reasons.at.iso8601)", ""]
+        lines += summary
+        for right in rights { lines += [""] + self.lines(of: right) }
+        for subscription in subscriptions { lines += [""] + self.lines(of: subscription) }
+        for purchase in purchases { lines += [""] + self.lines(of: purchase) }
+        if !reasons.receipts.isEmpty { lines += [""] + reasons.receipts.map(\.sentence) }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The answer in a sentence or two.
+    var summary: [String] {
+        guard reasons.isKnown else {
+            return [
+                "Nobody knows this customer: no receipt was ever uploaded under that name, so there is nothing to use."
+            ]
+        }
+        guard rights.isEmpty else {
+            let granted = rights.filter(\.winner.granted).map(\.name)
+            return [
+                granted.isEmpty ? "The customer may use nothing." : "The customer may use \(list(granted))."
+            ]
+        }
+        if reasons.receipts.isEmpty { return ["There is no receipt of this customer, so there is nothing to use."] }
+        if reasons.receipts.allSatisfy({ $0.verifiedAt == nil }) {
+            return ["Apple has not vouched for any receipt of this customer yet, so there is nothing to use."]
+        }
+        if let entitlement {
+            return ["Nothing the customer owned at that moment gives, or ever gave, the right \(entitlement)."]
+        }
+        return ["Nothing the customer owned at that moment gives, or ever gave, any right."]
+    }
+
+    private func list(_ names: [String]) -> String {
+        guard names.count > 1, let last = names.last else { return names.first ?? "" }
+        return names.dropLast().joined(separator: ", ") + " and " + last
+    }
+
+    private func lines(of right: Right) -> [String] {
+        let winner = right.winner
+        let until = winner.until.map { "until \($0.iso8601) unless something changes" } ?? "without an end"
+        let head = winner.granted ? "\(right.name): yes, \(until)." : "\(right.name): no."
+        let verb = winner.granted ? "It comes from" : "What decides is"
+        return [head, "  \(verb) \(name(of: winner))."]
+            + right.losers.map { "  Not from \(name(of: $0)): \($0.loss(to: winner))." }
+    }
+
+    /// A source as a person would find it.
+    func name(of source: Reasons.Source) -> String {
+        if let id = source.subscription, let one = reasons.subscriptions.first(where: { $0.id == id }) {
+            return
+                "subscription \(one.state.facts.originalTransactionID) (\(source.productID), \(source.environment.rawValue))"
+        }
+        if let id = source.purchase, let one = reasons.purchases.first(where: { $0.id == id }) {
+            return "purchase \(one.state.transactionID) (\(source.productID), \(source.environment.rawValue))"
+        }
+        let product = "\(source.productID) (\(source.environment.rawValue))"
+        return source.isProvisional ? "what was said with the upload, until Apple is asked: \(product)" : product
+    }
+
+    private func lines(of subscription: SubscriptionReasons) -> [String] {
+        let verdict = subscription.verdict(at: reasons.at)
+        let state = subscription.state
+        var lines = [
+            "Subscription \(state.facts.originalTransactionID): \(verdict.productID), \(subscription.environment.rawValue)"
+        ]
+        if let rule = subscription.rule(of: verdict) {
+            lines.append("  \(subscription.conclusion(of: verdict)) (The rule: \(rule).)")
+        }
+        lines.append("  Why:")
+        lines += subscription.steps(of: verdict).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
+        if let gap = subscription.gap { lines.append("  Told from what is stored: \(gap)") }
+        lines.append(
+            "  "
+                + subscription.ownership.sentence(
+                    for: reasons.customer, accountToken: state.facts.appAccountToken))
+        lines.append("  " + next(of: subscription, verdict))
+        lines.append(
+            "  Known as of Apple's clock \(state.asOf.iso8601); the last answer came at \(subscription.checkedAt.iso8601)."
+        )
+        return lines
+    }
+
+    private func lines(of step: Step, number: Int) -> [String] {
+        let source =
+            step.observation.map { seen in
+                "observation \(seen.id) about receipt \(seen.receiptID), seen from \(seen.firstAsOf.iso8601) to "
+                    + seen.lastAsOf.iso8601
+            } ?? "an answer that is no longer kept"
+        return ["    \(number). \(step.sentence)", "       \(step.path) = \(step.value), in \(source)"]
+    }
+
+    /// What will happen if nothing more is learnt, and when Apple is asked.
+    func next(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
+        let ask =
+            subscription.nextCheckAt.map { at in
+                "Apple is asked again at \(at.iso8601)\(subscription.polledBy.map { " about receipt \($0)" } ?? "")"
+            } ?? "Apple is not asked about it any more"
+        return "Next: \(ask); \(end(of: subscription, verdict))."
+    }
+
+    private func end(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
+        if let held = subscription.heldUntil { return "without an answer access ends at \(held.iso8601)" }
+        guard let until = verdict.entitledUntil else { return "without news it stays as it is" }
+        switch verdict.state {
+        case .active where subscription.state.willRenew == true:
+            return "it is expected to renew at \(verdict.expiresAt.iso8601), and access ends when Apple says it did not"
+        case .active: return "access ends at \(until.iso8601)"
+        case .gracePeriod: return "access ends at \(until.iso8601) unless the payment succeeds before"
+        case .awaitingRenewal: return "news is due any moment, and access ends at \(until.iso8601) if it is not good"
+        case .billingRetry, .expired, .revoked: return "without news it stays as it is"
+        }
+    }
+
+    private func lines(of purchase: PurchaseReasons) -> [String] {
+        let state = purchase.state
+        var lines = [
+            "Purchase \(state.transactionID): \(state.facts.key.productID), \(purchase.environment.rawValue)",
+            "  " + purchase.conclusion(at: reasons.at),
+            "  Why:",
+        ]
+        lines += purchase.steps(at: reasons.at).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
+        if let gap = purchase.gap { lines.append("  Told from what is stored: \(gap)") }
+        lines.append(
+            "  "
+                + purchase.ownership.sentence(
+                    for: reasons.customer, accountToken: state.facts.appAccountToken?.value))
+        return lines
+    }
+}

@@ -1,0 +1,27 @@
+import AppStore
+import Ledger
+import Subscriptions
+
+extension KeptAnswer {
+    /// What the kept answer says by the present rules; nil when they do not vouch for it.
+    public var evidence: Evidence? {
+        let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
+        return Finding(in: answer, for: bundleID, clock: observation.firstAsOf).evidence
+    }
+}
+
+extension AppStoreAnswer {
+    /// An answer read from where it is kept instead of the network.
+    init(body: [UInt8], from endpoint: Endpoint) {
+        var response: VerifyReceiptResponse?
+        var trouble: String?
+        do {
+            response = try VerifyReceiptResponse(parsing: body)
+        } catch {
+            trouble = "\(error)"
+        }
+        self.init(
+            environment: endpoint, httpStatus: nil, body: body, response: response, trouble: trouble, calls: 0,
+            usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+    }
+}

@@ -1,0 +1,96 @@
+import AppStore
+import Ledger
+import Subscriptions
+
+extension Tracker {
+    /// Stores receipts for the schedule to ask about; a bad one never sinks the others.
+    ///
+    /// With `part` the ledger remembers in the same transaction how far the import of a file is, and how many of these
+    /// submissions were bad.
+    public func store(
+        _ submissions: [Submission], completing part: ImportedPart? = nil
+    ) async throws -> [Result<StoredUpload, any Error>] {
+        let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps().map { ($0.bundleID, $0) })
+        let uploads = submissions.map { submission in
+            Result { () throws -> Upload in
+                guard let app = apps[submission.bundleID] else {
+                    throw LedgerError(
+                        .notFound, "No app has the bundle id \(submission.bundleID); add it with `perennial app add`.")
+                }
+                return try Upload(submission, app: app)
+            }
+        }
+        let good = uploads.compactMap { try? $0.get() }
+        var part = part
+        part?.badLines += Int64(uploads.count - good.count)
+        var stored = try await storeEach(good, completing: part).makeIterator()
+        return uploads.map { upload in
+            upload.flatMap { _ in
+                stored.next() ?? .failure(LedgerError(.mismatch, "The receipt was not stored."))
+            }
+        }
+    }
+
+    /// Stores all at once, or one by one when the database refuses a value of one of them.
+    private func storeEach(
+        _ uploads: [Upload], completing part: ImportedPart?
+    ) async throws -> [Result<StoredUpload, any Error>] {
+        do {
+            return try await ledger.store(uploads, completing: part).map { .success($0) }
+        } catch let error as StorageError where error.isAboutAValue {
+            var stored: [Result<StoredUpload, any Error>] = []
+            for upload in uploads {
+                do {
+                    stored += try await ledger.store([upload]).map { .success($0) }
+                } catch let error as StorageError where error.isAboutAValue {
+                    stored.append(.failure(error))
+                }
+            }
+            // Whatever is stored before its part is marked is merely found again by the next run.
+            var part = part
+            part?.badLines += Int64(stored.count { if case .failure = $0 { true } else { false } })
+            _ = try await ledger.store([], completing: part)
+            return stored
+        }
+    }
+}
+
+extension Upload {
+    /// The upload a submission stands for. Throws `ReceiptDataError` for what is no receipt, `LedgerError` for a bad customer
+    /// id and for an imported receipt that says it is another app's.
+    init(_ submission: Submission, app: App) throws {
+        try Self.requireCustomer(submission.customer)
+        let receipt = try ReceiptData(normalising: submission.receipt)
+        self.init(
+            appID: app.id, customer: submission.customer, receipt: receipt.bytes, imported: submission.imported,
+            storefront: submission.storefront, priceMilliunits: submission.priceMilliunits,
+            currency: submission.currency, expiresAt: submission.expiresAt, provisional: submission.provisional)
+        if submission.imported { try readLocally(receipt, app: app) }
+    }
+
+    /// What the receipt says by itself may refuse it and decides whose turn is first; it never grants.
+    private mutating func readLocally(_ receipt: ReceiptData, app: App) throws {
+        guard let local = LocalReading(of: receipt.bytes).receipt else { return }
+        if let other = local.bundleID, local.isOfAnotherApp(than: app.bundleID.text) {
+            throw LedgerError(.invalid, "The receipt is for \(other.printable), not for \(app.bundleID).")
+        }
+        expiresAt = expiresAt ?? local.latestExpiry.map(Instant.init(milliseconds:))
+        guard local.store == .sandbox else { return }
+        provisional?.environment = .sandbox
+        if !app.sandboxAllowed { provisional = nil }
+    }
+}
+
+extension String {
+    /// The text as a terminal may show it: whoever made the receipt chose it.
+    fileprivate var printable: String {
+        String(prefix(255).map { $0.isASCII && !($0.asciiValue.map { $0 < 0x20 || $0 == 0x7F } ?? true) ? $0 : "?" })
+    }
+}
+
+extension StorageError {
+    /// SQLSTATE classes 22 and 23: a value that cannot be stored, whoever tries and however often.
+    fileprivate var isAboutAValue: Bool {
+        sqlState.map { $0.hasPrefix("22") || $0.hasPrefix("23") } ?? false
+    }
+}

@@ -1,0 +1,19 @@
+/// The bad lines of an import: the first are told one by one, the rest only counted, so that a file of nothing else does
+/// not fill a disk with sentences.
+struct BadLines {
+    /// How many are told.
+    static let toldMax = 1_000
+
+    private var count = 0
+
+    /// What to say of the next one; nil when enough was said.
+    mutating func sentence(for line: StoredBlock.BadLine) -> String? {
+        count += 1
+        switch count {
+        case ...Self.toldMax: return "line \(line.number): \(line.reason)"
+        case Self.toldMax + 1:
+            return "More than \(Self.toldMax) lines are bad; from line \(line.number) on they are only counted."
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import Dispatch
+import Foundation
+
+/// Reads a file in blocks of lines, without ever holding more of it than a block and a chunk.
+///
+/// Reading blocks the thread, so it happens on a queue of its own and never on the cooperative pool.
+struct BlockReader {
+    private let handle: FileHandle
+    private let limits: LineLimits
+    private let queue = DispatchQueue(label: "perennial.imported.read")
+    private var buffer: [UInt8] = []
+    /// Where in the buffer no newline was looked for yet.
+    private var searched = 0
+    private var lines: [LineBlock.Line] = []
+    private var lineStart = 0
+    /// Whether the line being read is longer than allowed, so that its bytes are dropped.
+    private var isSkipping = false
+    private var isAtEnd = false
+    private var number: Int
+    private var blockOffset: Int
+    private var offset: Int
+
+    /// A reader of an open file. A regular file is read from `offset` on, where line `number` begins.
+    init(_ handle: FileHandle, from offset: Int = 0, line number: Int = 1, limits: LineLimits = LineLimits()) throws {
+        self.handle = handle
+        self.limits = limits
+        self.number = number
+        self.offset = offset
+        blockOffset = offset
+        if offset > 0 { try handle.seek(toOffset: UInt64(offset)) }
+    }
+
+    /// The next block; nil at the end of the file. Throws when the file cannot be read.
+    mutating func next() async throws -> LineBlock? {
+        while true {
+            while let newline = nextNewline() {
+                endLine(at: newline, nextLine: newline + 1)
+                if lines.count >= limits.blockLinesMax || lineStart >= limits.blockBytesEnough { return block() }
+            }
+            if buffer.count - lineStart > limits.lineBytesMax { dropLongLine() }
+            if isAtEnd {
+                if lineStart < buffer.count || isSkipping { endLine(at: buffer.count, nextLine: buffer.count) }
+                return lines.isEmpty ? nil : block()
+            }
+            let chunk = try await read()
+            if chunk.isEmpty { isAtEnd = true } else { buffer += chunk }
+        }
+    }
+
+    /// memchr(3), because most of the time would otherwise go into looking for newlines.
+    private mutating func nextNewline() -> Int? {
+        let found = buffer.withUnsafeBytes { bytes -> Int? in
+            guard let base = bytes.baseAddress, searched < bytes.count,
+                let found = memchr(base + searched, Int32(UInt8(ascii: "\n")), bytes.count - searched)
+            else { return nil }
+            return UnsafeRawPointer(found) - base
+        }
+        searched = found.map { $0 + 1 } ?? buffer.count
+        return found
+    }
+
+    private mutating func endLine(at end: Int, nextLine: Int) {
+        offset += nextLine - lineStart
+        if isSkipping || end - lineStart > limits.lineBytesMax {
+            lines.append(.tooLong)
+        } else {
+            let hasReturn = end > lineStart && buffer[end - 1] == UInt8(ascii: "\r")
+            lines.append(.bytes(lineStart..<(hasReturn ? end - 1 : end)))
+        }
+        isSkipping = false
+        lineStart = nextLine
+    }
+
+    private mutating func dropLongLine() {
+        isSkipping = true
+        offset += buffer.count - lineStart
+        buffer.removeSubrange(lineStart...)
+        searched = buffer.count
+    }
+
+    private mutating func block() -> LineBlock {
+        let block = LineBlock(
+            firstNumber: number, offsets: blockOffset..<offset, bytes: Array(buffer[..<lineStart]), lines: lines)
+        number += lines.count
+        blockOffset = offset
+        buffer.removeSubrange(..<lineStart)
+        searched -= lineStart
+        lines.removeAll(keepingCapacity: true)
+        lineStart = 0
+        return block
+    }
+
+    private func read() async throws -> [UInt8] {
+        let (handle, count) = (handle, limits.chunkBytes)
+        return try await withCheckedThrowingContinuation { continuation in
+            queue.async {
+                continuation.resume(with: Result { try handle.read(upToCount: count).map { [UInt8]($0) } ?? [] })
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Subscriptions
+
+/// Any line, read by Foundation's decoder, which also knows what is wrong with a bad one.
+struct CarefulLine: Decodable {
+    private let app: String
+    private let customer: String
+    private let receipt: String
+    private let storefront: String?
+    private let price: Price?
+    private let currency: String?
+    private let product: String?
+    private let expires: Moment?
+    private let provisional_until: Moment?
+
+    /// Reads a line. Throws one sentence about what is wrong with it.
+    static func read(_ bytes: UnsafeRawBufferPointer) throws -> ImportLine {
+        let line: CarefulLine
+        do {
+            line = try JSONDecoder().decode(CarefulLine.self, from: Data(bytes))
+        } catch let error as DecodingError {
+            throw Failure(sentence(for: error))
+        }
+        return ImportLine(
+            app: line.app, customer: line.customer, receipt: line.receipt, storefront: line.storefront,
+            priceMilliunits: line.price?.milliunits, currency: line.currency, product: line.product,
+            expiresAt: line.expires?.instant, provisionalUntil: line.provisional_until?.instant)
+    }
+
+    private static func sentence(for error: DecodingError) -> String {
+        switch error {
+        case .keyNotFound(let key, _): return "\(key.stringValue) is missing"
+        case .typeMismatch(_, let context), .valueNotFound(_, let context):
+            guard let key = context.codingPath.last else { return "this is no JSON object" }
+            return "\(key.stringValue) is not text"
+        case .dataCorrupted(let context):
+            guard let key = context.codingPath.last else { return "this is not JSON" }
+            return "\(key.stringValue): \(context.debugDescription)"
+        @unknown default: return "this cannot be read"
+        }
+    }
+
+    /// A price as a number or as text, read without rounding.
+    private struct Price: Decodable {
+        let milliunits: Int64
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            let text: String
+            do {
+                text = try container.decode(String.self)
+            } catch {
+                text = "\(try container.decode(Decimal.self))"
+            }
+            guard let milliunits = PriceText.milliunits(text) else {
+                throw DecodingError.dataCorruptedError(
+                    in: container, debugDescription: "'\(text)' is no price; write 4.99, with at most 3 decimals")
+            }
+            self.milliunits = milliunits
+        }
+    }
+
+    /// An instant in ISO 8601.
+    private struct Moment: Decodable {
+        let instant: Instant
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            let text = try container.decode(String.self)
+            guard let instant = Instant(iso8601: text) else {
+                throw DecodingError.dataCorruptedError(
+                    in: container, debugDescription: "'\(text)' is no instant; write 2026-11-20T12:00:00Z")
+            }
+            self.instant = instant
+        }
+    }
+}

@@ -1,0 +1,19 @@
+import Foundation
+import Ledger
+
+extension InputFile {
+    /// How much of each end of a file tells it from others, in bytes.
+    private static let edgeBytes = 1 << 20
+
+    /// What the file is known by; nil for standard input, pipes and devices. Leaves the handle at its start.
+    func identity(_ handle: FileHandle) throws -> ImportedFile? {
+        guard let byteCount else { return nil }
+        let first = try handle.read(upToCount: Self.edgeBytes) ?? Data()
+        try handle.seek(toOffset: UInt64(max(0, byteCount - Self.edgeBytes)))
+        let last = try handle.read(upToCount: Self.edgeBytes) ?? Data()
+        try handle.seek(toOffset: 0)
+        return ImportedFile(
+            name: URL(fileURLWithPath: path).lastPathComponent, byteCount: Int64(byteCount), firstBytes: Array(first),
+            lastBytes: Array(last))
+    }
+}

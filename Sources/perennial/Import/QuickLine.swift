@@ -1,0 +1,170 @@
+import Foundation
+import Subscriptions
+
+/// The ordinary line, read in one pass: a flat object of plain strings, each key once. An import of millions of lines would
+/// otherwise spend its time in the decoder.
+///
+/// Everything odd is nil, for `CarefulLine` to look at; both come to the same for every line that this one reads.
+struct QuickLine {
+    private let bytes: UnsafeRawBufferPointer
+    private var at = 0
+
+    /// The line's fields; nil says only that care is needed.
+    static func read(_ bytes: UnsafeRawBufferPointer) -> ImportLine? {
+        var reader = QuickLine(bytes: bytes)
+        return reader.object()
+    }
+
+    private init(bytes: UnsafeRawBufferPointer) {
+        self.bytes = bytes
+    }
+
+    /// Texts and nulls by key, then what the import knows of them.
+    private mutating func object() -> ImportLine? {
+        var texts = Fields()
+        guard skip("{") else { return nil }
+        repeat {
+            guard let key = text(), skip(":"), let value = value(), texts.take(key, value) else { return nil }
+        } while skip(",")
+        guard skip("}") else { return nil }
+        skipSpace()
+        return at == bytes.count ? texts.line : nil
+    }
+
+    private enum Value {
+        case text(String)
+        case number(String)
+        case null
+    }
+
+    private mutating func value() -> Value? {
+        skipSpace()
+        guard at < bytes.count else { return nil }
+        switch bytes[at] {
+        case UInt8(ascii: "\""): return text().map(Value.text)
+        case UInt8(ascii: "n"): return skipWord("null") ? .null : nil
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): return number().map(Value.number)
+        default: return nil
+        }
+    }
+
+    /// A short number without sign and exponent. Longer ones might be rounded on the careful way.
+    private mutating func number() -> String? {
+        let start = at
+        while at < bytes.count, bytes[at].isDigit || bytes[at] == UInt8(ascii: ".") { at += 1 }
+        let digits = UnsafeRawBufferPointer(rebasing: bytes[start..<at])
+        let parts = digits.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard digits.count <= 15, parts.count <= 2, parts.allSatisfy({ !$0.isEmpty }),
+            parts[0].count == 1 || parts[0].first != UInt8(ascii: "0")
+        else { return nil }
+        return String(decoding: digits, as: UTF8.self)
+    }
+
+    /// A string of printable ASCII whose only escapes are slashes, which some languages write so in every receipt.
+    private mutating func text() -> String? {
+        guard skip("\""), let base = bytes.baseAddress, at < bytes.count,
+            let quote = memchr(base + at, Int32(UInt8(ascii: "\"")), bytes.count - at)
+        else { return nil }
+        let end = UnsafeRawPointer(quote) - base
+        let inside = UnsafeRawBufferPointer(rebasing: bytes[at..<end])
+        at = end + 1
+        guard inside.isPrintableASCII else { return nil }
+        guard memchr(base + end - inside.count, Int32(UInt8(ascii: "\\")), inside.count) != nil else {
+            return String(decoding: inside, as: UTF8.self)
+        }
+        return inside.withoutEscapedSlashes.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private mutating func skip(_ mark: Unicode.Scalar) -> Bool {
+        skipSpace()
+        guard at < bytes.count, bytes[at] == UInt8(ascii: mark) else { return false }
+        at += 1
+        return true
+    }
+
+    private mutating func skipWord(_ word: StaticString) -> Bool {
+        let letters = UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+        guard bytes.count - at >= letters.count, bytes[at..<(at + letters.count)].elementsEqual(letters) else {
+            return false
+        }
+        at += letters.count
+        return true
+    }
+
+    private mutating func skipSpace() {
+        while at < bytes.count, bytes[at] == UInt8(ascii: " ") || bytes[at] == UInt8(ascii: "\t") { at += 1 }
+    }
+
+    /// What the keys of a line held; an unknown key is passed over, a key that comes twice needs care.
+    private struct Fields {
+        private var seen: Set<String> = []
+        private var app: String?
+        private var customer: String?
+        private var receipt: String?
+        private var rest = ImportLine(app: "", customer: "", receipt: "")
+
+        var line: ImportLine? {
+            guard let app, let customer, let receipt else { return nil }
+            var line = rest
+            (line.app, line.customer, line.receipt) = (app, customer, receipt)
+            return line
+        }
+
+        /// Whether key and value could be taken.
+        mutating func take(_ key: String, _ value: Value) -> Bool {
+            guard seen.insert(key).inserted else { return false }
+            switch (key, value) {
+            case ("app", .text(let text)): app = text
+            case ("customer", .text(let text)): customer = text
+            case ("receipt", .text(let text)): receipt = text
+            case ("storefront", .text(let text)): rest.storefront = text
+            case ("currency", .text(let text)): rest.currency = text
+            case ("product", .text(let text)): rest.product = text
+            case ("price", .text(let text)), ("price", .number(let text)):
+                rest.priceMilliunits = PriceText.milliunits(text)
+                return rest.priceMilliunits != nil
+            case ("expires", .text(let text)):
+                rest.expiresAt = Instant(iso8601: text)
+                return rest.expiresAt != nil
+            case ("provisional_until", .text(let text)):
+                rest.provisionalUntil = Instant(iso8601: text)
+                return rest.provisionalUntil != nil
+            case ("app", _), ("customer", _), ("receipt", _): return false
+            case ("storefront", .number), ("currency", .number), ("product", .number), ("expires", .number),
+                ("provisional_until", .number):
+                return false
+            case (_, .text), (_, .number), (_, .null): break
+            }
+            return true
+        }
+    }
+}
+
+extension UInt8 {
+    fileprivate var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Written without an early end, so that the compiler takes many bytes at a time.
+    fileprivate var isPrintableASCII: Bool {
+        var odd: UInt8 = 0
+        for byte in self { odd |= (byte < 0x20 ? 1 : 0) | (byte & 0x80) }
+        return odd == 0
+    }
+
+    /// The bytes with `\/` as `/`; nil when another escape is among them.
+    fileprivate var withoutEscapedSlashes: [UInt8]? {
+        var plain: [UInt8] = []
+        plain.reserveCapacity(count)
+        var at = 0
+        while at < count {
+            if self[at] == UInt8(ascii: "\\") {
+                at += 1
+                guard at < count, self[at] == UInt8(ascii: "/") else { return nil }
+            }
+            plain.append(self[at])
+            at += 1
+        }
+        return plain
+    }
+}

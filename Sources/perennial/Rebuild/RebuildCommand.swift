@@ -1,0 +1,83 @@
+import ArgumentParser
+import Ledger
+import struct Subscriptions.BundleID
+import func Subscriptions.reconcile
+import Tracking
+
+/// `perennial rebuild`
+struct RebuildCommand: AsyncParsableCommand {
+    /// The exit status of a verifying command that found a difference.
+    static let foundDifference = ExitCode(2)
+
+    static let configuration = CommandConfiguration(
+        commandName: "rebuild",
+        abstract: "Recomputes facts, timelines and states from what Apple said, as it is stored.",
+        discussion: """
+            Reads the stored observations again by the present rules. What differs is written as a new version, and kept
+            in ledger.correction; no event is made, for nothing happened at Apple. With --verify nothing is changed:
+            differences are listed, and the exit status is 2 when there are any. What the observations that are still
+            kept do not tell in full is listed and left as it is.
+
+            Runs beside workers, and again after an interruption. Give it the settings the workers have.
+
+            Examples:
+              perennial rebuild --verify
+              perennial rebuild --app com.example.app --customer c1
+            """)
+
+    @Flag(help: "Only compare: list what differs and exit with 2, changing nothing.")
+    var verify = false
+
+    @Option(help: ArgumentHelp("Only this app.", valueName: "B"))
+    var app: BundleID?
+
+    @Option(help: ArgumentHelp("Only what this customer's receipts hold; goes with --app.", valueName: "C"))
+    var customer: String?
+
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        guard customer == nil || app != nil else { throw ValidationError("--customer goes with --app.") }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let scope = RebuildScope(app: app, customer: customer)
+        let sum = try await withLedger(settings) { ledger in
+            if let app { _ = try await ledger.app(app) }
+            return try await rebuild(scope, in: ledger, speedup: settings.pollSpeedup)
+        }
+        say(sum.sentence(verifying: verify))
+        if verify, sum.differences > 0 { throw Self.foundDifference }
+    }
+
+    private func rebuild(
+        _ scope: RebuildScope, in ledger: SubscriptionLedger, speedup: Int
+    ) async throws -> RebuildSum {
+        var sum = RebuildSum(total: Int(try await ledger.rebuildable(scope)))
+        var line = RebuildProgress()
+        var place: RebuildPlace? = .start
+        while let here = place {
+            let batch = try await ledger.rebuild(
+                from: here, scope, correcting: !verify, speedup: speedup, reading: { $0.evidence }
+            ) { stored, evidence, policy in
+                reconcile(stored, with: evidence, policy: policy)
+            }
+            line.clear()
+            for difference in batch.differences { say(difference.sentence) }
+            for gap in batch.gaps { say("\(gap.subject) cannot be rebuilt in full: \(gap.reason)") }
+            sum.add(batch)
+            line.show(sum)
+            place = batch.next
+        }
+        line.clear()
+        return sum
+    }
+}
+
+extension RebuildDifference {
+    /// The difference in one line.
+    var sentence: String {
+        "\(subject): \(fact) is \(stored ?? "nothing"), the observations say \(rebuilt ?? "nothing")"
+    }
+}

@@ -1,0 +1,52 @@
+import Ledger
+
+/// What a rebuild came to so far.
+struct RebuildSum {
+    /// Subscriptions and purchases to be looked at.
+    let total: Int
+    private(set) var examined = 0
+    private(set) var corrected = 0
+    private(set) var differences = 0
+    private(set) var gaps = 0
+
+    init(total: Int) {
+        self.total = total
+    }
+
+    mutating func add(_ batch: RebuildBatch) {
+        examined += batch.examined
+        corrected += batch.corrected
+        differences += batch.differences.count
+        gaps += batch.gaps.count
+    }
+
+    /// All of it in one line.
+    func sentence(verifying: Bool) -> String {
+        let looked = "Subscriptions and purchases looked at: \(examined)"
+        let found = differences == 0 ? "they are what the observations say" : "facts that differed: \(differences)"
+        let done = verifying || differences == 0 ? "" : "; corrected: \(corrected)"
+        let left = gaps == 0 ? "" : "; left as they are, for they cannot be rebuilt in full: \(gaps)"
+        return "\(looked); \(found)\(done)\(left)."
+    }
+}
+
+/// Shows how far a rebuild is on standard error: one line on a terminal, a line now and then elsewhere.
+struct RebuildProgress {
+    private let isTerminal = Terminal.isStandardError
+    private var lastShown = ContinuousClock.now
+
+    private var interval: Duration { isTerminal ? .milliseconds(200) : .seconds(5) }
+
+    /// Shows the progress when it is time for it.
+    mutating func show(_ sum: RebuildSum) {
+        guard ContinuousClock.now - lastShown >= interval else { return }
+        lastShown = ContinuousClock.now
+        let line = "\(sum.examined) of \(sum.total), \(sum.differences) differences"
+        if isTerminal { write("\r\(line)\u{1B}[K", to: .standardError) } else { sayOnStandardError(line) }
+    }
+
+    /// Removes the line.
+    func clear() {
+        if isTerminal { write("\r\u{1B}[K", to: .standardError) }
+    }
+}

@@ -1,0 +1,153 @@
+import Subscriptions
+import Testing
+import Tracking
+
+@testable import perennial
+
+@Suite struct ImportLineTests {
+    static func submission(_ line: String) throws -> Submission {
+        try Array(line.utf8).withUnsafeBytes { try ImportLine.submission(in: $0) }
+    }
+
+    @Test func `a line becomes a submission`() throws {
+        let line =
+            #"{"app":"a.b","customer":"c","receipt":"MII=","price":4.99,"currency":"USD","storefront":"USA","x":1}"#
+        let submission = try Self.submission(line)
+        #expect(submission.bundleID == "a.b")
+        #expect(submission.customer == "c")
+        #expect(submission.receipt == "MII=")
+        #expect(submission.priceMilliunits == 4_990)
+        #expect(submission.imported)
+        #expect(submission.provisional == nil && submission.expiresAt == nil)
+        let text = #"{"app":"a.b","customer":"c","receipt":"MII=","price":"9223372036854775.807","currency":"USD"}"#
+        #expect(try Self.submission(text).priceMilliunits == .max)
+    }
+
+    @Test func `a promise has a product and an end`() throws {
+        let line = #"""
+            {"app":"a","customer":"c","receipt":"MII=","product":"monthly","expires":"2026-11-20T12:00:00Z",
+            """#
+        let submission = try Self.submission(line + #" "provisional_until" : "2026-12-01" }"#)
+        #expect(submission.expiresAt == Instant(iso8601: "2026-11-20T12:00:00Z"))
+        #expect(submission.provisional?.productID == "monthly")
+        #expect(submission.provisional?.until == Instant(iso8601: "2026-12-01T00:00:00Z"))
+        #expect(try Self.submission(line + #""provisional_until":null}"#).provisional == nil)
+    }
+
+    @Test(arguments: [
+        ("{", "this is not JSON"), ("[]", "this is no JSON object"), ("{}", "app is missing"),
+        (#"{"app":"a","customer":1,"receipt":"x"}"#, "customer is not text"),
+        (#"{"app":"a","customer":"c"}"#, "receipt is missing"),
+        (#"{"app":"a","customer":null,"receipt":"x"}"#, "customer is not text"),
+        (#"{"app":"","customer":"c","receipt":"x"}"#, "app is empty; give the app's bundle id"),
+        (
+            #"{"app":"a","customer":"c","receipt":"x","price":"1,5","currency":"EUR"}"#,
+            "price: '1,5' is no price; write 4.99, with at most 3 decimals"
+        ),
+        (#"{"app":"a","customer":"c","receipt":"x","price":1}"#, "price and currency go together"),
+        (
+            #"{"app":"a","customer":"c","receipt":"x","expires":"tomorrow"}"#,
+            "expires: 'tomorrow' is no instant; write 2026-11-20T12:00:00Z"
+        ),
+        (#"{"app":"a","customer":"c","receipt":"x","expires":7}"#, "expires is not text"),
+        (
+            #"{"app":"a","customer":"c","receipt":"x","provisional_until":"2026-12-01"}"#,
+            "provisional_until needs product, which says what the customer has until then"
+        ),
+    ])
+    func `a bad line has its reason`(line: String, reason: String) {
+        do {
+            _ = try Self.submission(line)
+            Issue.record("\(line) was accepted.")
+        } catch {
+            #expect("\(error)" == reason)
+        }
+    }
+
+    @Test(arguments: [
+        #"{"app":"a.b","customer":"c","receipt":"MII="}"#,
+        #"{"app":"a.b","customer":"c","receipt":"MII\/\/8="}"#,
+        #" { "receipt" : "" , "customer":"c 1", "app":"a" , "currency":null, "extra":"x", "n": 12 } "#,
+        "{\t\"app\":\"a\",\t\"customer\":\"c\",\"receipt\":\"r\"}\t",
+        #"{"app":"a","customer":"c","receipt":"r","price":"4.99","currency":"USD","storefront":"USA"}"#,
+        #"{"app":"a","customer":"c","receipt":"r","price":0.1,"currency":"USD","product":"p","expires":"2026-01-02"}"#,
+    ])
+    func `the ordinary line needs no care`(line: String) throws {
+        let bytes = Array(line.utf8)
+        let quick = try #require(bytes.withUnsafeBytes { QuickLine.read($0) })
+        #expect(quick == (try bytes.withUnsafeBytes { try CarefulLine.read($0) }))
+    }
+
+    /// Whatever the quick reader reads, the careful one reads the same; what it does not read it leaves to it.
+    @Test func `both readers agree on every line`() {
+        let seed: UInt64 = 20_261_121
+        print("lines of seed \(seed)")
+        var random = LineGenerator(seed: seed)
+        var read = 0
+        for _ in 0..<20_000 {
+            let bytes = random.line()
+            guard let quick = bytes.withUnsafeBytes({ QuickLine.read($0) }) else { continue }
+            read += 1
+            let careful = try? bytes.withUnsafeBytes { try CarefulLine.read($0) }
+            #expect(careful == quick, "\(String(decoding: bytes, as: UTF8.self))")
+        }
+        #expect(read > 4_000)
+    }
+}
+
+/// Lines as exporters write them, damaged here and there.
+struct LineGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    /// SplitMix64 (Steele, Lea and Flood 2014).
+    private mutating func below(_ bound: Int) -> Int {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return Int((mixed ^ (mixed >> 31)) % UInt64(bound))
+    }
+
+    private mutating func one(of choices: [String]) -> String { choices[below(choices.count)] }
+
+    mutating func line() -> [UInt8] {
+        var fields = ["app", "customer", "receipt"].map { "\"\($0)\":\"\(value())\"" }
+        for key in ["price", "currency", "storefront", "product", "expires", "provisional_until", "note"]
+        where below(3) == 0 {
+            fields.append("\"\(key)\"\(one(of: [":", " : "]))\(other(key))")
+        }
+        if below(20) == 0 { fields.append(fields[below(fields.count)]) }
+        var bytes = Array("{\(fields.joined(separator: one(of: [",", ", ", ",\t"])))}".utf8)
+        for _ in 0..<(below(4) == 0 ? 1 + below(2) : 0) {
+            switch below(3) {
+            case 0: bytes.remove(at: below(bytes.count))
+            case 1: bytes.insert(UInt8(below(256)), at: below(bytes.count))
+            default: bytes[below(bytes.count)] = Array("\"\\{}[]:,0.-eé \n".utf8)[below(15)]
+            }
+        }
+        return bytes
+    }
+
+    private mutating func value() -> String {
+        guard below(3) == 0 else { return one(of: ["a.b.c", "MIIT+/8=", "c 1"]) }
+        return one(of: ["MII\\/x", "", "é", "\\u0041", "\\\"", "x\\n", "{}", "a\u{7F}b", "12"])
+    }
+
+    private mutating func other(_ key: String) -> String {
+        guard below(3) == 0 else { return ["price": "4.99", "note": "[1]"][key] ?? "null" }
+        return switch key {
+        case "price":
+            one(of: [
+                "4.99", "\"4.99\"", "0", "007", "1e2", "-1", "1.2345", "1.5000", ".5", "5.", "0.10",
+                "123456789012345678",
+            ])
+        case "expires", "provisional_until":
+            one(of: ["\"2026-11-20T12:00:00Z\"", "\"2026-02-30\"", "null", "\"2026-01-01\"", "5", "true"])
+        default: one(of: ["\"\(value())\"", "null", "1", "true", "[1]", "{\"a\":1}", "1.25"])
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Ledger
+import Subscriptions
+import Testing
+
+@testable import perennial
+
+@Suite struct ImportProgressTests {
+    @Test func `progress tells share, rate, bad lines and the time left`() {
+        var progress = ImportProgress(bytesTotal: 200)
+        progress.bytesDone = 50
+        progress.new = 10
+        progress.known = 2
+        progress.bad = 1
+        progress.line = 13
+        #expect(progress.bar(elapsedSeconds: 2) == "[##........] 25%  10 new, 2 known, 1 bad, 6/s, 6 s left")
+        #expect(progress.note(elapsedSeconds: 0) == "line 13, 25% of the file: 10 new, 2 known, 1 bad, 0/s")
+        #expect(
+            progress.summary(elapsedSeconds: 13)
+                == "Receipts stored: 12 (10 new, 2 known before); lines read: 13, bad: 1; 1 lines/s.")
+        progress.bytesTotal = nil
+        #expect(progress.bar(elapsedSeconds: 1) == "10 new, 2 known, 1 bad, 13/s")
+    }
+
+    @Test func `what earlier runs did is not this run's speed`() {
+        var progress = ImportProgress(bytesTotal: 1_000, bytesDone: 600, bytesBefore: 500, line: 60, linesBefore: 50)
+        progress.new = 10
+        #expect(progress.note(elapsedSeconds: 5) == "line 60, 60% of the file: 10 new, 0 known, 0 bad, 2/s, 20 s left")
+        #expect(progress.summary(elapsedSeconds: 5).contains("lines read after line 50: 10,"))
+    }
+
+    @Test(arguments: [
+        (0, "0 s"), (59, "59 s"), (60, "1 min"), (61, "2 min"), (3_600, "1 h 0 min"), (12_000, "3 h 20 min"),
+        (187_200, "2 days 4 h"),
+    ])
+    func `times are said in words`(seconds: Int, words: String) {
+        #expect(Duration.seconds(seconds).inWords == words)
+    }
+
+    @Test func `a thousand bad lines are told, the rest is counted`() {
+        var lines = BadLines()
+        let told = (1...3_000).compactMap { lines.sentence(for: StoredBlock.BadLine(number: $0, reason: "odd")) }
+        #expect(told.count == 1_001)
+        #expect(told.first == "line 1: odd")
+        #expect(told.last == "More than 1000 lines are bad; from line 1001 on they are only counted.")
+    }
+}
+
+@Suite struct AskingForecastTests {
+    static func waiting(_ receipts: Int64, _ rate: Double, worker: Bool = true, _ app: BundleID = "a")
+        -> WaitingReceipts
+    {
+        WaitingReceipts(bundleID: app, receipts: receipts, callsPerSecond: rate, hasWorker: worker)
+    }
+
+    static let limited =
+        "a: 5000000 receipts wait for Apple's first answer; at 50 calls a second all are asked about in about "
+
+    @Test func `an app's limit gives the time`() {
+        #expect(AskingForecast().sentences(for: [Self.waiting(5_000_000, 50)]) == [Self.limited + "27 h 46 min."])
+        #expect(AskingForecast().sentences(for: [Self.waiting(0, 50)]).isEmpty)
+        #expect(
+            AskingForecast().sentences(for: [Self.waiting(100, 0.5, worker: false)]) == [
+                "a: 100 receipts wait for Apple's first answer; no worker is running; once `perennial worker` does, "
+                    + "they are asked about: all in about 4 min."
+            ])
+    }
+
+    @Test func `without a limit only what was seen counts`() {
+        let unlimited = Self.waiting(1_000, 0)
+        let unknown =
+            "a: 1000 receipts wait for Apple's first answer; the app has no limit of calls, and how fast Apple "
+        #expect(AskingForecast().sentences(for: [unlimited]) == [unknown + "answers is not known yet."])
+        var forecast = AskingForecast(earlier: ([Self.waiting(1_500, 0)], 10), storedSince: 500)
+        #expect(
+            forecast.sentences(for: [unlimited]) == [
+                "a: 1000 receipts wait for Apple's first answer; at the 100 a second seen during this import all are asked "
+                    + "about in about 10 s."
+            ])
+        // Nothing was answered, or another app's lines are counted too: nothing is known.
+        forecast.storedSince = -500
+        #expect(forecast.sentences(for: [unlimited]) == [unknown + "answers is not known yet."])
+        forecast.storedSince = 500
+        #expect(forecast.sentences(for: [unlimited, Self.waiting(7, 0, "b")])[0].hasSuffix("is not known yet."))
+    }
+}

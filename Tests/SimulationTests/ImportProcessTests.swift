@@ -1,0 +1,143 @@
+import Foundation
+import Ledger
+import Postgres
+import Subscriptions
+import TestSupport
+import Testing
+
+@Suite("Imports as processes: killed, started again, several at once")
+struct ImportProcessTests {
+    @Test("An import killed again and again goes on where it was, and stores every line once")
+    func killed() async throws {
+        try await ImportWorld.with { world in
+            let file = try world.file(named: "killed.ndjson", lines: 1...30_000)
+            for limit in [1, 5_000, 12_000] {
+                let running = try world.start([file])
+                while try await world.stored() < limit, running.process.isRunning {
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+                kill(running.process.processIdentifier, SIGKILL)
+                _ = running.said()
+            }
+            let killedAt = try await world.stored()
+            let last = try world.start([file]).said()
+            #expect(last.status == 0, "\(last.text)")
+            #expect(last.text.contains("killed.ndjson after line ") || killedAt == 30_000, "\(last.text)")
+            #expect(try await world.counts() == [30_000, 30_000, 30_000, 30_000])
+            let again = try world.start([file]).said()
+            #expect(again.status == 0 && again.text.contains("All 30000 lines of "), "\(again.text)")
+            let whole = try world.start(["--again", file]).said()
+            #expect(whole.text.contains("30000 (0 new, 30000 known before)"), "\(whole.text)")
+            #expect(try await world.counts() == [30_000, 30_000, 30_000, 30_000])
+        }
+    }
+
+    @Test("Imports of one file and of files with common lines run at once")
+    func atOnce() async throws {
+        try await ImportWorld.with { world in
+            let one = try world.file(named: "one.ndjson", lines: 1...8_000)
+            let other = try world.file(named: "other.ndjson", lines: (4_001...12_000).reversed())
+            let running = try [one, one, other].map { try world.start([$0]) }
+            for process in running {
+                let end = process.said()
+                #expect(end.status == 0 && end.text.contains("bad: 0;"), "\(end.text)")
+            }
+            #expect(try await world.counts() == [12_000, 12_000, 12_000, 12_000])
+        }
+    }
+
+    @Test("Bad lines are told with their number, and read again once they are mended; nothing stored is status 1")
+    func badLines() async throws {
+        try await ImportWorld.with { world in
+            let bad = "{\"app\":\"com.unknown\",\"customer\":\"c\",\"receipt\":\"MIIB\"}"
+            let file = try world.file(named: "mixed.ndjson", [world.line(1), bad, "nonsense", world.line(2)])
+            for known in 0...1 {
+                let end = try world.start([file]).said()
+                #expect(end.status == 0)
+                #expect(end.text.contains("line 2: No app has the bundle id com.unknown"), "\(end.text)")
+                #expect(end.text.contains("line 3: this is not JSON"))
+                #expect(end.text.contains("\(known == 0 ? 2 : 0) new, \(known == 0 ? 0 : 2) known before"))
+            }
+            #expect(try world.start([try world.file(named: "bad.ndjson", ["nonsense"])]).said().status == 1)
+        }
+    }
+}
+
+/// A database with one app, and files to import there.
+private struct ImportWorld {
+    let database: Database
+    let connectionString: String
+    let folder: URL
+
+    static func with(_ body: (ImportWorld) async throws -> Void) async throws {
+        try await withTestDatabase { database, connectionString in
+            let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
+            _ = try await ledger.migrate()
+            try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "secret", callsPerSecond: 0))
+            let folder = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID())")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            try await body(ImportWorld(database: database, connectionString: connectionString, folder: folder))
+        }
+    }
+
+    /// The line of a customer with one receipt, both told by a number.
+    func line(_ number: Int) -> String {
+        let receipt = Data([0x30, 0x82, 0x01, 0x00] + Array("receipt \(number)".utf8)).base64EncodedString()
+        return #"{"app":"com.example.app","customer":"customer \#(number)","receipt":"\#(receipt)"}"#
+    }
+
+    func file(named name: String, lines: some Sequence<Int>) throws -> String {
+        try file(named: name, lines.map(line))
+    }
+
+    /// The path of a new file of these lines.
+    func file(named name: String, _ lines: [String]) throws -> String {
+        let url = folder.appending(path: name)
+        try Data(lines.joined(separator: "\n").utf8).write(to: url)
+        return url.path
+    }
+
+    func start(_ arguments: [String]) throws -> RunningImport {
+        try RunningImport(arguments, connectionString: connectionString)
+    }
+
+    func stored() async throws -> Int {
+        try await counts()[0]
+    }
+
+    /// Receipts, customers, uploads and schedules.
+    func counts() async throws -> [Int] {
+        let sql = """
+            SELECT (SELECT count(*) FROM ledger.receipt) AS receipts, (SELECT count(*) FROM ledger.customer) AS customers,
+                   (SELECT count(*) FROM ledger.upload) AS uploads, (SELECT count(*) FROM ledger.poll_schedule) AS schedules
+            """
+        let row = try #require(try await database.query(Statement(name: "import_counts", sql: sql)).first)
+        return try ["receipts", "customers", "uploads", "schedules"].map { Int(try row.int8($0)) }
+    }
+}
+
+/// `perennial import` as a process of its own.
+private struct RunningImport {
+    let process = Process()
+    private let output = Pipe()
+
+    init(_ arguments: [String], connectionString: String) throws {
+        process.executableURL = PretendWorld.productsFolder.appendingPathComponent("perennial")
+        process.arguments = ["import"] + arguments
+        process.environment = [
+            "DATABASE_URL": connectionString,
+            "PERENNIAL_MASTER_KEY": Data(PretendWorld.masterKey).base64EncodedString(),
+        ]
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+    }
+
+    /// Waits for its end, and tells what it said until then.
+    func said() -> (status: Int32, text: String) {
+        let bytes = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: bytes, as: UTF8.self))
+    }
+}

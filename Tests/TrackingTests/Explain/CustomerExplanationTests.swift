@@ -1,0 +1,220 @@
+import AppStore
+import Foundation
+import Postgres
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Ledger
+@testable import Tracking
+
+/// Explanations from a real database, of answers as Apple writes them.
+@Suite struct CustomerExplanationTests {
+    /// What Apple says of one subscription of one month.
+    struct Body {
+        var id = "1000"
+        var product = "monthly"
+        var from: Instant
+        var asOf: Instant
+        var renews = "1"
+        var environment: StoreEnvironment = .production
+
+        var bytes: [UInt8] {
+            let end = from + .days(30)
+            return Array(
+                """
+                {"status": 0, "environment": "\(environment.rawValue)", "receipt": {"bundle_id": "com.example.app",
+                 "request_date_ms": "\(asOf.milliseconds)", "in_app": []},
+                 "latest_receipt_info": [{"product_id": "\(product)", "transaction_id": "\(id)", "quantity": "1",
+                  "original_transaction_id": "\(id)", "web_order_line_item_id": "w\(id)",
+                  "purchase_date_ms": "\(from.milliseconds)", "expires_date_ms": "\(end.milliseconds)"}],
+                 "pending_renewal_info": [{"original_transaction_id": "\(id)", "product_id": "\(product)",
+                  "auto_renew_product_id": "\(product)", "auto_renew_status": "\(renews)"}]}
+                """.utf8)
+        }
+    }
+
+    struct World {
+        let ledger: SubscriptionLedger
+        let database: Database
+        let app: App
+        let worker: WorkerID
+        let now: Instant
+
+        func at(_ days: Double) -> Instant { Instant(milliseconds: now.milliseconds + Int64(days * 86_400_000)) }
+
+        @discardableResult
+        func upload(
+            _ receipt: String, by customer: String, provisional: Provisional? = nil
+        ) async throws -> ReceiptID {
+            let upload = Upload(
+                appID: app.id, customer: customer, receipt: Array(receipt.utf8), imported: false,
+                provisional: provisional)
+            return try #require(try await ledger.store([upload]).first).receiptID
+        }
+
+        func tell(_ receipt: ReceiptID, _ body: Body) async throws {
+            let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: 60)
+            let answer = AppStoreAnswer(body: body.bytes, from: .production)
+            try await settle(claim, Finding(in: answer, for: app.bundleID, clock: claim.claimedAt), body.bytes)
+        }
+
+        func refuse(_ receipt: ReceiptID) async throws {
+            let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: 60)
+            let refusal = Refusal(
+                reason: "Apple could not authenticate the receipt (21003).", status: 21003, retryable: true,
+                kind: .notAuthentic)
+            try await settle(claim, .rejected(refusal), [])
+        }
+
+        private func settle(_ claim: Claim, _ finding: Finding, _ body: [UInt8]) async throws {
+            let settled = try await ledger.settle(
+                [Settlement(claim: claim, finding: finding, body: body, latestReceipt: nil)], by: worker, speedup: 1
+            ) { stored, evidence, policy in reconcile(stored, with: evidence, policy: policy) }
+            #expect(settled.failures.isEmpty)
+        }
+
+        func explain(
+            _ customer: String, _ entitlement: String? = nil, at: Instant? = nil
+        ) async throws -> CustomerExplanation {
+            try await CustomerExplanation(
+                in: ledger, app: app.bundleID, customer: customer, entitlement: entitlement, at: at)
+        }
+    }
+
+    private func withWorld(_ body: (World) async throws -> Void) async throws {
+        try await withTestDatabase { database, _ in
+            let ledger = SubscriptionLedger(
+                database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 1, count: 32)))
+            _ = try await ledger.migrate()
+            try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+            try await body(
+                World(
+                    ledger: ledger, database: database, app: try await ledger.app("com.example.app"),
+                    worker: try await ledger.startWorker(host: "test", process: 1), now: try await ledger.now()))
+        }
+    }
+
+    @Test func nobodyKnowsTheCustomer() async throws {
+        try await withWorld { world in
+            let explanation = try await world.explain("ann")
+            #expect(explanation.text.contains("Nobody knows this customer"))
+            #expect(explanation.json.rendered().contains(#""known":false"#))
+        }
+    }
+
+    @Test func aReceiptThatWaits() async throws {
+        try await withWorld { world in
+            let receipt = try await world.upload("a", by: "ann")
+            let text = try await world.explain("ann").text
+            #expect(text.contains("has not vouched for any receipt"))
+            #expect(text.contains("Receipt \(receipt) has waited since"))
+            #expect(text.contains("Apple will be asked at"))
+            try await world.refuse(receipt)
+            #expect(try await world.explain("ann").text.contains("(21003)"))
+        }
+    }
+
+    @Test func whatWasSaidWithTheUploadUntilAppleIsAsked() async throws {
+        try await withWorld { world in
+            let word = Provisional(productID: "monthly", until: world.at(30))
+            let receipt = try await world.upload("a", by: "ann", provisional: word)
+            let before = try await world.explain("ann")
+            #expect(before.text.contains("monthly: yes, until \(world.at(30).iso8601)"))
+            #expect(before.text.contains("said with the upload, until Apple is asked: monthly (Production)"))
+            #expect(before.json.rendered().contains(#""kind":"provisional""#))
+            try await world.tell(receipt, Body(from: world.at(-40), asOf: world.at(-1), renews: "0"))
+            #expect(try await world.explain("ann").text.contains("monthly: no."))
+        }
+    }
+
+    @Test func aRunningPeriodAndASuspectReceipt() async throws {
+        try await withWorld { world in
+            let receipt = try await world.upload("a", by: "ann")
+            let body = Body(from: world.at(-9), asOf: world.at(-8))
+            try await world.tell(receipt, body)
+            var later = body
+            later.asOf = world.at(-1)
+            try await world.tell(receipt, later)
+            try await world.refuse(receipt)
+            let explanation = try await world.explain("ann", "monthly")
+            let text = explanation.text
+            #expect(text.contains("The customer may use monthly."))
+            #expect(text.contains("monthly: yes, until \(world.at(21).iso8601)"))
+            #expect(text.contains("Apple says the paid period ends at \(world.at(21).iso8601)."))
+            #expect(text.contains("latest_receipt_info[0].expires_date_ms = \(world.at(21).milliseconds)"))
+            #expect(text.contains("seen from \(world.at(-8).iso8601) to \(world.at(-1).iso8601)"))
+            #expect(text.contains("ann owns it"))
+            #expect(text.contains("Receipt \(receipt) is suspect"))
+            let step = try #require(
+                explanation.subscriptions.first?.steps(of: explanation.subscriptions[0].verdict(at: world.now)).first)
+            #expect(step.observation?.receiptID == receipt)
+            #expect(try await world.explain("ann", "gold").text.contains("ever gave, the right gold"))
+            let before = try await world.explain("ann", at: world.at(-20))
+            #expect(before.text.contains("It had not begun at that moment."))
+            #expect(before.text.contains("gives, or ever gave, any right"))
+        }
+    }
+
+    @Test func productionBeforeSandboxAndAnotherOwner() async throws {
+        try await withWorld { world in
+            try await world.tell(
+                try await world.upload("a", by: "ann"), Body(from: world.at(-40), asOf: world.at(-1), renews: "0"))
+            try await world.tell(
+                try await world.upload("b", by: "ann"),
+                Body(id: "2000", from: world.at(-1), asOf: world.at(-0.5), environment: .sandbox))
+            let text = try await world.explain("ann").text
+            #expect(text.contains("monthly: no."))
+            #expect(text.contains("What decides is subscription 1000 (monthly, Production)."))
+            #expect(text.contains("Not from subscription 2000 (monthly, Sandbox): a purchase in Apple's test"))
+            #expect(text.contains("The customer switched renewal off."))
+            let other = try await world.upload("a", by: "bob")
+            try await world.tell(other, Body(from: world.at(-40), asOf: world.at(-0.1), renews: "0"))
+            let lost = try await world.explain("ann").text
+            #expect(lost.contains("bob owns it"))
+            #expect(lost.contains("gives ann nothing"))
+        }
+    }
+
+    @Test func heldWhileAppleWasNotAsked() async throws {
+        try await withWorld { world in
+            try await world.tell(
+                try await world.upload("a", by: "ann"), Body(from: world.at(-35), asOf: world.at(-10)))
+            let explanation = try await world.explain("ann")
+            // Two hours of leeway and thirty days of allowance after the period's end.
+            #expect(explanation.text.contains("access goes on until \((world.at(25) + .hours(2)).iso8601)"))
+            #expect(explanation.json.rendered().contains(#""rule":"held""#))
+        }
+    }
+
+    @Test func whatIsNotKeptIsToldFromWhatIsStored() async throws {
+        try await withWorld { world in
+            try await world.tell(
+                try await world.upload("a", by: "ann"), Body(from: world.at(-9), asOf: world.at(-8)))
+            try await world.database.transaction { try $0.script("UPDATE ledger.observation SET body = NULL") }
+            let text = try await world.explain("ann").text
+            #expect(text.contains("Told from what is stored: "))
+            #expect(text.contains("an answer that is no longer kept"))
+            #expect(text.contains("The customer may use monthly."))
+        }
+    }
+
+    @Test func theRightsAreThoseOfTheLookup() async throws {
+        try await withWorld { world in
+            try await world.tell(
+                try await world.upload("a", by: "ann"), Body(from: world.at(-9), asOf: world.at(-8)))
+            try await world.tell(
+                try await world.upload("b", by: "ann"),
+                Body(id: "2000", from: world.at(-3), asOf: world.at(-2)))
+            for day in [-20, -8.5, -2.5, 0, 22, 40] {
+                let rights = try await world.ledger.entitlements(
+                    app: world.app.bundleID, customer: "ann", at: world.at(day))
+                let explained = try await world.explain("ann", at: world.at(day)).rights
+                #expect(explained.map(\.name) == rights.map(\.name))
+                #expect(explained.map(\.winner.granted) == rights.map(\.granted))
+                #expect(explained.map(\.winner.until) == rights.map(\.until))
+            }
+            #expect(try await world.explain("ann").text.contains("it ends earlier"))
+        }
+    }
+}

@@ -1,0 +1,4 @@
+-- Intake, step 5: the keys of customers that were known before ($1 apps, $2 names).
+SELECT c.customer_id, c.app_id, c.name
+FROM unnest($1::int[], $2::text[]) AS n(app_id, name)
+JOIN ledger.customer c ON c.app_id = n.app_id AND c.name = n.name
