@@ -44,7 +44,6 @@ extension World {
         )
         try await run(sqlCommand: "VACUUM ANALYZE ledger.poll_schedule")
         try await run(sqlCommand: "VACUUM ANALYZE ledger.subscription")
-        try await run(sqlCommand: "CHECKPOINT")
     }
 
     /// Receipts that are scheduled.
