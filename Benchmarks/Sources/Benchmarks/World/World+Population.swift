@@ -62,7 +62,7 @@ extension World {
 
     /// Lets every answer of the running store come later.
     func delayAnswers(milliseconds: Int) async throws {
-        let fault = #"{"kind":"slow","seconds":\(Double(milliseconds) / 1000)}"#
+        let fault = #"{"kind":"slow","seconds":\#(Double(milliseconds) / 1000)}"#
         _ = try await fetch("/simulator/faults", posting: fault)
     }
 
