@@ -23,7 +23,8 @@ WITH clock AS MATERIALIZED (
         lease_token = nextval('ledger.lease_token_seq'),
         leased_by = CASE WHEN NOT pick.quarantined THEN $1::int END,
         attempts = LEAST(s.attempts + 1, 32000),
-        crashes = pick.crashes
+        crashes = pick.crashes,
+        want_at = CASE WHEN s.want_at > clock.at THEN s.want_at END
     FROM pick CROSS JOIN clock WHERE s.ctid = pick.row
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint, pick.quarantined
 )

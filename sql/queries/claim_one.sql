@@ -9,7 +9,8 @@ WITH leased AS (
     SET due_at = now() + make_interval(secs => $2::float8),
         lease_token = EXCLUDED.lease_token,
         leased_by = $1::int,
-        attempts = LEAST(s.attempts + 1, 32000)
+        attempts = LEAST(s.attempts + 1, 32000),
+        want_at = CASE WHEN s.want_at > now() THEN s.want_at END
     WHERE s.leased_by IS NULL OR s.due_at <= now()
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint
 )

@@ -68,6 +68,22 @@ struct ConfirmTests {
         }
     }
 
+    @Test("A check that was wanted meanwhile is planned")
+    func wanted() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await tell(test, receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
+            let confirmed = try await confirm(test, receipt, asOf: test.at(-1)) { _ in
+                try await test.run("UPDATE ledger.poll_schedule SET want_at = now()")
+            }
+            #expect(confirmed)
+            #expect(
+                try await test.text(
+                    "SELECT due_at <= now() AS due, want_at, lane, leased_by FROM ledger.poll_schedule")
+                    == "true - 1 -")
+        }
+    }
+
     @Test("The end of an observation is written when another meaning comes")
     func observations() async throws {
         try await withLedger { test in
