@@ -28,6 +28,13 @@ struct Checked: Sendable {
         }
     }
 
+    /// Whether Apple shows that it has too much to do, or does not answer at all.
+    var isOverloaded: Bool {
+        guard answer.calls > 0 else { return false }
+        guard let http = answer.httpStatus else { return true }
+        return http == 429 || http >= 500 || answer.response?.status == 21005
+    }
+
     /// What the answer is worth.
     var finding: Finding { Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt) }
 
