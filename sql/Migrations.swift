@@ -15,6 +15,7 @@ public enum Migrations {
         SQLFile("0011_rebuild", PackageResources._011_rebuild_sql),
         SQLFile("0012_incidents", PackageResources._012_incidents_sql),
         SQLFile("0013_money", PackageResources._013_money_sql),
+        SQLFile("0016_answers", PackageResources._016_answers_sql),
         SQLFile("0017_customers", PackageResources._017_customers_sql),
     ]
 }

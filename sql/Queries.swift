@@ -7,6 +7,8 @@ public enum Queries {
         "add_observation_months", PackageResources.add_observation_months_sql)
     /// `queries/ask_refused_again.sql`
     public static let askRefusedAgain = SQLFile("ask_refused_again", PackageResources.ask_refused_again_sql)
+    /// `queries/audit_uploads.sql`
+    public static let auditUploads = SQLFile("audit_uploads", PackageResources.audit_uploads_sql)
     /// `queries/beat_worker.sql`
     public static let beatWorker = SQLFile("beat_worker", PackageResources.beat_worker_sql)
     /// `queries/claim.sql`
@@ -21,6 +23,8 @@ public enum Queries {
     public static let confirm = SQLFile("confirm", PackageResources.confirm_sql)
     /// `queries/confirm_purchases.sql`
     public static let confirmPurchases = SQLFile("confirm_purchases", PackageResources.confirm_purchases_sql)
+    /// `queries/count_brought.sql`
+    public static let countBrought = SQLFile("count_brought", PackageResources.count_brought_sql)
     /// `queries/count_due.sql`
     public static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
     /// `queries/count_owned.sql`
@@ -79,6 +83,8 @@ public enum Queries {
     public static let holdSnapshot = SQLFile("hold_snapshot", PackageResources.hold_snapshot_sql)
     /// `queries/insert_aliases.sql`
     public static let insertAliases = SQLFile("insert_aliases", PackageResources.insert_aliases_sql)
+    /// `queries/insert_audit.sql`
+    public static let insertAudit = SQLFile("insert_audit", PackageResources.insert_audit_sql)
     /// `queries/insert_corrections.sql`
     public static let insertCorrections = SQLFile("insert_corrections", PackageResources.insert_corrections_sql)
     /// `queries/insert_customers.sql`
@@ -113,6 +119,8 @@ public enum Queries {
     public static let linkReceipts = SQLFile("link_receipts", PackageResources.link_receipts_sql)
     /// `queries/list_products.sql`
     public static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
+    /// `queries/lock_bringer.sql`
+    public static let lockBringer = SQLFile("lock_bringer", PackageResources.lock_bringer_sql)
     /// `queries/lock_catalog.sql`
     public static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
     /// `queries/lock_confirmed.sql`

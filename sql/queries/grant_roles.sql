@@ -12,6 +12,7 @@ GRANT INSERT, UPDATE ON
     ledger.worker, ledger.app_budget, ledger.import, ledger.provisional, ledger.receipt_purchase, ledger.incident,
     ledger.refusal, ledger.vouched_minute
     TO perennial_worker, perennial_api;
+GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute
     TO perennial_worker, perennial_api;
