@@ -251,6 +251,8 @@ public enum Queries {
     public static let status = SQLFile("status", PackageResources.status_sql)
     /// `queries/status_incidents.sql`
     public static let statusIncidents = SQLFile("status_incidents", PackageResources.status_incidents_sql)
+    /// `queries/status_promises.sql`
+    public static let statusPromises = SQLFile("status_promises", PackageResources.status_promises_sql)
     /// `queries/status_totals.sql`
     public static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
     /// `queries/store_provisionals.sql`

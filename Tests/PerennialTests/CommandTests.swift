@@ -52,7 +52,10 @@ import Testing
         ["entitlements", "--app", "a", "--customer", "c", "--at", "2026-01-01T00:00:00Z"],
         ["explain", "--response", "-", "--bundle-id", "b", "--format", "json", "--previous", "f"],
         ["explain", "--app", "a", "--customer", "c", "--entitlement", "pro", "--at", "2026-01-01T00:00:00Z"],
-        ["grant", "--app", "a", "--customer", "c", "--entitlement", "e", "--reason", "r", "--until", "2026-12-31T00:00:00Z"],
+        [
+            "grant", "--app", "a", "--customer", "c", "--entitlement", "e", "--reason", "r", "--until",
+            "2026-12-31T00:00:00Z",
+        ],
         ["revoke-grant", "--app", "a", "--customer", "c", "--entitlement", "e", "--reason", "r", "--by", "kim"],
         ["customer", "show", "--app", "a", "--customer", "c", "--format", "json"],
         ["customer", "assign", "--app", "a", "--to", "c", "--original-transaction-id", "1", "--reason", "r"],

@@ -172,7 +172,7 @@ CROSS JOIN LATERAL ledger.entitlements(c.app_id, c.customer_id, now(), now()) e
 WHERE c.merged_into IS NULL;
 
 -- Rights given by hand with who gave and ended them, and what was said of them when.
-CREATE VIEW perennial.hand_grant_history AS
+CREATE VIEW perennial.hand_grant_log AS
 SELECT a.bundle_id, c.name AS customer, h.entitlement, lower(h.valid) AS valid_from,
        COALESCE(upper(h.valid), 'infinity') AS valid_until, h.given_by, h.reason, h.ended_by, h.end_reason,
        lower(h.known) AS known_from, upper(h.known) AS known_until
@@ -180,16 +180,16 @@ FROM ledger.hand_grant h
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id);
 
--- Who owned what and why, and what was said of it when.
-CREATE VIEW perennial.ownership_history AS
+-- As before, with why.
+CREATE OR REPLACE VIEW perennial.ownership_log AS
 SELECT a.bundle_id, COALESCE(s.environment, p.environment)::text AS environment,
-       COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id,
-       CASE WHEN s.subscription_id IS NULL THEN 'purchase' ELSE 'subscription' END AS kind, p.product_id,
-       c.name AS customer, o.cause, COALESCE(lower(o.valid), '-infinity') AS valid_from,
-       COALESCE(upper(o.valid), 'infinity') AS valid_until, lower(o.known) AS known_from, upper(o.known) AS known_until
+       CASE WHEN s.subscription_id IS NULL THEN 'purchase' ELSE 'subscription' END AS kind,
+       COALESCE(s.subscription_id, p.purchase_id) AS stream_id,
+       COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, c.name AS customer,
+       COALESCE(lower(o.valid), '-infinity') AS valid_from, COALESCE(upper(o.valid), 'infinity') AS valid_until,
+       lower(o.known) AS known_from, upper(o.known) AS known_until, o.cause
 FROM ledger.ownership o
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
-LEFT JOIN ledger.subscription s ON s.subscription_id = o.subscription_id
-LEFT JOIN ledger.purchase p ON p.purchase_id = o.purchase_id
-WHERE NOT isempty(o.known) AND NOT isempty(o.valid);
+LEFT JOIN ledger.subscription s USING (subscription_id)
+LEFT JOIN ledger.purchase p USING (purchase_id);

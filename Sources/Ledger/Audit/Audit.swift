@@ -13,6 +13,11 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case keyRevoked = "key.revoked"
     case receiptStored = "receipt.stored"
     case importOpened = "import.opened"
+    case grantGiven = "grant.given"
+    case grantRevoked = "grant.revoked"
+    case ownerAssigned = "customer.assigned"
+    case customerMerged = "customer.merged"
+    case customerErased = "customer.erased"
 }
 
 extension SubscriptionLedger {

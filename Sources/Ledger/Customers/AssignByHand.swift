@@ -25,7 +25,13 @@ extension SubscriptionLedger {
             var run = try SettlementRun(locked: subscriptions, purchases: purchases, in: transaction)
             run.give(
                 to: CustomerID(number: try row.int8("customer_id")), named: customer, because: .assignment)
-            return try run.writeHandOver(in: transaction)
+            let things = try run.writeHandOver(in: transaction)
+            if things > 0 {
+                try audit(
+                    .ownerAssigned, app: bundleID, customer: customer, detail: ["original_transaction_id": id.text],
+                    in: transaction)
+            }
+            return things
         }
     }
 }

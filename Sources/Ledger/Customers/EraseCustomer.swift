@@ -33,7 +33,11 @@ extension SubscriptionLedger {
             guard !people.isBeingAsked else {
                 throw LedgerError(.busy, "Apple is being asked about a receipt of theirs; try again in a minute.")
             }
-            return try people.erase(head.customer, deciding: decision, in: transaction)
+            let erasure = try people.erase(head.customer, deciding: decision, in: transaction)
+            try audit(
+                .customerErased, app: bundleID, customer: erasure.pseudonym,
+                detail: ["receipts": "\(erasure.receipts)", "things": "\(erasure.things)"], in: transaction)
+            return erasure
         }
     }
 }

@@ -20,7 +20,10 @@ extension SubscriptionLedger {
                 throw LedgerError(.invalid, "A right given by hand ends in the future; give a later instant.")
             }
             try grants.end(entitlement, deciding: decision, in: transaction)
-            return try grants.begin(entitlement, until: until, deciding: decision, in: transaction)
+            let given = try grants.begin(entitlement, until: until, deciding: decision, in: transaction)
+            try audit(
+                .grantGiven, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
+            return given
         }
     }
 
@@ -40,6 +43,8 @@ extension SubscriptionLedger {
             guard let grants = try HandGrants(of: customer, appID: app.id, in: transaction),
                 let ended = try grants.end(entitlement, deciding: decision, in: transaction).first
             else { throw nothing }
+            try audit(
+                .grantRevoked, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
             return ended
         }
     }

@@ -8,7 +8,8 @@ extension SubscriptionDraft {
         guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
         version += 1
         let product = state.timeline.span(at: state.asOf)?.productID ?? ""
-        events += DraftEvent.events([.handOver(kind, of: product, at: state.asOf, cause)], of: version, asOf: state.asOf)
+        events += DraftEvent.events(
+            [.handOver(kind, of: product, at: state.asOf, cause)], of: version, asOf: state.asOf)
     }
 
     /// Lets nobody own it: a version of its own, of which there is nothing to tell.

@@ -31,7 +31,13 @@ extension SubscriptionLedger {
             }
             try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([into])])
             var people = try LockedPeople(named: [from, into], appID: app.id, in: transaction)
-            return try people.merge(from, into: into, in: transaction)
+            let merge = try people.merge(from, into: into, in: transaction)
+            if !merge.wasMerged {
+                try audit(
+                    .customerMerged, app: bundleID, customer: into, detail: ["things": "\(merge.things)"],
+                    in: transaction)
+            }
+            return merge
         }
     }
 }

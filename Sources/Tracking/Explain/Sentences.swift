@@ -98,7 +98,8 @@ extension Reasons.Source {
     func loss(to winner: Reasons.Source) -> String {
         if handGrant != nil, !granted { return "it was given by hand and is over" }
         if isProvisional != winner.isProvisional {
-            return "it is only what was said with the upload, and \(winner.isByHand ? "a person" : "Apple") has said more"
+            return
+                "it is only what was said with the upload, and \(winner.isByHand ? "a person" : "Apple") has said more"
         }
         if environment != winner.environment {
             return "a purchase in Apple's test environment (Sandbox) counts only where there is no real one"

@@ -80,7 +80,8 @@ extension CustomerFile {
 
     private var owned: Listing {
         var listing = Listing(columns: [
-            "original_transaction_id", "environment", "kind", "product_id", "state", "ends_at", "cause", "since", "until",
+            "original_transaction_id", "environment", "kind", "product_id", "state", "ends_at", "cause", "since",
+            "until",
             "went_to",
         ])
         listing.rows = ownerships.map { one in

@@ -60,7 +60,9 @@ struct GrantCommand: AsyncParsableCommand {
             try await ledger.grant(
                 grant.entitlement, to: grant.customer, of: grant.app, until: until, deciding: decision)
         }
-        say("\(grant.customer) has \(given.entitlement) \(given.until.map { "until \($0.iso8601)" } ?? "without an end").")
+        say(
+            "\(grant.customer) has \(given.entitlement) \(given.until.map { "until \($0.iso8601)" } ?? "without an end")."
+        )
     }
 }
 

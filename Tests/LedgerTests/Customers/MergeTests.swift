@@ -54,7 +54,7 @@ struct MergeTests {
                 ])
             #expect(
                 try await test.rows(
-                    "SELECT customer, cause FROM perennial.ownership_history WHERE kind = 'subscription' AND known_until IS NULL ORDER BY valid_from"
+                    "SELECT customer, cause FROM perennial.ownership_log WHERE kind = 'subscription' AND known_until IS NULL ORDER BY valid_from"
                 ) == ["anon upload", "ann merge"])
             try await test.expectSound()
         }
@@ -92,7 +92,8 @@ struct MergeTests {
             #expect(try await test.owner(of: "2") == "ann")
             #expect(
                 try await test.rows(
-                    "SELECT DISTINCT c.name FROM ledger.upload u JOIN ledger.customer c USING (customer_id)") == ["ann"])
+                    "SELECT DISTINCT c.name FROM ledger.upload u JOIN ledger.customer c USING (customer_id)") == ["ann"]
+            )
         }
     }
 

@@ -19,7 +19,7 @@ struct GrantRoutes: Sendable {
     private func give(_ visit: Visit) async throws -> Response {
         let body = try await limits.json(GrantBody.self, of: visit.request)
         let grant = try await knowing(visit.bundleID) {
-            try await ledger.grant(
+            try await ledger.acting(as: .key(visit.key.id)).grant(
                 body.entitlement, to: try visit.parameters.decoded("id"), of: visit.bundleID,
                 until: try body.instant, deciding: try HandDecision(by: body.actor, because: body.reason))
         }
@@ -30,7 +30,7 @@ struct GrantRoutes: Sendable {
         let decision = try HandDecision(by: try visit.text("actor"), because: try visit.text("reason"))
         let entitlement = try visit.text("entitlement")
         let grant = try await knowing(visit.bundleID) {
-            try await ledger.revokeGrant(
+            try await ledger.acting(as: .key(visit.key.id)).revokeGrant(
                 of: entitlement, from: try visit.parameters.decoded("id"), of: visit.bundleID, deciding: decision)
         }
         return Response(answer(visit, grant))
