@@ -30,6 +30,7 @@ import Testing
         ["explain", "--app", "a", "--customer", "c", "--response", "x"],
         ["explain", "--app", "a", "--customer", "c", "--previous", "x"],
         ["explain", "--response", "x", "--entitlement", "pro"],
+        ["grant", "--app", "a", "--customer", "c", "--entitlement", "e"], ["customer", "erase", "--app", "a"],
     ])
     func `a bad command line is status 64`(arguments: [String]) {
         do {
@@ -51,6 +52,15 @@ import Testing
         ["entitlements", "--app", "a", "--customer", "c", "--at", "2026-01-01T00:00:00Z"],
         ["explain", "--response", "-", "--bundle-id", "b", "--format", "json", "--previous", "f"],
         ["explain", "--app", "a", "--customer", "c", "--entitlement", "pro", "--at", "2026-01-01T00:00:00Z"],
+        [
+            "grant", "--app", "a", "--customer", "c", "--entitlement", "e", "--reason", "r", "--until",
+            "2026-12-31T00:00:00Z",
+        ],
+        ["revoke-grant", "--app", "a", "--customer", "c", "--entitlement", "e", "--reason", "r", "--by", "kim"],
+        ["customer", "show", "--app", "a", "--customer", "c", "--format", "json"],
+        ["customer", "assign", "--app", "a", "--to", "c", "--original-transaction-id", "1", "--reason", "r"],
+        ["customer", "merge", "--app", "a", "--from", "b", "--into", "c", "--reason", "r"],
+        ["customer", "erase", "--app", "a", "--customer", "c", "--reason", "r", "--yes"],
         ["rebuild"], ["rebuild", "--verify", "--app", "a", "--customer", "c"],
         ["status", "--watch"], ["report", "list"], ["simulator", "--port", "0", "--sandbox-customers", "1"],
     ])

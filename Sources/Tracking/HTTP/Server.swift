@@ -76,6 +76,7 @@ public struct Server: Service {
             PostReceipt(tracker: tracker, limits: limits).route(behind: gate),
             GetReceipt(ledger: tracker.ledger).route(behind: gate),
             GetEntitlements(tracker: tracker, apps: apps).route(behind: gate),
+            GrantRoutes(ledger: tracker.ledger, limits: limits).route(behind: gate),
             Route.isAlive, Route.isReady(tracker.ledger), Route.openAPI,
         ]
         for route in routes { route.add(to: router) }
