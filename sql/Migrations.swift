@@ -16,5 +16,6 @@ public enum Migrations {
         SQLFile("0012_incidents", PackageResources._012_incidents_sql),
         SQLFile("0013_money", PackageResources._013_money_sql),
         SQLFile("0014_manners", PackageResources._014_manners_sql),
+        SQLFile("0015_hints", PackageResources._015_hints_sql),
     ]
 }

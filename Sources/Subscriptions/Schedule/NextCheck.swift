@@ -98,12 +98,15 @@ struct CheckMoments {
         }
     }
 
-    /// Looks for refunds, less often the older the newest charge is.
+    /// Looks for refunds, less often the older the newest charge is, and as much less as the policy says.
     func sweep(_ charge: Instant) -> Instant {
-        let age = now - charge
-        if age < scaled(.days(14)) { return after(.days(3), from: now) }
-        if age < scaled(.days(60)) { return after(.days(7), from: now) }
-        if age < scaled(.days(90)) { return after(.days(10), from: now) }
-        return after(.days(30), from: now)
+        after(.days(sweepDays(age: now - charge) * Int64(policy.sweepStretch)), from: now)
+    }
+
+    private func sweepDays(age: Delay) -> Int64 {
+        if age < scaled(.days(14)) { return 3 }
+        if age < scaled(.days(60)) { return 7 }
+        if age < scaled(.days(90)) { return 10 }
+        return 30
     }
 }

@@ -34,6 +34,7 @@ extension Tracker {
         }
         guard !quotas.isEmpty else { return [] }
         let claims = try await ledger.claim(for: worker, quotas, leaseSeconds: options.leaseSeconds, dueBy: dueBy)
+        metrics.claimed(claims.count)
         let claimed = Dictionary(grouping: claims, by: \.app.id).mapValues(\.count)
         try await ledger.returnBudget(granted.merging(claimed) { $0 - $1 })
         return claims
