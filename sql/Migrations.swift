@@ -17,5 +17,6 @@ public enum Migrations {
         SQLFile("0013_money", PackageResources._013_money_sql),
         SQLFile("0014_manners", PackageResources._014_manners_sql),
         SQLFile("0015_hints", PackageResources._015_hints_sql),
+        SQLFile("0019_lookups", PackageResources._019_lookups_sql),
     ]
 }

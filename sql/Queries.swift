@@ -63,10 +63,10 @@ public enum Queries {
     public static let forgetRefusals = SQLFile("forget_refusals", PackageResources.forget_refusals_sql)
     /// `queries/gauge_apps.sql`
     public static let gaugeApps = SQLFile("gauge_apps", PackageResources.gauge_apps_sql)
-    /// `queries/gauge_feed.sql`
-    public static let gaugeFeed = SQLFile("gauge_feed", PackageResources.gauge_feed_sql)
     /// `queries/gauge_lanes.sql`
     public static let gaugeLanes = SQLFile("gauge_lanes", PackageResources.gauge_lanes_sql)
+    /// `queries/gauge_whole.sql`
+    public static let gaugeWhole = SQLFile("gauge_whole", PackageResources.gauge_whole_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
     /// `queries/hold_snapshot.sql`
@@ -107,6 +107,8 @@ public enum Queries {
     public static let linkReceipts = SQLFile("link_receipts", PackageResources.link_receipts_sql)
     /// `queries/list_products.sql`
     public static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
+    /// `queries/lock_apple_breaker.sql`
+    public static let lockAppleBreaker = SQLFile("lock_apple_breaker", PackageResources.lock_apple_breaker_sql)
     /// `queries/lock_catalog.sql`
     public static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
     /// `queries/lock_confirmed.sql`
@@ -122,6 +124,8 @@ public enum Queries {
     public static let lockIncidents = SQLFile("lock_incidents", PackageResources.lock_incidents_sql)
     /// `queries/lock_migrations.sql`
     public static let lockMigrations = SQLFile("lock_migrations", PackageResources.lock_migrations_sql)
+    /// `queries/lock_pace.sql`
+    public static let lockPace = SQLFile("lock_pace", PackageResources.lock_pace_sql)
     /// `queries/lock_polled.sql`
     public static let lockPolled = SQLFile("lock_polled", PackageResources.lock_polled_sql)
     /// `queries/lock_purchases.sql`
@@ -205,8 +209,6 @@ public enum Queries {
     public static let sequenceFeed = SQLFile("sequence_feed", PackageResources.sequence_feed_sql)
     /// `queries/set_app.sql`
     public static let setApp = SQLFile("set_app", PackageResources.set_app_sql)
-    /// `queries/set_breaker.sql`
-    public static let setBreaker = SQLFile("set_breaker", PackageResources.set_breaker_sql)
     /// `queries/set_notification_digest.sql`
     public static let setNotificationDigest = SQLFile(
         "set_notification_digest", PackageResources.set_notification_digest_sql)
@@ -232,6 +234,10 @@ public enum Queries {
     public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
     /// `queries/waiting.sql`
     public static let waiting = SQLFile("waiting", PackageResources.waiting_sql)
+    /// `queries/write_apple_breaker.sql`
+    public static let writeAppleBreaker = SQLFile("write_apple_breaker", PackageResources.write_apple_breaker_sql)
+    /// `queries/write_pace.sql`
+    public static let writePace = SQLFile("write_pace", PackageResources.write_pace_sql)
     /// `queries/write_periods.sql`
     public static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
     /// `queries/write_purchases.sql`

@@ -47,7 +47,8 @@ public struct Tracker: Sendable {
         let answer = await ask(about: claim)
         let begin = ContinuousClock.now
         let settled = try await settle([answer.settlement], by: worker)
-        metrics.settled([answer], equal: [], full: settled, elapsed: ContinuousClock.now - begin)
+        let batch = CheckedBatch(receipts: settled.count, settled: settled)
+        metrics.settled([answer], equal: [], batch, elapsed: ContinuousClock.now - begin)
         return settled.first
     }
 
@@ -65,12 +66,22 @@ public struct Tracker: Sendable {
         let begin = ContinuousClock.now
         let confirmed = try await ledger.confirm(answers.compactMap(\.equal), by: worker, speedup: options.speedup)
         let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
+        warnOfUnreadableRows(in: news)
         let settled = try await settle(news.map(\.settlement), by: worker)
         let elapsed = ContinuousClock.now - begin
-        metrics.settled(answers, equal: confirmed, full: settled, elapsed: elapsed)
         let batch = CheckedBatch(receipts: confirmed.count + settled.count, settled: settled)
+        metrics.settled(answers, equal: confirmed, batch, elapsed: elapsed)
         logger.info("settled", metadata: batch.line(of: answers.count, equal: confirmed.count, elapsed: elapsed))
         return batch
+    }
+
+    /// One line a batch: Apple may have changed its answers.
+    private func warnOfUnreadableRows(in answers: [Checked]) {
+        let odd = answers.filter { $0.answer.response.map { !$0.isComplete } ?? false }
+        guard let first = odd.first, let path = first.answer.response?.unreadableRows.first else { return }
+        logger.warning(
+            "rows of Apple's answers cannot be read; see `perennial receipt show` and `perennial explain`",
+            metadata: ["answers": "\(odd.count)", "receipt": "\(first.claim.receiptID)", "row": "\(path)"])
     }
 
     private func settle(_ settlements: [Settlement], by worker: WorkerID) async throws -> [Settled] {

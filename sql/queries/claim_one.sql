@@ -14,7 +14,8 @@ WITH leased AS (
     WHERE s.leased_by IS NULL OR s.due_at <= now()
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint
 )
-SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, l.fingerprint, now() AS claimed_at,
+SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at, l.fingerprint,
+       now() AS claimed_at,
        r.environment::text AS environment,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id)

@@ -20,7 +20,7 @@ public struct LedgerGauges: Sendable {
     public struct AppGauge: Sendable {
         /// The app.
         public let bundleID: BundleID
-        /// Calls a second to Apple; 0 is unlimited.
+        /// Calls a second to Apple at present; 0 is unlimited.
         public let callsPerSecond: Double
         /// Calls that may be made at once, as of the last claim.
         public let tokens: Double
@@ -47,6 +47,8 @@ public struct LedgerGauges: Sendable {
     public let feedLagSeconds: Double
     /// Workers that gave a sign of life in the last two minutes.
     public let workers: Int64
+    /// Rounds of calls in a row, about whatever app, that brought no answer.
+    public let appleFailures: Int64
 }
 
 extension SubscriptionLedger {
@@ -54,15 +56,15 @@ extension SubscriptionLedger {
     public func gauges() async throws -> LedgerGauges {
         async let lanes = query(Queries.gaugeLanes, [.int4(LedgerGauges.dueReceiptsMax)])
         async let apps = query(Queries.gaugeApps)
-        async let feed = query(Queries.gaugeFeed, [.int4(LedgerGauges.dueReceiptsMax)])
-        guard let row = try await feed.first else {
+        async let whole = query(Queries.gaugeWhole, [.int4(LedgerGauges.dueReceiptsMax)])
+        guard let row = try await whole.first else {
             throw LedgerError(.mismatch, "The ledger says nothing of its feed; run `perennial migrate`.")
         }
         return LedgerGauges(
             lanes: try await lanes.map(LedgerGauges.LaneGauge.init(row:)),
             apps: try await apps.map(LedgerGauges.AppGauge.init(row:)), feedPosition: try row.int8("position"),
             unsequencedEvents: try row.int8("unsequenced"), feedLagSeconds: try row.float8("lag_seconds"),
-            workers: try row.int8("workers"))
+            workers: try row.int8("workers"), appleFailures: Int64(try row.int2("apple_failures")))
     }
 
     /// What the connections to the database are doing now.

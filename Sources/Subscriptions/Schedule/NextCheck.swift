@@ -100,7 +100,19 @@ struct CheckMoments {
 
     /// Looks for refunds, less often the older the newest charge is, and as much less as the policy says.
     func sweep(_ charge: Instant) -> Instant {
-        after(.days(sweepDays(age: now - charge) * Int64(policy.sweepStretch)), from: now)
+        after(sweepDelay(charge), from: now)
+    }
+
+    /// The same where something else is due anyway: that serves for the sweep too when it comes at most half a delay, and
+    /// at most four days, after it.
+    func sweep(_ charge: Instant, orBy other: Instant) -> Instant {
+        let delay = sweepDelay(charge)
+        let patience = scaled(delay) + min(scaled(delay).divided(by: 2), scaled(.days(4)))
+        return other <= now + patience ? other : sweep(charge)
+    }
+
+    private func sweepDelay(_ charge: Instant) -> Delay {
+        .days(sweepDays(age: now - charge) * Int64(policy.sweepStretch))
     }
 
     private func sweepDays(age: Delay) -> Int64 {

@@ -23,6 +23,7 @@ enum Metric: String, CaseIterable, Sendable {
     case budgetRate = "perennial_budget_calls_per_second"
     case budgetTokens = "perennial_budget_tokens"
     case breakerFailures = "perennial_breaker_failures"
+    case appleFailures = "perennial_appstore_breaker_failures"
     case paused = "perennial_paused"
     case incident = "perennial_incident"
     case feedPosition = "perennial_feed_position"
@@ -53,9 +54,10 @@ enum Metric: String, CaseIterable, Sendable {
         case .databaseConnections: "Open connections of this process for transactions."
         case .due: "Receipts due and not claimed, counted up to 10000."
         case .dueLag: "How long the first due receipt has been waiting."
-        case .budgetRate: "Calls a second that the app may make; 0 is unlimited."
+        case .budgetRate: "Calls a second that the app may make at present; 0 is unlimited."
         case .budgetTokens: "Calls that could be made at once after the last claim."
         case .breakerFailures: "Rounds of answers in a row that mostly failed."
+        case .appleFailures: "Rounds of calls in a row, about whatever app, that brought no answer."
         case .paused: "Whether nothing is asked for the app at the moment."
         case .incident: "Whether Apple refuses the app's receipts in bulk."
         case .feedPosition: "The last position of the feed."
@@ -92,15 +94,16 @@ enum Metric: String, CaseIterable, Sendable {
         case .requestSeconds: .histogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30])
         case .claimReceipts, .settlementReceipts: .histogram([1, 2, 5, 10, 20, 50, 100, 200, 500])
         case .inFlight, .lastSettlement, .databaseUp, .databaseWaiting, .databaseConnections, .due, .dueLag,
-            .budgetRate, .budgetTokens, .breakerFailures, .paused, .incident, .feedPosition, .feedWaiting, .feedLag,
-            .workers, .processStart:
+            .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .feedPosition,
+            .feedWaiting,
+            .feedLag, .workers, .processStart:
             .gauge
         }
     }
 
     /// What is read from the database, and absent while that does not answer.
     static let ofDatabase: [Metric] = [
-        .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .paused, .incident, .feedPosition, .feedWaiting,
-        .feedLag, .workers,
+        .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .feedPosition,
+        .feedWaiting, .feedLag, .workers,
     ]
 }

@@ -83,5 +83,6 @@ actor MetricsPage {
         registry.gauge(.feedWaiting).set(gauges.unsequencedEvents)
         registry.gauge(.feedLag).set(gauges.feedLagSeconds)
         registry.gauge(.workers).set(gauges.workers)
+        registry.gauge(.appleFailures).set(gauges.appleFailures)
     }
 }

@@ -2,7 +2,6 @@ import AppStore
 import Foundation
 import Ledger
 import Metrics
-import Subscriptions
 
 /// What the tracker counts as it works.
 struct TrackerMetrics: Sendable {
@@ -34,7 +33,8 @@ struct TrackerMetrics: Sendable {
     }
 
     /// Answers were settled together, or could not be.
-    func settled(_ answers: [Checked], equal: Set<ReceiptID>, full: [Settled], elapsed: Duration) {
+    func settled(_ answers: [Checked], equal: Set<ReceiptID>, _ batch: CheckedBatch, elapsed: Duration) {
+        let full = batch.settled
         let outcomes = Dictionary(full.map { ($0.receiptID, $0.outcome) }) { _, last in last }
         for answer in answers {
             let receipt = answer.claim.receiptID
@@ -50,7 +50,7 @@ struct TrackerMetrics: Sendable {
         count(equal.count, as: "equal")
         count(full.count, as: "full")
         count(answers.count - equal.count - full.count, as: "failed")
-        for event in full.flatMap(\.events) {
+        for event in batch.events {
             registry.counter(.events, [("kind", event.kind.rawValue)]).increment()
         }
         registry.histogram(.settlementReceipts).record(answers.count)
@@ -70,11 +70,6 @@ struct TrackerMetrics: Sendable {
         guard receipts > 0 else { return }
         registry.counter(.settledReceipts, [("way", way)]).increment(by: receipts)
     }
-}
-
-extension Settled {
-    /// What the settlement changed.
-    var events: [Event] { subscriptions.flatMap(\.events) + purchaseEvents }
 }
 
 extension AppStoreAnswer {

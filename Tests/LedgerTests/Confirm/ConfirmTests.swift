@@ -62,7 +62,7 @@ struct ConfirmTests {
                            s.checked_at > $2::timestamptz AS checked, p.leased_by, p.attempts, p.lane,
                            p.due_at = p.scheduled_for AND p.due_at = s.next_check_at AND p.due_at > now() AS planned
                     FROM ledger.subscription s JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
-                    """, [.instant(test.at(-1)), .instant(test.now)]) == "true true true - 0 4 true")
+                    """, [.instant(test.at(-1)), .instant(test.now)]) == "true true true - 0 1 true")
             #expect(try await test.text("SELECT count(*) FROM ledger.event") == "2")
             #expect(try await confirm(test, receipt, asOf: test.at(-0.5)))
         }
