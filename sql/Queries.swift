@@ -69,6 +69,8 @@ public enum Queries {
     public static let findEndedHolds = SQLFile("find_ended_holds", PackageResources.find_ended_holds_sql)
     /// `queries/find_key.sql`
     public static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
+    /// `queries/find_notified_app.sql`
+    public static let findNotifiedApp = SQLFile("find_notified_app", PackageResources.find_notified_app_sql)
     /// `queries/find_people.sql`
     public static let findPeople = SQLFile("find_people", PackageResources.find_people_sql)
     /// `queries/find_receipts.sql`
@@ -77,6 +79,12 @@ public enum Queries {
     public static let finishImport = SQLFile("finish_import", PackageResources.finish_import_sql)
     /// `queries/forget_refusals.sql`
     public static let forgetRefusals = SQLFile("forget_refusals", PackageResources.forget_refusals_sql)
+    /// `queries/gauge_apps.sql`
+    public static let gaugeApps = SQLFile("gauge_apps", PackageResources.gauge_apps_sql)
+    /// `queries/gauge_lanes.sql`
+    public static let gaugeLanes = SQLFile("gauge_lanes", PackageResources.gauge_lanes_sql)
+    /// `queries/gauge_whole.sql`
+    public static let gaugeWhole = SQLFile("gauge_whole", PackageResources.gauge_whole_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
     /// `queries/hold_snapshot.sql`
@@ -113,6 +121,8 @@ public enum Queries {
     public static let isMigrated = SQLFile("is_migrated", PackageResources.is_migrated_sql)
     /// `queries/keep_checked.sql`
     public static let keepChecked = SQLFile("keep_checked", PackageResources.keep_checked_sql)
+    /// `queries/keep_notification.sql`
+    public static let keepNotification = SQLFile("keep_notification", PackageResources.keep_notification_sql)
     /// `queries/link_purchases.sql`
     public static let linkPurchases = SQLFile("link_purchases", PackageResources.link_purchases_sql)
     /// `queries/link_receipts.sql`
@@ -177,6 +187,8 @@ public enum Queries {
     public static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
     /// `queries/pause_app.sql`
     public static let pauseApp = SQLFile("pause_app", PackageResources.pause_app_sql)
+    /// `queries/prune_notifications.sql`
+    public static let pruneNotifications = SQLFile("prune_notifications", PackageResources.prune_notifications_sql)
     /// `queries/raise_versions.sql`
     public static let raiseVersions = SQLFile("raise_versions", PackageResources.raise_versions_sql)
     /// `queries/read_apps.sql`
@@ -245,6 +257,9 @@ public enum Queries {
     public static let sequenceFeed = SQLFile("sequence_feed", PackageResources.sequence_feed_sql)
     /// `queries/set_app.sql`
     public static let setApp = SQLFile("set_app", PackageResources.set_app_sql)
+    /// `queries/set_notification_digest.sql`
+    public static let setNotificationDigest = SQLFile(
+        "set_notification_digest", PackageResources.set_notification_digest_sql)
     /// `queries/settle_uploads.sql`
     public static let settleUploads = SQLFile("settle_uploads", PackageResources.settle_uploads_sql)
     /// `queries/start_worker.sql`

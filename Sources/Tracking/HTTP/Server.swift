@@ -69,6 +69,7 @@ public struct Server: Service {
 
     private var router: Router<BasicRequestContext> {
         let router = Router(options: .autoGenerateHeadEndpoints)
+        router.add(middleware: CountRequests(tracker.metrics.registry))
         router.add(middleware: AnswerProblems())
         let gate = Gate(keys: keys)
         let apps = KnownApps(tracker.ledger)
@@ -77,7 +78,8 @@ public struct Server: Service {
             GetReceipt(ledger: tracker.ledger).route(behind: gate),
             GetEntitlements(tracker: tracker, apps: apps).route(behind: gate),
             GrantRoutes(ledger: tracker.ledger, limits: limits).route(behind: gate),
-            Route.isAlive, Route.isReady(tracker.ledger), Route.openAPI,
+            PostNotification(tracker: tracker, limits: limits).route,
+            Route.isAlive, Route.isReady(tracker.ledger), Route.metrics(MetricsPage(tracker)), Route.openAPI,
         ]
         for route in routes { route.add(to: router) }
         return router
