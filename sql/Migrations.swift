@@ -15,5 +15,6 @@ public enum Migrations {
         SQLFile("0011_rebuild", PackageResources._011_rebuild_sql),
         SQLFile("0012_incidents", PackageResources._012_incidents_sql),
         SQLFile("0013_money", PackageResources._013_money_sql),
+        SQLFile("0018_summaries", PackageResources._018_summaries_sql),
     ]
 }

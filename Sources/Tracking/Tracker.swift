@@ -26,6 +26,7 @@ public struct Tracker: Sendable {
     let options: TrackerOptions
     let logger: Logger
     let identity = CheckerIdentity()
+    let tally = AnswerTally()
 
     /// A tracker that asks `appStore` and writes to `ledger`.
     public init(ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger) {
@@ -45,7 +46,9 @@ public struct Tracker: Sendable {
 
     /// Asks Apple about a claimed receipt; never throws: an outage is an answer too.
     func ask(about claim: Claim) async -> Checked {
-        Checked(claim: claim, answer: await answer(about: claim), speedup: options.speedup)
+        let answer = Checked(claim: claim, answer: await answer(about: claim), speedup: options.speedup)
+        tally.count(answer)
+        return answer
     }
 
     /// Settles many answers together: those that say what the last one said cheaply, the others in full.

@@ -1,0 +1,2 @@
+-- Makes the caller's transaction the only one that summarises, or says that another one is at work; plans are not compiled.
+SELECT pg_try_advisory_xact_lock(hashtext('ledger.summarise')) AS locked, set_config('jit', 'off', true) AS jit
