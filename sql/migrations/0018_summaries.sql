@@ -111,7 +111,7 @@ $$;
 
 -- What the reports read, now for chosen subscriptions too (streams; null: everything), so that a summary costs what changed.
 -- The functions of the schema perennial stay as they are; one SELECT each, so that the planner looks into them.
-CREATE FUNCTION ledger.charges_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION perennial.charges_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, kind text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
@@ -171,7 +171,7 @@ LANGUAGE sql STABLE AS $$
       AND (streams IS NULL OR (c.kind = 'subscription' AND c.stream_id = ANY (streams)))
 $$;
 
-CREATE FUNCTION ledger.paying_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION perennial.paying_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
@@ -194,7 +194,7 @@ LANGUAGE sql STABLE AS $$
                    PARTITION BY c.stream_id, c.product_id ORDER BY c.purchased_at, c.expires_at, c.charge_id) AS next_purchased_at,
                round(c.amount_milliunits / NULLIF(perennial.months(
                    CASE WHEN c.offer IS NULL THEN d.period END, c.purchased_at, c.expires_at), 0))::bigint AS monthly
-        FROM ledger.charges_of(known_at, streams) c
+        FROM perennial.charges_of(known_at, streams) c
         LEFT JOIN perennial.product_now d ON d.bundle_id = c.bundle_id AND d.product_id = c.product_id
         WHERE c.kind = 'subscription' AND COALESCE(c.cancelled_at > c.purchased_at, true)
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
@@ -202,7 +202,7 @@ LANGUAGE sql STABLE AS $$
     WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL
 $$;
 
-CREATE FUNCTION ledger.paying_days_of(known_at timestamptz, time_zone text, streams bigint[])
+CREATE FUNCTION perennial.paying_days_of(known_at timestamptz, time_zone text, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text, first_day date,
     end_day date, ended_state text, ended_reason text, offer text, monthly_milliunits bigint, currency text,
@@ -216,19 +216,19 @@ LANGUAGE sql STABLE AS $$
     FROM (
         SELECT p.*, (p.paying_from AT TIME ZONE time_zone)::date AS first_day,
                (p.paying_until AT TIME ZONE time_zone)::date AS end_day
-        FROM ledger.paying_of(known_at, streams) p) d
+        FROM perennial.paying_of(known_at, streams) p) d
     WHERE d.first_day < d.end_day
     WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.first_day)
 $$;
 
-CREATE FUNCTION ledger.mrr_movement_of(known_at timestamptz, time_zone text, streams bigint[])
+CREATE FUNCTION perennial.mrr_movement_of(known_at timestamptz, time_zone text, streams bigint[])
 RETURNS TABLE (
     day date, bundle_id text, environment text, stream_id bigint, original_transaction_id text, kind text, product_id text,
     currency text, monthly_milliunits bigint, price_basis text, ended_state text, ended_reason text)
 LANGUAGE sql STABLE AS $$
     SELECT m.day, d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, m.kind, m.product_id, m.currency,
            m.amount, m.price_basis, m.ended_state, m.ended_reason
-    FROM ledger.paying_days_of(known_at, time_zone, streams) d
+    FROM perennial.paying_days_of(known_at, time_zone, streams) d
     CROSS JOIN LATERAL (
         SELECT d.first_day AS day, CASE WHEN d.previous_end_day IS NULL THEN 'new' ELSE 'reactivation' END AS kind,
                d.product_id, d.currency, d.monthly_milliunits AS amount, d.price_basis, NULL AS ended_state,
@@ -255,7 +255,7 @@ LANGUAGE sql STABLE AS $$
         WHERE COALESCE(d.next_first_day > d.end_day, true)) m
 $$;
 
-CREATE FUNCTION ledger.trials_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION perennial.trials_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz)
@@ -305,7 +305,7 @@ RETURNS TABLE (
     is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
     price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz)
 LANGUAGE sql STABLE AS $$
-    SELECT * FROM ledger.charges_of(known_at, NULL)
+    SELECT * FROM perennial.charges_of(known_at, NULL)
 $$;
 
 CREATE OR REPLACE FUNCTION perennial.paying_as_known(known_at timestamptz)
@@ -314,7 +314,7 @@ RETURNS TABLE (
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
     monthly_milliunits bigint, currency text, price_basis text)
 LANGUAGE sql STABLE AS $$
-    SELECT * FROM ledger.paying_of(known_at, NULL)
+    SELECT * FROM perennial.paying_of(known_at, NULL)
 $$;
 
 CREATE OR REPLACE FUNCTION perennial.paying_days_as_known(known_at timestamptz, time_zone text)
@@ -324,7 +324,7 @@ RETURNS TABLE (
     price_basis text, previous_product_id text, previous_end_day date, previous_monthly_milliunits bigint,
     previous_currency text, previous_price_basis text, next_first_day date)
 LANGUAGE sql STABLE AS $$
-    SELECT * FROM ledger.paying_days_of(known_at, time_zone, NULL)
+    SELECT * FROM perennial.paying_days_of(known_at, time_zone, NULL)
 $$;
 
 CREATE OR REPLACE FUNCTION perennial.mrr_movement_as_known(known_at timestamptz, time_zone text)
@@ -332,7 +332,7 @@ RETURNS TABLE (
     day date, bundle_id text, environment text, stream_id bigint, original_transaction_id text, kind text, product_id text,
     currency text, monthly_milliunits bigint, price_basis text, ended_state text, ended_reason text)
 LANGUAGE sql STABLE AS $$
-    SELECT * FROM ledger.mrr_movement_of(known_at, time_zone, NULL)
+    SELECT * FROM perennial.mrr_movement_of(known_at, time_zone, NULL)
 $$;
 
 CREATE OR REPLACE FUNCTION perennial.trials_as_known(known_at timestamptz)
@@ -340,12 +340,12 @@ RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz)
 LANGUAGE sql STABLE AS $$
-    SELECT * FROM ledger.trials_of(known_at, NULL)
+    SELECT * FROM perennial.trials_of(known_at, NULL)
 $$;
 
 -- What each subscription's share is by the full history: who has access, who pays, and how trials went, by UTC days;
 -- streams: of these alone, null: of all.
-CREATE FUNCTION ledger.shares_of(streams bigint[])
+CREATE FUNCTION perennial.shares_of(streams bigint[])
 RETURNS TABLE (
     subscription_id bigint, day date, currency text, active int, trial int, paying int, monthly_milliunits bigint,
     began int, returned int, churned int, trials_started int, trials_converted int, trials_lost int)
@@ -371,11 +371,11 @@ LANGUAGE sql STABLE AS $$
                CASE m.kind WHEN 'new' THEN 1 WHEN 'reactivation' THEN 1 WHEN 'churn' THEN -1 ELSE 0 END,
                COALESCE(m.monthly_milliunits, 0), (m.kind = 'new')::int, (m.kind = 'reactivation')::int,
                (m.kind = 'churn')::int, 0, 0, 0
-        FROM ledger.mrr_movement_of('infinity', 'UTC', streams) m
+        FROM perennial.mrr_movement_of('infinity', 'UTC', streams) m
         UNION ALL
         SELECT t.stream_id, (happened.at AT TIME ZONE 'UTC')::date, '', 0, 0, 0, 0, 0, 0, 0, (happened.kind = 'started')::int,
                (happened.kind = 'converted')::int, (happened.kind = 'lost')::int
-        FROM ledger.trials_of('infinity', streams) t
+        FROM perennial.trials_of('infinity', streams) t
         CROSS JOIN LATERAL (VALUES ('started', t.started_at), (t.outcome, t.decided_at)) AS happened (kind, at)
         WHERE happened.kind IN ('started', 'converted', 'lost')) moved
     GROUP BY moved.subscription_id, moved.day, moved.currency
@@ -396,7 +396,7 @@ SELECT a.bundle_id, s.environment::text AS environment, n.day, n.currency, sum(n
        sum(n.paying) AS paying, sum(n.monthly_milliunits) AS monthly_milliunits, sum(n.began) AS began,
        sum(n.returned) AS returned, sum(n.churned) AS churned, sum(n.trials_started) AS trials_started,
        sum(n.trials_converted) AS trials_converted, sum(n.trials_lost) AS trials_lost
-FROM ledger.shares_of(NULL) n
+FROM perennial.shares_of(NULL) n
 JOIN ledger.subscription s USING (subscription_id)
 JOIN ledger.app a USING (app_id)
 GROUP BY a.bundle_id, s.environment, n.day, n.currency;

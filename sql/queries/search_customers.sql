@@ -2,8 +2,10 @@
 SELECT a.bundle_id, c.name, c.created_at
 FROM ledger.customer c JOIN ledger.app a USING (app_id)
 WHERE c.customer_id IN (
-    (SELECT p.customer_id FROM ledger.customer p
-     WHERE p.app_id = ANY (ARRAY(SELECT app_id FROM ledger.app)) AND p.name LIKE $1::text ORDER BY p.name LIMIT $4::int)
+    (SELECT p.customer_id FROM ledger.app
+     CROSS JOIN LATERAL (
+         SELECT c.customer_id FROM ledger.customer c
+         WHERE c.app_id = app.app_id AND c.name LIKE $1::text ORDER BY c.name USING ~<~ LIMIT $4::int) p LIMIT $4::int)
     UNION
     (SELECT o.customer_id FROM ledger.subscription s JOIN ledger.ownership o USING (subscription_id)
      WHERE s.app_id = ANY (ARRAY(SELECT app_id FROM ledger.app)) AND s.environment IN ('Production', 'Sandbox')

@@ -54,10 +54,12 @@ import Testing
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await summariseAll(test)
-            _ = try await test.text(
-                """
-                SELECT ledger.say_price(app_id, 'monthly', '', tstzrange(NULL, NULL), 4990, 'EUR')::text FROM ledger.app
-                """)
+            try await test.database.transaction {
+                try $0.script(
+                    """
+                    SELECT ledger.say_price(app_id, 'monthly', '', tstzrange(NULL, NULL), 4990, 'EUR') FROM ledger.app
+                    """)
+            }
             #expect(try await wrongDays(test) != "0")
             try await summariseAll(test)
             #expect(try await wrongDays(test) == "0")
