@@ -111,6 +111,8 @@ public enum Queries {
     public static let listIncidents = SQLFile("list_incidents", PackageResources.list_incidents_sql)
     /// `queries/list_products.sql`
     public static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
+    /// `queries/lock_apple_breaker.sql`
+    public static let lockAppleBreaker = SQLFile("lock_apple_breaker", PackageResources.lock_apple_breaker_sql)
     /// `queries/lock_catalog.sql`
     public static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
     /// `queries/lock_confirmed.sql`
@@ -126,6 +128,8 @@ public enum Queries {
     public static let lockIncidents = SQLFile("lock_incidents", PackageResources.lock_incidents_sql)
     /// `queries/lock_migrations.sql`
     public static let lockMigrations = SQLFile("lock_migrations", PackageResources.lock_migrations_sql)
+    /// `queries/lock_pace.sql`
+    public static let lockPace = SQLFile("lock_pace", PackageResources.lock_pace_sql)
     /// `queries/lock_polled.sql`
     public static let lockPolled = SQLFile("lock_polled", PackageResources.lock_polled_sql)
     /// `queries/lock_purchases.sql`
@@ -229,8 +233,6 @@ public enum Queries {
     public static let sequenceFeed = SQLFile("sequence_feed", PackageResources.sequence_feed_sql)
     /// `queries/set_app.sql`
     public static let setApp = SQLFile("set_app", PackageResources.set_app_sql)
-    /// `queries/set_breaker.sql`
-    public static let setBreaker = SQLFile("set_breaker", PackageResources.set_breaker_sql)
     /// `queries/settle_uploads.sql`
     public static let settleUploads = SQLFile("settle_uploads", PackageResources.settle_uploads_sql)
     /// `queries/start_worker.sql`
@@ -255,6 +257,10 @@ public enum Queries {
     public static let waiting = SQLFile("waiting", PackageResources.waiting_sql)
     /// `queries/was_asked_lately.sql`
     public static let wasAskedLately = SQLFile("was_asked_lately", PackageResources.was_asked_lately_sql)
+    /// `queries/write_apple_breaker.sql`
+    public static let writeAppleBreaker = SQLFile("write_apple_breaker", PackageResources.write_apple_breaker_sql)
+    /// `queries/write_pace.sql`
+    public static let writePace = SQLFile("write_pace", PackageResources.write_pace_sql)
     /// `queries/write_periods.sql`
     public static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
     /// `queries/write_purchases.sql`

@@ -10,8 +10,8 @@ GRANT INSERT, UPDATE ON
     ledger.period, ledger.period_past, ledger.transaction_alias, ledger.purchase, ledger.purchase_past,
     ledger.subscription_span, ledger.ownership, ledger.observation, ledger.event, ledger.event_outbox, ledger.event_feed,
     ledger.worker, ledger.app_budget, ledger.import, ledger.provisional, ledger.receipt_purchase, ledger.incident,
-    ledger.refusal, ledger.vouched_minute, ledger.admin_session, ledger.check_hour, ledger.summary_share,
-    ledger.summary_day, ledger.summary_progress
+    ledger.refusal, ledger.vouched_minute, ledger.apple_breaker, ledger.admin_session, ledger.check_hour,
+    ledger.summary_share, ledger.summary_day, ledger.summary_progress
     TO perennial_worker, perennial_api;
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute,
