@@ -27,6 +27,7 @@ public struct Tracker: Sendable {
     let logger: Logger
     let metrics: TrackerMetrics
     let identity = CheckerIdentity()
+    let tally = AnswerTally()
 
     /// A tracker that asks `appStore` and writes to `ledger`; what it counts is kept in `metrics`.
     public init(
@@ -57,7 +58,9 @@ public struct Tracker: Sendable {
         metrics.asks()
         let answer = await answer(about: claim)
         metrics.answered(answer)
-        return Checked(claim: claim, answer: answer, speedup: options.speedup)
+        let checked = Checked(claim: claim, answer: answer, speedup: options.speedup)
+        tally.count(checked)
+        return checked
     }
 
     /// Settles many answers together: those that say what the last one said cheaply, the others in full. The log gets one

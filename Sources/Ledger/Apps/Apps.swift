@@ -150,7 +150,7 @@ public struct AppChange: Sendable {
         [
             "name": name, "sandbox_allowed": sandboxAllowed.map { "\($0)" },
             "ownership_policy": ownershipPolicy?.rawValue, "rate": callsPerSecond.map { "\($0)" },
-            "burst": burst.map { "\($0)" },
+            "burst": burst.map { "\($0)" }, "sweep": sweep?.rawValue,
         ].compactMapValues { $0 }
     }
 }

@@ -25,6 +25,7 @@ public struct Worker: Service {
         await withDiscardingTaskGroup { group in
             group.addTask { await loop.run { _ in isStopping() } }
             group.addTask { await keepHouse(as: worker) }
+            group.addTask { await keepSummaries() }
         }
         await tracker.attempt("say that it stopped") { try await tracker.ledger.beat(worker, stopped: true) }
         tracker.logger.info("worker stopped", metadata: ["worker": "\(worker.number)"])
