@@ -21,7 +21,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ["worker", "--max-seconds", "3"], ["worker", "--once", "--max-seconds", "0"], ["receipt", "check"],
+        ["worker", "--once", "--metrics-port", "9464"], ["worker", "--metrics-port", "70000"],
+        ["app", "set", "a", "--sweep", "never"], ["app", "notifications"], ["worker", "--max-seconds", "3"],
+        ["worker", "--once", "--max-seconds", "0"], ["receipt", "check"],
         ["receipt", "check", "--customer", "c"], ["receipt", "check", "--receipt", "1", "--app", "a"],
         ["key", "create", "--scope", "root"], ["app", "set", "a"], ["app", "add"], ["import"], ["nonsense"],
         ["explain", "--response", "x", "--at", "yesterday"], ["simulator", "--month-seconds", "0"],
@@ -42,7 +44,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ["migrate", "--no-roles"], ["worker", "--once", "--max-seconds", "3"], ["all", "--http-port", "0"],
+        ["worker", "--metrics-port", "0", "--metrics-host", "::1"], ["app", "notifications", "a", "--off"],
+        ["app", "set", "a", "--sweep", "relaxed"], ["migrate", "--no-roles"],
+        ["worker", "--once", "--max-seconds", "3"], ["all", "--http-port", "0"],
         ["app", "add", "--bundle-id", "a", "--shared-secret-file", "-", "--rate", "0", "--sandbox", "refuse"],
         ["app", "show", "a"], ["app", "set", "a", "--ownership", "transfer_if_lapsed"],
         ["app", "rotate-secret", "a", "--shared-secret-file", "f"], ["catalog", "apply", "f"], ["catalog", "show"],

@@ -26,6 +26,9 @@ import Testing
         return [
             ("refund sweep of a young charge", answer(1, [month], renewal()), 1, 72...76),
             ("refund sweep of an old charge", answer(100, [year], renewal()), 100, 720...721),
+            ("the check before T serves for the sweep", answer(26, [month], renewal()), 26, 95.33...95.5),
+            ("not when it is far", answer(16, [month], renewal()), 16, 168...176),
+            ("nor more than four days after it", answer(325, [year], renewal()), 325, 720...721),
             ("shortly before T", answer(29, [month], renewal()), 29, 23.33...23.5),
             ("after T, already asked before it", answer(29.99, [month], renewal()), 29.99, 0.26...0.27),
             ("will not renew", answer(29, [month], renewal(false)), 29, 24.025...24.042),
@@ -50,6 +53,21 @@ import Testing
         let found = hours(plan(slice, now: now), from: now)
         #expect(
             found.map { expected?.contains($0) ?? false } ?? (expected == nil), "\(name): \(String(describing: found))")
+    }
+
+    @Test func refundsMayBeLookedForHalfAsOften() {
+        let slice = answer(100, [row("1", 0, 365)], renewal())
+        var policy = Policy.standard(for: .production)
+        policy.sweepStretch = 2
+        let state = SubscriptionState(facts: SubscriptionFacts(slice), policy: policy, version: 1)
+        let relaxed = nextCheck(
+            for: [state], environment: .production, outcome: .verified, now: day(100), seed: 3, policy: policy)
+        #expect(hours(relaxed, from: 100).map { (1_440...1_441).contains($0) } == true)
+        let ending = answer(29, [row("1", 0, 30)], renewal(false))
+        let soon = nextCheck(
+            for: [SubscriptionState(facts: SubscriptionFacts(ending), policy: policy, version: 1)],
+            environment: .production, outcome: .verified, now: day(29), seed: 3, policy: policy)
+        #expect(soon == plan(ending, now: 29))
     }
 
     @Test func heldIsAskedAboutEveryQuarterOfAnHour() {

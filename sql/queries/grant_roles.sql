@@ -8,8 +8,9 @@ GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE ON
     ledger.customer, ledger.receipt, ledger.upload, ledger.poll_schedule, ledger.subscription, ledger.receipt_subscription,
     ledger.period, ledger.period_past, ledger.transaction_alias, ledger.purchase, ledger.purchase_past,
-    ledger.observation, ledger.event_outbox, ledger.worker, ledger.app_budget, ledger.import, ledger.provisional, ledger.receipt_purchase, ledger.incident,
-    ledger.refusal, ledger.vouched_minute
+    ledger.observation, ledger.event_outbox, ledger.worker, ledger.app_budget, ledger.import, ledger.provisional,
+    ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.vouched_minute, ledger.apple_breaker,
+    ledger.admin_session, ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress
     TO perennial_worker, perennial_api;
 REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledger.event_feed
     FROM perennial_worker, perennial_api;
@@ -18,8 +19,10 @@ GRANT INSERT, UPDATE (known) ON ledger.hand_grant TO perennial_api;
 GRANT INSERT ON ledger.event, ledger.event_feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
-    ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute
+    ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute,
+    ledger.admin_session, ledger.check_hour, ledger.summary_share
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) TO perennial_worker, perennial_api, perennial_owner;
+GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perennial_api;

@@ -46,6 +46,7 @@ extension SubscriptionLedger {
             [
                 .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
                 .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
+                .text(change.sweep?.rawValue),
             ], audited: .appChanged, app: bundleID, detail: change.told)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
@@ -71,15 +72,6 @@ extension SubscriptionLedger {
     /// Stops asking Apple for one app for a while.
     public func pause(_ appID: Int32, seconds: Double, because reason: String) async throws {
         _ = try await write(Queries.pauseApp, [.int4(appID), .float8(seconds), .text(reason)])
-    }
-
-    /// Keeps how many rounds of answers about an app failed in a row; nothing is asked for `pauseSeconds`.
-    public func setBreaker(
-        of appID: Int32, failures: Int, pauseSeconds: Double, because reason: String
-    ) async throws {
-        _ = try await write(
-            Queries.setBreaker,
-            [.int4(appID), .int2(Int16(clamping: failures)), .float8(pauseSeconds), .text(reason)])
     }
 
     private func sealed(_ secret: String?, for bundleID: BundleID) throws -> [UInt8]? {
@@ -147,6 +139,8 @@ public struct AppChange: Sendable {
     public var callsPerSecond: Double?
     /// Calls at once after a pause.
     public var burst: Double?
+    /// How often refunds are looked for.
+    public var sweep: SweepPace?
 
     /// A change that keeps everything.
     public init() {}
@@ -156,7 +150,7 @@ public struct AppChange: Sendable {
         [
             "name": name, "sandbox_allowed": sandboxAllowed.map { "\($0)" },
             "ownership_policy": ownershipPolicy?.rawValue, "rate": callsPerSecond.map { "\($0)" },
-            "burst": burst.map { "\($0)" },
+            "burst": burst.map { "\($0)" }, "sweep": sweep?.rawValue,
         ].compactMapValues { $0 }
     }
 }
@@ -173,6 +167,11 @@ extension App {
         outageAllowance = Delay(milliseconds: try row.int8("outage_allowance_ms"))
         callsPerSecond = try row.float8("rate")
         burst = try row.float8("burst")
+        sweep = try row.word("sweep")
+        takesNotifications = try row.bool("takes_notifications")
+        pace = try CallPace(row: row)
+        callsPerSecondNow = pace.callsPerSecond(at: try row.instant("at"))
+        appleFailures = Int(try row.int2("apple_failures"))
         let reason = try row.textIfPresent("open_reason") ?? "paused"
         pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
         sealedSecret = try row.byteaIfPresent("sealed_secret")

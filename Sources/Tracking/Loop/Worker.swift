@@ -25,6 +25,7 @@ public struct Worker: Service {
         await withDiscardingTaskGroup { group in
             group.addTask { await loop.run { _ in isStopping() } }
             group.addTask { await keepHouse(as: worker) }
+            group.addTask { await keepSummaries() }
         }
         await tracker.attempt("say that it stopped") { try await tracker.ledger.beat(worker, stopped: true) }
         tracker.logger.info("worker stopped", metadata: ["worker": "\(worker.number)"])
@@ -44,8 +45,8 @@ public struct Worker: Service {
         return nil
     }
 
-    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, incidents, room
-    /// for next month.
+    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, incidents, old
+    /// notifications, room for next month.
     private func keepHouse(as worker: WorkerID) async {
         var rounds = 0
         while !isStopping() {
@@ -59,6 +60,9 @@ public struct Worker: Service {
                 await tracker.attempt("make room for observations") {
                     try await tracker.ledger.addObservationMonths()
                 }
+            }
+            if rounds % 120 == 0 {
+                await tracker.attempt("remove old notifications") { _ = try await tracker.ledger.pruneNotifications() }
             }
             rounds += 1
             await rest(seconds: 0.5)
