@@ -59,8 +59,6 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- As before, but what was known of a one-time purchase is what was known then, also of a refund that was reversed since.
--- OFFSET 0 keeps the planner on the way from the customer to what they own: it takes an instant within two ranges for rare,
--- and would rather look for it among everybody's spans.
 CREATE OR REPLACE FUNCTION ledger.entitlement_source(
     app_id int, customer_id bigint, valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
@@ -82,13 +80,10 @@ LANGUAGE sql STABLE AS $$
            CASE WHEN held THEN 'awaiting_renewal' ELSE current.state::text END,
            CASE WHEN held THEN 'renewal' ELSE current.reason::text END,
            s.environment, s.as_of, s.checked_at, s.subscription_id, NULL::bigint
-    FROM (SELECT w.* FROM ledger.ownership w WHERE w.customer_id = entitlement_source.customer_id OFFSET 0) o
-    CROSS JOIN LATERAL (
-        SELECT t.* FROM ledger.subscription t
-        WHERE t.subscription_id = o.subscription_id AND t.app_id = entitlement_source.app_id OFFSET 0) s
-    CROSS JOIN LATERAL (
-        SELECT t.* FROM ledger.subscription_span t
-        WHERE t.subscription_id = o.subscription_id AND t.valid @> valid_at AND t.known @> known_at OFFSET 0) current
+    FROM ledger.ownership o
+    JOIN ledger.subscription s ON s.subscription_id = o.subscription_id
+    JOIN ledger.subscription_span current
+        ON current.subscription_id = s.subscription_id AND current.valid @> valid_at AND current.known @> known_at
     CROSS JOIN LATERAL ledger.is_held(current.valid, current.held_until, valid_at) held
     CROSS JOIN LATERAL (
         SELECT DISTINCT g.entitlement
@@ -96,17 +91,16 @@ LANGUAGE sql STABLE AS $$
         CROSS JOIN LATERAL ledger.grants(s.app_id, earlier.product_id, valid_at, known_at) g
         WHERE earlier.subscription_id = s.subscription_id AND earlier.known @> known_at AND earlier.entitled
           AND lower(earlier.valid) <= valid_at) past
-    WHERE o.valid @> valid_at AND o.known @> known_at
+    WHERE o.customer_id = entitlement_source.customer_id AND s.app_id = entitlement_source.app_id
+      AND o.valid @> valid_at AND o.known @> known_at
     UNION ALL
     SELECT g.entitlement,
            NOT revoked, NULL, p.product_id,
            CASE WHEN revoked THEN 'revoked' ELSE 'active' END,
            CASE WHEN revoked THEN 'refund' END,
            p.environment, p.as_of, p.checked_at, NULL, p.purchase_id
-    FROM (SELECT w.* FROM ledger.ownership w WHERE w.customer_id = entitlement_source.customer_id OFFSET 0) o
-    CROSS JOIN LATERAL (
-        SELECT t.* FROM ledger.purchase t
-        WHERE t.purchase_id = o.purchase_id AND t.app_id = entitlement_source.app_id OFFSET 0) p
+    FROM ledger.ownership o
+    JOIN ledger.purchase p ON p.purchase_id = o.purchase_id
     CROSS JOIN LATERAL (
         SELECT p.purchased_at, p.revoked_at WHERE COALESCE(p.facts_recorded_at, p.first_recorded_at) <= known_at
         UNION ALL
@@ -114,7 +108,8 @@ LANGUAGE sql STABLE AS $$
         WHERE h.purchase_id = p.purchase_id AND h.known @> known_at) then_known
     CROSS JOIN LATERAL (SELECT COALESCE(then_known.revoked_at <= valid_at, false) AS revoked) r
     CROSS JOIN LATERAL ledger.grants(p.app_id, p.product_id, valid_at, known_at) g
-    WHERE o.valid @> valid_at AND o.known @> known_at
+    WHERE o.customer_id = entitlement_source.customer_id AND p.app_id = entitlement_source.app_id
+      AND o.valid @> valid_at AND o.known @> known_at
       AND then_known.purchased_at <= valid_at
 $$;
 
@@ -152,46 +147,20 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- One row per entitlement, by the places above. Runs as its owner, so that whoever may read the schema perennial needs no
--- right on the ledger. In plpgsql, which keeps its plan: planning takes ten times as long as looking.
+-- right on the ledger.
 CREATE OR REPLACE FUNCTION ledger.entitlements(
     app_id int, customer_id bigint, valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
     entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
     environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT ON (e.entitlement)
         e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment, e.basis, e.as_of, e.checked_at
-    FROM ledger.customer_at(
-        entitlements.customer_id, LEAST(entitlements.valid_at, entitlements.known_at)) who
-    CROSS JOIN LATERAL ledger.right_source(entitlements.app_id, who, entitlements.valid_at, entitlements.known_at) e
+    FROM ledger.customer_at(customer_id, LEAST(valid_at, known_at)) who
+    CROSS JOIN LATERAL ledger.right_source(app_id, who, valid_at, known_at) e
     ORDER BY e.entitlement, e.place, e.environment, e.granted DESC, e.until DESC NULLS FIRST, e.basis DESC,
-             e.checked_at DESC, e.product_id;
-END $$;
-
--- As before, in plpgsql for the same reason.
-CREATE OR REPLACE FUNCTION perennial.entitled_at(
-    bundle_id text, customer text, entitlement text, valid_at timestamptz, known_at timestamptz DEFAULT now())
-RETURNS TABLE (
-    granted boolean, until timestamptz, product_id text, state text, reason text, environment text, basis text,
-    checked_at timestamptz)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT COALESCE(e.granted, false), e.until, e.product_id, e.state, e.reason, e.environment::text,
-           COALESCE(e.basis, 'none'), e.checked_at
-    FROM (VALUES (1)) one
-    LEFT JOIN (
-        SELECT x.*
-        FROM ledger.app a
-        JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = entitled_at.customer
-        CROSS JOIN LATERAL ledger.entitlements(
-            a.app_id, c.customer_id, COALESCE(entitled_at.valid_at, now()), COALESCE(entitled_at.known_at, now())) x
-        WHERE a.bundle_id = entitled_at.bundle_id AND x.entitlement = entitled_at.entitlement) e ON true;
-END $$;
+             e.checked_at DESC, e.product_id
+$$;
 
 -- A name that is another customer's now is told under that one.
 CREATE OR REPLACE VIEW perennial.entitlement_now AS
