@@ -1,5 +1,5 @@
--- Erase: the account tokens in what customers ($1) owned or receipts ($2) held, unless it is somebody else's now; and
--- wherever a token is one of the customers' names.
+-- Erase: the account tokens in what customers ($1) owned or receipts ($2) held, and Apple's notifications about it, unless
+-- it is somebody else's now; and wherever a token is one of the customers' names.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
 ), theirs AS MATERIALIZED (
@@ -24,6 +24,13 @@ WITH names AS MATERIALIZED (
 ), purchases AS (
     UPDATE ledger.purchase p SET app_account_token = NULL, facts = p.facts - 'app_account_token'
     WHERE p.purchase_id IN (SELECT purchase_id FROM theirs)
+), notifications AS (
+    UPDATE ledger.notification n SET body = 'null'
+    FROM (
+        SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
+        UNION
+        SELECT p.app_id, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
+    WHERE n.app_id = t.app_id AND n.original_transaction_id = t.original_transaction_id
 ), corrections AS (
     DELETE FROM ledger.correction c
     WHERE (c.subscription_id IN (SELECT subscription_id FROM theirs) OR c.purchase_id IN (SELECT purchase_id FROM theirs))

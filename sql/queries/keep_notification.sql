@@ -18,7 +18,7 @@ WITH clock AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT r.receipt_id
         FROM ledger.receipt_purchase l JOIN ledger.receipt r USING (receipt_id)
-        WHERE l.purchase_id = p.purchase_id AND r.verified_at IS NOT NULL AND r.rejections = 0
+        WHERE l.purchase_id = p.purchase_id AND r.verified_at IS NOT NULL AND r.rejections = 0 AND r.erased_at IS NULL
         ORDER BY r.receipt_created_at DESC NULLS LAST, r.receipt_id DESC LIMIT 1) newest
     WHERE NOT $9::boolean AND p.app_id = $1::int AND p.environment = $6::text::ledger.environment
       AND p.original_transaction_id = $7::text

@@ -51,6 +51,12 @@ struct EraseTests {
         _ = try await ledger.merge(
             "anon-of-the-dump", into: "ann-of-the-dump", of: test.app.bundleID, deciding: try #require(Self.decision))
         try await test.ledger.sequenceFeed()
+        try await test.run(
+            """
+            INSERT INTO ledger.notification
+                (app_id, received_at, version, kind, environment, original_transaction_id, effect, body)
+            VALUES (\(test.app.id), now(), 2, 'REFUND', 'Production', '1000', 'unknown', '{"told": "told-of-ann"}')
+            """)
     }
 
     private func figures(_ test: TestLedger) async throws -> [[String]] {
@@ -74,7 +80,7 @@ struct EraseTests {
         try await withLedger { test in
             try await arrange(test)
             let traces = [
-                "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", Self.token,
+                "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", "told-of-ann", Self.token,
                 hex("bytes-of-ann"), hex("coins-of-ann"), hex("promised-to-ann"), hex("newest-bytes-of-ann"),
                 hex("secret-body"),
             ]
@@ -117,7 +123,7 @@ struct EraseTests {
             #expect(try await test.entitled(at: test.at(-2)) == nothing, "what was before was somebody else's")
             #expect(
                 try await test.events() == [
-                    "1.0 subscription.started", "2.0 ownership.assigned", "4.0 ownership.assigned",
+                    "1.0 subscription.started", "2.0 ownership.assigned", "5.0 ownership.assigned",
                 ])
             #expect(
                 try await test.text(

@@ -52,7 +52,10 @@ import Testing
 
     private func basis(_ client: any TestClientProtocol, _ secret: String) async throws -> [String] {
         let body = try AnswerBody(await client.send(.get, Serving.entitlements, secret: secret))
-        return try #require(body.list("entitlements")).map { "\($0["granted"] ?? "") \($0["basis"] ?? "")" }
+        return try #require(body.list("entitlements")).map { right in
+            let (granted, basis) = (right["granted"] as? Bool, right["basis"] as? String)
+            return "\(granted == true) \(basis ?? "")"
+        }
     }
 
     @Test func givenAndRevoked() async throws {
