@@ -33,6 +33,15 @@ public enum Queries {
     public static let createKey = SQLFile("create_key", PackageResources.create_key_sql)
     /// `queries/create_roles.sql`
     public static let createRoles = SQLFile("create_roles", PackageResources.create_roles_sql)
+    /// `queries/customer_purchases.sql`
+    public static let customerPurchases = SQLFile("customer_purchases", PackageResources.customer_purchases_sql)
+    /// `queries/customer_subscriptions.sql`
+    public static let customerSubscriptions = SQLFile(
+        "customer_subscriptions", PackageResources.customer_subscriptions_sql)
+    /// `queries/customer_timeline.sql`
+    public static let customerTimeline = SQLFile("customer_timeline", PackageResources.customer_timeline_sql)
+    /// `queries/customer_unverified.sql`
+    public static let customerUnverified = SQLFile("customer_unverified", PackageResources.customer_unverified_sql)
     /// `queries/delete_aliases.sql`
     public static let deleteAliases = SQLFile("delete_aliases", PackageResources.delete_aliases_sql)
     /// `queries/delete_periods.sql`
@@ -45,6 +54,8 @@ public enum Queries {
     public static let endOwnerships = SQLFile("end_ownerships", PackageResources.end_ownerships_sql)
     /// `queries/entitlements.sql`
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
+    /// `queries/entitlements_batch.sql`
+    public static let entitlementsBatch = SQLFile("entitlements_batch", PackageResources.entitlements_batch_sql)
     /// `queries/extend_observations.sql`
     public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
     /// `queries/find_customer.sql`
@@ -149,6 +160,10 @@ public enum Queries {
     public static let readBought = SQLFile("read_bought", PackageResources.read_bought_sql)
     /// `queries/read_clock.sql`
     public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
+    /// `queries/read_feed.sql`
+    public static let readFeed = SQLFile("read_feed", PackageResources.read_feed_sql)
+    /// `queries/read_feed_head.sql`
+    public static let readFeedHead = SQLFile("read_feed_head", PackageResources.read_feed_head_sql)
     /// `queries/read_holdings.sql`
     public static let readHoldings = SQLFile("read_holdings", PackageResources.read_holdings_sql)
     /// `queries/read_incidents.sql`

@@ -21,11 +21,12 @@ public struct TrackerOptions: Sendable {
 /// The line from a claim to what is remembered: ask Apple, find what the answer is worth, settle it.
 public struct Tracker: Sendable {
     /// What is remembered.
-    public let ledger: SubscriptionLedger
+    public private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
     let options: TrackerOptions
     let logger: Logger
     let identity = CheckerIdentity()
+    let feedBell = FeedBell()
 
     /// A tracker that asks `appStore` and writes to `ledger`.
     public init(ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger) {
@@ -33,6 +34,13 @@ public struct Tracker: Sendable {
         self.appStore = appStore
         self.options = options
         self.logger = logger
+    }
+
+    /// The same tracker in the hands of `actor`: what is written through it is remembered as theirs.
+    public func acting(as actor: Actor) -> Tracker {
+        var tracker = self
+        tracker.ledger = ledger.acting(as: actor)
+        return tracker
     }
 
     /// Asks Apple about one claimed receipt and settles what it says: this is the program.
@@ -63,6 +71,7 @@ public struct Tracker: Sendable {
         for failure in batch.failures {
             logger.error("receipt \(failure.receiptID) could not be settled: \(failure.reason)")
         }
+        if !batch.settled.isEmpty { feedBell.ring() }
         return batch.settled
     }
 

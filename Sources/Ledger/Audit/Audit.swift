@@ -12,7 +12,9 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case keyCreated = "key.created"
     case keyRevoked = "key.revoked"
     case receiptStored = "receipt.stored"
+    case receiptChecked = "receipt.checked"
     case importOpened = "import.opened"
+    case rebuilt = "rebuilt"
 }
 
 extension SubscriptionLedger {

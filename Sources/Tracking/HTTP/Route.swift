@@ -1,7 +1,7 @@
 import Foundation
 import Hummingbird
 
-/// One path and what answers each of its methods; every other method is answered with 405.
+/// One path and what answers each of its methods; OPTIONS tells which, and every other method is answered with 405.
 struct Route: Sendable {
     typealias Answer = @Sendable (Request, BasicRequestContext) async throws -> Response
 
@@ -10,7 +10,9 @@ struct Route: Sendable {
     /// What answers, by method.
     let answers: [HTTPRequest.Method: Answer]
 
-    private static let knownMethods: [HTTPRequest.Method] = [.get, .head, .post, .put, .patch, .delete, .options]
+    private static let knownMethods: [HTTPRequest.Method] = [
+        .get, .head, .post, .put, .patch, .delete, .options, .trace,
+    ]
 
     /// A path with one method. HEAD follows GET by itself.
     init(_ method: HTTPRequest.Method, _ path: String, _ answer: @escaping Answer) {
@@ -20,7 +22,7 @@ struct Route: Sendable {
 
     /// The methods that are answered, as the `Allow` header lists them.
     private var allowed: [HTTPRequest.Method] {
-        Self.knownMethods.filter { answers[$0] != nil || ($0 == .head && answers[.get] != nil) }
+        Self.knownMethods.filter { answers[$0] != nil || $0 == .options || ($0 == .head && answers[.get] != nil) }
     }
 
     /// Makes the router answer this path.
@@ -29,6 +31,9 @@ struct Route: Sendable {
             router.on(RouterPath(path), method: method) { request, context in try await answer(request, context) }
         }
         let allow = allowed.map(\.rawValue).joined(separator: ", ")
+        router.on(RouterPath(path), method: .options) { _, _ in
+            Response(status: .noContent, headers: [.allow: allow])
+        }
         for method in Self.knownMethods where !allowed.contains(method) {
             router.on(RouterPath(path), method: method) { _, _ -> Response in
                 throw Problem(.methodNotAllowed, "Here only \(allow) is answered.", headers: [.allow: allow])

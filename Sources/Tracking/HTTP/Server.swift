@@ -76,6 +76,9 @@ public struct Server: Service {
             PostReceipt(tracker: tracker, limits: limits).route(behind: gate),
             GetReceipt(ledger: tracker.ledger).route(behind: gate),
             GetEntitlements(tracker: tracker, apps: apps).route(behind: gate),
+            PostBatch(tracker: tracker, apps: apps, limits: limits).route(behind: gate),
+            GetCustomer(tracker: tracker, apps: apps).route(behind: gate),
+            GetEvents(ledger: tracker.ledger).route(behind: gate),
             Route.isAlive, Route.isReady(tracker.ledger), Route.openAPI,
         ]
         for route in routes { route.add(to: router) }
