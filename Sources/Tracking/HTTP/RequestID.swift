@@ -3,6 +3,7 @@ import Hummingbird
 extension HTTPFields.Element.Name {
     /// What a request is called, in its caller's log and in ours.
     // The name is a token of RFC 9110, so it cannot be refused.
+    // swift-format-ignore: NeverForceUnwrap
     static let requestID = Self("X-Request-Id")!
 }
 

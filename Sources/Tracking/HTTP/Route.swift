@@ -10,9 +10,10 @@ struct Route: Sendable {
     /// What answers, by method.
     let answers: [HTTPRequest.Method: Answer]
 
-    private static let knownMethods: [HTTPRequest.Method] = [
-        .get, .head, .post, .put, .patch, .delete, .options, .trace,
-    ]
+    /// Every method of RFC 9110 and RFC 5789, and QUERY.
+    private static let knownMethods: [HTTPRequest.Method] =
+        [.get, .head, .post, .put, .patch, .delete, .options, .trace, .connect]
+        + [HTTPRequest.Method(rawValue: "QUERY")].compactMap { $0 }
 
     /// A path with one method. HEAD follows GET by itself.
     init(_ method: HTTPRequest.Method, _ path: String, _ answer: @escaping Answer) {

@@ -20,6 +20,7 @@ private struct Surprise: Error {
     @Test(arguments: [
         ("PUT", Serving.receipts, "POST, OPTIONS"), ("GET", Serving.receipts, "POST, OPTIONS"),
         ("HEAD", Serving.receipts, "POST, OPTIONS"), ("TRACE", Serving.receipts, "POST, OPTIONS"),
+        ("QUERY", "/healthz", "GET, HEAD, OPTIONS"),
         ("DELETE", Serving.receipts + "/1", "GET, HEAD, OPTIONS"),
         ("POST", Serving.entitlements, "GET, HEAD, OPTIONS"), ("PATCH", "/healthz", "GET, HEAD, OPTIONS"),
         ("POST", "/readyz", "GET, HEAD, OPTIONS"), ("PUT", "/v1/events", "GET, HEAD, OPTIONS"),
