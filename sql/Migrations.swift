@@ -15,6 +15,8 @@ public enum Migrations {
         SQLFile("0011_rebuild", PackageResources._011_rebuild_sql),
         SQLFile("0012_incidents", PackageResources._012_incidents_sql),
         SQLFile("0013_money", PackageResources._013_money_sql),
+        SQLFile("0014_manners", PackageResources._014_manners_sql),
+        SQLFile("0019_lookups", PackageResources._019_lookups_sql),
         SQLFile("0016_answers", PackageResources._016_answers_sql),
     ]
 }

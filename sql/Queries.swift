@@ -114,6 +114,8 @@ public enum Queries {
     public static let linkReceipts = SQLFile("link_receipts", PackageResources.link_receipts_sql)
     /// `queries/list_products.sql`
     public static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
+    /// `queries/lock_apple_breaker.sql`
+    public static let lockAppleBreaker = SQLFile("lock_apple_breaker", PackageResources.lock_apple_breaker_sql)
     /// `queries/lock_bringer.sql`
     public static let lockBringer = SQLFile("lock_bringer", PackageResources.lock_bringer_sql)
     /// `queries/lock_catalog.sql`
@@ -131,6 +133,8 @@ public enum Queries {
     public static let lockIncidents = SQLFile("lock_incidents", PackageResources.lock_incidents_sql)
     /// `queries/lock_migrations.sql`
     public static let lockMigrations = SQLFile("lock_migrations", PackageResources.lock_migrations_sql)
+    /// `queries/lock_pace.sql`
+    public static let lockPace = SQLFile("lock_pace", PackageResources.lock_pace_sql)
     /// `queries/lock_polled.sql`
     public static let lockPolled = SQLFile("lock_polled", PackageResources.lock_polled_sql)
     /// `queries/lock_purchases.sql`
@@ -216,8 +220,6 @@ public enum Queries {
     public static let sequenceFeed = SQLFile("sequence_feed", PackageResources.sequence_feed_sql)
     /// `queries/set_app.sql`
     public static let setApp = SQLFile("set_app", PackageResources.set_app_sql)
-    /// `queries/set_breaker.sql`
-    public static let setBreaker = SQLFile("set_breaker", PackageResources.set_breaker_sql)
     /// `queries/settle_uploads.sql`
     public static let settleUploads = SQLFile("settle_uploads", PackageResources.settle_uploads_sql)
     /// `queries/start_worker.sql`
@@ -240,6 +242,10 @@ public enum Queries {
     public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
     /// `queries/waiting.sql`
     public static let waiting = SQLFile("waiting", PackageResources.waiting_sql)
+    /// `queries/write_apple_breaker.sql`
+    public static let writeAppleBreaker = SQLFile("write_apple_breaker", PackageResources.write_apple_breaker_sql)
+    /// `queries/write_pace.sql`
+    public static let writePace = SQLFile("write_pace", PackageResources.write_pace_sql)
     /// `queries/write_periods.sql`
     public static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
     /// `queries/write_purchases.sql`

@@ -26,6 +26,9 @@ import Testing
         return [
             ("refund sweep of a young charge", answer(1, [month], renewal()), 1, 72...76),
             ("refund sweep of an old charge", answer(100, [year], renewal()), 100, 720...721),
+            ("the check before T serves for the sweep", answer(26, [month], renewal()), 26, 95.33...95.5),
+            ("not when it is far", answer(16, [month], renewal()), 16, 168...176),
+            ("nor more than four days after it", answer(325, [year], renewal()), 325, 720...721),
             ("shortly before T", answer(29, [month], renewal()), 29, 23.33...23.5),
             ("after T, already asked before it", answer(29.99, [month], renewal()), 29.99, 0.26...0.27),
             ("will not renew", answer(29, [month], renewal(false)), 29, 24.025...24.042),

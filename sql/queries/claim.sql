@@ -1,17 +1,18 @@
--- Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts),
+-- Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts, $8 due at that time or later),
 -- at $6 (null: now), of what was due by $7 (null: the same). A receipt whose workers crashed three times is not leased
 -- but put into quarantine (lane 5), where it is asked about alone.
 WITH clock AS MATERIALIZED (
     SELECT COALESCE($6::timestamptz, now()) AS at
 ), quota AS MATERIALIZED (
-    SELECT * FROM unnest($3::int[], $4::smallint[], $5::int[]) AS q(app_id, lane, receipts)
+    SELECT * FROM unnest($3::int[], $4::smallint[], $5::int[], $8::timestamptz[]) AS q(app_id, lane, receipts, low)
 ), pick AS MATERIALIZED (
-    SELECT due.row, due.crashes, q.lane <> 5 AND due.crashes >= 3 AS quarantined
+    SELECT due.row, due.due_at, due.crashes, q.lane <> 5 AND due.crashes >= 3 AS quarantined
     FROM quota q
     CROSS JOIN LATERAL (
-        SELECT s.ctid AS row, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
+        SELECT s.ctid AS row, s.due_at, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
         FROM ledger.poll_schedule s
         WHERE s.app_id = q.app_id AND s.lane = q.lane AND s.due_at <= (SELECT LEAST($7::timestamptz, at) FROM clock)
+          AND s.due_at >= COALESCE(q.low, '-infinity')
         ORDER BY s.due_at LIMIT q.receipts
         FOR NO KEY UPDATE SKIP LOCKED) due
 ), leased AS (
@@ -23,11 +24,14 @@ WITH clock AS MATERIALIZED (
         lease_token = nextval('ledger.lease_token_seq'),
         leased_by = CASE WHEN NOT pick.quarantined THEN $1::int END,
         attempts = LEAST(s.attempts + 1, 32000),
-        crashes = pick.crashes
+        crashes = pick.crashes,
+        want_at = CASE WHEN s.want_at > clock.at THEN s.want_at END
     FROM pick CROSS JOIN clock WHERE s.ctid = pick.row
-    RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint, pick.quarantined
+    RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
+              pick.due_at, pick.quarantined
 )
-SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, l.fingerprint, clock.at AS claimed_at,
+SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, l.due_at, l.fingerprint,
+       clock.at AS claimed_at,
        r.environment::text AS environment,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock

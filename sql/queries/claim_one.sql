@@ -9,11 +9,13 @@ WITH leased AS (
     SET due_at = now() + make_interval(secs => $2::float8),
         lease_token = EXCLUDED.lease_token,
         leased_by = $1::int,
-        attempts = LEAST(s.attempts + 1, 32000)
+        attempts = LEAST(s.attempts + 1, 32000),
+        want_at = CASE WHEN s.want_at > now() THEN s.want_at END
     WHERE s.leased_by IS NULL OR s.due_at <= now()
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint
 )
-SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, l.fingerprint, now() AS claimed_at,
+SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at, l.fingerprint,
+       now() AS claimed_at,
        r.environment::text AS environment,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id)

@@ -5,7 +5,9 @@ WITH answer AS MATERIALIZED (
         AS n(receipt_id, as_of, due_at, lane)
 ), released AS (
     UPDATE ledger.poll_schedule s
-    SET due_at = n.due_at, scheduled_for = n.due_at, lane = n.lane, attempts = 0, leased_by = NULL, crashes = 0,
+    SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
+        lane = CASE WHEN s.want_at < n.due_at THEN LEAST(n.lane, 1) ELSE n.lane END,
+        attempts = 0, leased_by = NULL, crashes = 0,
         confirmed_as_of = n.as_of, confirmed_at = $2::timestamptz
     FROM answer n WHERE s.receipt_id = n.receipt_id AND s.leased_by = $1::int
     RETURNING s.app_id

@@ -1,12 +1,29 @@
--- How many receipts of each app and lane are due by $2 (null: now), counted up to $1, and how often its answers failed;
--- of an app whose answers fail only a few are counted, to try whether Apple is back.
-SELECT a.app_id, l.lane::smallint AS lane, due.receipts, a.failures
-FROM ledger.app_budget a
-CROSS JOIN generate_series(0, 5) l(lane)
+-- How many receipts of each app and lane are due by $2 (null: now), counted up to $1, or to twice an app's share of that;
+-- of an app whose answers fail only a few are counted, to try whether Apple is back. Of the apps $3 and lanes $4 nothing is
+-- looked for that was due before $5.
+WITH waiting AS MATERIALIZED (
+    SELECT a.app_id, l.lane, low.due_at AS low, GREATEST(a.failures, g.failures) > 0 AS is_tried
+    FROM ledger.app_budget a
+    CROSS JOIN ledger.apple_breaker g
+    CROSS JOIN generate_series(0, 5) l(lane)
+    LEFT JOIN unnest($3::int[], $4::smallint[], $5::timestamptz[]) AS low(app_id, lane, due_at)
+        ON low.app_id = a.app_id AND low.lane = l.lane
+    CROSS JOIN LATERAL (
+        SELECT FROM ledger.poll_schedule s
+        WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= LEAST($2::timestamptz, now())
+          AND s.due_at >= COALESCE(low.due_at, '-infinity')
+        LIMIT 1) first
+    WHERE GREATEST(a.open_until, g.open_until) <= now()
+), share AS MATERIALIZED (
+    SELECT LEAST($1::bigint, GREATEST(16, 2 * $1::bigint / GREATEST(1, count(DISTINCT app_id)))) AS receipts FROM waiting
+)
+SELECT w.app_id, w.lane::smallint AS lane, due.receipts
+FROM waiting w
+CROSS JOIN share
 CROSS JOIN LATERAL (
     SELECT count(*) AS receipts FROM (
         SELECT FROM ledger.poll_schedule s
-        WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= LEAST($2::timestamptz, now())
-        LIMIT CASE WHEN a.failures > 0 THEN LEAST($1::int, 3) ELSE $1::int END) s) due
-WHERE due.receipts > 0 AND a.open_until <= now()
-ORDER BY a.app_id, l.lane
+        WHERE s.app_id = w.app_id AND s.lane = w.lane AND s.due_at <= LEAST($2::timestamptz, now())
+          AND s.due_at >= COALESCE(w.low, '-infinity')
+        LIMIT CASE WHEN w.is_tried THEN LEAST(share.receipts, 3) ELSE share.receipts END) s) due
+ORDER BY w.app_id, w.lane

@@ -10,7 +10,7 @@ GRANT INSERT, UPDATE ON
     ledger.period, ledger.period_past, ledger.transaction_alias, ledger.purchase, ledger.purchase_past,
     ledger.subscription_span, ledger.ownership, ledger.observation, ledger.event, ledger.event_outbox, ledger.event_feed,
     ledger.worker, ledger.app_budget, ledger.import, ledger.provisional, ledger.receipt_purchase, ledger.incident,
-    ledger.refusal, ledger.vouched_minute
+    ledger.refusal, ledger.vouched_minute, ledger.apple_breaker
     TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON

@@ -1,6 +1,9 @@
--- Every app with its settings, sealed secrets and budget.
+-- Every app with its settings, sealed secrets and budget; it pauses for its own reasons or because Apple answers nobody.
 SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret, a.sandbox_allowed,
        a.ownership_policy::text AS ownership_policy, a.leeway_ms, a.sandbox_leeway_ms, a.outage_allowance_ms,
-       b.rate, b.burst, CASE WHEN b.open_until > now() THEN b.open_until END AS paused_until, b.open_reason
-FROM ledger.app a JOIN ledger.app_budget b USING (app_id)
+       b.rate, b.burst, b.slowed_to, b.slowed_at, b.failures, GREATEST(b.open_until, 'epoch') AS open_until,
+       now() AS at, g.failures AS apple_failures,
+       CASE WHEN GREATEST(b.open_until, g.open_until) > now() THEN GREATEST(b.open_until, g.open_until) END AS paused_until,
+       CASE WHEN b.open_until >= g.open_until THEN b.open_reason ELSE g.open_reason END AS open_reason
+FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 ORDER BY a.bundle_id

@@ -1,7 +1,10 @@
 -- Settlement: releases leases that are still ours and says when to ask again;
 -- $2 receipts, $3 tokens, $4 due, $5 lanes, $6 attempts, $7 fingerprints, $8 purchases separated by commas, $9 their versions.
+-- What somebody wanted sooner meanwhile is asked about sooner, and is urgent.
 UPDATE ledger.poll_schedule s
-SET due_at = n.due_at, scheduled_for = n.due_at, lane = n.lane, attempts = n.attempts, leased_by = NULL, crashes = 0,
+SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
+    lane = CASE WHEN s.want_at < n.due_at AND n.lane <> 5 THEN LEAST(n.lane, 1) ELSE n.lane END,
+    attempts = n.attempts, leased_by = NULL, crashes = 0,
     fingerprint = n.fingerprint, purchases = string_to_array(n.purchases, ',')::bigint[],
     purchase_versions = n.purchase_versions, confirmed_as_of = NULL, confirmed_at = NULL
 FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::smallint[], $6::smallint[], $7::bytea[], $8::text[],

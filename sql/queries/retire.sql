@@ -1,4 +1,16 @@
 -- Settlement: takes receipts that need no more questions off the schedule, if the lease is still ours; $2 receipts, $3 tokens.
+-- One that somebody wanted to be asked about meanwhile is asked once more.
+WITH ours AS MATERIALIZED (
+    SELECT s.receipt_id, s.want_at
+    FROM ledger.poll_schedule s JOIN unnest($2::bigint[], $3::bigint[]) AS n(receipt_id, lease_token)
+        USING (receipt_id, lease_token)
+    WHERE s.leased_by = $1::int
+), wanted AS (
+    UPDATE ledger.poll_schedule s
+    SET due_at = ours.want_at, scheduled_for = ours.want_at, want_at = NULL, lane = 1, attempts = 0, leased_by = NULL,
+        crashes = 0, fingerprint = NULL, purchases = NULL, purchase_versions = NULL, confirmed_as_of = NULL,
+        confirmed_at = NULL
+    FROM ours WHERE s.receipt_id = ours.receipt_id AND ours.want_at IS NOT NULL
+)
 DELETE FROM ledger.poll_schedule s
-USING unnest($2::bigint[], $3::bigint[]) AS n(receipt_id, lease_token)
-WHERE s.receipt_id = n.receipt_id AND s.lease_token = n.lease_token AND s.leased_by = $1::int
+USING ours WHERE s.receipt_id = ours.receipt_id AND ours.want_at IS NULL

@@ -1,16 +1,23 @@
--- Reserves calls for apps ($1 ids, $2 wanted): how many each app may make now; a rate of 0 is unlimited.
+-- Reserves calls for apps ($1 ids, $2 wanted): how many each app may make now; a rate of 0 is unlimited. An app that Apple
+-- asked for fewer calls has a smaller burst too; while a breaker is open there are none.
 WITH want AS (
     SELECT * FROM unnest($1::int[], $2::int[]) AS w(app_id, wanted)
 ), current AS MATERIALIZED (
-    SELECT b.app_id, b.rate, w.wanted, b.open_until > clock_timestamp() AS is_open,
-           LEAST(b.burst, b.tokens + b.rate * GREATEST(0, EXTRACT(epoch FROM clock_timestamp() - b.refilled_at))) AS available
+    SELECT b.app_id, b.tokens, pace.rate, w.wanted,
+           GREATEST(b.open_until, g.open_until) > clock.at AS is_open, clock.at,
+           LEAST(
+               CASE b.rate WHEN 0 THEN GREATEST(1, pace.rate) ELSE GREATEST(1, b.burst * pace.rate / b.rate) END,
+               b.tokens + pace.rate * GREATEST(0, EXTRACT(epoch FROM clock.at - b.refilled_at))) AS available
     FROM ledger.app_budget b JOIN want w USING (app_id)
+    CROSS JOIN ledger.apple_breaker g
+    CROSS JOIN LATERAL (SELECT clock_timestamp() AS at) clock
+    CROSS JOIN LATERAL (SELECT ledger.calls_a_second(b.rate, b.slowed_to, b.slowed_at, clock.at) AS rate) pace
     ORDER BY b.app_id
     FOR NO KEY UPDATE OF b
 )
 UPDATE ledger.app_budget b
 SET tokens = CASE WHEN c.rate = 0 THEN b.tokens ELSE c.available - g.granted END,
-    refilled_at = clock_timestamp()
+    refilled_at = c.at
 FROM current c
 CROSS JOIN LATERAL (
     SELECT CASE WHEN c.is_open THEN 0

@@ -19,11 +19,14 @@ public struct AppStoreAnswer: Sendable, Equatable {
     public let elapsedMilliseconds: Int
     /// Apple's name for the final call, to quote in a support case (`x-apple-jingle-correlation-key` or `x-apple-request-uuid`).
     public let correlationID: String?
+    /// How long Apple asked to be left alone with HTTP other than 200, in seconds; however long it said.
+    public let retryAfterSeconds: Double?
 
     /// An answer, as a test or another implementation of the seam makes it.
     public init(
         environment: Endpoint, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
-        trouble: String?, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int, correlationID: String?
+        trouble: String?, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int, correlationID: String?,
+        retryAfterSeconds: Double? = nil
     ) {
         self.environment = environment
         self.httpStatus = httpStatus
@@ -34,5 +37,6 @@ public struct AppStoreAnswer: Sendable, Equatable {
         self.usedPreviousSecret = usedPreviousSecret
         self.elapsedMilliseconds = elapsedMilliseconds
         self.correlationID = correlationID
+        self.retryAfterSeconds = retryAfterSeconds
     }
 }

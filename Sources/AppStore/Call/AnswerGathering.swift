@@ -10,16 +10,26 @@ final class AnswerGathering: HTTPClientResponseDelegate {
     /// The answer announced or brought more bytes than allowed.
     struct TooLarge: Error {}
 
+    /// The answer comes so slowly that it only keeps a place occupied.
+    struct TooSlow: Error {}
+
+    /// How long a body may take its time, in seconds, and how many bytes a second must have come from then on.
+    static let slowSecondsMax = 5.0
+    static let bytesPerSecondMin = 1024.0
+
     private struct Arrived {
         var exchange = Exchange()
         var heads = 0
+        var bodyBegan = NIODeadline.distantFuture
     }
 
     private let bytesMax: Int
+    private let slowSecondsMax: Double
     private let arrived = Mutex(Arrived())
 
-    init(bytesMax: Int) {
+    init(bytesMax: Int, slowSecondsMax: Double = AnswerGathering.slowSecondsMax) {
         self.bytesMax = bytesMax
+        self.slowSecondsMax = slowSecondsMax
     }
 
     /// What has arrived.
@@ -36,6 +46,7 @@ final class AnswerGathering: HTTPClientResponseDelegate {
         arrived.withLock { arrived in
             arrived.exchange.httpStatus = Int(head.status.code)
             arrived.exchange.headers = head.headers
+            arrived.bodyBegan = .now()
         }
         let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
         if announced > bytesMax { return task.eventLoop.makeFailedFuture(TooLarge()) }
@@ -45,15 +56,17 @@ final class AnswerGathering: HTTPClientResponseDelegate {
     }
 
     func didReceiveBodyPart(task: HTTPClient.Task<Void>, _ buffer: ByteBuffer) -> EventLoopFuture<Void> {
-        let fits = arrived.withLock { arrived in
+        let refusal: (any Error)? = arrived.withLock { arrived in
             guard arrived.exchange.body.count + buffer.readableBytes <= bytesMax else {
                 arrived.exchange.body = []
-                return false
+                return TooLarge()
             }
             arrived.exchange.body.append(contentsOf: buffer.readableBytesView)
-            return true
+            let seconds = Double((NIODeadline.now() - arrived.bodyBegan).nanoseconds) / 1e9
+            let isSlow = Double(arrived.exchange.body.count) < seconds * Self.bytesPerSecondMin
+            return isSlow && seconds > slowSecondsMax ? TooSlow() : nil
         }
-        return fits ? task.eventLoop.makeSucceededVoidFuture() : task.eventLoop.makeFailedFuture(TooLarge())
+        return refusal.map { task.eventLoop.makeFailedFuture($0) } ?? task.eventLoop.makeSucceededVoidFuture()
     }
 
     func didFinishRequest(task: HTTPClient.Task<Void>) throws {}

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Foundation
 import NIOCore
 
 extension AppStoreClient {
@@ -88,6 +89,7 @@ struct LiveCheck: Sendable {
             trouble: exchange.trouble.map { secrets.hidden(in: $0) }, calls: calls,
             usedPreviousSecret: asked.usesPreviousSecret,
             elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
-            correlationID: exchange.correlationID.map { secrets.hidden(in: $0) })
+            correlationID: exchange.correlationID.map { secrets.hidden(in: $0) },
+            retryAfterSeconds: exchange.httpStatus == 200 ? nil : RetryAfter.seconds(in: exchange.headers, now: Date()))
     }
 }

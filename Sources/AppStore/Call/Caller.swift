@@ -7,12 +7,14 @@ import NIOHTTP1
 struct Caller: Sendable {
     let client: HTTPClient
     let responseBytesMax: Int
+    /// How long a body may take its time before it must come at the least speed, in seconds.
+    var slowSecondsMax = AnswerGathering.slowSecondsMax
 
     private static let headers: HTTPHeaders = ["content-type": "application/json", "user-agent": "perennial"]
 
     /// Calls `url`; never throws.
     func call(_ url: String, sending body: ByteBuffer, until end: ContinuousClock.Instant) async -> Exchange {
-        let gathering = AnswerGathering(bytesMax: responseBytesMax)
+        let gathering = AnswerGathering(bytesMax: responseBytesMax, slowSecondsMax: slowSecondsMax)
         do {
             let request = try HTTPClient.Request(
                 url: url, method: .POST, headers: Self.headers, body: .byteBuffer(body))
@@ -45,6 +47,9 @@ struct Caller: Sendable {
         if error is AnswerGathering.TooLarge {
             exchange.body = []
             exchange.trouble = Trouble.tooLarge(responseBytesMax)
+        } else if error is AnswerGathering.TooSlow {
+            exchange.body = []
+            exchange.trouble = Trouble.tooSlow
         } else if let status = arrived.httpStatus, status != 200 {
             exchange.trouble = Trouble.http(status, body: arrived.body)
         } else if arrived.httpStatus != nil, !Trouble.isOutOfTime(error) {

@@ -16,6 +16,9 @@ enum Trouble {
         "The answer is larger than the limit of \(limit) bytes; it was not read."
     }
 
+    static let tooSlow =
+        "The answer came in drops, less than a kilobyte a second, and was not waited for; it will be asked again."
+
     static func brokenTransfer(bytes: Int, _ error: any Error) -> String {
         "The answer broke off after \(bytes) bytes (\(name(of: error)))."
     }

@@ -22,6 +22,12 @@ public struct App: Sendable, Hashable {
     public let callsPerSecond: Double
     /// Calls that may be made at once after a pause.
     public let burst: Double
+    /// How fast it is asked at present, when it was read.
+    public let pace: CallPace
+    /// Calls a second at that time; 0 is unlimited.
+    public let callsPerSecondNow: Double
+    /// Rounds of calls in a row, about whatever app, that brought no answer.
+    public let appleFailures: Int
     /// Until when nothing is asked for this app, and why.
     public let pause: Pause?
     let sealedSecret: [UInt8]?

@@ -73,15 +73,6 @@ extension SubscriptionLedger {
         _ = try await write(Queries.pauseApp, [.int4(appID), .float8(seconds), .text(reason)])
     }
 
-    /// Keeps how many rounds of answers about an app failed in a row; nothing is asked for `pauseSeconds`.
-    public func setBreaker(
-        of appID: Int32, failures: Int, pauseSeconds: Double, because reason: String
-    ) async throws {
-        _ = try await write(
-            Queries.setBreaker,
-            [.int4(appID), .int2(Int16(clamping: failures)), .float8(pauseSeconds), .text(reason)])
-    }
-
     private func sealed(_ secret: String?, for bundleID: BundleID) throws -> [UInt8]? {
         guard let secret else { return nil }
         return try requiredSeal().seal(secret, for: bundleID.text)
@@ -173,6 +164,9 @@ extension App {
         outageAllowance = Delay(milliseconds: try row.int8("outage_allowance_ms"))
         callsPerSecond = try row.float8("rate")
         burst = try row.float8("burst")
+        pace = try CallPace(row: row)
+        callsPerSecondNow = pace.callsPerSecond(at: try row.instant("at"))
+        appleFailures = Int(try row.int2("apple_failures"))
         let reason = try row.textIfPresent("open_reason") ?? "paused"
         pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
         sealedSecret = try row.byteaIfPresent("sealed_secret")

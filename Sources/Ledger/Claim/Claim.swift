@@ -46,6 +46,8 @@ public struct Claim: Sendable {
     public let claimedAt: Instant
     /// When it should have been asked about.
     public let scheduledFor: Instant
+    /// Its place in the line of its lane, from which it was claimed.
+    public let dueAt: Instant
     /// What tells this lease from an earlier or later one.
     public let leaseToken: Int64
     /// Of the last verified answer; nil when the next one must be read in full.

@@ -10,12 +10,15 @@ public struct Quota: Sendable, Hashable {
     public let lane: Lane
     /// Receipts at most.
     public let receipts: Int
+    /// Only what was due then or later; nil for all.
+    public let dueFrom: Instant?
 
     /// A quota.
-    public init(app: App, lane: Lane, receipts: Int) {
+    public init(app: App, lane: Lane, receipts: Int, dueFrom: Instant? = nil) {
         self.app = app
         self.lane = lane
         self.receipts = receipts
+        self.dueFrom = dueFrom
     }
 }
 
@@ -27,15 +30,29 @@ public struct DueReceipts: Sendable, Hashable {
     public let lane: Lane
     /// How many, up to the limit of the question.
     public let receipts: Int
-    /// Rounds of answers about the app that failed in a row; above 0 only a few receipts are counted.
-    public let failures: Int
 
     /// A count.
-    public init(appID: Int32, lane: Lane, receipts: Int, failures: Int = 0) {
+    public init(appID: Int32, lane: Lane, receipts: Int) {
         self.appID = appID
         self.lane = lane
         self.receipts = receipts
-        self.failures = failures
+    }
+}
+
+/// From where on it is worth looking for due receipts of one app and lane.
+public struct DueMark: Sendable, Hashable {
+    /// The app.
+    public let appID: Int32
+    /// The lane.
+    public let lane: Lane
+    /// What was due before is claimed.
+    public let dueAt: Instant
+
+    /// A mark.
+    public init(appID: Int32, lane: Lane, dueAt: Instant) {
+        self.appID = appID
+        self.lane = lane
+        self.dueAt = dueAt
     }
 }
 
@@ -53,11 +70,19 @@ extension SubscriptionLedger {
     }
 
     /// How many receipts of each app and lane are due, counted up to `limit`; paused apps are left out.
-    public func due(limit: Int, by dueBy: Instant? = nil) async throws -> [DueReceipts] {
-        try await query(Queries.countDue, [.int4(Int32(clamping: limit)), .instant(dueBy)]).map { row in
+    ///
+    /// `marks` say from where on to look.
+    public func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
+        try await query(
+            Queries.countDue,
+            [
+                .int4(Int32(clamping: limit)), .instant(dueBy), .int4s(marks.map(\.appID)),
+                .int2s(marks.map(\.lane.rawValue)), .instants(marks.map(\.dueAt)),
+            ]
+        ).map { row in
             DueReceipts(
                 appID: try row.int4("app_id"), lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
-                receipts: Int(try row.int8("receipts")), failures: Int(try row.int2("failures")))
+                receipts: Int(try row.int8("receipts")))
         }
     }
 
@@ -110,7 +135,7 @@ extension SubscriptionLedger {
             [
                 .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
                 .int2s(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }), .instant(now),
-                .instant(dueBy),
+                .instant(dueBy), .instants(quotas.map(\.dueFrom)),
             ])
         return try rows.compactMap { row in
             guard let app = apps[try row.int4("app_id")] else { return nil }
@@ -157,6 +182,7 @@ extension Claim {
             receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
             environment: try row.wordIfPresent("environment"), lane: lane, attempts: Int(try row.int2("attempts")),
             claimedAt: try row.instant("claimed_at"), scheduledFor: try row.instant("scheduled_for"),
+            dueAt: try row.instant("due_at"),
             leaseToken: try row.int8("lease_token"),
             fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)))
     }

@@ -20,7 +20,14 @@ public struct LedgerStatus: Sendable {
         public let inFlight: Int64
         /// When the next one is due.
         public let nextDueAt: Instant?
+        /// Each number was counted up to this one: one that reaches it means that many or more.
+        public let countedTo: Int64
     }
+
+    /// Up to which number the receipts of a lane are counted; less when there are more than ten apps.
+    public static let laneReceiptsCounted: Int64 = 10_000
+    /// From how many receipts on the totals are estimates of PostgreSQL's planner.
+    public static let totalsCounted: Int64 = 100_000
 
     /// Per app and lane.
     public let lanes: [LaneStatus]
@@ -32,6 +39,8 @@ public struct LedgerStatus: Sendable {
     public let unverified: Int64
     /// Receipts whose last answer was a refusal.
     public let rejected: Int64
+    /// Whether these numbers, and those of the receipts above, are estimates: of a large ledger they are.
+    public let isEstimated: Bool
     /// Known subscriptions.
     public let subscriptions: Int64
     /// Committed events that have no position yet.
@@ -42,7 +51,7 @@ public struct LedgerStatus: Sendable {
     public let feedID: String
     /// Workers that gave a sign of life in the last two minutes.
     public let workers: Int64
-    /// When the newest verified answer came.
+    /// When the newest verified answer came; of a large ledger, in which minute of the last quarter of an hour.
     public let lastCheckedAt: Instant?
     /// Apps whose checks are paused, with the reason.
     public let pauses: [(bundleID: BundleID, pause: App.Pause)]
@@ -53,15 +62,17 @@ public struct LedgerStatus: Sendable {
 extension SubscriptionLedger {
     /// How the whole stands now.
     public func status() async throws -> LedgerStatus {
-        let lanes = try await query(Queries.status).map(LedgerStatus.LaneStatus.init(row:))
+        let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)]).map(
+            LedgerStatus.LaneStatus.init(row:))
         let pauses = try await apps().compactMap { app in app.pause.map { (app.bundleID, $0) } }
         let incidents = try await query(Queries.statusIncidents).map(Incident.init(row:))
-        guard let row = try await query(Queries.statusTotals).first else {
+        guard let row = try await query(Queries.statusTotals, [.int8(LedgerStatus.totalsCounted)]).first else {
             throw LedgerError(.mismatch, "The ledger gave no totals; run `perennial migrate`.")
         }
         return LedgerStatus(
             lanes: lanes, receipts: try row.int8("receipts"), verified: try row.int8("verified"),
             unverified: try row.int8("unverified"), rejected: try row.int8("rejected"),
+            isEstimated: try row.bool("estimated"),
             subscriptions: try row.int8("subscriptions"), unsequencedEvents: try row.int8("unsequenced"),
             feedPosition: try row.int8("position"), feedID: try row.text("feed_id"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, incidents: incidents)
@@ -77,5 +88,6 @@ extension LedgerStatus.LaneStatus {
         overdue = try row.int8("overdue")
         inFlight = try row.int8("in_flight")
         nextDueAt = try row.instantIfPresent("next_due_at")
+        countedTo = try row.int8("at_most")
     }
 }

@@ -22,6 +22,10 @@ extension SettlementRun {
     /// How long an app pauses after Apple refused its shared secret, in seconds.
     static let wrongSecretPauseSeconds: Int64 = 300
 
+    /// How often a receipt that Apple never vouched for is asked about soon although Apple calls it malformed (21002),
+    /// which may pass: about half an hour. From then on it is asked about like one that nobody waits for.
+    static let malformedTriesSoon = 12
+
     /// The plans of the batch's receipts, by the state after folding.
     mutating func plans() -> [ReceiptPlan] {
         let now = recordedAt
@@ -88,10 +92,18 @@ extension SettlementRun {
         return ReceiptPlan(
             settlement: settlement,
             next: planWithoutAnswer(
-                settlement, outcome: .indeterminate(new: settlement.claim.lane.isUrgent), attempts: attempts),
+                settlement,
+                outcome: .indeterminate(new: settlement.claim.lane.isUrgent && !isProbablyMalformed(settlement)),
+                attempts: attempts),
             lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
             rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
             isForgiven: isForgiven(settlement))
+    }
+
+    private func isProbablyMalformed(_ settlement: Settlement) -> Bool {
+        guard case .indeterminate(let trouble) = settlement.finding, trouble.status == 21002 else { return false }
+        return receipts[settlement.claim.receiptID]?.verifiedAt == nil
+            && settlement.claim.attempts > Self.malformedTriesSoon
     }
 
     /// When to ask again about a receipt that Apple did not vouch for this time.

@@ -17,6 +17,8 @@ struct ConnectionSettings: Sendable {
         let given = try ConnectionOptions(parsing: configuration.connectionString)
         var options = given["options"].map { [$0] } ?? Self.optionsFromEnvironment()
         options.append("-c statement_timeout=\(configuration.statementTimeoutMilliseconds)")
+        // Our statements are short; compiling one costs more than it can save, and a wrong estimate is enough to begin.
+        options.append("-c jit=off")
         switch role {
         case .reads: options.append("-c default_transaction_read_only=on")
         case .transactions: break

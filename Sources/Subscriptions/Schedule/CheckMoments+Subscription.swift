@@ -15,7 +15,7 @@ extension CheckMoments {
         let end = outlook.expiresAt
         switch outlook.state {
         case .active:
-            return min(beforeEnd(outlook), sweep(outlook.headStartsAt))
+            return sweep(outlook.headStartsAt, orBy: beforeEnd(outlook))
         case .awaitingRenewal:
             return unknownOutcome(since: outlook.reason == .replacement ? outlook.since : end)
         case .gracePeriod:

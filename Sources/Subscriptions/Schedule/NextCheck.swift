@@ -100,10 +100,22 @@ struct CheckMoments {
 
     /// Looks for refunds, less often the older the newest charge is.
     func sweep(_ charge: Instant) -> Instant {
+        after(sweepDelay(charge), from: now)
+    }
+
+    /// The same where something else is due anyway: that serves for the sweep too when it comes at most half a delay, and
+    /// at most four days, after it.
+    func sweep(_ charge: Instant, orBy other: Instant) -> Instant {
+        let delay = sweepDelay(charge)
+        let patience = scaled(delay) + min(scaled(delay).divided(by: 2), scaled(.days(4)))
+        return other <= now + patience ? other : sweep(charge)
+    }
+
+    private func sweepDelay(_ charge: Instant) -> Delay {
         let age = now - charge
-        if age < scaled(.days(14)) { return after(.days(3), from: now) }
-        if age < scaled(.days(60)) { return after(.days(7), from: now) }
-        if age < scaled(.days(90)) { return after(.days(10), from: now) }
-        return after(.days(30), from: now)
+        if age < scaled(.days(14)) { return .days(3) }
+        if age < scaled(.days(60)) { return .days(7) }
+        if age < scaled(.days(90)) { return .days(10) }
+        return .days(30)
     }
 }

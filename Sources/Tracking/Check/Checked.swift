@@ -13,7 +13,9 @@ struct Checked: Sendable {
     init(claim: Claim, answer: AppStoreAnswer, speedup: Int) {
         self.claim = claim
         self.answer = answer
-        fingerprint = answer.mayBeVouchedFor ? Fingerprint(of: answer, about: claim, speedup: speedup) : nil
+        // An answer that was not read in full is read again each time: it vouches for nothing it may have said.
+        let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true
+        fingerprint = isWhole ? Fingerprint(of: answer, about: claim, speedup: speedup) : nil
     }
 
     /// Whether nothing was learnt of a receipt of which Apple could say something: no answer, or none to a receipt that
@@ -24,6 +26,13 @@ struct Checked: Sendable {
         case .verified, .rejected: return false
         case .indeterminate: return answer.response == nil || claim.environment != nil
         }
+    }
+
+    /// Whether Apple shows that it has too much to do, or does not answer at all.
+    var isOverloaded: Bool {
+        guard answer.calls > 0 else { return false }
+        guard let http = answer.httpStatus else { return true }
+        return http == 429 || http >= 500 || answer.response?.status == 21005
     }
 
     /// What the answer is worth.

@@ -1,4 +1,3 @@
-import Foundation
 import Hummingbird
 
 /// One path and what answers each of its methods; OPTIONS tells which, and every other method is answered with 405.
@@ -44,13 +43,36 @@ struct Route: Sendable {
 }
 
 extension Parameters {
-    /// A path parameter with its percent encoding undone.
+    /// A path parameter with its percent encoding undone, byte by byte: two ids that differ stay two.
     ///
     /// Refused are what is not UTF-8, and NUL, where PostgreSQL's text would end.
     func decoded(_ name: String) throws -> String {
-        guard let text = try require(name).removingPercentEncoding, !text.unicodeScalars.contains("\0") else {
+        guard let bytes = Self.bytes(percentEncoded: try require(name)),
+            let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0)
+        else {
             throw Problem(.invalid, "The path's \(name) is not percent-encoded UTF-8 text.")
         }
         return text
+    }
+
+    /// RFC 3986, section 2.1; nil for a percent sign without two digits.
+    private static func bytes(percentEncoded text: String) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
+                return nil
+            }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        Character(UnicodeScalar(byte)).hexDigitValue.flatMap { byte < 0x80 ? UInt8($0) : nil }
     }
 }

@@ -11,8 +11,6 @@ struct CheckLoop: Sendable {
     /// Settlements at the same time, and answers in one, at most.
     static let settlers = 2
     static let settlementAnswersMax = 256
-    /// Every how many claims the least urgent lane comes first, so that nothing starves.
-    static let sweepFirstEvery = 10
     /// How long a graceful stop waits for answers; receipts without one then are handed back.
     static let patienceSeconds = 5.0
 
@@ -25,7 +23,8 @@ struct CheckLoop: Sendable {
 
     private let slots = CallSlots(capacity: Worker.callsMax)
     private let answers = AnswerQueue()
-    private let breakers = Breakers()
+    private let paces = PaceKeeper()
+    private let callsInFlight = CallsInFlight()
     private let unasked = UnaskedClaims()
 
     init(tracker: Tracker, worker: WorkerID) {
@@ -60,16 +59,16 @@ struct CheckLoop: Sendable {
 
     private func keepAsking(isOver: @Sendable (_ idle: Bool) async -> Bool) async {
         await withDiscardingTaskGroup { calls in
-            var rounds = 0
+            var turns = ClaimTurns()
             var pace = Pace()
             while await !isOver(pace.isIdle) {
-                rounds += 1
                 let room = await slots.take(atLeast: Self.claimSlotsMin, atMost: Self.claimReceiptsMax)
                 let due = await tracker.attempt("claim receipts") {
                     try await tracker.claimDue(
-                        as: worker, receiptsMax: room, dueBy: dueBy, sweepFirst: rounds % Self.sweepFirstEvery == 0)
+                        as: worker, receiptsMax: room, dueBy: dueBy, inFlight: await callsInFlight.byApp, &turns)
                 }
                 await slots.give(room - (due?.claims.count ?? 0))
+                await callsInFlight.begin(due?.claims ?? [])
                 for claim in due?.claims ?? [] {
                     calls.addTask { await ask(about: claim) }
                 }
@@ -82,6 +81,7 @@ struct CheckLoop: Sendable {
 
     private func ask(about claim: Claim) async {
         let answer = await tracker.ask(about: claim)
+        await callsInFlight.end(claim)
         if Task.isCancelled, answer.answer.response == nil {
             await unasked.add(claim)
         } else {
@@ -114,20 +114,7 @@ struct CheckLoop: Sendable {
             try await tracker.settle(batch, by: worker)
         }
         if let settled { await report(settled) }
-        await watchBreakers(batch)
-    }
-
-    /// Stops and starts asking about apps by how the answers went.
-    private func watchBreakers(_ batch: [Checked]) async {
-        for (app, answers) in Dictionary(grouping: batch, by: \.claim.app.id) {
-            let troubled = answers.count(where: \.isTroubled)
-            guard let breaker = await breakers.record(app, asked: answers.count, troubled: troubled) else { continue }
-            await tracker.attempt("keep an app's breaker") {
-                try await tracker.ledger.setBreaker(
-                    of: app, failures: breaker.failures, pauseSeconds: breaker.pauseSeconds,
-                    because: answers.first(where: \.isTroubled)?.answer.trouble ?? "Apple cannot answer at the moment.")
-            }
-        }
+        await tracker.keepPace(batch, paces)
     }
 }
 

@@ -1,36 +1,66 @@
 import Ledger
 
-/// How one batch is shared among apps and lanes: apps equally, lanes by urgency.
+/// How one batch is shared among apps: equally.
 enum BatchPlan {
-    /// The quotas of a batch of at most `receiptsMax` receipts.
+    /// How many receipts of each app go into a batch of at most `receiptsMax`.
     ///
-    /// Apps take turns, one receipt each, so that a large app never keeps a small one waiting. Within an app the urgent
-    /// lanes come first, except when `sweepFirst`, which the worker sets now and then so that nothing starves.
-    static func shares(of due: [DueReceipts], receiptsMax: Int, sweepFirst: Bool) -> [DueReceipts] {
-        var left = Dictionary(grouping: due, by: \.appID).mapValues { lanes in lanes.reduce(0) { $0 + $1.receipts } }
-        var granted: [Int32: Int] = [:]
+    /// What one app does not need is the others', so that a large app never keeps a small one waiting. When there are more
+    /// apps than places they take turns: `first` says whose turn it is.
+    static func shares(of due: [Int32: Int], receiptsMax: Int, first: Int32 = .min) -> [Int32: Int] {
+        let inLine = due.filter { $0.value > 0 }.keys.sorted()
+        var waiting = inLine.filter { $0 >= first } + inLine.filter { $0 < first }
+        var shares: [Int32: Int] = [:]
         var room = receiptsMax
-        while room > 0, left.contains(where: { $0.value > 0 }) {
-            for app in left.keys.sorted() where room > 0 && left[app, default: 0] > 0 {
-                let share = min(left[app, default: 0], max(1, room / left.count))
-                left[app, default: 0] -= share
-                granted[app, default: 0] += share
+        while room > 0, !waiting.isEmpty {
+            let each = max(1, room / waiting.count)
+            for app in waiting.prefix(room) {
+                let share = min(each, due[app, default: 0] - shares[app, default: 0])
+                shares[app, default: 0] += share
                 room -= share
             }
+            waiting.removeAll { shares[$0, default: 0] >= due[$0, default: 0] }
         }
-        return quotas(of: due, granted: granted, sweepFirst: sweepFirst)
+        return shares
     }
 
-    /// Fills each app's granted number from its lanes.
-    static func quotas(of due: [DueReceipts], granted: [Int32: Int], sweepFirst: Bool) -> [DueReceipts] {
-        var granted = granted
-        let urgentFirst = due.sorted { $0.lane.rawValue < $1.lane.rawValue }
-        let ordered = sweepFirst ? urgentFirst.reversed() : urgentFirst
-        return ordered.compactMap { lane in
-            let share = min(lane.receipts, granted[lane.appID, default: 0])
-            guard share > 0 else { return nil }
-            granted[lane.appID, default: 0] -= share
-            return DueReceipts(appID: lane.appID, lane: lane.lane, receipts: share)
+    /// Whose turn is first in the next batch: the app after the last one served, counted round from `first`.
+    static func next(after shares: [Int32: Int], first: Int32) -> Int32 {
+        let served = shares.keys
+        guard let last = served.filter({ $0 < first }).max() ?? served.max() else { return first }
+        return last &+ 1
+    }
+}
+
+/// Whose turn it is within an app: of every ten calls seven are reserved for receipts that somebody waits for, and every
+/// other lane has one.
+///
+/// A turn of a lane with nothing due goes to the most urgent one, so that nothing is wasted and nothing starves. Turns
+/// go on from batch to batch, because with a small budget a batch is a single call.
+struct LaneTurns: Sendable {
+    /// One round of turns.
+    static let order: [Lane] = [.new, .edge, .retry, .new, .edge, .imported, .new, .edge, .sweep, .edge]
+
+    private var given: [Int32: Int] = [:]
+
+    /// Shares each app's granted calls among its lanes.
+    mutating func quotas(of due: [DueReceipts], granted: [Int32: Int]) -> [DueReceipts] {
+        Dictionary(grouping: due, by: \.appID).sorted { $0.key < $1.key }.flatMap { app, lanes in
+            share(granted[app, default: 0], of: app, among: lanes.sorted { $0.lane.rawValue < $1.lane.rawValue })
+        }
+    }
+
+    private mutating func share(_ calls: Int, of app: Int32, among lanes: [DueReceipts]) -> [DueReceipts] {
+        var left = lanes.map(\.receipts)
+        for _ in 0..<min(calls, left.reduce(0, +)) {
+            let turn = Self.order[given[app, default: 0] % Self.order.count]
+            given[app, default: 0] += 1
+            let called = lanes.indices.first { lanes[$0].lane == turn && left[$0] > 0 }
+            guard let served = called ?? left.firstIndex(where: { $0 > 0 }) else { break }
+            left[served] -= 1
+        }
+        return zip(lanes, left).compactMap { lane, left in
+            guard left < lane.receipts else { return nil }
+            return DueReceipts(appID: app, lane: lane.lane, receipts: lane.receipts - left)
         }
     }
 }

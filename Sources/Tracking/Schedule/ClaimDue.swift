@@ -2,42 +2,75 @@ import Ledger
 import Subscriptions
 
 extension Tracker {
-    /// Claims at most `receiptsMax` receipts that are due, within the apps' budgets; nothing of lane `quarantine`.
+    /// Receipts of an app that are tried at once while Apple answers nobody.
+    static let probesMax = 6
+
+    /// Claims at most `receiptsMax` receipts that are due, within the apps' budgets and their calls under way; nothing of
+    /// lane `quarantine`.
     func claimDue(
-        as worker: WorkerID, receiptsMax: Int, dueBy: Instant? = nil, sweepFirst: Bool = false
+        as worker: WorkerID, receiptsMax: Int, dueBy: Instant? = nil, inFlight: [Int32: Int] = [:],
+        _ turns: inout ClaimTurns
     ) async throws -> DueClaims {
-        let due = try await ledger.due(limit: receiptsMax, by: dueBy)
-        let lone = due.filter { $0.lane == .quarantine }
+        // A run with an end looks at everything, for it shall leave nothing behind.
+        let marks = dueBy == nil ? turns.lowWater.marks(now: .now) : []
+        let due = try await ledger.due(limit: receiptsMax, by: dueBy, from: marks)
         guard !due.isEmpty else { return DueClaims() }
         let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps().map { ($0.id, $0) })
+        let usual = due.filter { $0.lane != .quarantine }
+        let lone = due.filter { $0.lane == .quarantine }
+        var waiting: [Int32: Int] = [:]
+        for (id, lanes) in Dictionary(grouping: usual, by: \.appID) {
+            let callsMax = apps[id]?.callsInFlightMax.map { max(0, $0 - inFlight[id, default: 0]) }
+            waiting[id] = min(lanes.reduce(0) { $0 + $1.receipts }, callsMax ?? .max)
+        }
+        let isAppleAway = apps.values.contains { $0.appleFailures > CallPace.failuresTolerated }
         let shares = BatchPlan.shares(
-            of: due.filter { $0.lane != .quarantine }, receiptsMax: receiptsMax, sweepFirst: sweepFirst)
-        let claims = try await claim(shares, apps: apps, as: worker, dueBy: dueBy, sweepFirst: sweepFirst)
+            of: waiting, receiptsMax: isAppleAway ? min(receiptsMax, Self.probesMax) : receiptsMax,
+            first: turns.nextApp)
+        turns.nextApp = BatchPlan.next(after: shares, first: turns.nextApp)
+        let claims = try await claim(usual, shares, apps: apps, as: worker, dueBy: dueBy, &turns, from: marks)
         return DueClaims(claims: claims, quarantined: lone.compactMap { apps[$0.appID] })
     }
 
     /// Claims one quarantined receipt of an app; nil when its budget is used up or another worker was faster.
     func claimQuarantined(of app: App, as worker: WorkerID, dueBy: Instant?) async throws -> Claim? {
-        let share = DueReceipts(appID: app.id, lane: .quarantine, receipts: 1)
-        return try await claim([share], apps: [app.id: app], as: worker, dueBy: dueBy, sweepFirst: false).first
+        var turns = ClaimTurns()
+        let due = DueReceipts(appID: app.id, lane: .quarantine, receipts: 1)
+        return try await claim([due], [app.id: 1], apps: [app.id: app], as: worker, dueBy: dueBy, &turns, from: [])
+            .first
     }
 
     private func claim(
-        _ shares: [DueReceipts], apps: [Int32: App], as worker: WorkerID, dueBy: Instant?, sweepFirst: Bool
+        _ due: [DueReceipts], _ shares: [Int32: Int], apps: [Int32: App], as worker: WorkerID, dueBy: Instant?,
+        _ turns: inout ClaimTurns, from marks: [DueMark]
     ) async throws -> [Claim] {
-        let wanted = Dictionary(grouping: shares, by: \.appID).mapValues { $0.reduce(0) { $0 + $1.receipts } }
-        guard !wanted.isEmpty else { return [] }
+        guard !shares.isEmpty else { return [] }
         let granted = try await ledger.takeBudget(
-            wanted.compactMap { id, calls in apps[id].map { (app: $0, calls: calls) } })
-        let quotas = BatchPlan.quotas(of: shares, granted: granted, sweepFirst: sweepFirst).compactMap { share in
-            apps[share.appID].map { Quota(app: $0, lane: share.lane, receipts: share.receipts) }
+            shares.compactMap { id, calls in apps[id].map { (app: $0, calls: calls) } })
+        let quotas = turns.lanes.quotas(of: due, granted: granted).compactMap { share in
+            apps[share.appID].map { app in
+                Quota(
+                    app: app, lane: share.lane, receipts: share.receipts,
+                    dueFrom: marks.first { $0.appID == app.id && $0.lane == share.lane }?.dueAt)
+            }
         }
         guard !quotas.isEmpty else { return [] }
         let claims = try await ledger.claim(for: worker, quotas, leaseSeconds: options.leaseSeconds, dueBy: dueBy)
+        turns.lowWater.advance(past: claims)
         let claimed = Dictionary(grouping: claims, by: \.app.id).mapValues(\.count)
         try await ledger.returnBudget(granted.merging(claimed) { $0 - $1 })
         return claims
     }
+}
+
+/// What one process remembers from one round of claiming to the next.
+struct ClaimTurns: Sendable {
+    /// Whose turn it is within each app.
+    var lanes = LaneTurns()
+    /// Which app comes first in the next batch.
+    var nextApp: Int32 = .min
+    /// From where on each lane is looked at.
+    var lowWater = LowWater()
 }
 
 /// What a round of claiming brought.

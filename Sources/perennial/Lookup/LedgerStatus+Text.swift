@@ -6,7 +6,9 @@ extension LedgerStatus {
     var text: String {
         var totals = Listing(columns: ["receipts", "verified", "unverified", "rejected", "subscriptions", "workers"])
         totals.rows = [[receipts, verified, unverified, rejected, subscriptions, workers].map { .integer($0) }]
-        var parts = [totals.table, lanes.isEmpty ? "Nothing is scheduled." : laneListing.table]
+        var parts = [totals.table]
+        if isEstimated { parts.append("The ledger is large: receipts and subscriptions are estimates.") }
+        parts.append(lanes.isEmpty ? "Nothing is scheduled." : laneListing(\.shown).table)
         for pause in pauses {
             parts.append("Paused: \(pause.bundleID) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
         }
@@ -22,7 +24,9 @@ extension LedgerStatus {
     /// The status as a stable object.
     var json: JSONValue {
         [
-            "lanes": laneListing.json,
+            "lanes": laneListing { .integer($0.number) }.json,
+            "counted_to": .integer(lanes.first?.countedTo ?? Self.laneReceiptsCounted),
+            "estimated": .bool(isEstimated),
             "pauses": .array(
                 pauses.map { pause in
                     [
@@ -40,16 +44,25 @@ extension LedgerStatus {
         ]
     }
 
-    private var laneListing: Listing {
+    private func laneListing(_ shown: (CountedNumber) -> JSONValue) -> Listing {
         var listing = Listing(columns: ["app", "lane", "receipts", "due", "overdue", "in_flight", "next_due_at"])
         listing.rows = lanes.map { lane in
-            [
-                .string(lane.bundleID.text), .string("\(lane.lane)"), .integer(lane.receipts), .integer(lane.due),
-                .integer(lane.overdue), .integer(lane.inFlight), .optional(lane.nextDueAt),
-            ]
+            let numbers = [lane.receipts, lane.due, lane.overdue, lane.inFlight].map {
+                shown(CountedNumber(number: $0, countedTo: lane.countedTo))
+            }
+            return [.string(lane.bundleID.text), .string("\(lane.lane)")] + numbers + [.optional(lane.nextDueAt)]
         }
         return listing
     }
+}
+
+/// A number that was counted up to a limit.
+private struct CountedNumber {
+    let number: Int64
+    let countedTo: Int64
+
+    /// For people: `10000+` where counting stopped.
+    var shown: JSONValue { number < countedTo ? .integer(number) : .string("\(number)+") }
 }
 
 extension Incident {

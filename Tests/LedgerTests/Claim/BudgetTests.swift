@@ -48,6 +48,57 @@ struct BudgetTests {
         }
     }
 
+    @Test("Apple's wish for fewer calls slows all workers down, and a minute later all is as before")
+    func slowed() async throws {
+        try await withLedger { test in
+            try await limit(test, rate: 60, burst: 120)
+            try await slow(test, to: 2)
+            // Saved-up calls are gone: one now, and what two or a little more a second bring.
+            #expect(try await take(test, 50) <= 2)
+            try await test.run("UPDATE ledger.app_budget SET refilled_at = refilled_at - interval '1 hour'")
+            #expect((4...6).contains(try await take(test, 50)))
+            try await test.run("UPDATE ledger.app_budget SET slowed_at = slowed_at - interval '1 minute'")
+            try await test.run("UPDATE ledger.app_budget SET refilled_at = refilled_at - interval '1 hour'")
+            #expect(try await take(test, 500) == 120)
+        }
+    }
+
+    @Test("An app without a rate is slowed down too")
+    func slowedFromUnlimited() async throws {
+        try await withLedger { test in
+            #expect(try await take(test, 5000) == 5000)
+            try await slow(test, to: 0.5)
+            #expect(try await take(test, 5000) <= 16)
+            try await test.run("UPDATE ledger.app_budget SET slowed_at = slowed_at - interval '1 minute'")
+            #expect(try await take(test, 5000) == 5000)
+        }
+    }
+
+    private func slow(_ test: TestLedger, to callsPerSecond: Double) async throws {
+        try await test.ledger.changePace(of: .app(test.app.id)) { pace, now in
+            var next = pace
+            next.slowed = CallPace.Slowed(to: callsPerSecond, at: now)
+            return PaceChange(pace: next, pauseSeconds: 0, reason: "HTTP 429")
+        }
+    }
+
+    @Test("The database reckons with the same pace as the program", arguments: [0, 0.5, 10, 50, 3000] as [Double])
+    func samePace(rate: Double) async throws {
+        try await withLedger { test in
+            for (slowedTo, seconds) in [(0.5, 0.0), (0.5, 7), (3.25, 59.9), (0.5, 60), (800, 12), (5, -30)] {
+                let pace = CallPace(callsPerSecondMax: rate, slowed: .init(to: slowedTo, at: test.now))
+                let at = Instant(milliseconds: test.now.milliseconds + Int64(seconds * 1000))
+                let said = try await test.text(
+                    """
+                    SELECT ledger.calls_a_second($1::float8, $2::float8, $3::timestamptz, $4::timestamptz)::numeric(12, 6)
+                        AS pace
+                    """, [.float8(rate), .float8(slowedTo), .instant(test.now), .instant(at)])
+                let number = try #require(Double(said))
+                #expect(abs(number - pace.callsPerSecond(at: at)) < 1e-5, "\(slowedTo) after \(seconds) s")
+            }
+        }
+    }
+
     @Test("Many takers at once together never exceed the burst")
     func together() async throws {
         try await withLedger(connections: 8) { test in

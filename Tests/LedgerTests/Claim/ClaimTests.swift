@@ -113,13 +113,46 @@ struct ClaimTests {
     func probes() async throws {
         try await withLedger { test in
             _ = try await due(test, (0..<9).map { "r\($0)" }, lane: .edge)
-            try await test.ledger.setBreaker(of: test.app.id, failures: 3, pauseSeconds: 30, because: "HTTP 503")
+            try await fail(.app(test.app.id), 3, pauseSeconds: 30)
             #expect(try await test.ledger.due(limit: 100).isEmpty)
             #expect(try await test.appNow().pause?.reason == "HTTP 503")
             try await test.run("UPDATE ledger.app_budget SET open_until = now()")
             #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [3])
-            try await test.ledger.setBreaker(of: test.app.id, failures: 0, pauseSeconds: 0, because: "")
+            try await fail(.app(test.app.id), 0, pauseSeconds: 0)
             #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [9])
+            try await fail(.everyone, 3, pauseSeconds: 30)
+            #expect(try await test.ledger.due(limit: 100).isEmpty)
+            #expect(try await test.ledger.takeBudget([(app: test.app, calls: 5)]) == [test.app.id: 0])
+            #expect(try await test.appNow().pause?.reason == "HTTP 503")
+            #expect(try await test.appNow().appleFailures == 3)
+            try await test.run("UPDATE ledger.apple_breaker SET open_until = now()")
+            #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [3])
+
+            func fail(_ owner: PaceOwner, _ failures: Int, pauseSeconds: Double) async throws {
+                try await test.ledger.changePace(of: owner) { pace, _ in
+                    var next = pace
+                    next.failures = failures
+                    return PaceChange(pace: next, pauseSeconds: pauseSeconds, reason: "HTTP 503")
+                }
+            }
+        }
+    }
+
+    @Test("What was due before a mark is not looked for, neither counted nor claimed")
+    func marks() async throws {
+        try await withLedger { test in
+            let receipts = try await due(test, ["a", "b"], lane: .edge)
+            try await test.run("UPDATE ledger.poll_schedule SET due_at = now() WHERE receipt_id = \(receipts[1])")
+            let mark = DueMark(appID: test.app.id, lane: .edge, dueAt: test.at(-0.5))
+            #expect(try await test.ledger.due(limit: 9).map(\.receipts) == [2])
+            #expect(try await test.ledger.due(limit: 9, from: [mark]).map(\.receipts) == [1])
+            let other = DueMark(appID: test.app.id, lane: .new, dueAt: test.at(-0.5))
+            #expect(try await test.ledger.due(limit: 9, from: [other]).map(\.receipts) == [2])
+            let claims = try await test.ledger.claim(
+                for: test.worker, [Quota(app: test.app, lane: .edge, receipts: 9, dueFrom: mark.dueAt)],
+                leaseSeconds: 60)
+            #expect(claims.map(\.receiptID) == [receipts[1]])
+            #expect(try #require(claims.first).dueAt >= test.now)
         }
     }
 

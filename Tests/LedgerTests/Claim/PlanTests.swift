@@ -21,7 +21,7 @@ struct PlanTests {
                 """)
             let parameters: [Parameter] = [
                 .int4(test.worker.number), .float8(60), .int4s([test.app.id, test.app.id]), .int2s([0, 2]),
-                .int4s([50, 50]), .instant(nil), .instant(nil),
+                .int4s([50, 50]), .instant(nil), .instant(nil), .instants([nil, nil]),
             ]
             let plan = try await explain(test, Queries.claim.text, parameters)
             #expect(plan.contains("Index Scan using poll_schedule_due"), "\(plan)")
@@ -59,6 +59,18 @@ struct PlanTests {
                 #expect(!plan.contains("Seq Scan on \(table) "), "\(plan)")
             }
             #expect(plan.contains("ownership_of_customer"), "the lookup does not begin with the customer: \(plan)")
+            let generic = try await test.database.transaction { transaction in
+                try transaction.script(
+                    """
+                    SET LOCAL plan_cache_mode = force_generic_plan;
+                    PREPARE lookup (bigint, timestamptz) AS
+                    SELECT * FROM ledger.entitlement_source(\(test.app.id), $1, $2, $2)
+                    """)
+                return try transaction.query(.test("EXPLAIN ANALYZE EXECUTE lookup (77, now())"))
+                    .map { try $0.text("QUERY PLAN") }.joined(separator: "\n")
+            }
+            let read = generic.matches(of: /actual time=\S+ rows=(\d+)/).compactMap { Int($0.1) }
+            #expect(read.count > 10 && read.allSatisfy { $0 < 10 }, "others' rows were read: \(generic)")
         }
     }
 

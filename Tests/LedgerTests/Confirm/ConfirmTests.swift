@@ -62,9 +62,25 @@ struct ConfirmTests {
                            s.checked_at > $2::timestamptz AS checked, p.leased_by, p.attempts, p.lane,
                            p.due_at = p.scheduled_for AND p.due_at = s.next_check_at AND p.due_at > now() AS planned
                     FROM ledger.subscription s JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
-                    """, [.instant(test.at(-1)), .instant(test.now)]) == "true true true - 0 4 true")
+                    """, [.instant(test.at(-1)), .instant(test.now)]) == "true true true - 0 1 true")
             #expect(try await test.text("SELECT count(*) FROM ledger.event") == "2")
             #expect(try await confirm(test, receipt, asOf: test.at(-0.5)))
+        }
+    }
+
+    @Test("A check that was wanted meanwhile is planned")
+    func wanted() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await tell(test, receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
+            let confirmed = try await confirm(test, receipt, asOf: test.at(-1)) { _ in
+                try await test.run("UPDATE ledger.poll_schedule SET want_at = now()")
+            }
+            #expect(confirmed)
+            #expect(
+                try await test.text(
+                    "SELECT due_at <= now() AS due, want_at, lane, leased_by FROM ledger.poll_schedule")
+                    == "true - 1 -")
         }
     }
 

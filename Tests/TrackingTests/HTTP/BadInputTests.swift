@@ -66,8 +66,8 @@ import Testing
                         #expect(answer.headers[.contentType] == "application/problem+json")
                     }
                     for field in ["storefront", "price", "currency", "receipt"] {
-                        let body =
-                            #"{"customer":"kim","receipt":"\#(Sample.receipt())","\#(field)":\#(try json(text))}"#
+                        let receipt = field == "receipt" ? "" : #","receipt":"\#(Sample.receipt())""#
+                        let body = #"{"customer":"kim","\#(field)":\#(try json(text))\#(receipt)}"#
                         let answer = try await client.send(.post, Serving.receipts, secret: served.secret, body: body)
                         let fits = field == "storefront" || text == "null"
                         #expect(

@@ -1,68 +1,96 @@
 import Ledger
+import Subscriptions
 import Testing
 
 @testable import Tracking
 
 @Suite struct BatchPlanTests {
+    @Test func aLargeAppLeavesRoomForSmallOnes() {
+        #expect(BatchPlan.shares(of: [1: 1000, 2: 5, 3: 1000], receiptsMax: 100) == [1: 48, 2: 5, 3: 47])
+    }
+
+    @Test func nothingDueIsNothingClaimed() {
+        #expect(BatchPlan.shares(of: [:], receiptsMax: 100).isEmpty)
+        #expect(BatchPlan.shares(of: [1: 0], receiptsMax: 100).isEmpty)
+    }
+
+    @Test func moreAppsThanPlacesTakeTurns() {
+        let due = Dictionary(uniqueKeysWithValues: (1...50).map { (Int32($0), 9) })
+        var served: [Int32: Int] = [:]
+        var first = Int32.min
+        for _ in 0..<25 {
+            let shares = BatchPlan.shares(of: due, receiptsMax: 4, first: first)
+            #expect(shares.values.reduce(0, +) == 4)
+            for (app, share) in shares { served[app, default: 0] += share }
+            first = BatchPlan.next(after: shares, first: first)
+        }
+        #expect(served.count == 50)
+        #expect(served.values.allSatisfy { $0 == 2 })
+    }
+}
+
+@Suite struct LaneTurnTests {
     private func due(_ app: Int32, _ lane: Lane, _ receipts: Int) -> DueReceipts {
         DueReceipts(appID: app, lane: lane, receipts: receipts)
     }
 
-    @Test func urgentLanesComeFirst() {
-        let shares = BatchPlan.shares(
-            of: [due(1, .sweep, 100), due(1, .edge, 30), due(1, .new, 80)], receiptsMax: 100, sweepFirst: false)
-        #expect(shares == [due(1, .new, 80), due(1, .edge, 20)])
+    private var everywhere: [DueReceipts] {
+        [Lane.sweep, .edge, .imported, .new, .retry].map { due(1, $0, 1000) }
     }
 
-    @Test func nowAndThenTheSweepComesFirst() {
-        let shares = BatchPlan.shares(
-            of: [due(1, .new, 100), due(1, .sweep, 10)], receiptsMax: 100, sweepFirst: true)
-        #expect(shares == [due(1, .sweep, 10), due(1, .new, 90)])
+    @Test func sevenOfTenAreForReceiptsThatSomebodyWaitsFor() {
+        var turns = LaneTurns()
+        let quotas = turns.quotas(of: everywhere, granted: [1: 100])
+        #expect(
+            quotas == [
+                due(1, .new, 30), due(1, .edge, 40), due(1, .retry, 10), due(1, .imported, 10), due(1, .sweep, 10),
+            ]
+        )
     }
 
-    @Test func aLargeAppLeavesRoomForSmallOnes() {
-        let shares = BatchPlan.shares(
-            of: [due(1, .edge, 100), due(2, .edge, 5), due(3, .edge, 100)], receiptsMax: 100, sweepFirst: false)
-        #expect(shares.first { $0.appID == 2 } == due(2, .edge, 5))
-        #expect(shares.reduce(0) { $0 + $1.receipts } == 100)
-        #expect(shares.allSatisfy { $0.receipts >= 5 })
+    @Test func aBudgetOfSingleCallsStarvesNoLane() {
+        var turns = LaneTurns()
+        var served: [Lane: Int] = [:]
+        for _ in 0..<30 {
+            for quota in turns.quotas(of: everywhere, granted: [1: 1]) {
+                served[quota.lane, default: 0] += quota.receipts
+            }
+        }
+        #expect(served == [.new: 9, .edge: 12, .retry: 3, .imported: 3, .sweep: 3])
     }
 
-    @Test func aBudgetCutsTheLeastUrgent() {
-        let quotas = BatchPlan.quotas(
-            of: [due(1, .new, 10), due(1, .edge, 10), due(2, .edge, 10)], granted: [1: 12], sweepFirst: false)
-        #expect(quotas == [due(1, .new, 10), due(1, .edge, 2)])
+    @Test func whatOneLaneDoesNotNeedIsTheMostUrgentOnes() {
+        var turns = LaneTurns()
+        #expect(
+            turns.quotas(of: [due(1, .sweep, 1000), due(1, .edge, 12)], granted: [1: 100])
+                == [due(1, .edge, 12), due(1, .sweep, 88)])
+        #expect(turns.quotas(of: [due(1, .new, 1000)], granted: [1: 7]) == [due(1, .new, 7)])
     }
 
-    @Test func nothingDueIsNothingClaimed() {
-        #expect(BatchPlan.shares(of: [], receiptsMax: 100, sweepFirst: false).isEmpty)
+    @Test func aBudgetIsEachAppsOwn() {
+        var turns = LaneTurns()
+        let quotas = turns.quotas(of: [due(1, .new, 10), due(2, .new, 10), due(3, .new, 10)], granted: [1: 2, 3: 99])
+        #expect(quotas == [due(1, .new, 2), due(3, .new, 10)])
     }
 }
 
-@Suite struct BreakerTests {
-    @Test func pausesGrowWhileNobodyAnswersAndEndWithAnAnswer() {
-        var breaker = Breaker()
-        breaker.record(asked: 20, troubled: 20)
-        breaker.record(asked: 3, troubled: 2)
-        #expect(breaker.pauseSeconds == 0)
-        var pauses: [Double] = []
-        for _ in 0..<8 {
-            breaker.record(asked: 3, troubled: 3)
-            pauses.append(breaker.pauseSeconds)
-        }
-        #expect(pauses == [2, 4, 8, 16, 32, 60, 60, 60])
-        breaker.record(asked: 10, troubled: 5)
-        #expect(breaker.pauseSeconds == 0)
-    }
+@Suite struct LowWaterTests {
+    private let now = Instant(milliseconds: 1_800_000_000_000)
 
-    @Test func aFewFailuresAmongManyAnswersAreNothing() {
-        var breaker = Breaker()
-        for _ in 0..<30 { breaker.record(asked: 1, troubled: 1) }
-        #expect(breaker.failures > 0)
-        breaker = Breaker()
-        for number in 0..<300 { breaker.record(asked: 1, troubled: number % 10 < 4 ? 1 : 0) }
-        #expect(breaker.failures == 0)
-        for _ in 0..<19 { breaker.record(asked: 1, troubled: 1) }
-        #expect(breaker.failures == 0)
+    @Test func whatWasClaimedIsLeftBehindUntilTheNextFullLook() {
+        var water = LowWater()
+        let start = ContinuousClock.now
+        #expect(water.marks(now: start).isEmpty)
+        water.advance(1, .sweep, dueAt: now - .hours(3), claimedAt: now)
+        water.advance(1, .sweep, dueAt: now - .hours(4), claimedAt: now)
+        water.advance(2, .edge, dueAt: now - .seconds(2), claimedAt: now)
+        let marks = water.marks(now: start + .seconds(29)).sorted { $0.appID < $1.appID }
+        #expect(
+            marks == [
+                DueMark(appID: 1, lane: .sweep, dueAt: now - .hours(3)),
+                DueMark(appID: 2, lane: .edge, dueAt: now - .seconds(60)),
+            ])
+        #expect(water.marks(now: start + .seconds(30)).isEmpty)
+        #expect(water.marks(now: start + .seconds(31)).isEmpty)
     }
 }

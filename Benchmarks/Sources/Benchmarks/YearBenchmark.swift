@@ -1,0 +1,26 @@
+import ArgumentParser
+import Foundation
+
+/// How many calls the schedule needs in a year, and how soon news is known.
+struct YearBenchmark: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "year",
+        abstract: "Simulates a year of the schedule: calls, staleness, and a picture. Needs no database.")
+
+    @Option(help: "Subscribers at any time: 20 % weekly, 50 % monthly, 30 % yearly.")
+    var subscribers = 20_000
+
+    @Option(help: "What the lives are drawn from.")
+    var seed: UInt64 = 1
+
+    @Option(help: "Where to draw the schedule.")
+    var picture: String?
+
+    func run() throws {
+        let year = SimulatedYear(subscribers: subscribers, seed: seed)
+        print("seed \(seed), \(subscribers) subscribers, \(SimulatedYear.days) days")
+        print(year.report)
+        guard let picture else { return }
+        try ScheduleChart(year: year).svg.write(toFile: picture, atomically: true, encoding: .utf8)
+    }
+}

@@ -1,0 +1,45 @@
+import AsyncHTTPClient
+import Foundation
+import Hummingbird
+import NIOCore
+import Testing
+
+@testable import AppStore
+
+/// What keeps a call from being waited for too long, or from being repeated too soon.
+@Suite struct PatienceTests {
+    @Test func aBodyThatComesInDropsIsNotWaitedFor() async throws {
+        let store = PretendStore()
+        try await store.serving { _ in
+            Response(
+                status: .ok,
+                body: .init { writer in
+                    for _ in 0..<500 {
+                        try await writer.write(ByteBuffer(string: " "))
+                        try await Task.sleep(for: .milliseconds(20))
+                    }
+                    try await writer.finish(nil)
+                })
+        } _: { options in
+            let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
+            let caller = Caller(client: client, responseBytesMax: 1_000_000, slowSecondsMax: 0.1)
+            let exchange = await caller.call(
+                options.productionURL, sending: ByteBuffer(string: "{}"), until: .now + .seconds(60))
+            #expect(exchange.trouble == Trouble.tooSlow)
+            #expect(exchange.httpStatus == 200)
+            #expect(exchange.body.isEmpty)
+            try await client.shutdown()
+        }
+    }
+
+    @Test func applesWishToWaitReachesTheAnswer() async throws {
+        let store = PretendStore()
+        try await store.serving { _ in
+            Response(status: .tooManyRequests, headers: [.retryAfter: "17"])
+        } _: { options in
+            let answer = try await store.verify(LiveTroubleTests.request, options)
+            #expect(answer.httpStatus == 429)
+            #expect(answer.retryAfterSeconds == 17)
+        }
+    }
+}

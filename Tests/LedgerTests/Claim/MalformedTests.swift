@@ -1,0 +1,38 @@
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Receipts that Apple calls malformed")
+struct MalformedTests {
+    private let malformed = Finding.indeterminate(Trouble(reason: "Malformed.", status: 21002, retryable: true))
+
+    /// The longest of many waits after the given number of attempts, in seconds; each wait is drawn below a limit.
+    private func longestWait(_ test: TestLedger, after attempts: Int, _ finding: Finding) async throws -> Double {
+        var longest = 0.0
+        for number in 0..<24 {
+            let receipt = try await test.upload("\(attempts) \(number) \(finding)")
+            try await test.run(
+                "UPDATE ledger.poll_schedule SET attempts = \(attempts - 1) WHERE receipt_id = \(receipt)")
+            let claim = try await test.claim(receipt)
+            #expect(claim.attempts == attempts)
+            try await test.settle(claim, finding)
+            let wait = try await test.text(
+                """
+                SELECT extract(epoch FROM s.due_at - r.asked_at)::float8 AS wait
+                FROM ledger.poll_schedule s JOIN ledger.receipt r USING (receipt_id) WHERE receipt_id = \(receipt)
+                """)
+            longest = max(longest, try #require(Double(wait)))
+        }
+        return longest
+    }
+
+    @Test("They are asked about soon for half an hour, then as if nobody waited; an outage is waited out")
+    func backOff() async throws {
+        try await withLedger { test in
+            #expect((150...300).contains(try await longestWait(test, after: 12, malformed)))
+            #expect((1800...3600).contains(try await longestWait(test, after: 13, malformed)))
+            #expect((150...300).contains(try await longestWait(test, after: 40, outage)))
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import Postgres
+import SQL
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+/// The statements of the hot path find their rows by an index, however large the tables are: pinned as PostgreSQL plans
+/// them, both for known parameters and for any.
+@Suite("Plans of the hot path")
+struct QueryPlanTests {
+    /// Tables that grow with the number of customers.
+    private static let large = [
+        "receipt", "poll_schedule", "subscription", "subscription_span", "period", "upload", "customer", "ownership",
+        "purchase", "receipt_subscription", "transaction_alias",
+    ]
+
+    /// Statements with arguments that mean something in the population below, and the indexes that they have to use.
+    private static let pinned: [(file: SQLFile, arguments: String, indexes: [String])] = [
+        (
+            Queries.claim, "1, 60, '{1,2}', '{4,4}', '{100,100}', NULL, NULL, '{NULL,NULL}'",
+            ["poll_schedule_due", "receipt_pkey"]
+        ),
+        (
+            Queries.claim, "1, 60, '{1}', '{4}', '{100}', NULL, NULL, ARRAY[now() - interval '1 hour']",
+            ["poll_schedule_due", "receipt_pkey"]
+        ),
+        (Queries.claimOne, "1, 60, 77", ["receipt_pkey"]),
+        (Queries.countDue, "192, NULL, '{}', '{}', '{}'", ["poll_schedule_due"]),
+        (Queries.countDue, "192, NULL, '{1}', '{4}', ARRAY[now()]", ["poll_schedule_due"]),
+        (Queries.status, "10000", ["poll_schedule_due"]),
+        (Queries.release, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
+        (Queries.lockSchedules, "\(ids)", ["poll_schedule_pkey"]),
+        (
+            Queries.reschedule,
+            "1, \(ids), \(ids), \(times), \(small), \(small), \(bytes), \(texts), \(ids)", ["poll_schedule_pkey"]
+        ),
+        (Queries.retire, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
+        (Queries.lockConfirmed, "1, \(ids), \(ids), \(bytes)", ["poll_schedule_pkey"]),
+        (Queries.lockPolled, "\(ids)", ["subscription_polled_by"]),
+        (Queries.readOutlooks, "\(ids)", ["subscription_pkey", "subscription_span_open"]),
+        (
+            Queries.confirm, "1, now(), \(ids), \(times), \(times), \(small), \(ids), \(times)",
+            ["poll_schedule_pkey", "subscription_p"]
+        ),
+        (Queries.readSpans, "\(ids)", ["subscription_span_open"]),
+        (
+            Queries.findDigests, "\(small), \(bytes)",
+            ["receipt_digest_unique"]
+        ),
+        (Queries.entitlements, "'app.1', 'c77', NULL, NULL", ["customer_name_unique"]),
+    ]
+
+    private static let ids = array { "\($0)" }
+    private static let times = array { _ in "2026-01-01" }
+    private static let small = array { _ in "1" }
+    private static let bytes = array { #""\\x\#(String($0, radix: 16, uppercase: false).leftPadded)""# }
+    private static let texts = array { _ in "NULL" }
+
+    private static func array(_ element: (Int) -> String) -> String {
+        "'{\((1...50).map(element).joined(separator: ","))}'"
+    }
+
+    @Test("The hot path reads no table from end to end", arguments: ["force_custom_plan", "force_generic_plan"])
+    func indexesOnly(mode: String) async throws {
+        try await withLedger { test in
+            try await test.run(Self.population)
+            for (number, pinned) in Self.pinned.enumerated() {
+                let plan = try await plan(test, pinned.file, pinned.arguments, mode: mode, number: number)
+                for table in Self.large {
+                    #expect(
+                        !plan.contains("Seq Scan on \(table) "),
+                        "\(pinned.file.name) reads all of \(table) (\(mode)):\n\(plan)")
+                }
+                for index in pinned.indexes {
+                    #expect(plan.contains(index), "\(pinned.file.name) does not use \(index) (\(mode)):\n\(plan)")
+                }
+            }
+        }
+    }
+
+    private func plan(
+        _ test: TestLedger, _ file: SQLFile, _ arguments: String, mode: String, number: Int
+    ) async throws -> String {
+        let text = file.text.trimmingSuffix(";")
+        return try await test.database.transaction { transaction in
+            try transaction.script("PREPARE pinned\(number) AS \(text); SET LOCAL plan_cache_mode = \(mode)")
+            let rows = try transaction.query(.test("EXPLAIN (COSTS OFF) EXECUTE pinned\(number)(\(arguments))"))
+            try transaction.script("DEALLOCATE pinned\(number)")
+            return try rows.map { try $0.text("QUERY PLAN") + " " }.joined(separator: "\n")
+        }
+    }
+
+    /// A hundred thousand receipts of five apps, each with a customer and a subscription with two open spans. With far
+    /// fewer it would be right to read a table from end to end. What keeps the rows sound is left out while they are made.
+    private static let population = """
+        SET LOCAL session_replication_role = replica;
+        ALTER TABLE ledger.subscription_span DROP CONSTRAINT subscription_span_says_one_thing;
+        ALTER TABLE ledger.ownership DROP CONSTRAINT ownership_of_subscription_says_one_thing;
+        INSERT INTO ledger.app (bundle_id, name) SELECT 'app.' || g, 'app' FROM generate_series(1, 4) g;
+        INSERT INTO ledger.app_budget (app_id) SELECT app_id FROM ledger.app ON CONFLICT DO NOTHING;
+        INSERT INTO ledger.receipt (app_id, digest, data, environment, outcome, asked_at, verified_at)
+        SELECT 1 + g % 5, sha256(int8send(g)), '\\x00', 'Production', 'verified', now(), now()
+        FROM generate_series(1, 100000) g;
+        INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
+        SELECT receipt_id, app_id, 4, due_at, due_at FROM ledger.receipt
+        CROSS JOIN LATERAL (SELECT now() - receipt_id * interval '1 minute' AS due_at) d;
+        INSERT INTO ledger.customer (app_id, name) SELECT app_id, 'c' || receipt_id FROM ledger.receipt;
+        INSERT INTO ledger.upload (receipt_id, customer_id, imported)
+        SELECT receipt_id, receipt_id, false FROM ledger.receipt;
+        INSERT INTO ledger.subscription (
+            app_id, environment, original_transaction_id, polled_by, answered_by, version, as_of, checked_at, recorded_at)
+        SELECT app_id, 'Production', 't' || receipt_id, receipt_id, receipt_id, 1, now(), now(), now() FROM ledger.receipt;
+        INSERT INTO ledger.receipt_subscription SELECT polled_by, subscription_id FROM ledger.subscription;
+        INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
+        SELECT subscription_id, tstzrange(now(), now() + interval '1 month'), tstzrange(now(), NULL), 'active'::ledger.state, NULL::ledger.reason, true,
+               'monthly', 1 FROM ledger.subscription
+        UNION ALL
+        SELECT subscription_id, tstzrange(now() + interval '1 month', NULL), tstzrange(now(), NULL), 'expired'::ledger.state, 'voluntary'::ledger.reason,
+               false, 'monthly', 1 FROM ledger.subscription;
+        INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)
+        SELECT subscription_id, polled_by, tstzrange(now(), NULL), tstzrange(now(), NULL) FROM ledger.subscription;
+        ANALYZE;
+        """
+}
+
+extension String {
+    /// With an even number of digits.
+    fileprivate var leftPadded: String { count % 2 == 0 ? self : "0" + self }
+
+    fileprivate func trimmingSuffix(_ suffix: Character) -> String {
+        var text = self
+        while let last = text.last, last.isWhitespace || last == suffix { text.removeLast() }
+        return text
+    }
+}

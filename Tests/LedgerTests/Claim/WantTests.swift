@@ -1,0 +1,80 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("A check that is wanted while the receipt is leased")
+struct WantTests {
+    private func want(_ test: TestLedger, at instant: Instant) async throws {
+        _ = try await test.database.transaction {
+            try $0.query(
+                .test("UPDATE ledger.poll_schedule SET want_at = $1::timestamptz WHERE leased_by IS NOT NULL"),
+                [.instant(instant)])
+        }
+    }
+
+    private func schedule(_ test: TestLedger, _ instant: Instant) async throws -> String {
+        try await test.text(
+            """
+            SELECT due_at = $1::timestamptz AS due, scheduled_for = due_at AS scheduled, want_at, leased_by, lane
+            FROM ledger.poll_schedule
+            """, [.instant(instant)])
+    }
+
+    @Test("The settlement asks as soon as it is wanted, urgently, and only once")
+    func settled() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let claim = try await test.claim(receipt)
+            try await want(test, at: test.at(0.1))
+            try await test.settle(claim, .verified(Answer(from: test.at(-9), asOf: test.at(-1)).evidence))
+            #expect(try await schedule(test, test.at(0.1)) == "true true - - 1")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-0.5)))
+            #expect(try await schedule(test, test.at(0.1)) == "false true - - 4")
+        }
+    }
+
+    @Test("What is due sooner anyway stays as it is")
+    func sooner() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let claim = try await test.claim(receipt)
+            try await want(test, at: test.at(900))
+            try await test.settle(claim, .verified(Answer(from: test.at(-9), asOf: test.at(-1)).evidence))
+            #expect(try await schedule(test, test.at(900)) == "false true - - 4")
+        }
+    }
+
+    @Test("A receipt that would rest is asked once more")
+    func retired() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let claim = try await test.claim(receipt)
+            try await want(test, at: test.at(0))
+            try await test.settle(claim, rejected(.otherBundle, status: 0))
+            try await test.check(receipt, rejected(.otherBundle, status: 0))
+            let third = try await test.claim(receipt)
+            try await want(test, at: test.at(0))
+            try await test.settle(third, rejected(.otherBundle, status: 0))
+            #expect(try await schedule(test, test.at(0)) == "true true - - 1")
+            try await test.check(receipt, rejected(.otherBundle, status: 0))
+            #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0")
+        }
+    }
+
+    @Test("What is handed back unasked is asked when it is wanted; a later claim serves what was wanted before it")
+    func released() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
+            let claim = try await test.claim(receipt)
+            try await want(test, at: test.at(-2))
+            try await test.ledger.release([claim], of: test.worker)
+            #expect(try await schedule(test, test.at(-2)) == "true false - - 4")
+            try await test.run("UPDATE ledger.poll_schedule SET want_at = now() - interval '1 s'")
+            _ = try await test.claim(receipt)
+            #expect(try await test.text("SELECT want_at FROM ledger.poll_schedule") == "-")
+        }
+    }
+}

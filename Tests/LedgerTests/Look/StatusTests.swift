@@ -1,0 +1,75 @@
+import Postgres
+import SQL
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Status")
+struct StatusTests {
+    private func schedule(_ test: TestLedger, _ receipt: ReceiptID, _ columns: String) async throws {
+        try await test.run("UPDATE ledger.poll_schedule SET \(columns) WHERE receipt_id = \(receipt)")
+    }
+
+    @Test("Lanes tell what is scheduled, due, overdue and in flight")
+    func lanes() async throws {
+        try await withLedger { test in
+            let receipts = try await ["a", "b", "c", "d"].asyncMap { try await test.upload($0) }
+            try await test.upload("e", imported: true)
+            for (receipt, due) in zip(receipts, ["1 hour", "30 seconds", "-1 hour", "-2 hours"]) {
+                try await schedule(
+                    test, receipt,
+                    "lane = 4, due_at = now() - interval '\(due)', scheduled_for = now() - interval '\(due)'")
+            }
+            _ = try await test.claim(receipts[2])
+            let lanes = try await test.ledger.status().lanes
+            #expect(lanes.map(\.lane) == [.imported, .sweep])
+            let sweep = try #require(lanes.last)
+            #expect([sweep.receipts, sweep.due, sweep.overdue, sweep.inFlight] == [4, 2, 1, 1])
+            #expect(try #require(sweep.nextDueAt) < test.at(0))
+            #expect(lanes[0].due == 1 && lanes[0].overdue == 0)
+            #expect(sweep.countedTo == 10_000)
+        }
+    }
+
+    @Test("Small ledgers are counted, large ones estimated in the same time")
+    func totals() async throws {
+        try await withLedger { test in
+            for name in 0..<40 { try await test.upload("r\(name)") }
+            let receipt = try await test.upload("verified")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await test.run("ANALYZE ledger.receipt; ANALYZE ledger.subscription")
+            let counted = try await test.ledger.status()
+            #expect(!counted.isEstimated)
+            #expect([counted.receipts, counted.verified, counted.unverified, counted.subscriptions] == [41, 1, 40, 1])
+            #expect(counted.lastCheckedAt != nil)
+            let row = try #require(try await test.ledger.query(Queries.statusTotals, [.int8(10)]).first)
+            #expect(try row.bool("estimated"))
+            #expect(try row.int8("receipts") == 41)
+            #expect(try row.int8("unverified") == 40)
+            #expect(try row.int8("subscriptions") == 1)
+        }
+    }
+
+    @Test("Where counting stops is said")
+    func bound() async throws {
+        try await withLedger { test in
+            for name in ["a", "b", "c"] { try await test.upload(name) }
+            try await test.run(
+                "INSERT INTO ledger.app (bundle_id, name) SELECT 'app.' || g, 'app' FROM generate_series(1, 99) g")
+            let row = try #require(try await test.ledger.query(Queries.status, [.int8(2)]).first)
+            #expect(try row.int8("at_most") == 100)
+            try await test.run("DELETE FROM ledger.app WHERE app_id > 1")
+            let few = try #require(try await test.ledger.query(Queries.status, [.int8(200)]).first)
+            #expect(try few.int8("at_most") == 200)
+        }
+    }
+}
+
+extension Array where Element == String {
+    fileprivate func asyncMap<Result>(_ transform: (String) async throws -> Result) async throws -> [Result] {
+        var results: [Result] = []
+        for element in self { results.append(try await transform(element)) }
+        return results
+    }
+}

@@ -1,0 +1,8 @@
+-- Keeps the pace of app $1: slowed to $2 calls a second at $3 (null: not at all), $4 failed rounds; nothing is asked for $5
+-- seconds (0: go on) because of $6. Calls that were saved up for a faster pace are gone.
+UPDATE ledger.app_budget
+SET slowed_to = $2::float8, slowed_at = $3::timestamptz, failures = $4::smallint,
+    tokens = CASE WHEN $3::timestamptz IS DISTINCT FROM slowed_at THEN LEAST(tokens, 1) ELSE tokens END,
+    open_until = GREATEST(open_until, clock_timestamp() + make_interval(secs => $5::float8)),
+    open_reason = CASE WHEN $5::float8 > 0 THEN $6::text ELSE open_reason END
+WHERE app_id = $1::int
