@@ -46,6 +46,7 @@ extension SubscriptionLedger {
             [
                 .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
                 .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
+                .int8(change.preCheckSpread?.milliseconds),
             ])
         if rows.isEmpty { _ = try await app(bundleID) }
     }
@@ -139,6 +140,9 @@ public struct AppChange: Sendable {
     /// Calls at once after a pause.
     public var burst: Double?
 
+    /// Over how long checks shortly before an end are spread, 0 to 12 hours.
+    public var preCheckSpread: Delay?
+
     /// A change that keeps everything.
     public init() {}
 }
@@ -153,6 +157,7 @@ extension App {
         leeway = Delay(milliseconds: try row.int8("leeway_ms"))
         sandboxLeeway = Delay(milliseconds: try row.int8("sandbox_leeway_ms"))
         outageAllowance = Delay(milliseconds: try row.int8("outage_allowance_ms"))
+        preCheckSpread = Delay(milliseconds: try row.int8("pre_check_spread_ms"))
         callsPerSecond = try row.float8("rate")
         burst = try row.float8("burst")
         pace = try CallPace(row: row)

@@ -26,12 +26,20 @@ struct AppSetCommand: AsyncParsableCommand {
     @Option(help: "What happens when another customer sends an owned subscription.")
     var ownership: OwnershipPolicy?
 
+    @Option(
+        help: ArgumentHelp(
+            "Minutes over which checks shortly before an end are spread, 10 unless set; more when many end together.",
+            valueName: "N"))
+    var preCheckMinutes: Int?
+
     @OptionGroup var budget: BudgetFlags
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        guard name != nil || sandbox != nil || ownership != nil || budget.rate != nil || budget.burst != nil else {
-            throw ValidationError("Give at least one setting to change.")
+        let isChanged = [name != nil, sandbox != nil, ownership != nil, budget.isGiven, preCheckMinutes != nil]
+        guard isChanged.contains(true) else { throw ValidationError("Give at least one setting to change.") }
+        guard preCheckMinutes.map((0...720).contains) ?? true else {
+            throw ValidationError("--pre-check-minutes is a number from 0 to 720.")
         }
     }
 
@@ -43,6 +51,7 @@ struct AppSetCommand: AsyncParsableCommand {
         change.ownershipPolicy = ownership
         change.callsPerSecond = budget.rate
         change.burst = budget.burst
+        change.preCheckSpread = preCheckMinutes.map { .minutes(Int64($0)) }
         let final = change
         try await withLedger(settings) { try await $0.setApp(bundleID, final) }
         say("Changed \(bundleID).")
