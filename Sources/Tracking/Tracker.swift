@@ -52,8 +52,18 @@ public struct Tracker: Sendable {
     func settle(_ answers: [Checked], by worker: WorkerID) async throws -> CheckedBatch {
         let confirmed = try await ledger.confirm(answers.compactMap(\.equal), by: worker, speedup: options.speedup)
         let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
+        warnOfUnreadableRows(in: news)
         let settled = try await settle(news.map(\.settlement), by: worker)
         return CheckedBatch(receipts: confirmed.count + settled.count, settled: settled)
+    }
+
+    /// One line a batch: Apple may have changed its answers.
+    private func warnOfUnreadableRows(in answers: [Checked]) {
+        let odd = answers.filter { $0.answer.response.map { !$0.isComplete } ?? false }
+        guard let first = odd.first, let path = first.answer.response?.unreadableRows.first else { return }
+        logger.warning(
+            "rows of Apple's answers cannot be read; see `perennial receipt show` and `perennial explain`",
+            metadata: ["answers": "\(odd.count)", "receipt": "\(first.claim.receiptID)", "row": "\(path)"])
     }
 
     private func settle(_ settlements: [Settlement], by worker: WorkerID) async throws -> [Settled] {

@@ -82,6 +82,9 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
                 "latest_receipt_info[0]", "latest_receipt_info[2]", "latest_receipt_info[3]", "latest_receipt_info[4]",
                 "latest_receipt_info[5]", "pending_renewal_info[1]", "pending_renewal_info[2]",
             ])
+        #expect(!response.isComplete)
+        let device = try parse(#"{"status":0,"receipt":{"in_app":[7]},"latest_receipt_info":[{\#(Self.row)}]}"#)
+        #expect(device.unreadableRows == ["receipt.in_app[0]"] && device.isComplete, "a device's receipt ends nothing")
     }
 
     @Test func emptyAndMissingListsAreLegitimate() throws {

@@ -121,6 +121,19 @@ import Testing
         #expect(!isHeld(asked, 30))
     }
 
+    @Test func anAnswerThatWasNotReadInFullDoesNotEndAccess() {
+        func isHeld(_ settings: Renewal, isComplete: Bool) -> Bool {
+            var told = evidence(31, [row("1", 0, 30)], [subscriptionID: settings])
+            told.isComplete = isComplete
+            let facts = SubscriptionFacts(told.slice(of: subscriptionID))
+            return Hold(of: facts, timeline: Timeline(of: facts, policy: strictPolicy))
+                .holds(at: day(31), asOf: facts.asOf, policy: strictPolicy)
+        }
+        #expect(isHeld(renewal(), isComplete: false))
+        #expect(!isHeld(renewal(), isComplete: true))
+        #expect(!isHeld(renewal(false), isComplete: false), "an end the customer chose needs no news")
+    }
+
     @Test func spansFollowEachOtherForEver() {
         var random = Seeded(seed: 23)
         for _ in 0..<300 {

@@ -25,9 +25,7 @@ struct LatencyBenchmark: AsyncParsableCommand {
             try await world.makeEverythingDue()
             try await world.run(["worker", "--once"])
         }
-        world.stop("simulator")
-        try await world.startSimulator(
-            customers: rate * (seconds + 10), arguments: ["--latency-ms", "\(latency)"])
+        try await world.delayAnswers(milliseconds: latency)
         try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(rate / 10)"])
         try await world.makeEverythingDue()
         try world.start("worker", ["worker"])

@@ -30,6 +30,11 @@ public struct VerifyReceiptResponse: Sendable, Hashable {
     /// Paths of rows that could not be read, at most 1,000.
     public let unreadableRows: [String]
 
+    /// Whether every row of Apple's own knowledge could be read, whatever the device's receipt holds.
+    public var isComplete: Bool {
+        unreadableRows.allSatisfy { $0.hasPrefix(AnswerField.receipt.name) }
+    }
+
     /// Decodes a body. Throws when it is not one complete JSON object; then it says nothing about the receipt.
     public init(parsing body: [UInt8]) throws(AnswerUnreadable) {
         let text = try JSONReader.read(body)

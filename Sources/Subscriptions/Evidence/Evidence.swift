@@ -8,6 +8,8 @@ public struct Evidence: Sendable {
     public var asOf: Instant
     /// `receipt_creation_date`.
     public var receiptCreatedAt: Instant?
+    /// Whether everything Apple itself said was understood. What was not may be the renewal that the rest does not show.
+    public var isComplete: Bool
     /// Rows of both lists, in the answer's order.
     public var transactions: [TransactionRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
     /// Rows of `pending_renewal_info`, in the answer's order.
@@ -17,12 +19,13 @@ public struct Evidence: Sendable {
     /// Evidence from its parts.
     public init(
         environment: StoreEnvironment, bundleID: BundleID? = nil, asOf: Instant, receiptCreatedAt: Instant? = nil,
-        transactions: [TransactionRow] = [], renewals: [RenewalRow] = []
+        transactions: [TransactionRow] = [], renewals: [RenewalRow] = [], isComplete: Bool = true
     ) {
         self.environment = environment
         self.bundleID = bundleID
         self.asOf = asOf
         self.receiptCreatedAt = receiptCreatedAt
+        self.isComplete = isComplete
         self.transactions = transactions
         self.renewals = renewals
         index = EvidenceIndex(transactions, renewals)
@@ -32,9 +35,15 @@ public struct Evidence: Sendable {
     public var subscriptions: [OriginalTransactionID] { index.periods.keys.sorted() }
 
     /// What it says of one subscription.
+    ///
+    /// An answer that was not understood in full does not say that no renewal came: it speaks for the time before the
+    /// last end it shows, so that access is held as if Apple had not been asked since.
     public func slice(of subscription: OriginalTransactionID) -> SubscriptionEvidence {
-        SubscriptionEvidence(
-            originalTransactionID: subscription, asOf: asOf, transactions: index.periods[subscription] ?? [],
+        let rows = index.periods[subscription] ?? []
+        let lastEnd = rows.lazy.compactMap(\.expiresAt).max()
+        let beforeEnd = lastEnd.map { $0 - Delay(milliseconds: 1) } ?? asOf
+        return SubscriptionEvidence(
+            originalTransactionID: subscription, asOf: isComplete ? asOf : min(asOf, beforeEnd), transactions: rows,
             renewals: index.renewals[subscription] ?? [], replacedBy: index.replacement(of: subscription))
     }
 

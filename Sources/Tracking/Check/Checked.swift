@@ -13,7 +13,9 @@ struct Checked: Sendable {
     init(claim: Claim, answer: AppStoreAnswer, speedup: Int) {
         self.claim = claim
         self.answer = answer
-        fingerprint = answer.mayBeVouchedFor ? Fingerprint(of: answer, about: claim, speedup: speedup) : nil
+        // An answer that was not read in full is read again each time: it vouches for nothing it may have said.
+        let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true
+        fingerprint = isWhole ? Fingerprint(of: answer, about: claim, speedup: speedup) : nil
     }
 
     /// Whether nothing was learnt of a receipt of which Apple could say something: no answer, or none to a receipt that

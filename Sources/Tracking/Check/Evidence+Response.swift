@@ -17,7 +17,8 @@ extension Evidence {
             receiptCreatedAt: createdAt,
             transactions: response.latestReceiptInfo.map { TransactionRow($0, .latestReceiptInfo, asOf: asOf) }
                 + response.inApp.map { TransactionRow($0, .deviceReceipt, asOf: device) },
-            renewals: response.renewals.map { RenewalRow($0, asOf: asOf) })
+            renewals: response.renewals.map { RenewalRow($0, asOf: asOf) },
+            isComplete: response.isComplete)
     }
 }
 

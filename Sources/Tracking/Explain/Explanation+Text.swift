@@ -1,6 +1,9 @@
 import Subscriptions
 
 extension Explanation {
+    /// How many rows that cannot be read are named.
+    private static let unreadableShownMax = 10
+
     /// The explanation in lines for a person.
     public var text: String {
         var lines = ["\(finding.outcomeWord)\(finding.reasonSentence.map { ": \($0)" } ?? "")"]
@@ -12,6 +15,7 @@ extension Explanation {
             lines += subscriptions.flatMap(\.lines)
             lines += purchases.map(line(of:))
             if subscriptions.isEmpty, purchases.isEmpty { lines.append("The receipt holds no purchases.") }
+            lines += unreadableRows.prefix(Self.unreadableShownMax).map { "left out, for it cannot be read: \($0)" }
         }
         if let events {
             lines.append(events.isEmpty ? "nothing changed" : "changed:")

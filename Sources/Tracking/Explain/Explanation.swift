@@ -23,6 +23,8 @@ public struct Explanation: Sendable {
     let at: Instant
     let subscriptions: [ExplainedSubscription]
     let purchases: [PurchaseState]
+    /// Paths of rows that were left out because they cannot be read.
+    let unreadableRows: [String]
     /// Nil when there was no earlier answer to compare with.
     let events: [ExplainedEvent]?
 
@@ -41,6 +43,7 @@ public struct Explanation: Sendable {
         status = answer.response?.status
         environment = StoreEnvironment(named: answer.response?.environment)
         self.bundleID = answer.response?.bundleID.map { BundleID($0) }
+        unreadableRows = answer.response?.unreadableRows ?? []
         let earlier = previous.map {
             Finding(in: AppStoreAnswer(body: $0, from: .production), for: bundleID, clock: clock)
         }

@@ -1,4 +1,3 @@
-import AppStore
 import Subscriptions
 
 @testable import Tracking
@@ -13,11 +12,10 @@ struct VerdictText {
         of name: String, body: [UInt8], bundleID: BundleID?, previous: [UInt8]? = nil
     ) -> String {
         let explanation = Explanation(body: body, bundleID: bundleID, at: nil, previous: previous, now: now)
-        let unread = (try? VerifyReceiptResponse(parsing: body))?.unreadableRows ?? []
         var lines = [name, "  " + heading(explanation)]
         lines += explanation.subscriptions.flatMap { text(of: $0, in: explanation) }
         lines += explanation.purchases.map(text(of:))
-        lines += unread.map { "  unreadable: \($0)" }
+        lines += explanation.unreadableRows.map { "  unreadable: \($0)" }
         if let events = explanation.events {
             lines += events.isEmpty ? ["  since then: nothing"] : events.map(text(of:))
         }

@@ -60,10 +60,20 @@ extension World {
         process.waitUntilExit()
     }
 
-    private func fetch(_ path: String) async throws -> Data {
-        let request = HTTPClientRequest(url: "http://127.0.0.1:\(Self.simulatorPort)\(path)")
+    /// Lets every answer of the running store come later.
+    func delayAnswers(milliseconds: Int) async throws {
+        let fault = #"{"kind":"slow","seconds":\#(Double(milliseconds) / 1000)}"#
+        _ = try await fetch("/simulator/faults", posting: fault)
+    }
+
+    private func fetch(_ path: String, posting body: String? = nil) async throws -> Data {
+        var request = HTTPClientRequest(url: "http://127.0.0.1:\(Self.simulatorPort)\(path)")
+        if let body {
+            request.method = .POST
+            request.body = .bytes(ByteBuffer(string: body))
+        }
         let response = try await HTTPClient.shared.execute(request, timeout: .minutes(2))
-        guard response.status == .ok else { throw Failed(arguments: [path]) }
+        guard (200..<300).contains(response.status.code) else { throw Failed(arguments: [path]) }
         return Data(try await response.body.collect(upTo: 4 << 30).readableBytesView)
     }
 }
