@@ -12,6 +12,8 @@ public struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
         case mismatch
         /// Another holder has it at the moment; try again.
         case busy
+        /// Too much was asked for; in so many seconds there is room again.
+        case exhausted(retryAfterSeconds: Int)
     }
 
     /// The kind of refusal.

@@ -6,6 +6,8 @@ public struct SubscriptionLedger: Sendable {
     let database: Database
     let reads: Database
     let seal: SecretSeal?
+    /// Who writes through it; nil in the workers.
+    var actor: Actor?
 
     /// A ledger on a primary, with lookups from a hot standby if there is one.
     ///

@@ -43,7 +43,7 @@ LANGUAGE sql STABLE AS $$
            CASE WHEN held THEN 'renewal' ELSE current.reason::text END,
            current.environment, current.as_of, current.checked_at, current.subscription_id, NULL::bigint
     FROM span current
-    CROSS JOIN LATERAL ledger.is_held(current.valid, current.held_until, valid_at) held
+    CROSS JOIN LATERAL (SELECT ledger.is_held(current.valid, current.held_until, valid_at) AS held) h
     CROSS JOIN LATERAL (
         SELECT DISTINCT g.entitlement
         FROM span earlier JOIN product g USING (product_id)
@@ -59,11 +59,15 @@ LANGUAGE sql STABLE AS $$
     FROM owned o
     CROSS JOIN LATERAL (
         SELECT p.* FROM ledger.purchase p
-        WHERE p.purchase_id = o.purchase_id AND p.app_id = entitlement_source.app_id
-          AND p.purchased_at <= valid_at AND p.first_recorded_at <= known_at OFFSET 0) p
+        WHERE p.purchase_id = o.purchase_id AND p.app_id = entitlement_source.app_id OFFSET 0) p
     CROSS JOIN LATERAL (
-        SELECT COALESCE(p.revoked_at <= valid_at AND p.revocation_recorded_at <= known_at, false) AS revoked) r
+        SELECT p.purchased_at, p.revoked_at WHERE COALESCE(p.facts_recorded_at, p.first_recorded_at) <= known_at
+        UNION ALL
+        SELECT h.purchased_at, h.revoked_at FROM ledger.purchase_past h
+        WHERE h.purchase_id = p.purchase_id AND h.known @> known_at) then_known
+    CROSS JOIN LATERAL (SELECT COALESCE(then_known.revoked_at <= valid_at, false) AS revoked) r
     CROSS JOIN LATERAL ledger.grants(p.app_id, p.product_id, valid_at, known_at) g
+    WHERE then_known.purchased_at <= valid_at
 $$;
 
 -- The same as before; in PL/pgSQL, because a session then plans it once and not at every call.
@@ -75,18 +79,20 @@ RETURNS TABLE (
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
+DECLARE
+    -- Whose things the name stood for then: see ledger.customer_at.
+    who bigint := COALESCE(
+        (SELECT m.into_id FROM ledger.customer_merge m
+         WHERE m.customer_id = entitlements.customer_id
+           AND m.applies @> LEAST(entitlements.valid_at, entitlements.known_at)),
+        entitlements.customer_id);
 BEGIN
     RETURN QUERY
     SELECT DISTINCT ON (e.entitlement)
-        e.entitlement, e.granted, CASE WHEN e.granted THEN e.until END, e.product_id, e.state, e.reason, e.environment,
-        CASE WHEN e.is_verified THEN 'verified' ELSE 'provisional' END, e.as_of, e.checked_at
-    FROM (
-        SELECT true AS is_verified, s.*
-        FROM ledger.entitlement_source(entitlements.app_id, entitlements.customer_id, valid_at, known_at) s
-        UNION ALL
-        SELECT false, s.*, NULL, NULL, NULL, NULL
-        FROM ledger.provisional_source(entitlements.app_id, entitlements.customer_id, valid_at, known_at) s) e
-    ORDER BY e.entitlement, e.is_verified DESC, e.environment, e.granted DESC, e.until DESC NULLS FIRST,
+        e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment, e.basis, e.as_of,
+        e.checked_at
+    FROM ledger.right_source(entitlements.app_id, who, valid_at, known_at) e
+    ORDER BY e.entitlement, e.place, e.environment, e.granted DESC, e.until DESC NULLS FIRST, e.basis DESC,
              e.checked_at DESC, e.product_id;
 END
 $$;

@@ -33,7 +33,7 @@ extension SubscriptionLedger {
             .bool(new.sandboxAllowed), .float8(new.callsPerSecond), .float8(max(1, new.burst ?? new.callsPerSecond)),
         ]
         do {
-            _ = try await write(Queries.addApp, parameters)
+            _ = try await write(Queries.addApp, parameters, audited: .appAdded, app: new.bundleID)
         } catch let error as DatabaseError where error.violates("app_bundle_id_unique") {
             throw LedgerError(.exists, "\(new.bundleID) is registered already; change it with `perennial app set`.")
         }
@@ -46,7 +46,8 @@ extension SubscriptionLedger {
             [
                 .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
                 .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
-            ])
+                .text(change.sweep?.rawValue),
+            ], audited: .appChanged, app: bundleID, detail: change.told)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
@@ -57,7 +58,7 @@ extension SubscriptionLedger {
             [
                 .text(bundleID.text), .bytea(try sealed(secret, for: bundleID)),
                 .bytea(try sealed(previous, for: bundleID)),
-            ])
+            ], audited: .secretRotated, app: bundleID)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
@@ -138,9 +139,20 @@ public struct AppChange: Sendable {
     public var callsPerSecond: Double?
     /// Calls at once after a pause.
     public var burst: Double?
+    /// How often refunds are looked for.
+    public var sweep: SweepPace?
 
     /// A change that keeps everything.
     public init() {}
+
+    /// What changes, for the audit.
+    fileprivate var told: [String: String] {
+        [
+            "name": name, "sandbox_allowed": sandboxAllowed.map { "\($0)" },
+            "ownership_policy": ownershipPolicy?.rawValue, "rate": callsPerSecond.map { "\($0)" },
+            "burst": burst.map { "\($0)" }, "sweep": sweep?.rawValue,
+        ].compactMapValues { $0 }
+    }
 }
 
 extension App {
@@ -155,6 +167,8 @@ extension App {
         outageAllowance = Delay(milliseconds: try row.int8("outage_allowance_ms"))
         callsPerSecond = try row.float8("rate")
         burst = try row.float8("burst")
+        sweep = try row.word("sweep")
+        takesNotifications = try row.bool("takes_notifications")
         pace = try CallPace(row: row)
         callsPerSecondNow = pace.callsPerSecond(at: try row.instant("at"))
         appleFailures = Int(try row.int2("apple_failures"))

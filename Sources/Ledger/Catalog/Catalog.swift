@@ -63,6 +63,8 @@ extension SubscriptionLedger {
                     .texts(products.map(\.period)), .int8s(products.map(\.priceMilliunits)),
                     .texts(products.map(\.currency)),
                 ])
+            try audit(
+                .catalogApplied, app: bundleID, detail: ["products": "\(products.count)"], in: transaction)
         }
     }
 

@@ -88,7 +88,8 @@ extension SubscriptionLedger {
     /// Begins the import of a file, or goes on with one; `again` forgets how far it was.
     public func openImport(of file: ImportedFile, again: Bool = false) async throws -> Import {
         let rows = try await write(
-            Queries.openImport, [.text(file.name), .int8(file.byteCount), .bytea(file.edges), .bool(again)])
+            Queries.openImport, [.text(file.name), .int8(file.byteCount), .bytea(file.edges), .bool(again)],
+            audited: .importOpened, detail: ["file": file.name, "bytes": "\(file.byteCount)"])
         guard let row = rows.first else { throw LedgerError(.mismatch, "The import could not be begun.") }
         return Import(
             id: try row.int8("import_id"), startedAt: try row.instant("started_at"),

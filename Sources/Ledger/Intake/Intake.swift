@@ -8,8 +8,11 @@ extension SubscriptionLedger {
 
     /// Keeps uploads, all or none; a receipt is stored once however often it comes. Answers in the order of `uploads`.
     ///
-    /// With `part` the same transaction remembers how far the import of a file is.
-    public func store(_ uploads: [Upload], completing part: ImportedPart? = nil) async throws -> [StoredUpload] {
+    /// With `part` the same transaction remembers how far the import of a file is. With `newReceiptsMax` a customer who
+    /// brought more receipts that nobody knew within the last hour is refused: `exhausted`.
+    public func store(
+        _ uploads: [Upload], completing part: ImportedPart? = nil, newReceiptsMax: Int? = nil
+    ) async throws -> [StoredUpload] {
         for upload in uploads { try Upload.requireCustomer(upload.customer) }
         guard !uploads.isEmpty || part != nil else { return [] }
         let batch = UploadBatch(uploads)
@@ -17,7 +20,8 @@ extension SubscriptionLedger {
         while true {
             do {
                 return try await database.transaction { transaction in
-                    let stored = try batch.store(in: transaction)
+                    let stored = try batch.store(newReceiptsMax: newReceiptsMax, in: transaction)
+                    try audit(batch, stored, in: transaction)
                     // Last, because imports of one file wait for each other here.
                     try part?.mark(in: transaction)
                     return stored
@@ -27,12 +31,25 @@ extension SubscriptionLedger {
             }
         }
     }
+
+    /// An import is remembered as a whole, not by its receipts.
+    private func audit(_ batch: UploadBatch, _ stored: [StoredUpload], in transaction: Transaction) throws {
+        let brought = zip(batch.uploads, stored).filter { !$0.0.imported }
+        guard let actor, !brought.isEmpty else { return }
+        try transaction.query(
+            Queries.auditUploads,
+            [
+                .int4(actor.key), .text(actor.user), .text(AuditedAction.receiptStored.rawValue),
+                .int4s(brought.map(\.0.appID)), .texts(brought.map(\.0.customer)),
+                .int8s(brought.map(\.1.receiptID.number)),
+            ])
+    }
 }
 
 extension UploadBatch {
     /// The schedule comes before everything else that a settlement of these receipts may hold, and every step goes
     /// through its rows in one order, so that writers do not cross.
-    func store(in transaction: Transaction) throws -> [StoredUpload] {
+    func store(newReceiptsMax: Int?, in transaction: Transaction) throws -> [StoredUpload] {
         guard !uploads.isEmpty else { return [] }
         let (receiptIDs, new) = try storeReceipts(in: transaction)
         let customerIDs = try storeCustomers(in: transaction)
@@ -46,8 +63,26 @@ extension UploadBatch {
                 .instants(uploads.map { $0.expiresAt.map(Self.storable) }),
             ])
         try storeProvisionals(of: ids, customers, in: transaction)
+        if let newReceiptsMax {
+            let bringers = zip(ids, customers).compactMap { id, customer in new.contains(id) ? customer : nil }
+            for customer in Set(bringers).sorted() {
+                try Self.refuseFlood(of: customer, newReceiptsMax: newReceiptsMax, in: transaction)
+            }
+        }
         var newReceipts = new
         return ids.map { StoredUpload(receiptID: ReceiptID($0), isNew: newReceipts.remove($0) != nil) }
+    }
+
+    /// Throws when a customer brought more unknown receipts in an hour than they may. Uploads of one customer wait for each
+    /// other here, so that the count is true; the new ones are part of it already.
+    private static func refuseFlood(of customer: Int64, newReceiptsMax: Int, in transaction: Transaction) throws {
+        try transaction.query(Queries.lockBringer, [.int8(customer)])
+        guard let row = try transaction.query(Queries.countBrought, [.int8(customer)]).first,
+            try row.int8("receipts") > newReceiptsMax
+        else { return }
+        throw LedgerError(
+            .exhausted(retryAfterSeconds: Int(try row.int8("seconds_left"))),
+            "A customer may bring \(newReceiptsMax) new receipts an hour, and this one did; known ones are taken.")
     }
 
     /// The keys of all receipts, and of those that were not known before. The known ones' schedules are locked.

@@ -22,6 +22,23 @@ public enum Scope: String, Sendable, CaseIterable {
     }
 }
 
+/// How many requests a key may make: a bucket that holds `burst` and fills by `perSecond`.
+public struct RequestRate: Sendable, Hashable {
+    /// What a key gets unless told otherwise.
+    public static let usual = RequestRate(perSecond: 100, burst: 200)
+
+    /// Requests a second in the long run; 0 is unlimited.
+    public let perSecond: Double
+    /// Requests at once after a pause, at least 1.
+    public let burst: Double
+
+    /// A rate; without a burst twice as many at once as in a second.
+    public init(perSecond: Double, burst: Double? = nil) {
+        self.perSecond = perSecond
+        self.burst = burst ?? max(1, 2 * perSecond)
+    }
+}
+
 /// An API key as the ledger knows it: never the key itself.
 public struct APIKey: Sendable, Hashable {
     /// The key's number.
@@ -30,6 +47,8 @@ public struct APIKey: Sendable, Hashable {
     public let scope: Scope
     /// The only app it may speak about; nil is every app.
     public let bundleID: BundleID?
+    /// How many requests it may make of each server.
+    public let rate: RequestRate
 }
 
 /// A line of the list of API keys.
@@ -44,16 +63,33 @@ public struct ListedAPIKey: Sendable {
 
 extension SubscriptionLedger {
     /// Makes a key and returns it in clear, the only time it can be seen.
-    public func createKey(scope: Scope, for bundleID: BundleID?) async throws -> (id: Int32, secret: String) {
+    public func createKey(
+        scope: Scope, for bundleID: BundleID?, rate: RequestRate = .usual
+    ) async throws -> (id: Int32, secret: String) {
+        guard rate.perSecond >= 0, rate.perSecond.isFinite, rate.burst >= 1, rate.burst.isFinite else {
+            throw LedgerError(
+                .invalid, "A key's rate is 0 (unlimited) or more requests a second, and its burst at least 1.")
+        }
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }
         let secret = "perennial_" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        let rows = try await write(
-            Queries.createKey, [.bytea(Self.digest(ofKey: secret)), .text(scope.rawValue), .text(bundleID?.text)])
-        guard let row = rows.first else {
+        let digest = Self.digest(ofKey: secret)
+        let id = try await database.transaction { transaction -> Int32? in
+            let rows = try transaction.query(
+                Queries.createKey,
+                [
+                    .bytea(digest), .text(scope.rawValue), .text(bundleID?.text), .float8(rate.perSecond),
+                    .float8(rate.burst),
+                ])
+            guard let id = try rows.first?.int4("key_id") else { return nil }
+            try audit(
+                .keyCreated, app: bundleID, detail: ["key": "\(id)", "scope": scope.rawValue], in: transaction)
+            return id
+        }
+        guard let id else {
             throw LedgerError(.notFound, "No app has the bundle id \(bundleID?.text ?? ""); see `perennial app list`.")
         }
-        return (try row.int4("key_id"), secret)
+        return (id, secret)
     }
 
     /// Every key that was ever made.
@@ -73,9 +109,13 @@ extension SubscriptionLedger {
 
     /// Ends a key at once.
     public func revokeKey(_ id: Int32) async throws {
-        guard try await !write(Queries.revokeKey, [.int4(id)]).isEmpty else {
-            throw LedgerError(.notFound, "There is no API key \(id); see `perennial key list`.")
+        let isKnown = try await database.transaction { transaction in
+            guard let row = try transaction.query(Queries.revokeKey, [.int4(id)]).first else { return false }
+            let bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
+            try audit(.keyRevoked, app: bundleID, detail: ["key": "\(id)"], in: transaction)
+            return true
         }
+        guard isKnown else { throw LedgerError(.notFound, "There is no API key \(id); see `perennial key list`.") }
     }
 
     private static func digest(ofKey secret: String) -> [UInt8] {
@@ -88,5 +128,6 @@ extension APIKey {
         id = try row.int4("key_id")
         scope = try row.word("scope")
         bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
+        rate = RequestRate(perSecond: try row.float8("rate"), burst: try row.float8("burst"))
     }
 }

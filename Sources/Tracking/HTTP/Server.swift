@@ -74,6 +74,7 @@ public struct Server: Service {
 
     private var router: Router<BasicRequestContext> {
         let router = Router(options: .autoGenerateHeadEndpoints)
+        router.add(middleware: CountRequests(tracker.metrics.registry))
         router.add(middleware: AnswerProblems())
         let gate = Gate(keys: keys)
         let apps = KnownApps(tracker.ledger)
@@ -81,7 +82,9 @@ public struct Server: Service {
             PostReceipt(tracker: tracker, limits: limits).route(behind: gate),
             GetReceipt(ledger: tracker.ledger).route(behind: gate),
             GetEntitlements(tracker: tracker, apps: apps).route(behind: gate),
-            Route.isAlive, Route.isReady(tracker.ledger), Route.openAPI,
+            GrantRoutes(ledger: tracker.ledger, limits: limits).route(behind: gate),
+            PostNotification(tracker: tracker, limits: limits).route,
+            Route.isAlive, Route.isReady(tracker.ledger), Route.metrics(MetricsPage(tracker)), Route.openAPI,
         ]
         let pages = servesAdmin ? AdminSite(tracker: tracker, keys: keys).routes : []
         for route in routes + pages { route.add(to: router) }

@@ -45,8 +45,8 @@ public struct Worker: Service {
         return nil
     }
 
-    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, incidents, room
-    /// for next month.
+    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, incidents, old
+    /// notifications, room for next month.
     private func keepHouse(as worker: WorkerID) async {
         var rounds = 0
         while !isStopping() {
@@ -60,6 +60,9 @@ public struct Worker: Service {
                 await tracker.attempt("make room for observations") {
                     try await tracker.ledger.addObservationMonths()
                 }
+            }
+            if rounds % 120 == 0 {
+                await tracker.attempt("remove old notifications") { _ = try await tracker.ledger.pruneNotifications() }
             }
             rounds += 1
             await rest(seconds: 0.5)

@@ -37,11 +37,18 @@ struct KeyCreateCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The only app the key may speak about; every app unless given.", valueName: "B"))
     var app: BundleID?
 
+    @Option(help: ArgumentHelp("Requests a second to each server; 0 is unlimited, 100 unless given.", valueName: "N"))
+    var rate: Double?
+
+    @Option(help: ArgumentHelp("Requests at once after a pause; twice the rate unless given.", valueName: "N"))
+    var burst: Double?
+
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
-        let key = try await withLedger(settings) { try await $0.createKey(scope: scope, for: app) }
+        let allowed = RequestRate(perSecond: rate ?? RequestRate.usual.perSecond, burst: burst)
+        let key = try await withLedger(settings) { try await $0.createKey(scope: scope, for: app, rate: allowed) }
         sayOnStandardError("Key \(key.id) may \(scope.rawValue)\(app.map { " for \($0)" } ?? "").")
         say(key.secret)
     }
@@ -62,11 +69,12 @@ struct KeyListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
-        var listing = Listing(columns: ["id", "scope", "app", "created_at", "revoked_at"])
+        var listing = Listing(columns: ["id", "scope", "app", "rate", "burst", "created_at", "revoked_at"])
         listing.rows = try await withLedger(settings) { try await $0.keys() }.map { listed in
             [
                 .integer(Int64(listed.key.id)), .string(listed.key.scope.rawValue),
-                .optional(listed.key.bundleID?.text), .string(listed.createdAt.iso8601), .optional(listed.revokedAt),
+                .optional(listed.key.bundleID?.text), .string("\(listed.key.rate.perSecond)"),
+                .string("\(listed.key.rate.burst)"), .string(listed.createdAt.iso8601), .optional(listed.revokedAt),
             ]
         }
         form.show(listing)

@@ -1,3 +1,4 @@
+import Foundation
 import Ledger
 import Logging
 import Postgres
@@ -29,13 +30,13 @@ func withUncheckedLedger<Result: Sendable>(
 }
 
 /// The same for one-shot commands: a database that is down or not migrated ends the command with one sentence, and the
-/// connections' own notes about it would only repeat that.
+/// connections' own notes about it would only repeat that. What is written is remembered as the user's who runs it.
 func withLedger<Result: Sendable>(
     _ settings: Settings, _ body: (SubscriptionLedger) async throws -> Result
 ) async throws -> Result {
     try await withUncheckedLedger(settings, notes: .debug) { ledger in
         try await ledger.requireMigrated()
-        return try await body(ledger)
+        return try await body(ledger.acting(as: .user(NSUserName())))
     }
 }
 

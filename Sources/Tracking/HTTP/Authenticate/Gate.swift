@@ -7,6 +7,8 @@ struct Visit: Sendable {
     let request: Request
     let parameters: Parameters
     let bundleID: BundleID
+    /// The key that let it in.
+    let key: APIKey
 }
 
 /// Lets in who brings a live API key of enough scope for the app in the path.
@@ -36,7 +38,7 @@ struct Gate: Sendable {
         if let only = key.bundleID, only != bundleID {
             throw Problem(.forbidden, "The API key is for the app \(only) alone.")
         }
-        return Visit(request: request, parameters: parameters, bundleID: bundleID)
+        return Visit(request: request, parameters: parameters, bundleID: bundleID, key: key)
     }
 
     /// RFC 6750, sections 2.1 and 3: the scheme's case does not matter; no error code when no key was sent.

@@ -30,10 +30,15 @@ extension Visit {
     private static let earliest = Instant(milliseconds: 0)
     private static let latest = Instant(milliseconds: 253_402_300_799_999)
 
+    /// An instant PostgreSQL knows; nil for any other text.
+    static func instant(_ text: String) -> Instant? {
+        Instant(iso8601: text).flatMap { earliest <= $0 && $0 <= latest ? $0 : nil }
+    }
+
     /// An instant of the query, ISO 8601 between 1970 and 9999; nil when it is not given.
     func instant(_ name: String) throws -> Instant? {
         guard let text = request.uri.queryParameters.get(name) else { return nil }
-        guard let instant = Instant(iso8601: text), Self.earliest <= instant, instant <= Self.latest else {
+        guard let instant = Self.instant(text) else {
             throw Problem(
                 .invalid, "The query's \(name) is not an instant between 1970 and 9999, like 2026-11-20T12:00:00Z.")
         }

@@ -40,7 +40,7 @@ struct AnswerProblems: RouterMiddleware {
             logger.warning(
                 "a request could not be served", metadata: ["error": "\(error)", "request_id": "\(requestID)"])
         case .invalid, .unauthenticated, .forbidden, .notFound, .unknownApp, .methodNotAllowed, .timedOut, .conflict,
-            .tooLarge, .notAReceipt, .receiptRejected:
+            .tooLarge, .notAReceipt, .receiptRejected, .unsupportedMedia, .tooMany:
             break
         }
     }

@@ -25,6 +25,8 @@ extension Problem {
         case .exists: self = Problem(.conflict, error.message)
         case .invalid: self = Problem(.invalid, error.message)
         case .busy: self = .unavailable(error.message, retryAfterSeconds: 1)
+        case .exhausted(let seconds):
+            self = Problem(.tooMany, error.message, headers: [.retryAfter: String(seconds)])
         case .mismatch: self = .unavailable("The server and its database do not fit together.", retryAfterSeconds: 30)
         }
     }

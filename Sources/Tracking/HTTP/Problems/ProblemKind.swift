@@ -14,6 +14,8 @@ extension Problem {
         case tooLarge = "too-large"
         case notAReceipt = "not-a-receipt"
         case receiptRejected = "receipt-rejected"
+        case unsupportedMedia = "unsupported-media"
+        case tooMany = "too-many"
         case failed
         case unavailable
 
@@ -29,6 +31,8 @@ extension Problem {
             case .conflict: .conflict
             case .tooLarge: .contentTooLarge
             case .notAReceipt, .receiptRejected: .unprocessableContent
+            case .unsupportedMedia: .unsupportedMediaType
+            case .tooMany: .tooManyRequests
             case .failed: .internalServerError
             case .unavailable: .serviceUnavailable
             }
@@ -48,6 +52,8 @@ extension Problem {
             case .tooLarge: "The body is too large"
             case .notAReceipt: "This is not a receipt"
             case .receiptRejected: "Apple does not vouch for the receipt"
+            case .unsupportedMedia: "The body is not JSON"
+            case .tooMany: "Too many requests"
             case .failed: "Something went wrong here"
             case .unavailable: "Try again later"
             }

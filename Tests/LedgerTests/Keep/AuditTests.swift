@@ -1,0 +1,104 @@
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Audit: every write by a person or a key is remembered with who did it")
+struct AuditTests {
+    private func log(_ test: TestLedger) async throws -> [String] {
+        try await test.rows(
+            "SELECT actor, action, bundle_id, customer, receipt_id, detail FROM perennial.audit_log ORDER BY audit_id")
+    }
+
+    @Test("Commands are remembered by their user, requests by their key")
+    func whoDidWhat() async throws {
+        try await withLedger { test in
+            let person = test.ledger.acting(as: .user("kim"))
+            try await person.addApp(NewApp(bundleID: "com.example.two", secret: "a secret"))
+            var change = AppChange()
+            change.callsPerSecond = 7
+            try await person.setApp("com.example.two", change)
+            try await person.rotateSecret(of: "com.example.two", to: "another secret")
+            try await person.applyCatalog(
+                [CatalogProduct(id: "gold", entitlements: ["pro"])], to: "com.example.two")
+            let key = try await person.createKey(scope: .write, for: "com.example.two")
+            let caller = test.ledger.acting(as: .key(key.id))
+            let upload = Upload(appID: 2, customer: "ann", receipt: [1], imported: false)
+            let stored = try #require(try await caller.store([upload]).first)
+            try await person.revokeKey(key.id)
+            let receipt = stored.receiptID
+            #expect(
+                try await log(test) == [
+                    "user kim app.added com.example.two - - {}",
+                    #"user kim app.changed com.example.two - - {"rate": "7.0"}"#,
+                    "user kim app.secret_rotated com.example.two - - {}",
+                    #"user kim catalog.applied com.example.two - - {"products": "1"}"#,
+                    #"user kim key.created com.example.two - - {"key": "\#(key.id)", "scope": "write"}"#,
+                    "key \(key.id) receipt.stored com.example.two ann \(receipt) {}",
+                    #"user kim key.revoked com.example.two - - {"key": "\#(key.id)"}"#,
+                ])
+        }
+    }
+
+    @Test("What changes nothing, what fails, and what a worker does is not remembered")
+    func nothingToRemember() async throws {
+        try await withLedger { test in
+            let person = test.ledger.acting(as: .user("kim"))
+            await #expect(throws: LedgerError.self) { try await person.revokeKey(99) }
+            await #expect(throws: LedgerError.self) { _ = try await person.createKey(scope: .read, for: "no.app") }
+            await #expect(throws: LedgerError.self) { try await person.addApp(NewApp(bundleID: "com.example.app")) }
+            try await test.upload("a")
+            _ = try await person.store([Upload(appID: test.app.id, customer: "ann", receipt: [1], imported: true)])
+            #expect(try await log(test) == [])
+        }
+    }
+}
+
+@Suite("Intake: how many new receipts one customer may bring")
+struct FloodTests {
+    private func bring(_ word: String, by customer: String = "ann", to test: TestLedger) async throws {
+        let upload = Upload(appID: test.app.id, customer: customer, receipt: Array(word.utf8), imported: false)
+        _ = try await test.ledger.store([upload], newReceiptsMax: 10)
+    }
+
+    @Test("Ten an hour, known ones always, and everybody for themselves")
+    func tenAnHour() async throws {
+        try await withLedger { test in
+            for number in 1...10 { try await bring("r\(number)", to: test) }
+            let error = await #expect(throws: LedgerError.self) { try await bring("r11", to: test) }
+            guard case .exhausted(let seconds)? = error?.kind else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+            #expect((3500...3600).contains(seconds))
+            try await bring("r1", to: test)
+            try await bring("r11", by: "bob", to: test)
+            try await bring("r11", to: test)
+            #expect(try await test.text("SELECT count(*) FROM ledger.receipt") == "11")
+            try await test.run("UPDATE ledger.receipt SET received_at = received_at - interval '1 hour'")
+            try await bring("r12", to: test)
+        }
+    }
+
+    @Test("Uploads side by side do not slip through")
+    func sideBySide() async throws {
+        try await withLedger(connections: 8) { test in
+            let refused = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<20 {
+                    group.addTask {
+                        do {
+                            try await bring("r\(number)", to: test)
+                            return false
+                        } catch let error as LedgerError {
+                            guard case .exhausted = error.kind else { throw error }
+                            return true
+                        }
+                    }
+                }
+                return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            #expect(refused == 10)
+            #expect(try await test.text("SELECT count(*) FROM ledger.receipt") == "10")
+        }
+    }
+}

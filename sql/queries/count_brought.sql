@@ -1,0 +1,6 @@
+-- Intake: how many receipts of customer $1 became known within the last hour, and in how many seconds one of them is older.
+SELECT count(*) AS receipts,
+       GREATEST(1, ceil(extract(epoch FROM min(r.received_at) + interval '1 hour' - clock_timestamp())))::bigint
+           AS seconds_left
+FROM ledger.upload u JOIN ledger.receipt r USING (receipt_id)
+WHERE u.customer_id = $1::bigint AND NOT u.imported AND r.received_at > clock_timestamp() - interval '1 hour'
