@@ -41,6 +41,15 @@ public enum Queries {
     public static let createKey = SQLFile("create_key", PackageResources.create_key_sql)
     /// `queries/create_roles.sql`
     public static let createRoles = SQLFile("create_roles", PackageResources.create_roles_sql)
+    /// `queries/customer_purchases.sql`
+    public static let customerPurchases = SQLFile("customer_purchases", PackageResources.customer_purchases_sql)
+    /// `queries/customer_subscriptions.sql`
+    public static let customerSubscriptions = SQLFile(
+        "customer_subscriptions", PackageResources.customer_subscriptions_sql)
+    /// `queries/customer_timeline.sql`
+    public static let customerTimeline = SQLFile("customer_timeline", PackageResources.customer_timeline_sql)
+    /// `queries/customer_unverified.sql`
+    public static let customerUnverified = SQLFile("customer_unverified", PackageResources.customer_unverified_sql)
     /// `queries/delete_aliases.sql`
     public static let deleteAliases = SQLFile("delete_aliases", PackageResources.delete_aliases_sql)
     /// `queries/delete_periods.sql`
@@ -55,6 +64,8 @@ public enum Queries {
     public static let endOwnerships = SQLFile("end_ownerships", PackageResources.end_ownerships_sql)
     /// `queries/entitlements.sql`
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
+    /// `queries/entitlements_batch.sql`
+    public static let entitlementsBatch = SQLFile("entitlements_batch", PackageResources.entitlements_batch_sql)
     /// `queries/erase_people.sql`
     public static let erasePeople = SQLFile("erase_people", PackageResources.erase_people_sql)
     /// `queries/erase_receipts.sql`
@@ -227,6 +238,10 @@ public enum Queries {
     public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
     /// `queries/read_customer_events.sql`
     public static let readCustomerEvents = SQLFile("read_customer_events", PackageResources.read_customer_events_sql)
+    /// `queries/read_feed.sql`
+    public static let readFeed = SQLFile("read_feed", PackageResources.read_feed_sql)
+    /// `queries/read_feed_head.sql`
+    public static let readFeedHead = SQLFile("read_feed_head", PackageResources.read_feed_head_sql)
     /// `queries/read_hand_clock.sql`
     public static let readHandClock = SQLFile("read_hand_clock", PackageResources.read_hand_clock_sql)
     /// `queries/read_hand_grants.sql`

@@ -21,13 +21,14 @@ public struct TrackerOptions: Sendable {
 /// The line from a claim to what is remembered: ask Apple, find what the answer is worth, settle it.
 public struct Tracker: Sendable {
     /// What is remembered.
-    public let ledger: SubscriptionLedger
+    public private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
     let options: TrackerOptions
     let logger: Logger
     let metrics: TrackerMetrics
     let identity = CheckerIdentity()
     let tally = AnswerTally()
+    let feedBell = FeedBell()
 
     /// A tracker that asks `appStore` and writes to `ledger`; what it counts is kept in `metrics`.
     public init(
@@ -39,6 +40,13 @@ public struct Tracker: Sendable {
         self.options = options
         self.logger = logger
         self.metrics = TrackerMetrics(metrics)
+    }
+
+    /// The same tracker in the hands of `actor`: what is written through it is remembered as theirs.
+    public func acting(as actor: Actor) -> Tracker {
+        var tracker = self
+        tracker.ledger = ledger.acting(as: actor)
+        return tracker
     }
 
     /// Asks Apple about one claimed receipt and settles what it says: this is the program.
@@ -94,6 +102,7 @@ public struct Tracker: Sendable {
         for failure in batch.failures {
             logger.error("receipt \(failure.receiptID) could not be settled: \(failure.reason)")
         }
+        if !batch.settled.isEmpty { feedBell.ring() }
         return batch.settled
     }
 

@@ -79,7 +79,9 @@ class Browser:
         self.tool("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
     def complaints(self):
-        return [entry["message"] for entry in self.call("POST", "/se/log", {"type": "browser"})]
+        """What the browser warned of since the last time, and errors; hints of style are none."""
+        entries = self.call("POST", "/se/log", {"type": "browser"})
+        return [entry["message"] for entry in entries if entry["level"] in ("WARNING", "SEVERE")]
 
     def close(self):
         try:
@@ -104,12 +106,16 @@ class Visit:
         found = self.browser.evaluate("document.querySelector('h1').textContent")
         expect(found.startswith(text), f"the heading is {found!r}, not {text!r}")
 
+    def silent(self, name):
+        complaints = self.browser.complaints()
+        expect(complaints == [], f"{name}: the browser complains: {complaints}")
+
     def keep(self, name):
         """A picture for a desk, by day; and a look at the same page by phone."""
         image = self.browser.call("GET", "/screenshot")
         with open(os.path.join(self.folder, f"{name}.png"), "wb") as file:
             file.write(base64.b64decode(image))
-        expect(self.browser.complaints() == [], f"{name}: the browser complains")
+        self.silent(name)
         self.browser.window(360, 740)
         wide = self.browser.evaluate("document.documentElement.scrollWidth")
         expect(wide <= 360, f"{name} is {wide} wide on a phone of 360")
@@ -163,7 +169,7 @@ class Visit:
         self.browser.click("main form button")
         self.heading("Receipt ")
         expect(self.browser.evaluate("document.querySelector('[role=status]') !== null"), "asking Apple says nothing")
-        expect(self.browser.complaints() == [], "asking Apple makes the browser complain")
+        self.silent("asking Apple")
 
     def leave(self):
         self.browser.click("nav a[href='/admin/incidents']")
@@ -173,7 +179,7 @@ class Visit:
         self.heading("Sign in")
         self.browser.open(f"{self.server}/admin")
         self.heading("Sign in")
-        expect(self.browser.complaints() == [], "signing out makes the browser complain")
+        self.silent("signing out")
 
 
 def main(server, key_file, folder):

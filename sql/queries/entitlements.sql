@@ -1,6 +1,7 @@
--- What customer $2 of the app $1 may use at $3 as known at $4 (nulls: now).
+-- What customer $2 of the app $1 may use at $3 as known at $4 (nulls: now). Of an answer later than $4 the clocks are not told.
 SELECT e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment::text AS environment, e.basis,
-       e.as_of, e.checked_at
+       CASE WHEN $4::timestamptz IS NULL OR e.checked_at <= $4::timestamptz THEN e.as_of END AS as_of,
+       CASE WHEN $4::timestamptz IS NULL OR e.checked_at <= $4::timestamptz THEN e.checked_at END AS checked_at
 FROM ledger.app a
 JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
 CROSS JOIN LATERAL ledger.entitlements(

@@ -12,7 +12,7 @@ WITH done AS (
 SELECT ARRAY(SELECT subscription_id FROM news WHERE subscription_id IS NOT NULL
              UNION SELECT subscription_id FROM round) AS subscriptions,
        GREATEST(done.position, LEAST(
-           done.position + $1::int, (SELECT max(position) FROM ledger.event_feed))) AS position,
+           done.position + $1::int, (SELECT COALESCE(max(position), 0) FROM ledger.event_feed))) AS position,
        CASE WHEN (SELECT count(*) FROM round) < $2::int THEN 0
             ELSE (SELECT max(subscription_id) FROM round) END AS round_at,
        done.rounds + ((SELECT count(*) FROM round) < $2::int)::int AS rounds

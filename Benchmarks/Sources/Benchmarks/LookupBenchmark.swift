@@ -25,7 +25,7 @@ struct LookupBenchmark: AsyncParsableCommand {
         try await world.startSimulator(customers: customers)
         try await world.run(["import", try await world.saveReceipts().path])
         try await world.run(["worker", "--once"])
-        let key = try await world.run(["key", "create", "--scope", "read"]).split(separator: "\n").last ?? ""
+        let key = try await world.run(["key", "create", "--scope", "read", "--rate", "0"]).split(separator: "\n").last ?? ""
         try world.start("server", ["serve", "--http-port", "\(Self.port)"])
         try await Task.sleep(for: .seconds(2))
         let load = LoadGenerator(port: Self.port, connections: connections)

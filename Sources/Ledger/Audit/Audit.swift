@@ -12,12 +12,14 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case keyCreated = "key.created"
     case keyRevoked = "key.revoked"
     case receiptStored = "receipt.stored"
+    case receiptChecked = "receipt.checked"
     case importOpened = "import.opened"
     case grantGiven = "grant.given"
     case grantRevoked = "grant.revoked"
     case ownerAssigned = "customer.assigned"
     case customerMerged = "customer.merged"
     case customerErased = "customer.erased"
+    case rebuilt = "rebuilt"
 }
 
 extension SubscriptionLedger {

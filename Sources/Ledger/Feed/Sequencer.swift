@@ -2,14 +2,40 @@ import Postgres
 import SQL
 
 extension SubscriptionLedger {
+    /// How often a sequencer at work elsewhere is waited for, and for how long each time.
+    private static let busyTriesMax = 5
+    private static let busyMilliseconds = 10
+
     /// Gives committed events their positions in the feed, at most `limit`; returns how many it placed.
     ///
     /// Positions are dense from 1 and follow each subscription's order. One sequencer works at a time; another caller
     /// places nothing and returns 0.
     @discardableResult
     public func sequenceFeed(limit: Int = 10_000) async throws -> Int {
+        try await sequence(limit: limit) ?? 0
+    }
+
+    /// Gives every event that is committed by now its position; false when another sequencer stayed at work, which may
+    /// have begun too early to see them.
+    @discardableResult
+    public func placeEvents(limit: Int = 10_000) async throws -> Bool {
+        var tries = 0
+        while tries < Self.busyTriesMax {
+            switch try await sequence(limit: limit) {
+            case nil:
+                tries += 1
+                try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
+            case .some(let placed) where placed < limit: return true
+            case .some: continue
+            }
+        }
+        return false
+    }
+
+    /// Nil when another sequencer is at work.
+    private func sequence(limit: Int) async throws -> Int? {
         try await database.transaction { transaction in
-            guard try transaction.query(Queries.lockFeed).first?.bool("locked") == true else { return 0 }
+            guard try transaction.query(Queries.lockFeed).first?.bool("locked") == true else { return nil }
             return try transaction.execute(Statement(Queries.sequenceFeed), [.int4(Int32(clamping: limit))])
         }
     }

@@ -48,7 +48,18 @@ public struct APIKey: Sendable, Hashable {
     /// The only app it may speak about; nil is every app.
     public let bundleID: BundleID?
     /// How many requests it may make of each server.
-    public let rate: RequestRate
+    public var rate = RequestRate.usual
+}
+
+/// What is kept of an API key. Keys are random and long, so that nobody finds one by its digest, and comparing digests
+/// tells nothing about a key.
+public struct KeyDigest: Sendable, Hashable {
+    let bytes: [UInt8]
+
+    /// The digest of a key in clear.
+    public init(ofSecret secret: String) {
+        bytes = [UInt8](SHA256.hash(data: Data(secret.utf8)))
+    }
 }
 
 /// A line of the list of API keys.
@@ -73,7 +84,7 @@ extension SubscriptionLedger {
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }
         let secret = "perennial_" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        let digest = Self.digest(ofKey: secret)
+        let digest = KeyDigest(ofSecret: secret).bytes
         let id = try await database.transaction { transaction -> Int32? in
             let rows = try transaction.query(
                 Queries.createKey,
@@ -103,7 +114,7 @@ extension SubscriptionLedger {
 
     /// The live key with the given secret, or nil.
     public func key(withSecret secret: String) async throws -> APIKey? {
-        let rows = try await reads.query(Statement(Queries.findKey), [.bytea(Self.digest(ofKey: secret))])
+        let rows = try await reads.query(Statement(Queries.findKey), [.bytea(KeyDigest(ofSecret: secret).bytes)])
         return try rows.first.map(APIKey.init(row:))
     }
 
@@ -118,9 +129,6 @@ extension SubscriptionLedger {
         guard isKnown else { throw LedgerError(.notFound, "There is no API key \(id); see `perennial key list`.") }
     }
 
-    private static func digest(ofKey secret: String) -> [UInt8] {
-        [UInt8](SHA256.hash(data: Data(secret.utf8)))
-    }
 }
 
 extension APIKey {

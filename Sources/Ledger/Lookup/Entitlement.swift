@@ -21,9 +21,10 @@ public struct Entitlement: Sendable, Hashable {
     /// What the answer rests on: `verified`, Apple's answer, `provisional`, the operator's word until Apple is asked, or
     /// `by_hand`, a person's decision.
     public let basis: String
-    /// Apple's clock of the evidence; nil while provisional and by hand.
+    /// Apple's clock of the evidence; nil while provisional and by hand, and where the newest answer is later than what was
+    /// asked for.
     public let asOf: Instant?
-    /// When the last verified answer came; nil while provisional and by hand.
+    /// When the last verified answer came; nil where `asOf` is.
     public let checkedAt: Instant?
 }
 
@@ -39,6 +40,18 @@ extension SubscriptionLedger {
             Statement(Queries.entitlements),
             [.text(bundleID.text), .text(customer), .instant(time), .instant(knownAt)])
         return try rows.map(Entitlement.init(row:))
+    }
+
+    /// The same for many customers in one statement, in the order of `customers`; one may be named twice.
+    public func entitlements(
+        app bundleID: BundleID, customers: [String], at time: Instant? = nil, knownAt: Instant? = nil
+    ) async throws -> [[Entitlement]] {
+        let rows = try await reads.query(
+            Statement(Queries.entitlementsBatch),
+            [.text(bundleID.text), .texts(customers), .instant(time), .instant(knownAt)])
+        var found = [[Entitlement]](repeating: [], count: customers.count)
+        for row in rows { found[Int(try row.int8("place")) - 1].append(try Entitlement(row: row)) }
+        return found
     }
 }
 

@@ -1,7 +1,6 @@
-import Foundation
 import Hummingbird
 
-/// One path and what answers each of its methods; every other method is answered with 405.
+/// One path and what answers each of its methods; OPTIONS tells which, and every other method is answered with 405.
 struct Route: Sendable {
     typealias Answer = @Sendable (Request, BasicRequestContext) async throws -> Response
 
@@ -10,7 +9,10 @@ struct Route: Sendable {
     /// What answers, by method.
     let answers: [HTTPRequest.Method: Answer]
 
-    private static let knownMethods: [HTTPRequest.Method] = [.get, .head, .post, .put, .patch, .delete, .options]
+    /// Every method of RFC 9110 and RFC 5789, and QUERY.
+    private static let knownMethods: [HTTPRequest.Method] =
+        [.get, .head, .post, .put, .patch, .delete, .options, .trace, .connect]
+        + [HTTPRequest.Method(rawValue: "QUERY")].compactMap { $0 }
 
     /// A path with one method. HEAD follows GET by itself.
     init(_ method: HTTPRequest.Method, _ path: String, _ answer: @escaping Answer) {
@@ -30,7 +32,7 @@ struct Route: Sendable {
 
     /// The methods that are answered, as the `Allow` header lists them.
     private var allowed: [HTTPRequest.Method] {
-        Self.knownMethods.filter { answers[$0] != nil || ($0 == .head && answers[.get] != nil) }
+        Self.knownMethods.filter { answers[$0] != nil || $0 == .options || ($0 == .head && answers[.get] != nil) }
     }
 
     /// Makes the router answer this path.
@@ -39,6 +41,9 @@ struct Route: Sendable {
             router.on(RouterPath(path), method: method) { request, context in try await answer(request, context) }
         }
         let allow = allowed.map(\.rawValue).joined(separator: ", ")
+        router.on(RouterPath(path), method: .options) { _, _ in
+            Response(status: .noContent, headers: [.allow: allow])
+        }
         for method in Self.knownMethods where !allowed.contains(method) {
             router.on(RouterPath(path), method: method) { _, _ -> Response in
                 throw Problem(.methodNotAllowed, "Here only \(allow) is answered.", headers: [.allow: allow])
@@ -48,13 +53,36 @@ struct Route: Sendable {
 }
 
 extension Parameters {
-    /// A path parameter with its percent encoding undone.
+    /// A path parameter with its percent encoding undone, byte by byte: two ids that differ stay two.
     ///
     /// Refused are what is not UTF-8, and NUL, where PostgreSQL's text would end.
     func decoded(_ name: String) throws -> String {
-        guard let text = try require(name).removingPercentEncoding, !text.unicodeScalars.contains("\0") else {
+        guard let bytes = Self.bytes(percentEncoded: try require(name)),
+            let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0)
+        else {
             throw Problem(.invalid, "The path's \(name) is not percent-encoded UTF-8 text.")
         }
         return text
+    }
+
+    /// RFC 3986, section 2.1; nil for a percent sign without two digits.
+    private static func bytes(percentEncoded text: String) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
+                return nil
+            }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        Character(UnicodeScalar(byte)).hexDigitValue.flatMap { byte < 0x80 ? UInt8($0) : nil }
     }
 }

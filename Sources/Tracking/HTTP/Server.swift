@@ -82,7 +82,10 @@ public struct Server: Service {
             PostReceipt(tracker: tracker, limits: limits).route(behind: gate),
             GetReceipt(ledger: tracker.ledger).route(behind: gate),
             GetEntitlements(tracker: tracker, apps: apps).route(behind: gate),
+            PostBatch(tracker: tracker, apps: apps, limits: limits).route(behind: gate),
+            GetCustomer(tracker: tracker, apps: apps).route(behind: gate),
             GrantRoutes(ledger: tracker.ledger, limits: limits).route(behind: gate),
+            GetEvents(ledger: tracker.ledger).route(behind: gate),
             PostNotification(tracker: tracker, limits: limits).route,
             Route.isAlive, Route.isReady(tracker.ledger), Route.metrics(MetricsPage(tracker)), Route.openAPI,
         ]

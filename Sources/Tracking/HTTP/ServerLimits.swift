@@ -4,6 +4,8 @@ struct ServerLimits: Sendable {
     var bodyBytesMax = 8 * 1024 * 1024
     /// How long a whole body may take to arrive.
     var bodySecondsMax = 60.0
+    /// What one upload may take.
+    var submission = SubmissionLimits()
     /// How long a connection may be silent between requests, or while its headers arrive.
     var idleSeconds: Int64 = 60
     /// The largest single header, and the request line.

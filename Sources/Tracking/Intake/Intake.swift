@@ -5,16 +5,19 @@ import Subscriptions
 extension Tracker {
     /// Stores a receipt and asks Apple about it at once.
     ///
-    /// Throws `ReceiptDataError` for what is no receipt, `LedgerError` for an unknown app or a bad customer id. What is
-    /// stored stays stored: when Apple cannot be asked now, the answer is `pending` and the schedule goes on.
-    public func submit(_ submission: Submission) async throws -> SubmissionAnswer {
+    /// Throws `ReceiptDataError` for what is no receipt, `LedgerError` for an unknown app or a bad customer id, or when
+    /// `limits` are exceeded. What is stored stays stored: when Apple cannot be asked now, the answer is `pending` and the
+    /// schedule goes on.
+    public func submit(_ submission: Submission, within limits: SubmissionLimits? = nil) async throws
+        -> SubmissionAnswer
+    {
         let app = try await ledger.app(submission.bundleID)
         let upload = try Upload(submission, app: app)
-        guard let stored = try await ledger.store([upload]).first else {
+        guard let stored = try await ledger.store([upload], newReceiptsMax: limits?.newReceiptsMax).first else {
             throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
         }
         do {
-            return .settled(try await check(stored.receiptID))
+            return .settled(try await check(stored.receiptID, answeredWithin: limits?.answerSeconds))
         } catch let error as LedgerError where error.kind == .busy {
             return .pending(stored.receiptID, reason: error.message)
         } catch let error as StorageError {
@@ -24,8 +27,9 @@ extension Tracker {
 
     /// Asks Apple about one stored receipt now, within the app's budget of calls, and settles the answer.
     ///
-    /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
-    public func check(_ receipt: ReceiptID) async throws -> Settled {
+    /// Throws `LedgerError` `notFound`, or `busy` while another process asks, the app may not ask, or when Apple's answer
+    /// takes longer than `seconds`: then the receipt is handed to the workers.
+    public func check(_ receipt: ReceiptID, answeredWithin seconds: Double? = nil) async throws -> Settled {
         let worker = try await identity.worker(of: ledger)
         let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
         guard try await ledger.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
@@ -33,9 +37,13 @@ extension Tracker {
             let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up."
             throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now: \(why)")
         }
-        let settled = try await check(claim, by: worker)
+        guard let answer = await ask(about: claim, within: seconds) else {
+            try await ledger.release([claim], of: worker)
+            throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
+        }
+        let settled = try await settle([answer], by: worker).settled.first
         do {
-            try await ledger.sequenceFeed()
+            try await ledger.placeEvents()
         } catch {
             logger.warning("events wait for their position in the feed: \(error)")
         }
@@ -45,4 +53,17 @@ extension Tracker {
         }
         return settled
     }
+
+    private func ask(about claim: Claim, within seconds: Double?) async -> Checked? {
+        guard let seconds else { return await ask(about: claim) }
+        return await Tracking.within(seconds: seconds) { await ask(about: claim) }
+    }
+}
+
+/// What one submission may take.
+public struct SubmissionLimits: Sendable {
+    /// How long Apple's answer is waited for.
+    public var answerSeconds: Double = 10
+    /// Receipts that nobody knew before, of one customer in an hour.
+    public var newReceiptsMax = 10
 }

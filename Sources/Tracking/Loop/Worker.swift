@@ -26,7 +26,9 @@ public struct Worker: Service {
             group.addTask { await loop.run { _ in isStopping() } }
             group.addTask { await keepHouse(as: worker) }
             group.addTask { await keepSummaries() }
+            group.addTask { await tracker.keepFeed() }
         }
+        await placeEvents()
         await tracker.attempt("say that it stopped") { try await tracker.ledger.beat(worker, stopped: true) }
         tracker.logger.info("worker stopped", metadata: ["worker": "\(worker.number)"])
     }
@@ -50,7 +52,7 @@ public struct Worker: Service {
     private func keepHouse(as worker: WorkerID) async {
         var rounds = 0
         while !isStopping() {
-            await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.sequenceFeed() }
+            await placeEvents()
             if rounds % 20 == 0 {
                 await tracker.attempt("give a sign of life") { try await tracker.ledger.beat(worker) }
                 await tracker.attempt("end exhausted allowances") { _ = try await tracker.endHolds() }
@@ -67,7 +69,10 @@ public struct Worker: Service {
             rounds += 1
             await rest(seconds: 0.5)
         }
-        await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.sequenceFeed() }
+    }
+
+    private func placeEvents() async {
+        await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.placeEvents() }
     }
 }
 

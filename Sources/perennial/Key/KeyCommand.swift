@@ -73,8 +73,8 @@ struct KeyListCommand: AsyncParsableCommand {
         listing.rows = try await withLedger(settings) { try await $0.keys() }.map { listed in
             [
                 .integer(Int64(listed.key.id)), .string(listed.key.scope.rawValue),
-                .optional(listed.key.bundleID?.text), .string("\(listed.key.rate.perSecond)"),
-                .string("\(listed.key.rate.burst)"), .string(listed.createdAt.iso8601), .optional(listed.revokedAt),
+                .optional(listed.key.bundleID?.text), .number(listed.key.rate.perSecond),
+                .number(listed.key.rate.burst), .string(listed.createdAt.iso8601), .optional(listed.revokedAt),
             ]
         }
         form.show(listing)

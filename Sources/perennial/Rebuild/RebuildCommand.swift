@@ -45,7 +45,9 @@ struct RebuildCommand: AsyncParsableCommand {
         let scope = RebuildScope(app: app, customer: customer)
         let sum = try await withLedger(settings) { ledger in
             if let app { _ = try await ledger.app(app) }
-            return try await rebuild(scope, in: ledger, speedup: settings.pollSpeedup)
+            let sum = try await rebuild(scope, in: ledger, speedup: settings.pollSpeedup)
+            if !verify { try await ledger.audit(.rebuilt, app: app, customer: customer) }
+            return sum
         }
         say(sum.sentence(verifying: verify))
         if verify, sum.differences > 0 { throw Self.foundDifference }

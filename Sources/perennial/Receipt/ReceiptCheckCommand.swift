@@ -45,6 +45,7 @@ struct ReceiptCheckCommand: AsyncParsableCommand {
                 var failures: [Failure] = []
                 for receipt in receipts {
                     let settled = try await tracker.check(receipt)
+                    try await ledger.audit(.receiptChecked, app: app, customer: customer, receipt: receipt)
                     say(settled.text)
                     if let failure = settled.failure { failures.append(failure) }
                 }

@@ -30,10 +30,6 @@ struct QueryPlanTests {
         (Queries.countDue, "192, NULL, '{1}', '{4}', ARRAY[now()]", ["poll_schedule_due"]),
         (Queries.status, "10000", ["poll_schedule_due"]),
         (Queries.gaugeLanes, "10000", ["poll_schedule_due"]),
-        (
-            Queries.keepNotification, "1, 2, 'REFUND', NULL, 'u', 'Production', 't77', '{}', false, 5, 60",
-            ["subscription_natural_key", "poll_schedule_pkey", "purchase_natural_key"]
-        ),
         (Queries.release, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
         (Queries.lockSchedules, "\(ids)", ["poll_schedule_pkey"]),
         (

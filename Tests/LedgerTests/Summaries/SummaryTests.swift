@@ -68,6 +68,21 @@ import Testing
         }
     }
 
+    @Test("An empty feed is not read ahead: the first events are not passed over")
+    func empty() async throws {
+        try await withLedger { test in
+            for _ in 0..<3 { try await test.ledger.summarise(isFirstRound: true) }
+            #expect(try await test.text("SELECT position::text FROM ledger.summary_progress") == "0")
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await test.ledger.sequenceFeed()
+            // The round through all would find it as well, so only the feed is read here.
+            try await test.database.transaction { try $0.script("UPDATE ledger.summary_progress SET round_at = 1000") }
+            try await test.ledger.summarise()
+            #expect(try await wrongDays(test) == "0")
+        }
+    }
+
     @Test("An erased subscription leaves the sums")
     func erased() async throws {
         try await withLedger { test in

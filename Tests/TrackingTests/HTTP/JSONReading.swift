@@ -16,6 +16,7 @@ struct AnswerBody {
     func whole(_ name: String) -> Int? { members[name] as? Int }
     func flag(_ name: String) -> Bool? { members[name] as? Bool }
     func list(_ name: String) -> [[String: Any]]? { members[name] as? [[String: Any]] }
+    func object(_ name: String) -> [String: Any]? { members[name] as? [String: Any] }
 }
 
 /// Expects a problem of RFC 9457 with the given kind, complete and with the status it names.

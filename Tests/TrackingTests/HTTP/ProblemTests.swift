@@ -18,17 +18,46 @@ private struct Surprise: Error {
     }
 
     @Test(arguments: [
-        ("PUT", Serving.receipts, "POST"), ("GET", Serving.receipts, "POST"),
-        ("DELETE", Serving.receipts + "/1", "GET, HEAD"),
-        ("POST", Serving.entitlements, "GET, HEAD"), ("PATCH", "/healthz", "GET, HEAD"),
-        ("POST", "/readyz", "GET, HEAD"),
-        ("OPTIONS", "/openapi.yaml", "GET, HEAD"),
+        ("PUT", Serving.receipts, "POST, OPTIONS"), ("GET", Serving.receipts, "POST, OPTIONS"),
+        ("HEAD", Serving.receipts, "POST, OPTIONS"), ("TRACE", Serving.receipts, "POST, OPTIONS"),
+        ("QUERY", "/healthz", "GET, HEAD, OPTIONS"),
+        ("DELETE", Serving.receipts + "/1", "GET, HEAD, OPTIONS"),
+        ("POST", Serving.entitlements, "GET, HEAD, OPTIONS"), ("PATCH", "/healthz", "GET, HEAD, OPTIONS"),
+        ("POST", "/readyz", "GET, HEAD, OPTIONS"), ("PUT", "/v1/events", "GET, HEAD, OPTIONS"),
+        ("GET", "/v1/apps/com.example.app/entitlements:batch", "POST, OPTIONS"),
     ])
     func noSuchMethod(_ method: String, _ path: String, _ allow: String) async throws {
         let method = try #require(HTTPRequest.Method(rawValue: method))
         let response = try await Serving.withoutDatabase { try await $0.send(method, path) }
         try expectProblem(response, "method-not-allowed", status: 405)
         #expect(response.headers[.allow] == allow)
+    }
+
+    @Test(arguments: [
+        (Serving.receipts, "POST, OPTIONS"), (Serving.entitlements, "GET, HEAD, OPTIONS"),
+        ("/openapi.yaml", "GET, HEAD, OPTIONS"),
+    ])
+    func whatIsAnsweredHere(_ path: String, _ allow: String) async throws {
+        let response = try await Serving.withoutDatabase { try await $0.send(.options, path) }
+        #expect(response.status == .noContent && response.headers[.allow] == allow)
+        #expect(response.body.readableBytes == 0)
+    }
+
+    /// An answer carries the id its caller gave, or one of ours; the problem tells the same.
+    @Test(arguments: [
+        ("abc-123", true), ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", true), ("", false),
+        ("two words", false), (String(repeating: "x", count: 129), false), ("é", false), (nil, false),
+    ])
+    func whatARequestIsCalled(_ given: String?, _ isKept: Bool) async throws {
+        let headers: HTTPFields = given.map { [.requestID: $0] } ?? [:]
+        try await Serving.withoutDatabase { client in
+            let alive = try await client.send(.get, "/healthz", headers: headers)
+            let id = try #require(alive.headers[.requestID])
+            #expect((id == given) == isKept && !id.isEmpty)
+            let problem = try await client.send(.get, "/nowhere", headers: headers)
+            #expect(try AnswerBody(problem).text("request_id") == problem.headers[.requestID])
+            #expect((problem.headers[.requestID] == given) == isKept)
+        }
     }
 
     @Test(arguments: Problem.Kind.allCases)
@@ -49,6 +78,7 @@ private struct Surprise: Error {
             (DatabaseError(.server(sqlState: "22021", constraint: nil, table: nil), "db.internal"), 500, nil),
             (DatabaseError(.decoding, "db.internal"), 500, nil),
             (LedgerError(.mismatch, "db.internal"), 503, "30"), (LedgerError(.busy, "Wait."), 503, "1"),
+            (LedgerError(.exhausted(retryAfterSeconds: 7), "Enough."), 429, "7"),
             (LedgerError(.exists, "There."), 409, nil), (LedgerError(.invalid, "Bad."), 400, nil),
             (LedgerError(.notFound, "Gone."), 404, nil), (ReceiptDataError.empty, 422, nil),
             (HTTPError(.notFound), 404, nil), (HTTPError(.badRequest), 400, nil), (Surprise(), 500, nil),

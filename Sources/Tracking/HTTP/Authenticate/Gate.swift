@@ -2,43 +2,63 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// A request that was let in, with the app it is about.
+/// A request of somebody who was let in.
 struct Visit: Sendable {
     let request: Request
     let parameters: Parameters
-    let bundleID: BundleID
-    /// The key that let it in.
     let key: APIKey
 }
 
-/// Lets in who brings a live API key of enough scope for the app in the path.
+/// A visit that is about one app.
+struct AppVisit: Sendable {
+    let request: Request
+    let parameters: Parameters
+    let key: APIKey
+    let bundleID: BundleID
+}
+
+/// Lets in who brings a live API key of enough scope for the app in the path, and has requests left.
 ///
 /// A route behind the gate cannot get at its app without passing it.
 struct Gate: Sendable {
     let keys: KeyRing
+    let limiter = RateLimiter()
 
     /// A route that answers only visits the gate let in; `path` has the parameter `{bundle}`.
     func route(
         _ method: HTTPRequest.Method, _ path: String, needs scope: Scope,
-        _ answer: @escaping @Sendable (Visit) async throws -> Response
+        _ answer: @escaping @Sendable (AppVisit) async throws -> Response
     ) -> Route {
-        Route(method, path) { request, context in
-            try await answer(visit(request, context.parameters, needs: scope))
+        route(method, path, ofAnyApp: scope) { visit in
+            let bundleID = BundleID(try visit.parameters.decoded("bundle"))
+            if let only = visit.key.bundleID, only != bundleID {
+                throw Problem(.forbidden, "The API key is for the app \(only) alone.")
+            }
+            return try await answer(
+                AppVisit(request: visit.request, parameters: visit.parameters, key: visit.key, bundleID: bundleID))
         }
     }
 
-    private func visit(_ request: Request, _ parameters: Parameters, needs scope: Scope) async throws -> Visit {
-        let key = try await key(of: request)
-        guard key.scope.covers(scope) else {
-            throw Problem(
-                .forbidden, "The API key has the scope \(key.scope.rawValue); this needs \(scope.rawValue).",
-                headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"\(scope.rawValue)\""])
+    /// The same for a path that names no app: whoever answers must not tell of other apps than the key's.
+    func route(
+        _ method: HTTPRequest.Method, _ path: String, ofAnyApp scope: Scope,
+        _ answer: @escaping @Sendable (Visit) async throws -> Response
+    ) -> Route {
+        Route(method, path) { request, context in
+            let key = try await key(of: request)
+            if let seconds = limiter.secondsToWait(of: key) {
+                throw Problem(
+                    .tooMany,
+                    "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.",
+                    headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
+            }
+            guard key.scope.covers(scope) else {
+                throw Problem(
+                    .forbidden, "The API key has the scope \(key.scope.rawValue); this needs \(scope.rawValue).",
+                    headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"\(scope.rawValue)\""])
+            }
+            return try await answer(Visit(request: request, parameters: context.parameters, key: key))
         }
-        let bundleID = BundleID(try parameters.decoded("bundle"))
-        if let only = key.bundleID, only != bundleID {
-            throw Problem(.forbidden, "The API key is for the app \(only) alone.")
-        }
-        return Visit(request: request, parameters: parameters, bundleID: bundleID, key: key)
     }
 
     /// RFC 6750, sections 2.1 and 3: the scheme's case does not matter; no error code when no key was sent.

@@ -4,7 +4,7 @@ import Synchronization
 /// The API keys seen lately, so that a lookup does not ask the database for its key each time.
 ///
 /// A revoked key is accepted for at most `secondsMax` more. Unknown keys are not remembered: a stream of invented ones
-/// must not push the real ones out.
+/// must not push the real ones out. Keys are known by their digests: nothing here compares, or keeps, what is secret.
 final class KeyRing: Sendable {
     /// How long a key is believed without asking again.
     static let secondsMax = 10
@@ -13,7 +13,7 @@ final class KeyRing: Sendable {
 
     private let find: @Sendable (String) async throws -> APIKey?
     private let now: @Sendable () -> ContinuousClock.Instant
-    private let known = Mutex(ShortMemory<String, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
+    private let known = Mutex(ShortMemory<KeyDigest, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
 
     /// A ring that asks `find` for the live key with a secret.
     init(
@@ -29,9 +29,10 @@ final class KeyRing: Sendable {
         guard Self.couldBeSecret(secret) else { return nil }
         // The time is taken before asking: what the database said may be old by the time it arrives.
         let asked = now()
-        if let key = known.withLock({ $0.value(for: secret, at: asked) }) { return key }
+        let digest = KeyDigest(ofSecret: secret)
+        if let key = known.withLock({ $0.value(for: digest, at: asked) }) { return key }
         guard let key = try await find(secret) else { return nil }
-        known.withLock { $0.keep(key, for: secret, at: asked) }
+        known.withLock { $0.keep(key, for: digest, at: asked) }
         return key
     }
 

@@ -16,7 +16,7 @@ struct GrantRoutes: Sendable {
             .joined(with: gate.route(.delete, Self.path, needs: .admin, revoke))
     }
 
-    private func give(_ visit: Visit) async throws -> Response {
+    private func give(_ visit: AppVisit) async throws -> Response {
         let body = try await limits.json(GrantBody.self, of: visit.request)
         let grant = try await knowing(visit.bundleID) {
             try await ledger.acting(as: .key(visit.key.id)).grant(
@@ -26,7 +26,7 @@ struct GrantRoutes: Sendable {
         return Response(answer(visit, grant), status: .created)
     }
 
-    private func revoke(_ visit: Visit) async throws -> Response {
+    private func revoke(_ visit: AppVisit) async throws -> Response {
         let decision = try HandDecision(by: try visit.text("actor"), because: try visit.text("reason"))
         let entitlement = try visit.text("entitlement")
         let grant = try await knowing(visit.bundleID) {
@@ -36,7 +36,7 @@ struct GrantRoutes: Sendable {
         return Response(answer(visit, grant))
     }
 
-    private func answer(_ visit: Visit, _ grant: HandGrant) -> JSONValue {
+    private func answer(_ visit: AppVisit, _ grant: HandGrant) -> JSONValue {
         ["app": .string(visit.bundleID.text), "grant": grant.json]
     }
 
@@ -63,18 +63,12 @@ private struct GrantBody: Decodable, Sendable {
     /// The end; throws a problem for a text that is no instant.
     var instant: Instant? {
         get throws {
-            guard let until else { return nil }
-            guard let instant = Visit.instant(until) else {
-                throw Problem(
-                    .invalid,
-                    "The body's until is not an instant between 1970 and 9999, like 2026-11-20T12:00:00.000Z.")
-            }
-            return instant
+            try until.map { try Instant(asked: $0, as: "The body's until") }
         }
     }
 }
 
-extension Visit {
+extension AppVisit {
     /// A text of the query; throws a problem when it is missing or empty.
     fileprivate func text(_ name: String) throws -> String {
         guard let text = request.uri.queryParameters.get(name), !text.isEmpty else {

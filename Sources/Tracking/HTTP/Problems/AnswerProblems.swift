@@ -10,14 +10,18 @@ struct AnswerProblems: RouterMiddleware {
         next: (Request, BasicRequestContext) async throws -> Response
     ) async throws -> Response {
         let start = ContinuousClock.now
-        let response: Response
+        let requestID = requestID(request, context)
+        var context = context
+        if request.givenID != nil { context.logger[metadataKey: Self.requestIDKey] = "\(requestID)" }
+        var response: Response
         do {
             response = try await next(request, context)
         } catch {
-            let (problem, requestID) = (Problem(telling: error), requestID(context))
+            let problem = Problem(telling: error)
             log(error, as: problem, requestID, context.logger)
             response = problem.response(requestID: requestID)
         }
+        response.headers[.requestID] = requestID
         context.logger.debug(
             "answered",
             metadata: [
@@ -27,9 +31,13 @@ struct AnswerProblems: RouterMiddleware {
         return response
     }
 
-    /// The id that every log line of the request carries; a log that keeps no metadata has none, then a new one serves.
-    private func requestID(_ context: BasicRequestContext) -> String {
-        context.logger[metadataKey: "hb.request.id"]?.description ?? String(UInt64.random(in: 0 ... .max), radix: 16)
+    private static let requestIDKey = "hb.request.id"
+
+    /// The id that every log line of the request carries: the caller's, else the server's own; a log that keeps no metadata
+    /// has none, then a new one serves.
+    private func requestID(_ request: Request, _ context: BasicRequestContext) -> String {
+        request.givenID ?? context.logger[metadataKey: Self.requestIDKey]?.description
+            ?? String(UInt64.random(in: 0 ... .max), radix: 16)
     }
 
     /// What is the caller's doing is not worth a line of its own; what is ours is.
@@ -40,6 +48,7 @@ struct AnswerProblems: RouterMiddleware {
             logger.warning(
                 "a request could not be served", metadata: ["error": "\(error)", "request_id": "\(requestID)"])
         case .invalid, .unauthenticated, .forbidden, .notFound, .unknownApp, .methodNotAllowed, .timedOut, .conflict,
+            .otherFeed,
             .tooLarge, .notAReceipt, .receiptRejected, .unsupportedMedia, .tooMany:
             break
         }

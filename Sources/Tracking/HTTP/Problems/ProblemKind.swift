@@ -11,6 +11,7 @@ extension Problem {
         case methodNotAllowed = "method-not-allowed"
         case timedOut = "timed-out"
         case conflict
+        case otherFeed = "other-feed"
         case tooLarge = "too-large"
         case notAReceipt = "not-a-receipt"
         case receiptRejected = "receipt-rejected"
@@ -28,7 +29,7 @@ extension Problem {
             case .notFound, .unknownApp: .notFound
             case .methodNotAllowed: .methodNotAllowed
             case .timedOut: .requestTimeout
-            case .conflict: .conflict
+            case .conflict, .otherFeed: .conflict
             case .tooLarge: .contentTooLarge
             case .notAReceipt, .receiptRejected: .unprocessableContent
             case .unsupportedMedia: .unsupportedMediaType
@@ -49,6 +50,7 @@ extension Problem {
             case .methodNotAllowed: "The method is not answered here"
             case .timedOut: "The request took too long to arrive"
             case .conflict: "It exists already"
+            case .otherFeed: "The cursor is of another feed"
             case .tooLarge: "The body is too large"
             case .notAReceipt: "This is not a receipt"
             case .receiptRejected: "Apple does not vouch for the receipt"

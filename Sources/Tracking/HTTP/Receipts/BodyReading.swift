@@ -25,9 +25,19 @@ extension ServerLimits {
         }
     }
 
-    /// The body as JSON; it is read before anything else is asked, so that nonsense costs no query.
+    /// The body as JSON, whatever its type says as long as it is JSON or nothing; it is read before anything else is asked, so that nonsense costs no query.
     func json<Body: Decodable & Sendable>(_ type: Body.Type, of request: Request) async throws -> Body {
-        try JSONDecoder().decode(type, from: Data(buffer: await body(of: request)))
+        if let type = request.headers[.contentType], !Self.isJSON(type) {
+            throw Problem(
+                .unsupportedMedia, "Send the body as application/json.", headers: [.accept: "application/json"])
+        }
+        return try JSONDecoder().decode(type, from: Data(buffer: await body(of: request)))
+    }
+
+    /// RFC 9110, section 8.3.1, and RFC 6838, section 4.2.8: `application/json`, or a type that is built on it.
+    private static func isJSON(_ type: String) -> Bool {
+        let essence = type.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+        return essence == "application/json" || (essence.hasPrefix("application/") && essence.hasSuffix("+json"))
     }
 
     private var tooLarge: Problem {

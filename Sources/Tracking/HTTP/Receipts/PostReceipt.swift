@@ -11,12 +11,12 @@ struct PostReceipt: Sendable {
         gate.route(.post, "/v1/apps/{bundle}/receipts", needs: .write) { visit in
             let upload = try await limits.json(ReceiptUpload.self, of: visit.request)
             try Upload.requireCustomer(upload.customer)
-            return try await answer(to: upload.submission(for: visit.bundleID))
+            return try await answer(to: upload.submission(for: visit.bundleID), of: .key(visit.key.id))
         }
     }
 
-    private func answer(to submission: Submission) async throws -> Response {
-        switch try await submitted(submission) {
+    private func answer(to submission: Submission, of actor: Actor) async throws -> Response {
+        switch try await submitted(submission, by: actor) {
         case .pending(let receiptID, let reason):
             // The reason may name the database; the caller only needs to know that the receipt is kept.
             tracker.logger.info("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
@@ -38,9 +38,9 @@ struct PostReceipt: Sendable {
         }
     }
 
-    private func submitted(_ submission: Submission) async throws -> SubmissionAnswer {
+    private func submitted(_ submission: Submission, by actor: Actor) async throws -> SubmissionAnswer {
         do {
-            return try await tracker.submit(submission)
+            return try await tracker.acting(as: actor).submit(submission, within: limits.submission)
         } catch let error as LedgerError where error.kind == .notFound {
             throw Problem.unknownApp(submission.bundleID.text)
         }

@@ -1,0 +1,31 @@
+import ServiceLifecycle
+
+/// Rings when this process committed events, so that they get their places in the feed at once; an idle process is left
+/// alone.
+///
+/// Rings that nobody heard yet are one. There is one listener, the worker of the process.
+struct FeedBell: Sendable {
+    /// What the listener waits on.
+    let rings: AsyncStream<Void>
+    private let bell: AsyncStream<Void>.Continuation
+
+    init() {
+        (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Says that there is something to place.
+    func ring() { bell.yield() }
+}
+
+extension Tracker {
+    /// Places what this process commits until shutdown; what others left, or what was missed, is found by `keepHouse`.
+    func keepFeed() async {
+        await cancelWhenGracefulShutdown {
+            for await _ in feedBell.rings {
+                let done = await attempt("place events in the feed") { try await ledger.placeEvents() }
+                // Another sequencer was at work all the time: it may have begun before our events were there.
+                if done == false { feedBell.ring() }
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import Hummingbird
+import Ledger
+import Subscriptions
+
+/// `POST /v1/apps/{bundle}/entitlements:batch`: what many customers may use, in the order in which they were asked about.
+struct PostBatch: Sendable {
+    /// Customers in one question, at most.
+    static let customersMax = 1000
+
+    let tracker: Tracker
+    let apps: KnownApps
+    let limits: ServerLimits
+
+    /// The body of the question.
+    private struct Question: Decodable, Sendable {
+        let customers: [String]
+        let at: String?
+        let knownAt: String?
+
+        private enum CodingKeys: String, CodingKey {
+            case customers, at
+            case knownAt = "known_at"
+        }
+    }
+
+    func route(behind gate: Gate) -> Route {
+        gate.route(.post, "/v1/apps/{bundle}/entitlements:batch", needs: .read) { visit in
+            let question = try await limits.json(Question.self, of: visit.request)
+            guard (1...Self.customersMax).contains(question.customers.count) else {
+                throw Problem(.invalid, "The body's customers are 1 to \(Self.customersMax) customer ids.")
+            }
+            for customer in question.customers { try Upload.requireCustomer(customer) }
+            let time = try question.at.map { try Instant(asked: $0, as: "The body's at") }
+            let knownAt = try question.knownAt.map { try Instant(asked: $0, as: "The body's known_at") }
+            try await apps.require(visit.bundleID)
+            let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
+            let found = try await tracker.ledger.entitlements(
+                app: visit.bundleID, customers: question.customers, at: time, knownAt: knownAt)
+            let answers = zip(question.customers, found).map { customer, entitlements in
+                EntitlementLookup(
+                    bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
+                    speedup: tracker.options.speedup, entitlements: entitlements
+                ).entry
+            }
+            return Response([
+                "app": .string(visit.bundleID.text),
+                "at": .string((time ?? now).iso8601),
+                "known_at": .string((knownAt ?? now).iso8601),
+                "customers": .array(answers),
+            ])
+        }
+    }
+}
+
+extension EntitlementLookup {
+    /// The answer as one of many.
+    fileprivate var entry: JSONValue {
+        [
+            "customer": .string(customer),
+            "stale": .bool(isStale),
+            "max_age_s": .integer(ageSecondsMax),
+            "entitlements": .array(entitlements.map(\.json)),
+        ]
+    }
+}

@@ -1,0 +1,14 @@
+/// What `body` answers, or nil when that takes longer; then it is cancelled, and waited for.
+func within<Result: Sendable>(seconds: Double, _ body: @escaping @Sendable () async -> Result) async -> Result? {
+    await withTaskGroup(of: Result?.self) { race in
+        race.addTask { await body() }
+        race.addTask {
+            // Being cancelled is the only way to fail, and then the race is over.
+            try? await Task.sleep(for: .seconds(seconds))
+            return nil
+        }
+        let first = await race.next() ?? nil
+        race.cancelAll()
+        return first
+    }
+}

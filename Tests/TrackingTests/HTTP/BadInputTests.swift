@@ -1,0 +1,143 @@
+import Foundation
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Testing
+
+@testable import Tracking
+
+/// What nobody should send, and what nobody may see.
+@Suite struct BadInputTests {
+    /// Texts that mean something to somebody: SQL, shells, paths, terminals, other alphabets.
+    static let oddTexts = [
+        "'; DROP TABLE ledger.app; --", "\" OR \"\"=\"", "kim' OR '1'='1", "$1", "%", "_", "\\", "\\x00",
+        "../../etc/passwd",
+        "${jndi:ldap://x}", "<script>alert(1)</script>", "\u{202E}mik", "e\u{301}", "\u{E9}", "👩‍👩‍👧", "ﷺ", "İ",
+        "\u{FEFF}kim",
+        "\u{1B}[2J", "\r\nSet-Cookie: a=b", "null", "NaN", String(repeating: "é", count: 255), "\u{FFFD}",
+        "🇩🇪\u{10FFFF}",
+    ]
+
+    private static func encoded(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? text
+    }
+
+    private func json(_ text: String) throws -> String {
+        String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
+    }
+
+    /// Every odd text is just a text: it comes back as it is, and stays apart from every other.
+    @Test func oddTextsAreTexts() async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                for (number, text) in Self.oddTexts.enumerated() {
+                    let body = #"{"customer":\#(try json(text)),"receipt":"\#(Sample.receipt(number))"}"#
+                    let sent = try await client.send(.post, Serving.receipts, secret: served.secret, body: body)
+                    #expect(sent.status == .accepted, "\(text.debugDescription): \(String(buffer: sent.body))")
+                    #expect(sent.headers[.location]?.contains("\n") == false)
+                    let path = "/v1/apps/com.example.app/customers/" + Self.encoded(text)
+                    let record = try AnswerBody(await client.send(.get, path, secret: served.secret))
+                    #expect(record.text("customer").map { Array($0.utf8) } == Array(text.utf8))
+                    #expect(record.object("unverified_receipts")?["count"] as? Int == 1, "\(text.debugDescription)")
+                    let rights = try await client.send(.get, path + "/entitlements", secret: served.secret)
+                    #expect(rights.status == .ok)
+                }
+                #expect(try await served.ledger.receipts().count == Self.oddTexts.count)
+                #expect(try await served.ledger.apps().count == 2)
+            }
+        }
+    }
+
+    /// In places where only some texts are meant, every other is refused with its problem, and never fails here.
+    @Test func oddTextsElsewhere() async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                for text in Self.oddTexts + [String(repeating: "a", count: 10_000)] {
+                    let odd = Self.encoded(text)
+                    let paths = [
+                        "/v1/apps/\(odd)/customers/kim", "/v1/apps/\(odd)/customers/kim/entitlements",
+                        "/v1/apps/com.example.app/receipts/\(odd)", Serving.entitlements + "?at=\(odd)",
+                        Serving.entitlements + "?known_at=\(odd)", "/v1/events?after=\(odd)", "/v1/events?feed=\(odd)",
+                        "/v1/events?limit=\(odd)", "/v1/events?wait=\(odd)", "/v1/\(odd)",
+                    ]
+                    for path in paths {
+                        let answer = try await client.send(.get, path, secret: served.secret)
+                        #expect([400, 404, 409].contains(answer.status.code), "\(path): \(answer.status)")
+                        #expect(answer.headers[.contentType] == "application/problem+json")
+                    }
+                    for field in ["storefront", "price", "currency", "receipt"] {
+                        let receipt = field == "receipt" ? "" : #","receipt":"\#(Sample.receipt())""#
+                        let body = #"{"customer":"kim","\#(field)":\#(try json(text))\#(receipt)}"#
+                        let answer = try await client.send(.post, Serving.receipts, secret: served.secret, body: body)
+                        let fits = field == "storefront" || text == "null"
+                        #expect(
+                            [400, 422].contains(answer.status.code) || fits && answer.status == .accepted,
+                            "\(field) \(text)")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "", "{", "[]", "null", "0", "\"\"", "{}", "{\"customer\":1}", "\u{FEFF}{}", "{\"customer\":\"\\ud800\"}",
+        String(repeating: "[", count: 100_000), String(repeating: "{\"a\":", count: 10_000),
+        "{\"customer\":\"a\",\"customer\":\"b\"}",
+        "{\"customer\":\"\",\"receipt\":\"MIAG\"}", "{\"customer\":\"a\\u0000\",\"receipt\":\"MIAG\"}",
+    ])
+    func bodiesThatAreNone(_ body: String) async throws {
+        try await Serving.withoutDatabase { client in
+            for path in [Serving.receipts, "/v1/apps/com.example.app/entitlements:batch"] {
+                let answer = try await client.send(.post, path, secret: TestKey.write.secret, body: body)
+                try expectProblem(answer, "invalid", status: 400)
+            }
+        }
+    }
+
+    @Test(arguments: ["%", "%zz", "%ff", "%00", "a%00b", "%C3%28", String(repeating: "k", count: 256), "%20%20%00"])
+    func idsThatAreNone(_ id: String) async throws {
+        try await Serving.withoutDatabase { client in
+            for path in [
+                "/v1/apps/com.example.app/customers/\(id)", "/v1/apps/com.example.app/customers/\(id)/entitlements",
+            ] {
+                let answer = try await client.send(.get, path, secret: TestKey.read.secret)
+                try expectProblem(answer, "invalid", status: 400)
+            }
+        }
+    }
+
+    /// A key of one app learns nothing of another's customers, receipts and events, whatever it asks.
+    @Test func nothingLeaks() async throws {
+        try await ServedLedger.with { served in
+            let store = Serving.answering(Sample.verified())
+            try await Serving.with(Serving.tracker(served.ledger, appStore: store)) { client in
+                let sent = try await client.send(
+                    .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()))
+                #expect(sent.status == .ok)
+                let receipt = try #require(try AnswerBody(sent).text("receipt_id"))
+                let other = try await served.key(.admin, for: "com.example.other")
+                let (own, foreign) = ("/v1/apps/com.example.other", "/v1/apps/com.example.app")
+                for path in ["/customers/kim", "/customers/kim/entitlements", "/receipts/\(receipt)"] {
+                    let refused = try await client.send(.get, foreign + path, secret: other)
+                    try expectProblem(refused, "forbidden", status: 403)
+                    let answer = try await client.send(.get, own + path, secret: other)
+                    let text = String(buffer: answer.body)
+                    #expect(!text.contains("com.example.app") && !text.contains("monthly"), "\(path): \(text)")
+                }
+                let question = #"{"customers":["kim"]}"#
+                let batch = try await client.send(.post, own + "/entitlements:batch", secret: other, body: question)
+                #expect(!String(buffer: batch.body).contains("monthly"))
+                try expectProblem(
+                    try await client.send(.post, foreign + "/entitlements:batch", secret: other, body: question),
+                    "forbidden", status: 403)
+                let events = try AnswerBody(await client.send(.get, "/v1/events", secret: other))
+                #expect(events.list("events")?.isEmpty == true)
+                // The same receipt sent to the other app is another receipt: its owner there is nobody yet.
+                let again = try await client.send(
+                    .post, own + "/receipts", secret: other, body: Sample.upload(Sample.receipt()))
+                #expect(again.status == .unprocessableContent)
+                #expect(try AnswerBody(again).text("receipt_id") != receipt)
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import Hummingbird
+import Ledger
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import Testing
+
+@testable import Tracking
+
+/// Many bad clients at once: none of them costs a good one its answer.
+@Suite struct CrowdTests {
+    /// Runs a server on a ledger and a free port while `body` talks to it.
+    private func serving(
+        _ limits: ServerLimits = ServerLimits(),
+        _ body: @escaping @Sendable (ServedLedger, Int) async throws -> Void
+    ) async throws {
+        try await ServedLedger.with { served in
+            let (ports, found) = AsyncStream.makeStream(of: Int.self)
+            let server = Server(
+                tracker: Serving.tracker(served.ledger), logger: Serving.quiet, onListening: { found.yield($0) },
+                limits: limits, keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+            let services = ServiceGroup(configuration: .init(services: [server], logger: Serving.quiet))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    defer { found.finish() }
+                    try await services.run()
+                }
+                for await port in ports {
+                    try await body(served, port)
+                    await services.triggerGracefulShutdown()
+                    break
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    private func connect(_ port: Int, reading: Bool = true) async throws -> any Channel {
+        try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.autoRead, value: reading)
+            .connect(host: "127.0.0.1", port: port).get()
+    }
+
+    private func lookup(_ secret: String) -> String {
+        "GET \(Serving.entitlements) HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer \(secret)\r\n\r\n"
+    }
+
+    @Test func aThousandSlowClients() async throws {
+        try await serving { served, port in
+            var slow: [any Channel] = []
+            let heads = [
+                "GET ", "GET /healthz HTTP/1.1\r\nHost: he", "",
+                "POST \(Serving.receipts) HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \(served.secret)\r\n"
+                    + "Content-Length: 1000\r\n\r\n{\"customer\"",
+            ]
+            for number in 0..<1000 {
+                let channel = try await connect(port)
+                try await channel.writeAndFlush(ByteBuffer(string: heads[number % heads.count]))
+                slow.append(channel)
+            }
+            for _ in 0..<20 {
+                let answer = try await RawExchange.send(lookup(served.secret), port: port)
+                #expect(answer.hasPrefix("HTTP/1.1 200 "))
+            }
+            for channel in slow { try await channel.close() }
+        }
+    }
+
+    /// They ask for more than the sockets hold and take nothing of it.
+    @Test func clientsThatDoNotRead() async throws {
+        try await serving { served, port in
+            let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
+            var deaf: [any Channel] = []
+            for _ in 0..<20 {
+                let channel = try await connect(port, reading: false)
+                channel.writeAndFlush(ByteBuffer(string: many), promise: nil)
+                deaf.append(channel)
+            }
+            for _ in 0..<20 {
+                let answer = try await RawExchange.send(lookup(served.secret), port: port)
+                #expect(answer.hasPrefix("HTTP/1.1 200 "))
+            }
+            for channel in deaf { try await channel.close() }
+        }
+    }
+
+    /// A connection that is silent for as long as connections may be is not: the server has yet to answer.
+    @Test func waitingForEventsIsNotSilence() async throws {
+        var limits = ServerLimits()
+        limits.idleSeconds = 1
+        try await serving(limits) { served, port in
+            let request =
+                "GET /v1/events?wait=3 HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer \(served.secret)\r\n\r\n"
+            let answer = try await RawExchange.send(request, port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 200 ") && answer.contains(#""events":[]"#))
+        }
+    }
+
+    @Test func waitersLeaveWhenTheServerStops() async throws {
+        let start = ContinuousClock.now
+        try await serving { served, port in
+            let request =
+                "GET /v1/events?wait=30 HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \(served.secret)\r\n\r\n"
+            for _ in 0..<5 {
+                try await connect(port).writeAndFlush(ByteBuffer(string: request))
+            }
+            try await Task.sleep(for: .milliseconds(300))
+        }
+        #expect(ContinuousClock.now - start < .seconds(20))
+    }
+}

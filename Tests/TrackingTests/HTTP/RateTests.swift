@@ -1,0 +1,71 @@
+import Hummingbird
+import HummingbirdTesting
+import Synchronization
+import Testing
+
+@testable import Ledger
+@testable import Tracking
+
+@Suite struct RateTests {
+    /// A clock that a test moves by hand.
+    private final class HandClock: Sendable {
+        private let moment = Mutex(ContinuousClock.now)
+
+        var now: ContinuousClock.Instant { moment.withLock { $0 } }
+        func pass(_ duration: Duration) { moment.withLock { $0 += duration } }
+    }
+
+    private func key(_ id: Int32, _ perSecond: Double, _ burst: Double) -> APIKey {
+        APIKey(id: id, scope: .read, bundleID: nil, rate: RequestRate(perSecond: perSecond, burst: burst))
+    }
+
+    @Test func aBucketEmptiesAndFills() throws {
+        let clock = HandClock()
+        let limiter = RateLimiter { clock.now }
+        let slow = key(1, 2, 3)
+        for _ in 0..<3 { #expect(limiter.secondsToWait(of: slow) == nil) }
+        let wait = try #require(limiter.secondsToWait(of: slow))
+        #expect(abs(wait - 0.5) < 1e-6)
+        #expect(limiter.secondsToWait(of: key(2, 2, 3)) == nil)
+        clock.pass(.milliseconds(501))
+        #expect(limiter.secondsToWait(of: slow) == nil)
+        #expect(limiter.secondsToWait(of: slow) != nil)
+        clock.pass(.seconds(3600))
+        for _ in 0..<3 { #expect(limiter.secondsToWait(of: slow) == nil) }
+        #expect(limiter.secondsToWait(of: slow) != nil)
+    }
+
+    @Test func zeroIsUnlimited() {
+        let limiter = RateLimiter()
+        let free = key(1, 0, 1)
+        for _ in 0..<10_000 { #expect(limiter.secondsToWait(of: free) == nil) }
+    }
+
+    @Test func manyKeysAreNotRememberedForEver() {
+        let clock = HandClock()
+        let limiter = RateLimiter { clock.now }
+        #expect(limiter.secondsToWait(of: key(0, 0.001, 1)) == nil)
+        #expect(limiter.secondsToWait(of: key(0, 0.001, 1)) != nil)
+        for id in 1...Int32(RateLimiter.keysMax * 3) {
+            #expect(limiter.secondsToWait(of: key(id, 1, 1)) == nil)
+        }
+    }
+
+    @Test func whoAsksTooOftenIsToldWhenToComeBack() async throws {
+        try await ServedLedger.with { served in
+            let slow = try await served.key(.read, rate: RequestRate(perSecond: 0.01, burst: 3))
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                for _ in 0..<3 {
+                    let answer = try await client.send(.get, Serving.entitlements, secret: slow)
+                    #expect(answer.status == .ok)
+                }
+                let refused = try await client.send(.get, Serving.entitlements, secret: slow)
+                try expectProblem(refused, "too-many", status: 429)
+                let seconds = try #require(refused.headers[.retryAfter].flatMap(Int.init))
+                #expect((1...100).contains(seconds))
+                let other = try await client.send(.get, Serving.entitlements, secret: served.secret)
+                #expect(other.status == .ok)
+            }
+        }
+    }
+}

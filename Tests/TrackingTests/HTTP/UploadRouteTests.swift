@@ -1,0 +1,123 @@
+import AppStore
+import Foundation
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Testing
+
+@testable import Tracking
+
+/// POST receipts under load, and while Apple is slow.
+@Suite struct UploadRouteTests {
+    /// An App Store that counts its calls and takes its time.
+    private func counting(_ calls: Counter, seconds: Double) -> AppStoreClient {
+        let quick = Serving.answering(Sample.verified())
+        return AppStoreClient { request in
+            await calls.add()
+            // A call that is cancelled ends early, as the real client's does.
+            try? await Task.sleep(for: .seconds(seconds))
+            return await quick.verify(request)
+        }
+    }
+
+    @Test func oneCallHoweverManyUploads() async throws {
+        try await ServedLedger.with { served in
+            let calls = Counter()
+            let tracker = Serving.tracker(served.ledger, appStore: counting(calls, seconds: 0.5))
+            try await Serving.with(tracker) { client in
+                let body = Sample.upload(Sample.receipt())
+                let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+                    for _ in 0..<20 {
+                        group.addTask {
+                            try await client.send(.post, Serving.receipts, secret: served.secret, body: body).status
+                                .code
+                        }
+                    }
+                    return try await group.reduce(into: [Int]()) { $0.append($1) }
+                }
+                #expect(Set(statuses) == [200, 202] && statuses.count { $0 == 200 } == 1)
+                #expect(await calls.count == 1)
+                #expect(try await served.ledger.receipts().count == 1)
+                let rows = try await served.ledger.entitlements(app: ServedLedger.app, customer: "kim")
+                #expect(rows.first?.granted == true)
+            }
+        }
+    }
+
+    /// Apple does not answer in time: the receipt is handed over, and a worker may claim it at once.
+    @Test func appleIsSlow() async throws {
+        try await ServedLedger.with { served in
+            let calls = Counter()
+            var tracker = Serving.tracker(served.ledger, appStore: counting(calls, seconds: 60))
+            var limits = ServerLimits()
+            limits.submission.answerSeconds = 0.2
+            let server = Server(
+                tracker: tracker, logger: Serving.quiet, limits: limits,
+                keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+            try await server.application.test(.router) { client in
+                let answer = try await client.send(
+                    .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()))
+                #expect(answer.status == .accepted)
+                #expect(try AnswerBody(answer).text("outcome") == "pending")
+            }
+            #expect(await calls.count == 1)
+            tracker = Serving.tracker(served.ledger, appStore: Serving.answering(Sample.verified()))
+            let receipt = try #require(try await served.ledger.receipts().first)
+            #expect(try await tracker.check(receipt.id).outcome == .verified)
+        }
+    }
+
+    @Test func tenNewReceiptsAnHour() async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                func send(_ number: Int, _ customer: String) async throws -> TestResponse {
+                    try await client.send(
+                        .post, Serving.receipts, secret: served.secret,
+                        body: Sample.upload(Sample.receipt(number), customer: customer))
+                }
+                for number in 0..<10 { #expect(try await send(number, "kim").status == .accepted) }
+                let refused = try await send(10, "kim")
+                try expectProblem(refused, "too-many", status: 429)
+                let seconds = try #require(refused.headers[.retryAfter].flatMap(Int.init))
+                #expect((3500...3600).contains(seconds))
+                #expect(try await send(0, "kim").status == .accepted)
+                #expect(try await send(10, "lee").status == .accepted)
+                #expect(try await served.ledger.receipts().count == 11)
+            }
+        }
+    }
+
+    @Test func whoSentItIsRemembered() async throws {
+        try await ServedLedger.with { served in
+            let key = try await served.ledger.createKey(scope: .write, for: ServedLedger.app)
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                _ = try await client.send(
+                    .post, Serving.receipts, secret: key.secret, body: Sample.upload(Sample.receipt()))
+            }
+            let rows = try await served.database.query(
+                .init(name: "audit", sql: "SELECT actor, action, customer, detail FROM perennial.audit_log"))
+            #expect(rows.count == 1)
+            #expect(try rows.first?.text("actor") == "key \(key.id)")
+            #expect(try rows.first?.text("action") == "receipt.stored" && rows.first?.text("customer") == "kim")
+        }
+    }
+
+    @Test(arguments: [
+        ("application/json", 202), ("application/json; charset=utf-8", 202), ("Application/JSON", 202),
+        ("application/vnd.example+json", 202), ("text/plain", 415), ("application/x-www-form-urlencoded", 415),
+        ("application/jsonp", 415), ("multipart/form-data; boundary=x", 415),
+    ])
+    func whatABodyIsCalled(_ type: String, _ status: Int) async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                let answer = try await client.send(
+                    .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()),
+                    headers: [.contentType: type])
+                #expect(answer.status.code == status)
+                guard status == 415 else { return }
+                try expectProblem(answer, "unsupported-media", status: 415)
+                #expect(answer.headers[.accept] == "application/json")
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+# Whether docs/openapi.yaml is true: schemathesis drives every operation against a live server. Sourced by scripts/test.
+
+schemathesis_version=4.32.5
+
+# Puts schemathesis into a Python environment of its own, under .build, once.
+install_schemathesis() {
+    local home=$1
+    [[ -x $home/bin/schemathesis ]] && return 0
+    command -v python3 >/dev/null || fail "schemathesis needs python3 with its venv module: install both, then run this again."
+    python3 -m venv "$home" || fail "python3 cannot make a virtual environment: install its venv module (python3-venv)."
+    "$home/bin/pip" install --quiet "schemathesis==$schemathesis_version" ||
+        fail "schemathesis could not be installed from PyPI: see the lines above."
+}
+
+# Serves an app with one customer from a database of its own, and asks it everything the description allows and forbids.
+check_description() {
+    local home=$1 folder=$2 program=$3
+    local database url key
+    database=$(database_uri "$folder" description)
+    install_schemathesis "$home"
+    run_job "$postgres/createdb" --host "$folder" --username postgres description
+    export DATABASE_URL=$database PERENNIAL_HTTP_PORT=8199
+    PERENNIAL_MASTER_KEY=$(head -c 32 /dev/urandom | base64)
+    export PERENNIAL_MASTER_KEY PERENNIAL_APPSTORE_URL=http://127.0.0.1:9/ PERENNIAL_APPSTORE_SANDBOX_URL=http://127.0.0.1:9/
+    "$program" migrate --no-roles >/dev/null
+    "$program" app add --bundle-id com.example.app >/dev/null
+    key=$("$program" key create --scope admin --rate 0 2>/dev/null)
+    url=http://127.0.0.1:$PERENNIAL_HTTP_PORT
+    "$program" serve --log-level error &
+    local server=$!
+    for _ in $(seq 50); do
+        curl --silent --fail --output /dev/null "$url/readyz" && break
+        sleep 0.2
+    done
+    local status=0
+    run_job "$home/bin/schemathesis" run "$url/openapi.yaml" --header "Authorization: Bearer $key" \
+        --config-file "$root/scripts/lib/schemathesis.toml" || status=$?
+    kill "$server" && wait "$server" || true
+    return "$status"
+}
