@@ -24,7 +24,7 @@ import Testing
         process.arguments = words
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { _, new in new }
         let output = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        FileManager.default.createFile(atPath: output.path, contents: nil)
+        try Data().write(to: output)
         defer { try? FileManager.default.removeItem(at: output) }
         let handle = try FileHandle(forWritingTo: output)
         process.standardOutput = handle
