@@ -13,6 +13,7 @@ let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummi
 let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
@@ -34,6 +35,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
+        .package(url: "https://github.com/hummingbird-project/swift-mustache", exact: "2.1.1"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
@@ -52,8 +54,10 @@ let package = Package(
         .target(name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto], swiftSettings: strict),
         .target(
             name: "Tracking",
-            dependencies: ["Subscriptions", "AppStore", "Ledger", hummingbird, serviceLifecycle, logging, metrics],
-            resources: [.embedInCode("HTTP/openapi.yaml")], swiftSettings: strict),
+            dependencies: [
+                "Subscriptions", "AppStore", "Ledger", hummingbird, mustache, serviceLifecycle, logging, metrics,
+            ],
+            resources: [.embedInCode("HTTP/openapi.yaml"), .embedInCode("Admin/Templates")], swiftSettings: strict),
         .target(
             name: "AppStoreSimulator", dependencies: [nioCore, nioHTTP1, nioPosix], swiftSettings: strict),
         .executableTarget(

@@ -16,7 +16,9 @@ public enum Migrations {
         SQLFile("0012_incidents", PackageResources._012_incidents_sql),
         SQLFile("0013_money", PackageResources._013_money_sql),
         SQLFile("0014_manners", PackageResources._014_manners_sql),
-        SQLFile("0019_lookups", PackageResources._019_lookups_sql),
+        SQLFile("0015_hints", PackageResources._015_hints_sql),
         SQLFile("0016_answers", PackageResources._016_answers_sql),
+        SQLFile("0017_customers", PackageResources._017_customers_sql),
+        SQLFile("0018_summaries", PackageResources._018_summaries_sql),
     ]
 }

@@ -24,6 +24,7 @@ public enum Reports {
         SQLFile("revenue", PackageResources.revenue_sql),
         SQLFile("stale_subscriptions", PackageResources.stale_subscriptions_sql),
         SQLFile("stuck_work", PackageResources.stuck_work_sql),
+        SQLFile("summaries_check", PackageResources.summaries_check_sql),
         SQLFile("trial_cohorts", PackageResources.trial_cohorts_sql),
         SQLFile("trials", PackageResources.trials_sql),
     ]

@@ -83,6 +83,15 @@ public final class Database: Sendable {
         }
     }
 
+    /// How busy the connections are; zero everywhere when the configuration is not valid.
+    public var load: DatabaseLoad {
+        guard case .success(let pools) = pools else { return DatabaseLoad() }
+        let writes = pools.writes.load
+        return DatabaseLoad(
+            waitingReads: pools.reads.waiting.count, waitingTransactions: writes.waiting,
+            transactionConnections: writes.connections)
+    }
+
     /// Closes: work that runs finishes, callers that wait get `.closed`. Returns when all connections are closed; may be
     /// called more than once.
     public func close() async {
@@ -92,4 +101,14 @@ public final class Database: Sendable {
         await pools.reads.awaitEnd()
         await pools.writes.awaitEnd()
     }
+}
+
+/// How busy a database's connections are.
+public struct DatabaseLoad: Sendable, Hashable {
+    /// Reads that wait to be sent.
+    public var waitingReads = 0
+    /// Callers that wait for a connection of their own.
+    public var waitingTransactions = 0
+    /// Open connections for transactions.
+    public var transactionConnections = 0
 }

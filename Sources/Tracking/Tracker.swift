@@ -25,15 +25,21 @@ public struct Tracker: Sendable {
     let appStore: AppStoreClient
     let options: TrackerOptions
     let logger: Logger
+    let metrics: TrackerMetrics
     let identity = CheckerIdentity()
+    let tally = AnswerTally()
     let feedBell = FeedBell()
 
-    /// A tracker that asks `appStore` and writes to `ledger`.
-    public init(ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger) {
+    /// A tracker that asks `appStore` and writes to `ledger`; what it counts is kept in `metrics`.
+    public init(
+        ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger,
+        metrics: MetricsRegistry = MetricsRegistry()
+    ) {
         self.ledger = ledger
         self.appStore = appStore
         self.options = options
         self.logger = logger
+        self.metrics = TrackerMetrics(metrics)
     }
 
     /// The same tracker in the hands of `actor`: what is written through it is remembered as theirs.
@@ -48,21 +54,36 @@ public struct Tracker: Sendable {
     /// Nil when the answer could not be written; the log says why, and the lease runs out.
     func check(_ claim: Claim, by worker: WorkerID) async throws -> Settled? {
         let answer = await ask(about: claim)
-        return try await settle([answer.settlement], by: worker).first
+        let begin = ContinuousClock.now
+        let settled = try await settle([answer.settlement], by: worker)
+        let batch = CheckedBatch(receipts: settled.count, settled: settled)
+        metrics.settled([answer], equal: [], batch, elapsed: ContinuousClock.now - begin)
+        return settled.first
     }
 
     /// Asks Apple about a claimed receipt; never throws: an outage is an answer too.
     func ask(about claim: Claim) async -> Checked {
-        Checked(claim: claim, answer: await answer(about: claim), speedup: options.speedup)
+        metrics.asks()
+        let answer = await answer(about: claim)
+        metrics.answered(answer)
+        let checked = Checked(claim: claim, answer: answer, speedup: options.speedup)
+        tally.count(checked)
+        return checked
     }
 
-    /// Settles many answers together: those that say what the last one said cheaply, the others in full.
+    /// Settles many answers together: those that say what the last one said cheaply, the others in full. The log gets one
+    /// line for all of them.
     func settle(_ answers: [Checked], by worker: WorkerID) async throws -> CheckedBatch {
+        let begin = ContinuousClock.now
         let confirmed = try await ledger.confirm(answers.compactMap(\.equal), by: worker, speedup: options.speedup)
         let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
         warnOfUnreadableRows(in: news)
         let settled = try await settle(news.map(\.settlement), by: worker)
-        return CheckedBatch(receipts: confirmed.count + settled.count, settled: settled)
+        let elapsed = ContinuousClock.now - begin
+        let batch = CheckedBatch(receipts: confirmed.count + settled.count, settled: settled)
+        metrics.settled(answers, equal: confirmed, batch, elapsed: elapsed)
+        logger.info("settled", metadata: batch.line(of: answers.count, equal: confirmed.count, elapsed: elapsed))
+        return batch
     }
 
     /// One line a batch: Apple may have changed its answers.

@@ -26,6 +26,9 @@ struct Perennial: AsyncParsableCommand {
                     MigrateCommand.self, WorkerCommand.self, ServeCommand.self, AllCommand.self,
                 ]),
             CommandGroup(name: "Set up", subcommands: [AppCommand.self, CatalogCommand.self, KeyCommand.self]),
+            CommandGroup(
+                name: "Customers",
+                subcommands: [CustomerCommand.self, GrantCommand.self, RevokeGrantCommand.self]),
             CommandGroup(name: "Receipts", subcommands: [ReceiptCommand.self, ImportCommand.self]),
             CommandGroup(
                 name: "Look",

@@ -21,7 +21,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ["worker", "--max-seconds", "3"], ["worker", "--once", "--max-seconds", "0"], ["receipt", "check"],
+        ["worker", "--once", "--metrics-port", "9464"], ["worker", "--metrics-port", "70000"],
+        ["app", "set", "a", "--sweep", "never"], ["app", "notifications"], ["worker", "--max-seconds", "3"],
+        ["worker", "--once", "--max-seconds", "0"], ["receipt", "check"],
         ["receipt", "check", "--customer", "c"], ["receipt", "check", "--receipt", "1", "--app", "a"],
         ["key", "create", "--scope", "root"], ["app", "set", "a"], ["app", "add"], ["import"], ["nonsense"],
         ["explain", "--response", "x", "--at", "yesterday"], ["simulator", "--month-seconds", "0"],
@@ -30,6 +32,7 @@ import Testing
         ["explain", "--app", "a", "--customer", "c", "--response", "x"],
         ["explain", "--app", "a", "--customer", "c", "--previous", "x"],
         ["explain", "--response", "x", "--entitlement", "pro"],
+        ["grant", "--app", "a", "--customer", "c", "--entitlement", "e"], ["customer", "erase", "--app", "a"],
     ])
     func `a bad command line is status 64`(arguments: [String]) {
         do {
@@ -41,7 +44,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ["migrate", "--no-roles"], ["worker", "--once", "--max-seconds", "3"], ["all", "--http-port", "0"],
+        ["worker", "--metrics-port", "0", "--metrics-host", "::1"], ["app", "notifications", "a", "--off"],
+        ["app", "set", "a", "--sweep", "relaxed"], ["migrate", "--no-roles"],
+        ["worker", "--once", "--max-seconds", "3"], ["all", "--http-port", "0"],
         ["app", "add", "--bundle-id", "a", "--shared-secret-file", "-", "--rate", "0", "--sandbox", "refuse"],
         ["app", "show", "a"], ["app", "set", "a", "--ownership", "transfer_if_lapsed"],
         ["app", "rotate-secret", "a", "--shared-secret-file", "f"], ["catalog", "apply", "f"], ["catalog", "show"],
@@ -51,6 +56,15 @@ import Testing
         ["entitlements", "--app", "a", "--customer", "c", "--at", "2026-01-01T00:00:00Z"],
         ["explain", "--response", "-", "--bundle-id", "b", "--format", "json", "--previous", "f"],
         ["explain", "--app", "a", "--customer", "c", "--entitlement", "pro", "--at", "2026-01-01T00:00:00Z"],
+        [
+            "grant", "--app", "a", "--customer", "c", "--entitlement", "e", "--reason", "r", "--until",
+            "2026-12-31T00:00:00Z",
+        ],
+        ["revoke-grant", "--app", "a", "--customer", "c", "--entitlement", "e", "--reason", "r", "--by", "kim"],
+        ["customer", "show", "--app", "a", "--customer", "c", "--format", "json"],
+        ["customer", "assign", "--app", "a", "--to", "c", "--original-transaction-id", "1", "--reason", "r"],
+        ["customer", "merge", "--app", "a", "--from", "b", "--into", "c", "--reason", "r"],
+        ["customer", "erase", "--app", "a", "--customer", "c", "--reason", "r", "--yes"],
         ["rebuild"], ["rebuild", "--verify", "--app", "a", "--customer", "c"],
         ["status", "--watch"], ["report", "list"], ["simulator", "--port", "0", "--sandbox-customers", "1"],
     ])

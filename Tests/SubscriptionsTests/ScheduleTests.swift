@@ -55,6 +55,21 @@ import Testing
             found.map { expected?.contains($0) ?? false } ?? (expected == nil), "\(name): \(String(describing: found))")
     }
 
+    @Test func refundsMayBeLookedForHalfAsOften() {
+        let slice = answer(100, [row("1", 0, 365)], renewal())
+        var policy = Policy.standard(for: .production)
+        policy.sweepStretch = 2
+        let state = SubscriptionState(facts: SubscriptionFacts(slice), policy: policy, version: 1)
+        let relaxed = nextCheck(
+            for: [state], environment: .production, outcome: .verified, now: day(100), seed: 3, policy: policy)
+        #expect(hours(relaxed, from: 100).map { (1_440...1_441).contains($0) } == true)
+        let ending = answer(29, [row("1", 0, 30)], renewal(false))
+        let soon = nextCheck(
+            for: [SubscriptionState(facts: SubscriptionFacts(ending), policy: policy, version: 1)],
+            environment: .production, outcome: .verified, now: day(29), seed: 3, policy: policy)
+        #expect(soon == plan(ending, now: 29))
+    }
+
     @Test func heldIsAskedAboutEveryQuarterOfAnHour() {
         let found = hours(plan(answer(10, [row("1", 0, 30)], renewal()), now: 35), from: 35)
         #expect(found == 0.25)

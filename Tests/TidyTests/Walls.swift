@@ -36,7 +36,7 @@ struct Wall {
         "Sources/Tracking": Wall(
             [
                 "Subscriptions", "AppStore", "Ledger", "Hummingbird", "HTTPTypes", "NIOCore", "ServiceLifecycle",
-                "Logging", "Metrics",
+                "Logging", "Metrics", "Mustache",
             ], plus: foundation.union(toolchain)),
         "Sources/AppStoreSimulator": Wall(
             ["Hummingbird", "HTTPTypes", "ServiceLifecycle", "Logging"], families: ["NIO"],

@@ -32,6 +32,11 @@ missing_debian_packages() {
     if [[ $1 == server ]]; then
         postgres_binaries >/dev/null || echo postgresql
     fi
+    if [[ -n ${PERENNIAL_TEST_ALL:-} ]]; then
+        command -v chromium >/dev/null 2>&1 || echo chromium
+        command -v chromedriver >/dev/null 2>&1 || echo chromium-driver
+        command -v python3 >/dev/null 2>&1 || echo python3
+    fi
 }
 
 # Debian would start a cluster of its own on port 5432; nobody asked for that one, so it is held back this once.

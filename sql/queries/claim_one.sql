@@ -4,7 +4,7 @@ WITH leased AS (
         (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts)
     SELECT r.receipt_id, r.app_id, 1, now() + make_interval(secs => $2::float8), now(),
            nextval('ledger.lease_token_seq'), $1::int, 1
-    FROM ledger.receipt r WHERE r.receipt_id = $3::bigint
+    FROM ledger.receipt r WHERE r.receipt_id = $3::bigint AND r.erased_at IS NULL
     ON CONFLICT (receipt_id) DO UPDATE
     SET due_at = now() + make_interval(secs => $2::float8),
         lease_token = EXCLUDED.lease_token,

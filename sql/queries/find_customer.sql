@@ -1,5 +1,6 @@
--- Explain: app $1, its customer $2 (null when nobody knows them), the instant $3 (null: now) and now.
-SELECT a.app_id, c.customer_id, COALESCE($3::timestamptz, now()) AS at, now() AS now
+-- Explain: app $1, its customer $2 as they were then (null when nobody knows them), the instant $3 (null: now) and now.
+SELECT a.app_id, ledger.customer_at(c.customer_id, LEAST(COALESCE($3::timestamptz, now()), now())) AS customer_id,
+       COALESCE($3::timestamptz, now()) AS at, now() AS now
 FROM ledger.app a
 LEFT JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
 WHERE a.bundle_id = $1::text

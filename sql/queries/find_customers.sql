@@ -1,4 +1,6 @@
--- Intake, step 5: the keys of customers that were known before ($1 apps, $2 names).
-SELECT c.customer_id, c.app_id, c.name
+-- Intake, step 5: the keys of customers that were known before ($1 apps, $2 names); of a name that is another customer's
+-- now, that one's. Until the end nobody can merge or erase them.
+SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, c.app_id, c.name
 FROM unnest($1::int[], $2::text[]) AS n(app_id, name)
 JOIN ledger.customer c ON c.app_id = n.app_id AND c.name = n.name
+FOR KEY SHARE OF c

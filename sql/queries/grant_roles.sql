@@ -1,5 +1,5 @@
 -- What each role may do: owner all data; worker and api what a check and an upload write, but no app, secret, catalog or
--- key; report only the schema perennial.
+-- key; report only the schema perennial. What is bitemporal they may say and close, never change, and events only add.
 GRANT USAGE ON SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT USAGE ON SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
@@ -8,14 +8,21 @@ GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE ON
     ledger.customer, ledger.receipt, ledger.upload, ledger.poll_schedule, ledger.subscription, ledger.receipt_subscription,
     ledger.period, ledger.period_past, ledger.transaction_alias, ledger.purchase, ledger.purchase_past,
-    ledger.subscription_span, ledger.ownership, ledger.observation, ledger.event, ledger.event_outbox, ledger.event_feed,
-    ledger.worker, ledger.app_budget, ledger.import, ledger.provisional, ledger.receipt_purchase, ledger.incident,
-    ledger.refusal, ledger.vouched_minute, ledger.apple_breaker
+    ledger.observation, ledger.event_outbox, ledger.worker, ledger.app_budget, ledger.import, ledger.provisional,
+    ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.vouched_minute, ledger.apple_breaker,
+    ledger.admin_session, ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress
     TO perennial_worker, perennial_api;
+REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledger.event_feed
+    FROM perennial_worker, perennial_api;
+GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO perennial_worker, perennial_api;
+GRANT INSERT, UPDATE (known) ON ledger.hand_grant TO perennial_api;
+GRANT INSERT ON ledger.event, ledger.event_feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
-    ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute
+    ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute,
+    ledger.admin_session, ledger.check_hour, ledger.summary_share
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) TO perennial_worker, perennial_api, perennial_owner;
+GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perennial_api;

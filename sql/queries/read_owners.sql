@@ -1,8 +1,10 @@
--- Settlement: the present owners of subscriptions ($1) and purchases ($2), and transfers of the last 30 days.
+-- Settlement: the present owners of subscriptions ($1) and purchases ($2), and transfers of the last 30 days that nobody
+-- decided by hand.
 SELECT o.ownership_id, o.subscription_id, o.purchase_id, o.customer_id, c.name,
        (SELECT count(*) FROM ledger.event e
         WHERE (e.subscription_id = o.subscription_id OR e.purchase_id = o.purchase_id)
-          AND e.kind = 'ownership.transferred' AND e.recorded_at > now() - interval '30 days') AS transfers
+          AND e.kind = 'ownership.transferred' AND e.recorded_at > now() - interval '30 days'
+          AND NOT (e.detail ? 'by_hand')) AS transfers
 FROM ledger.ownership o
 JOIN ledger.customer c USING (customer_id)
 WHERE (o.subscription_id = ANY($1::bigint[]) OR o.purchase_id = ANY($2::bigint[]))

@@ -5,7 +5,7 @@ WITH orphan AS (
     SELECT s.subscription_id, (
         SELECT l.receipt_id FROM ledger.receipt_subscription l JOIN ledger.receipt r USING (receipt_id)
         WHERE l.subscription_id = s.subscription_id AND r.verified_at IS NOT NULL AND r.rejections = 0
-          AND l.receipt_id <> ALL ($1::bigint[])
+          AND r.erased_at IS NULL AND l.receipt_id <> ALL ($1::bigint[])
         ORDER BY r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) AS heir
     FROM ledger.subscription s WHERE s.polled_by = ANY($1::bigint[])
 ), moved AS (

@@ -22,6 +22,10 @@ public struct App: Sendable, Hashable {
     public let callsPerSecond: Double
     /// Calls that may be made at once after a pause.
     public let burst: Double
+    /// How often refunds are looked for.
+    public let sweep: SweepPace
+    /// Whether Apple's notifications are taken as hints.
+    public let takesNotifications: Bool
     /// How fast it is asked at present, when it was read.
     public let pace: CallPace
     /// Calls a second at that time; 0 is unlimited.
@@ -53,6 +57,22 @@ public enum OwnershipPolicy: String, Sendable, CaseIterable {
     case keep
     /// The newest uploader takes over only what gives no access any more.
     case transferIfLapsed = "transfer_if_lapsed"
+}
+
+/// How often refunds are looked for.
+public enum SweepPace: String, Sendable, CaseIterable {
+    /// As the schedule says.
+    case normal
+    /// Half as often: for an app whose refunds Apple's notifications tell.
+    case relaxed
+
+    /// How many times as long as the schedule says two looks are apart.
+    var stretch: Int {
+        switch self {
+        case .normal: 1
+        case .relaxed: 2
+        }
+    }
 }
 
 /// The shared secrets of an app in clear, for the length of a check.

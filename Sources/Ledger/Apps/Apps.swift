@@ -46,6 +46,7 @@ extension SubscriptionLedger {
             [
                 .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
                 .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
+                .text(change.sweep?.rawValue),
             ], audited: .appChanged, app: bundleID, detail: change.told)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
@@ -138,6 +139,8 @@ public struct AppChange: Sendable {
     public var callsPerSecond: Double?
     /// Calls at once after a pause.
     public var burst: Double?
+    /// How often refunds are looked for.
+    public var sweep: SweepPace?
 
     /// A change that keeps everything.
     public init() {}
@@ -147,7 +150,7 @@ public struct AppChange: Sendable {
         [
             "name": name, "sandbox_allowed": sandboxAllowed.map { "\($0)" },
             "ownership_policy": ownershipPolicy?.rawValue, "rate": callsPerSecond.map { "\($0)" },
-            "burst": burst.map { "\($0)" },
+            "burst": burst.map { "\($0)" }, "sweep": sweep?.rawValue,
         ].compactMapValues { $0 }
     }
 }
@@ -164,6 +167,8 @@ extension App {
         outageAllowance = Delay(milliseconds: try row.int8("outage_allowance_ms"))
         callsPerSecond = try row.float8("rate")
         burst = try row.float8("burst")
+        sweep = try row.word("sweep")
+        takesNotifications = try row.bool("takes_notifications")
         pace = try CallPace(row: row)
         callsPerSecondNow = pace.callsPerSecond(at: try row.instant("at"))
         appleFailures = Int(try row.int2("apple_failures"))

@@ -14,6 +14,11 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case receiptStored = "receipt.stored"
     case receiptChecked = "receipt.checked"
     case importOpened = "import.opened"
+    case grantGiven = "grant.given"
+    case grantRevoked = "grant.revoked"
+    case ownerAssigned = "customer.assigned"
+    case customerMerged = "customer.merged"
+    case customerErased = "customer.erased"
     case rebuilt = "rebuilt"
 }
 

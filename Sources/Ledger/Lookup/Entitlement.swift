@@ -10,7 +10,7 @@ public struct Entitlement: Sendable, Hashable {
     public let granted: Bool
     /// When it ends unless something changes; nil when it does not end or is not granted.
     public let until: Instant?
-    /// The product that grants or granted it.
+    /// The product that grants or granted it; nil when it was given by hand.
     public let productID: ProductID?
     /// The state of the subscription behind it.
     public let state: String?
@@ -18,9 +18,11 @@ public struct Entitlement: Sendable, Hashable {
     public let reason: String?
     /// Apple's environment.
     public let environment: StoreEnvironment
-    /// What the answer rests on: `verified`, Apple's answer, or `provisional`, the operator's word until Apple is asked.
+    /// What the answer rests on: `verified`, Apple's answer, `provisional`, the operator's word until Apple is asked, or
+    /// `by_hand`, a person's decision.
     public let basis: String
-    /// Apple's clock of the evidence; nil while provisional, and where the newest answer is later than what was asked for.
+    /// Apple's clock of the evidence; nil while provisional and by hand, and where the newest answer is later than what was
+    /// asked for.
     public let asOf: Instant?
     /// When the last verified answer came; nil where `asOf` is.
     public let checkedAt: Instant?

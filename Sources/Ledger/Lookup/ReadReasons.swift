@@ -103,11 +103,12 @@ extension Reasons.Source {
         entitlement = try row.text("entitlement")
         granted = try row.bool("granted")
         until = try row.instantIfPresent("until")
-        productID = ProductID(try row.text("product_id"))
+        productID = try row.textIfPresent("product_id").map { ProductID($0) }
         environment = try row.word("environment")
         checkedAt = try row.instantIfPresent("checked_at")
         subscription = try row.int8IfPresent("subscription_id").map(SubscriptionReasons.ID.init(rowID:))
         purchase = try row.int8IfPresent("purchase_id").map(PurchaseReasons.ID.init(rowID:))
+        handGrant = try row.textIfPresent("given_by").map { _ in try HandGrant(row: row) }
     }
 }
 
@@ -121,7 +122,7 @@ extension Reasons.Ownership {
 }
 
 extension Reasons.ReceiptStanding {
-    fileprivate init(row: Row) throws {
+    init(row: Row) throws {
         id = ReceiptID(try row.int8("receipt_id"))
         receivedAt = try row.instant("received_at")
         askedAt = try row.instantIfPresent("asked_at")

@@ -31,19 +31,22 @@ extension Reasons {
         public let granted: Bool
         /// When that ends unless something changes.
         public let until: Instant?
-        /// The product that grants or granted it.
-        public let productID: ProductID
+        /// The product that grants or granted it; nil when it was given by hand.
+        public let productID: ProductID?
         /// Apple's environment.
         public let environment: StoreEnvironment
-        /// When the last verified answer about it came; nil while it is provisional.
+        /// When the last verified answer about it came; nil while it is provisional and when it was given by hand.
         public let checkedAt: Instant?
         /// The subscription behind it; nil for a one-time purchase and while provisional.
         public let subscription: SubscriptionReasons.ID?
         /// The purchase behind it; nil for a subscription and while provisional.
         public let purchase: PurchaseReasons.ID?
 
+        /// What was given by hand; nil when it was not.
+        public let handGrant: HandGrant?
+
         /// Whether it is only what was said with an upload, until Apple is asked.
-        public var isProvisional: Bool { subscription == nil && purchase == nil }
+        public var isProvisional: Bool { subscription == nil && purchase == nil && handGrant == nil }
     }
 
     /// Who owns a thing, since when, and how that came.

@@ -41,6 +41,8 @@ public struct LedgerStatus: Sendable {
     public let rejected: Int64
     /// Whether these numbers, and those of the receipts above, are estimates: of a large ledger they are.
     public let isEstimated: Bool
+    /// What customers have by the operator's word alone.
+    public let promises: Promises
     /// Known subscriptions.
     public let subscriptions: Int64
     /// Committed events that have no position yet.
@@ -64,6 +66,7 @@ extension SubscriptionLedger {
     public func status() async throws -> LedgerStatus {
         let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)]).map(
             LedgerStatus.LaneStatus.init(row:))
+        let promises = try await promises()
         let pauses = try await apps().compactMap { app in app.pause.map { (app.bundleID, $0) } }
         let incidents = try await query(Queries.statusIncidents).map(Incident.init(row:))
         guard let row = try await query(Queries.statusTotals, [.int8(LedgerStatus.totalsCounted)]).first else {
@@ -72,7 +75,7 @@ extension SubscriptionLedger {
         return LedgerStatus(
             lanes: lanes, receipts: try row.int8("receipts"), verified: try row.int8("verified"),
             unverified: try row.int8("unverified"), rejected: try row.int8("rejected"),
-            isEstimated: try row.bool("estimated"),
+            isEstimated: try row.bool("estimated"), promises: promises,
             subscriptions: try row.int8("subscriptions"), unsequencedEvents: try row.int8("unsequenced"),
             feedPosition: try row.int8("position"), feedID: try row.text("feed_id"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, incidents: incidents)

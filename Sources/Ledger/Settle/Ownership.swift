@@ -24,6 +24,28 @@ struct Owner: Hashable, Sendable {
     var transfers: Int
 }
 
+/// Why a customer owns a thing.
+public enum OwnershipCause: String, Sendable, CaseIterable {
+    /// They uploaded a receipt that holds it.
+    case upload
+    /// It was imported as theirs.
+    case `import`
+    /// Its `app_account_token` names them.
+    case token
+    /// It was another name's that is theirs now.
+    case merge
+    /// A person gave it to them.
+    case assignment
+
+    /// Whether a person decided it, not a receipt.
+    var isByHand: Bool {
+        switch self {
+        case .upload, .import, .token: false
+        case .merge, .assignment: true
+        }
+    }
+}
+
 /// What became of a customer's claim to a subscription or purchase, and why.
 public enum OwnershipAnswer: Hashable, Sendable {
     /// The customer owned it already.
@@ -68,6 +90,14 @@ func decideOwnership(
 /// The claim that is served first at first sight: the customer the `app_account_token` names, else the newest uploader.
 func firstOwner(among claims: [OwnershipClaim], accountToken: String?) -> OwnershipClaim? {
     claims.last { names(accountToken, $0.name) } ?? claims.last
+}
+
+extension OwnershipClaim {
+    /// Why the customer owns what this claim gets them.
+    func cause(accountToken: String?) -> OwnershipCause {
+        if names(accountToken, name) { return .token }
+        return imported ? .import : .upload
+    }
 }
 
 private func names(_ accountToken: String?, _ customer: String) -> Bool {

@@ -6,11 +6,32 @@ struct OwnershipDraft: Sendable {
     var owner: Owner?
     /// The owner this settlement makes.
     var newOwner: Owner?
+    /// Why the new owner owns it.
+    private(set) var cause: OwnershipCause?
+    /// Whether nobody owns it from now.
+    private(set) var isReleased = false
     /// What became of each upload's claim, by receipt and customer.
     var answers: [ReceiptID: [String: OwnershipAnswer]] = [:]
 
     /// The owner after this settlement.
-    var current: Owner? { newOwner ?? owner }
+    var current: Owner? { isReleased ? nil : newOwner ?? owner }
+
+    /// Whether this settlement changes who owns it.
+    var isChanged: Bool { newOwner != nil || isReleased }
+
+    /// Gives it to a customer, whatever any policy says; returns the event of the change, or nil when it is theirs.
+    mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) -> EventKind? {
+        let before = current
+        guard before?.customer != customer else { return nil }
+        newOwner = Owner(customer: customer, name: name, rowID: nil, transfers: before?.transfers ?? 0)
+        self.cause = cause
+        return before == nil ? .ownershipAssigned : .ownershipTransferred
+    }
+
+    /// Ends its ownership, so that it belongs to nobody.
+    mutating func release() {
+        isReleased = current != nil
+    }
 
     /// Serves the claims of a receipt's uploads, oldest first; returns the events of the changes.
     ///
@@ -20,36 +41,41 @@ struct OwnershipDraft: Sendable {
         givesAccess: Bool
     ) -> [EventKind] {
         guard current != nil else {
-            return serveFirst(firstOwner(among: claims, accountToken: accountToken), claims, of: receipt)
+            let first = firstOwner(among: claims, accountToken: accountToken)
+            return serveFirst(first, claims, of: receipt, because: first?.cause(accountToken: accountToken))
         }
         return claims.filter(\.isNew).compactMap { claim in
             let answer = decideOwnership(
                 of: claim, owner: current, policy: policy, accountToken: accountToken, givesAccess: givesAccess)
             answers[receipt, default: [:]][claim.name] = answer
-            return take(claim, answer)
+            return take(claim, answer, because: claim.cause(accountToken: accountToken))
         }
     }
 
     /// First sight: one of the claims is served, and the others are not transfers.
     private mutating func serveFirst(
-        _ first: OwnershipClaim?, _ claims: [OwnershipClaim], of receipt: ReceiptID
+        _ first: OwnershipClaim?, _ claims: [OwnershipClaim], of receipt: ReceiptID, because cause: OwnershipCause?
     ) -> [EventKind] {
-        guard let first else { return [] }
+        guard let first, let cause else { return [] }
         for claim in claims where claim.isNew && claim != first {
             answers[receipt, default: [:]][claim.name] = .refused("Another customer who uploaded it was served first.")
         }
         answers[receipt, default: [:]][first.name] = .assigned
-        return [take(first, .assigned)].compactMap { $0 }
+        return [take(first, .assigned, because: cause)].compactMap(\.self)
     }
 
-    private mutating func take(_ claim: OwnershipClaim, _ answer: OwnershipAnswer) -> EventKind? {
+    private mutating func take(
+        _ claim: OwnershipClaim, _ answer: OwnershipAnswer, because cause: OwnershipCause
+    ) -> EventKind? {
         switch answer {
         case .held, .refused:
             return nil
         case .assigned:
+            self.cause = cause
             newOwner = Owner(customer: claim.customer, name: claim.name, rowID: nil, transfers: 0)
             return .ownershipAssigned
         case .transferred:
+            self.cause = cause
             newOwner = Owner(
                 customer: claim.customer, name: claim.name, rowID: nil, transfers: (current?.transfers ?? 0) + 1)
             return .ownershipTransferred

@@ -101,6 +101,7 @@ extension App {
             }
         policy.leeway = Delay(milliseconds: leeway.milliseconds / Int64(policy.speedup))
         policy.outageAllowance = Delay(milliseconds: outageAllowance.milliseconds / Int64(policy.speedup))
+        policy.sweepStretch = sweep.stretch
         return policy
     }
 }

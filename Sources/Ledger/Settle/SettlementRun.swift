@@ -50,8 +50,8 @@ struct SettlementRun {
         ).drafts
     }
 
-    /// A settlement without answers: subscriptions that were locked and are loaded as they are now.
-    init(locked rows: [Row], in transaction: Transaction) throws {
+    /// A settlement without answers: what was locked, loaded as it is now.
+    init(locked rows: [Row], purchases purchaseRows: [Row] = [], in transaction: Transaction) throws {
         guard let clock = try transaction.query(Queries.readClock).first else {
             throw LedgerError(.mismatch, "The database gave no time.")
         }
@@ -59,9 +59,12 @@ struct SettlementRun {
         batch = []
         worker = WorkerID(number: 0)
         speedup = 1
-        (receipts, claims, purchases, confirmed, incidents) = ([:], [:], [:], [:], [])
+        (receipts, claims, confirmed, incidents) = ([:], [:], [:], [])
         subscriptions = try LoadedSubscriptions(
             rows, recordedMicroseconds: recordedMicroseconds, in: transaction
+        ).drafts
+        purchases = try LoadedPurchases(
+            purchaseRows, recordedMicroseconds: recordedMicroseconds, in: transaction
         ).drafts
     }
 

@@ -7,17 +7,21 @@ private struct OwnershipWrite {
     let subscriptionID: Int64?
     let purchaseID: Int64?
     let recordedMicroseconds: Int64
-    /// The row that says who owned it before; nil for the first owner, who owned it from ever.
+    /// The row that says who owned it before; nil when nobody owned it: the new
+    /// owner owns it from when nobody else did.
     let endedRowID: Int64?
-    let customer: CustomerID
+    /// Who owns it now; nil for nobody.
+    let customer: CustomerID?
+    let cause: OwnershipCause?
 
     init?(_ draft: OwnershipDraft, subscriptionID: Int64?, purchaseID: Int64?, recordedMicroseconds: Int64) {
-        guard let new = draft.newOwner else { return nil }
+        guard draft.isChanged else { return nil }
         self.subscriptionID = subscriptionID
         self.purchaseID = purchaseID
         self.recordedMicroseconds = recordedMicroseconds
         endedRowID = draft.owner?.rowID
-        customer = new.customer
+        customer = draft.current?.customer
+        cause = draft.cause
     }
 }
 
@@ -41,14 +45,15 @@ extension SettlementRun {
                 Queries.endOwnerships,
                 [.int8s(ended.map(\.endedRowID)), .timestamptzs(ended.map(\.recordedMicroseconds))])
         }
-        if !changes.isEmpty {
+        let begun = changes.filter { $0.customer != nil }
+        if !begun.isEmpty {
             try transaction.query(
                 Queries.insertOwnerships,
                 [
-                    .int8s(changes.map(\.subscriptionID)), .int8s(changes.map(\.purchaseID)),
-                    .int8s(changes.map(\.customer.number)),
-                    .timestamptzs(changes.map { $0.endedRowID == nil ? nil : $0.recordedMicroseconds }),
-                    .timestamptzs(changes.map(\.recordedMicroseconds)),
+                    .int8s(begun.map(\.subscriptionID)), .int8s(begun.map(\.purchaseID)),
+                    .int8s(begun.map(\.customer?.number)),
+                    .timestamptzs(begun.map { $0.endedRowID == nil ? nil : $0.recordedMicroseconds }),
+                    .timestamptzs(begun.map(\.recordedMicroseconds)), .texts(begun.map(\.cause?.rawValue)),
                 ])
         }
         try markServedUploads(in: transaction)

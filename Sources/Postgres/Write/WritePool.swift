@@ -113,6 +113,9 @@ final class WritePool: Sendable {
 
 /// What the writers ask and report, from their threads.
 extension WritePool {
+    /// How many callers wait, and how many connections are open.
+    var load: (waiting: Int, connections: Int) { memory.withLock { ($0.line.count, $0.connectedWriters) } }
+
     /// Why there is no connection.
     var outage: DatabaseError { memory.withLock { Self.outage($0, configuration.connectTimeout) } }
 

@@ -98,7 +98,7 @@ struct CheckMoments {
         }
     }
 
-    /// Looks for refunds, less often the older the newest charge is.
+    /// Looks for refunds, less often the older the newest charge is, and as much less as the policy says.
     func sweep(_ charge: Instant) -> Instant {
         after(sweepDelay(charge), from: now)
     }
@@ -112,10 +112,13 @@ struct CheckMoments {
     }
 
     private func sweepDelay(_ charge: Instant) -> Delay {
-        let age = now - charge
-        if age < scaled(.days(14)) { return .days(3) }
-        if age < scaled(.days(60)) { return .days(7) }
-        if age < scaled(.days(90)) { return .days(10) }
-        return .days(30)
+        .days(sweepDays(age: now - charge) * Int64(policy.sweepStretch))
+    }
+
+    private func sweepDays(age: Delay) -> Int64 {
+        if age < scaled(.days(14)) { return 3 }
+        if age < scaled(.days(60)) { return 7 }
+        if age < scaled(.days(90)) { return 10 }
+        return 30
     }
 }

@@ -8,13 +8,18 @@ public struct Policy: Sendable, Hashable {
     public var lateRenewalTolerance: Delay
     /// Divides every delay of the schedule; 1 in production use.
     public var speedup: Int
+    /// How many times as long as usual two looks for refunds are apart; 1 unless something else tells of refunds.
+    public var sweepStretch: Int
 
-    /// A policy from its parts; a speedup below 1 counts as 1.
-    public init(leeway: Delay, outageAllowance: Delay, lateRenewalTolerance: Delay, speedup: Int = 1) {
+    /// A policy from its parts; a speedup or a stretch below 1 counts as 1.
+    public init(
+        leeway: Delay, outageAllowance: Delay, lateRenewalTolerance: Delay, speedup: Int = 1, sweepStretch: Int = 1
+    ) {
         self.leeway = leeway
         self.outageAllowance = outageAllowance
         self.lateRenewalTolerance = lateRenewalTolerance
         self.speedup = max(1, speedup)
+        self.sweepStretch = max(1, sweepStretch)
     }
 
     /// The defaults: leeway 2 h (sandbox 5 min), outage allowance 30 days, late renewals within 1 h (sandbox 10 min).

@@ -32,15 +32,15 @@ extension CustomerExplanation {
         let subscription = source.subscription.flatMap { id in reasons.subscriptions.first { $0.id == id } }
         let purchase = source.purchase.flatMap { id in reasons.purchases.first { $0.id == id } }
         return [
-            "kind": .string(
-                source.isProvisional ? "provisional" : source.purchase == nil ? "subscription" : "purchase"),
+            "kind": .string(source.kind),
             "original_transaction_id": .optional(
                 subscription?.state.facts.originalTransactionID.text
                     ?? purchase?.state.facts.key.originalTransactionID.text),
-            "product_id": .string(source.productID.text),
+            "product_id": .optional(source.productID?.text),
             "environment": .string(source.environment.rawValue),
             "granted": .bool(source.granted),
             "until": .optional(source.until?.iso8601),
+            "by_hand": source.handGrant?.json ?? .null,
             "lost_because": .optional(loss),
         ]
     }
@@ -99,6 +99,30 @@ extension CustomerExplanation {
             "is_customer": .bool(ownership.isCustomer),
             "since": .optional(ownership.since?.iso8601),
             "says": .string(ownership.sentence(for: reasons.customer, accountToken: accountToken)),
+        ]
+    }
+}
+
+extension Reasons.Source {
+    /// What kind of thing it is.
+    fileprivate var kind: String {
+        if isByHand { return "by_hand" }
+        if isProvisional { return "provisional" }
+        return purchase == nil ? "subscription" : "purchase"
+    }
+}
+
+extension HandGrant {
+    /// The grant with who and why.
+    var json: JSONValue {
+        [
+            "entitlement": .string(entitlement),
+            "since": .string(since.iso8601),
+            "until": .optional(until?.iso8601),
+            "actor": .string(givenBy),
+            "reason": .string(reason),
+            "ended_by": .optional(endedBy),
+            "end_reason": .optional(endReason),
         ]
     }
 }

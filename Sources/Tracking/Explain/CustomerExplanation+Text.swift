@@ -54,13 +54,18 @@ extension CustomerExplanation {
     func name(of source: Reasons.Source) -> String {
         if let id = source.subscription, let one = reasons.subscriptions.first(where: { $0.id == id }) {
             return
-                "subscription \(one.state.facts.originalTransactionID) (\(source.productID), \(source.environment.rawValue))"
+                "subscription \(one.state.facts.originalTransactionID) (\(product(of: source)))"
         }
         if let id = source.purchase, let one = reasons.purchases.first(where: { $0.id == id }) {
-            return "purchase \(one.state.transactionID) (\(source.productID), \(source.environment.rawValue))"
+            return "purchase \(one.state.transactionID) (\(product(of: source)))"
         }
-        let product = "\(source.productID) (\(source.environment.rawValue))"
+        if let grant = source.handGrant { return grant.name }
+        let product = "\(source.productID?.text ?? "") (\(source.environment.rawValue))"
         return source.isProvisional ? "what was said with the upload, until Apple is asked: \(product)" : product
+    }
+
+    private func product(of source: Reasons.Source) -> String {
+        [source.productID?.text, source.environment.rawValue].compactMap(\.self).joined(separator: ", ")
     }
 
     private func lines(of subscription: SubscriptionReasons) -> [String] {
@@ -131,5 +136,13 @@ extension CustomerExplanation {
                 + purchase.ownership.sentence(
                     for: reasons.customer, accountToken: state.facts.appAccountToken?.value))
         return lines
+    }
+}
+
+extension HandGrant {
+    /// Who gave it, when and why, and how it came to its end.
+    fileprivate var name: String {
+        let given = "what \(givenBy) gave by hand at \(since.iso8601): \(reason)"
+        return endedBy.map { "\(given); \($0) ended it: \(endReason ?? "")" } ?? given
     }
 }

@@ -91,16 +91,22 @@ extension PurchaseReasons {
 }
 
 extension Reasons.Source {
+    /// Whether a person decided it.
+    var isByHand: Bool { handGrant != nil }
+
     /// Why this source lost to the one that decides.
     func loss(to winner: Reasons.Source) -> String {
+        if handGrant != nil, !granted { return "it was given by hand and is over" }
         if isProvisional != winner.isProvisional {
-            return "it is only what was said with the upload, and what Apple said comes first"
+            return
+                "it is only what was said with the upload, and \(winner.isByHand ? "a person" : "Apple") has said more"
         }
         if environment != winner.environment {
             return "a purchase in Apple's test environment (Sandbox) counts only where there is no real one"
         }
         if granted != winner.granted { return "it gives no access at that moment" }
         if granted, until != winner.until { return "it ends earlier" }
+        if isByHand != winner.isByHand { return "what Apple says is told first" }
         if checkedAt != winner.checkedAt { return "the other one was checked more recently" }
         return "both say the same, and one of them is told"
     }

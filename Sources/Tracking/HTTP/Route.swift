@@ -20,6 +20,16 @@ struct Route: Sendable {
         answers = [method: answer]
     }
 
+    private init(_ path: String, _ answers: [HTTPRequest.Method: Answer]) {
+        self.path = path
+        self.answers = answers
+    }
+
+    /// The same path with another route's methods beside its own.
+    func joined(with other: Route) -> Route {
+        Route(path, answers.merging(other.answers) { own, _ in own })
+    }
+
     /// The methods that are answered, as the `Allow` header lists them.
     private var allowed: [HTTPRequest.Method] {
         Self.knownMethods.filter { answers[$0] != nil || $0 == .options || ($0 == .head && answers[.get] != nil) }

@@ -13,6 +13,7 @@ public struct Server: Service {
     private let onListening: (@Sendable (Int) async -> Void)?
     private let limits: ServerLimits
     private let keys: KeyRing
+    private let servesAdmin: Bool
 
     /// A server for `tracker`.
     /// - Parameters:
@@ -20,19 +21,22 @@ public struct Server: Service {
     ///   - host: The address to listen on.
     ///   - port: The port to listen on; 0 takes a free one.
     ///   - logger: Gets one line per request at debug level, never a secret or a receipt.
+    ///   - servesAdmin: Whether the pages under `/admin` are served too.
     ///   - onListening: Called with the port once connections are accepted.
     public init(
-        tracker: Tracker, host: String, port: Int, logger: Logger, onListening: (@Sendable (Int) async -> Void)? = nil
+        tracker: Tracker, host: String, port: Int, logger: Logger, servesAdmin: Bool = true,
+        onListening: (@Sendable (Int) async -> Void)? = nil
     ) {
         self.init(
             tracker: tracker, host: host, port: port, logger: logger, onListening: onListening, limits: ServerLimits(),
-            keys: KeyRing { try await tracker.ledger.key(withSecret: $0) })
+            keys: KeyRing { try await tracker.ledger.key(withSecret: $0) }, servesAdmin: servesAdmin)
     }
 
     /// A server with limits and keys of its own, as tests use it.
     init(
         tracker: Tracker, host: String = "127.0.0.1", port: Int = 0, logger: Logger,
-        onListening: (@Sendable (Int) async -> Void)? = nil, limits: ServerLimits, keys: KeyRing
+        onListening: (@Sendable (Int) async -> Void)? = nil, limits: ServerLimits, keys: KeyRing,
+        servesAdmin: Bool = true
     ) {
         self.tracker = tracker
         self.host = host
@@ -41,6 +45,7 @@ public struct Server: Service {
         self.onListening = onListening
         self.limits = limits
         self.keys = keys
+        self.servesAdmin = servesAdmin
     }
 
     /// Answers until graceful shutdown; throws when the address cannot be bound.
@@ -69,6 +74,7 @@ public struct Server: Service {
 
     private var router: Router<BasicRequestContext> {
         let router = Router(options: .autoGenerateHeadEndpoints)
+        router.add(middleware: CountRequests(tracker.metrics.registry))
         router.add(middleware: AnswerProblems())
         let gate = Gate(keys: keys)
         let apps = KnownApps(tracker.ledger)
@@ -78,10 +84,13 @@ public struct Server: Service {
             GetEntitlements(tracker: tracker, apps: apps).route(behind: gate),
             PostBatch(tracker: tracker, apps: apps, limits: limits).route(behind: gate),
             GetCustomer(tracker: tracker, apps: apps).route(behind: gate),
+            GrantRoutes(ledger: tracker.ledger, limits: limits).route(behind: gate),
             GetEvents(ledger: tracker.ledger).route(behind: gate),
-            Route.isAlive, Route.isReady(tracker.ledger), Route.openAPI,
+            PostNotification(tracker: tracker, limits: limits).route,
+            Route.isAlive, Route.isReady(tracker.ledger), Route.metrics(MetricsPage(tracker)), Route.openAPI,
         ]
-        for route in routes { route.add(to: router) }
+        let pages = servesAdmin ? AdminSite(tracker: tracker, keys: keys).routes : []
+        for route in routes + pages { route.add(to: router) }
         return router
     }
 }

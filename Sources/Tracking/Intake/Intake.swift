@@ -47,6 +47,7 @@ extension Tracker {
         } catch {
             logger.warning("events wait for their position in the feed: \(error)")
         }
+        await writeTally()
         guard let settled else {
             throw LedgerError(.mismatch, "The answer about receipt \(receipt) could not be settled; see the log.")
         }

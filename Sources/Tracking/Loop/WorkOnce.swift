@@ -33,6 +33,7 @@ extension Worker {
         try await tracker.endHolds()
         try await ledger.watchCanaries()
         try await ledger.sequenceFeed()
+        await tracker.writeTally()
         try await ledger.beat(worker, stopped: true)
         let overdue = try await ledger.overdue(by: begin)
         let troubles = await tally.troubles

@@ -25,6 +25,7 @@ public struct Worker: Service {
         await withDiscardingTaskGroup { group in
             group.addTask { await loop.run { _ in isStopping() } }
             group.addTask { await keepHouse(as: worker) }
+            group.addTask { await keepSummaries() }
             group.addTask { await tracker.keepFeed() }
         }
         await placeEvents()
@@ -46,8 +47,8 @@ public struct Worker: Service {
         return nil
     }
 
-    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, incidents, room
-    /// for next month.
+    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, incidents, old
+    /// notifications, room for next month.
     private func keepHouse(as worker: WorkerID) async {
         var rounds = 0
         while !isStopping() {
@@ -61,6 +62,9 @@ public struct Worker: Service {
                 await tracker.attempt("make room for observations") {
                     try await tracker.ledger.addObservationMonths()
                 }
+            }
+            if rounds % 120 == 0 {
+                await tracker.attempt("remove old notifications") { _ = try await tracker.ledger.pruneNotifications() }
             }
             rounds += 1
             await rest(seconds: 0.5)

@@ -56,6 +56,7 @@ extension Tracker {
         }
         guard !quotas.isEmpty else { return [] }
         let claims = try await ledger.claim(for: worker, quotas, leaseSeconds: options.leaseSeconds, dueBy: dueBy)
+        metrics.claimed(claims.count)
         turns.lowWater.advance(past: claims)
         let claimed = Dictionary(grouping: claims, by: \.app.id).mapValues(\.count)
         try await ledger.returnBudget(granted.merging(claimed) { $0 - $1 })

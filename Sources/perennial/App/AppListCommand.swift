@@ -48,7 +48,7 @@ extension Listing {
     init(apps: [App]) {
         self.init(columns: [
             "bundle_id", "name", "secret", "sandbox", "ownership", "rate", "burst", "leeway_s", "sandbox_leeway_s",
-            "outage_allowance_s", "paused_until", "pause_reason",
+            "outage_allowance_s", "paused_until", "pause_reason", "sweep", "notifications",
         ])
         rows = apps.map { app in
             [
@@ -56,7 +56,7 @@ extension Listing {
                 .string(app.ownershipPolicy.rawValue), .number(app.callsPerSecond), .number(app.burst),
                 .integer(app.leeway.milliseconds / 1_000), .integer(app.sandboxLeeway.milliseconds / 1_000),
                 .integer(app.outageAllowance.milliseconds / 1_000), .optional(app.pause?.until),
-                .optional(app.pause?.reason),
+                .optional(app.pause?.reason), .string(app.sweep.rawValue), .bool(app.takesNotifications),
             ]
         }
     }

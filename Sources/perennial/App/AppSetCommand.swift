@@ -3,6 +3,7 @@ import Ledger
 import Subscriptions
 
 extension OwnershipPolicy: ExpressibleByArgument {}
+extension SweepPace: ExpressibleByArgument {}
 
 /// `perennial app set`
 struct AppSetCommand: AsyncParsableCommand {
@@ -26,11 +27,17 @@ struct AppSetCommand: AsyncParsableCommand {
     @Option(help: "What happens when another customer sends an owned subscription.")
     var ownership: OwnershipPolicy?
 
+    @Option(help: "How often refunds are looked for; relaxed is half as often, for an app with notifications.")
+    var sweep: SweepPace?
+
     @OptionGroup var budget: BudgetFlags
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        guard name != nil || sandbox != nil || ownership != nil || budget.rate != nil || budget.burst != nil else {
+        let isChanged =
+            name != nil || sandbox != nil || ownership != nil || sweep != nil || budget.rate != nil
+            || budget.burst != nil
+        guard isChanged else {
             throw ValidationError("Give at least one setting to change.")
         }
     }
@@ -41,6 +48,7 @@ struct AppSetCommand: AsyncParsableCommand {
         change.name = name
         change.sandboxAllowed = sandbox.map { $0 == .allow }
         change.ownershipPolicy = ownership
+        change.sweep = sweep
         change.callsPerSecond = budget.rate
         change.burst = budget.burst
         let final = change

@@ -13,6 +13,10 @@ extension LedgerStatus {
             parts.append("Paused: \(pause.bundleID) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
         }
         parts += incidents.map(\.text)
+        if let until = promises.until {
+            let count = promises.isMore ? "more than \(Promises.countedMax)" : "\(promises.receipts)"
+            parts.append("Provisional: \(count) unverified receipts give access by your word, until \(until.iso8601)")
+        }
         parts.append(
             """
             Feed: position \(feedPosition), \(unsequencedEvents) events without a position yet
@@ -36,6 +40,10 @@ extension LedgerStatus {
                 }),
             "incidents": .array(incidents.map(\.json)),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
+            "provisional": [
+                "receipts": .integer(promises.receipts), "more": .bool(promises.isMore),
+                "until": .optional(promises.until),
+            ],
             "rejected": .integer(rejected), "subscriptions": .integer(subscriptions), "workers": .integer(workers),
             "feed": [
                 "id": .string(feedID), "position": .integer(feedPosition), "unsequenced": .integer(unsequencedEvents),

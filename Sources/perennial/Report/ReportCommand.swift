@@ -8,17 +8,25 @@ import Tracking
 struct ReportCommand: AsyncParsableCommand {
     /// How long a report may run, in minutes.
     static let minutesMax = 30
+    /// Seconds between two runs with `--watch` unless told otherwise.
+    static let intervalSeconds = 10
+    /// The exit status of a check that found something.
+    static let foundDifference = ExitCode(2)
 
     static let configuration = CommandConfiguration(
         commandName: "report",
         abstract: "Runs a report; `perennial report list` names them.",
         discussion: """
-            Reports are files of SQL that psql runs too, with the same variables.
+            Reports are files of SQL that psql runs too, with the same variables. Exit status: 0 done, 1 failed, 2 the
+            report is a check (its name ends in _check) and found something, 64 usage, 78 configuration. With --watch it
+            runs until Ctrl-C; a failure, such as a database that restarts, is shown and the next look follows.
 
             Examples:
               perennial report list
               perennial report changes_by_day --from 2026-01-01 --until 2026-02-01 --format csv
               perennial report active_subscriptions --set bundle_id=com.example.app
+              perennial report stuck_work --watch --interval 10
+              perennial report summaries_check || echo 'the summaries are wrong'
             """)
 
     @Argument(help: ArgumentHelp("The report's name, or list.", valueName: "NAME"))
@@ -33,10 +41,23 @@ struct ReportCommand: AsyncParsableCommand {
     @Option(name: .customLong("set"), help: ArgumentHelp("Sets a variable of the report.", valueName: "name=value"))
     var variables: [String] = []
 
+    // The domain has flags of its own.
+    @ArgumentParser.Flag(help: "Run it again and again until Ctrl-C.")
+    var watch = false
+
+    @Option(
+        help: ArgumentHelp("With --watch: seconds between two runs, from 1 to 86400; 10 unless given.", valueName: "N"))
+    var interval: Int?
+
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
+        guard watch || interval == nil else { throw ValidationError("--interval goes with --watch.") }
+        guard (1...86_400).contains(interval ?? Self.intervalSeconds) else {
+            throw ValidationError("--interval is a number from 1 to 86400.")
+        }
+        guard !(watch && name == "list") else { throw ValidationError("The list of reports does not change.") }
         if let odd = variables.first(where: { !$0.contains("=") }) {
             throw ValidationError("--set \(odd): write --set name=value.")
         }
@@ -50,7 +71,26 @@ struct ReportCommand: AsyncParsableCommand {
         let statement = ReportStatement(file.text)
         let values = try statement.values(given, report: name)
         let settings = try flags.settings(needing: [.database])
-        form.show(try await listing(of: statement, values, settings))
+        guard watch else {
+            let listing = try await listing(of: statement, values, settings)
+            form.show(listing)
+            if name.hasSuffix("_check"), !listing.rows.isEmpty { throw Self.foundDifference }
+            return
+        }
+        try await keepShowing(statement, values, settings)
+    }
+
+    private func keepShowing(_ statement: ReportStatement, _ values: [String], _ settings: Settings) async throws {
+        while !Task.isCancelled {
+            let text: String
+            do {
+                text = try await listing(of: statement, values, settings).rendered(as: form.format)
+            } catch {
+                text = Ending.sentence(for: error)
+            }
+            say(Terminal.isOutput && form.format == .table ? "\(Terminal.cleared)\(text)" : text)
+            await pause(seconds: interval ?? Self.intervalSeconds)
+        }
     }
 
     private static var list: Listing {
@@ -79,8 +119,11 @@ struct ReportCommand: AsyncParsableCommand {
                 statementTimeoutMilliseconds: Self.minutesMax * 60_000)
         ) { logger.debug("\($0)") }
         do {
-            let rows = try await database.query(
-                Statement(name: "report_\(name)", sql: Self.described(statement.sql)), values.map { .text($0) })
+            let report = Statement(name: "report_\(name)", sql: Self.described(statement.sql))
+            let rows = try await database.transaction { transaction in
+                try transaction.script(Self.preparation)
+                return try transaction.query(report, values.map { .text($0) })
+            }
             let listing = try Listing(reportRows: rows)
             await database.close()
             return listing
@@ -89,6 +132,9 @@ struct ReportCommand: AsyncParsableCommand {
             throw error
         }
     }
+
+    /// A report reads one picture of the data. Compiling its plan takes longer than it saves, and sorts shall fit in memory.
+    static let preparation = "SET TRANSACTION READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'"
 
     /// Every row as names, kinds and texts, so that a report may have any columns. JSON (not `jsonb`) keeps their order.
     static func described(_ sql: String) -> String {

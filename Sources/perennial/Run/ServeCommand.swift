@@ -8,7 +8,8 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve",
         abstract: "Serves the HTTP API.",
         discussion: """
-            Listens even while the database is down and says so under /readyz; /openapi.yaml describes the rest.
+            Listens even while the database is down and says so under /readyz; /openapi.yaml describes the rest. Under
+            /admin are pages for people; they sign in with a key of scope admin for every app.
 
             Example:
               perennial serve --http-port 8080
@@ -23,7 +24,9 @@ struct ServeCommand: AsyncParsableCommand {
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
             try await withTracker(settings, ledger: ledger) { tracker in
-                try await runServices([ListeningServer(tracker: tracker, settings: settings)], logger: settings.logger)
+                try await runServices(
+                    [ListeningServer(tracker: tracker, settings: settings, servesAdmin: !http.noAdmin)],
+                    logger: settings.logger)
             }
         }
     }
@@ -52,7 +55,8 @@ struct AllCommand: AsyncParsableCommand {
             try await withTracker(settings, ledger: ledger) { tracker in
                 let worker = DatabaseFirst(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(
-                    [worker, ListeningServer(tracker: tracker, settings: settings)], logger: settings.logger)
+                    [worker, ListeningServer(tracker: tracker, settings: settings, servesAdmin: !http.noAdmin)],
+                    logger: settings.logger)
             }
         }
     }
@@ -62,12 +66,14 @@ struct AllCommand: AsyncParsableCommand {
 struct ListeningServer: Service {
     let tracker: Tracker
     let settings: Settings
+    let servesAdmin: Bool
 
     func run() async throws {
         let logger = settings.logger
         let host = settings.httpHost.contains(":") ? "[\(settings.httpHost)]" : settings.httpHost
-        let server = Server(tracker: tracker, host: settings.httpHost, port: settings.httpPort, logger: logger) {
-            port in
+        let server = Server(
+            tracker: tracker, host: settings.httpHost, port: settings.httpPort, logger: logger, servesAdmin: servesAdmin
+        ) { port in
             logger.info("listening on http://\(host):\(port)")
         }
         do {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Logging
 import ServiceLifecycle
 import Tracking
 
@@ -14,6 +15,7 @@ struct WorkerCommand: AsyncParsableCommand {
 
             Examples:
               perennial worker
+              perennial worker --metrics-port 9464
               */5 * * * * perennial worker --once --max-seconds 240
             """)
 
@@ -23,10 +25,23 @@ struct WorkerCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("With --once: begin nothing new after this many seconds.", valueName: "N"))
     var maxSeconds: Int?
 
+    @Option(
+        help: ArgumentHelp("Serve /metrics, /healthz and /readyz on this port; 0 takes a free one.", valueName: "N"))
+    var metricsPort: Int?
+
+    @Option(help: ArgumentHelp("With --metrics-port: the address to listen on.", valueName: "H"))
+    var metricsHost = "127.0.0.1"
+
     @OptionGroup var apple: AppleFlags
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
+        if let metricsPort {
+            guard !once else { throw ValidationError("--metrics-port does not go with --once.") }
+            guard (0...65_535).contains(metricsPort) else {
+                throw ValidationError("--metrics-port is a number from 0 to 65535.")
+            }
+        }
         guard let maxSeconds else { return }
         guard once else { throw ValidationError("--max-seconds goes with --once.") }
         guard maxSeconds > 0 else { throw ValidationError("--max-seconds is at least 1.") }
@@ -57,8 +72,34 @@ struct WorkerCommand: AsyncParsableCommand {
             try await refuseOtherSchema(ledger, logger: settings.logger)
             try await withTracker(settings, ledger: ledger) { tracker in
                 let worker = DatabaseFirst(ledger: ledger, logger: settings.logger, service: Worker(tracker))
-                try await runServices([worker], logger: settings.logger)
+                try await runServices([worker] + metrics(of: tracker, logger: settings.logger), logger: settings.logger)
             }
+        }
+    }
+
+    private func metrics(of tracker: Tracker, logger: Logger) -> [any Service] {
+        guard let metricsPort else { return [] }
+        return [ListeningMetrics(tracker: tracker, host: metricsHost, port: metricsPort, logger: logger)]
+    }
+}
+
+/// A worker's metrics on their address; says where once it listens, and why when it cannot.
+private struct ListeningMetrics: Service {
+    let tracker: Tracker
+    let host: String
+    let port: Int
+    let logger: Logger
+
+    func run() async throws {
+        let shown = host.contains(":") ? "[\(host)]" : host
+        do {
+            try await MetricsServer(tracker: tracker, host: host, port: port) { port in
+                logger.info("metrics on http://\(shown):\(port)/metrics")
+            }.run()
+        } catch {
+            throw Failure(
+                "The metrics on \(shown):\(port) stopped: \(Ending.sentence(for: error)); "
+                    + "if another program listens there, choose another --metrics-port.")
         }
     }
 }

@@ -65,6 +65,9 @@ struct HTTPFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_HTTP_PORT (8080).", valueName: "port"))
     var httpPort: String?
 
+    @Flag(help: "Serve no pages under /admin.")
+    var noAdmin = false
+
     /// The flags that were given.
     var values: [SettingName: String?] {
         [.httpHost: httpHost, .httpPort: httpPort]

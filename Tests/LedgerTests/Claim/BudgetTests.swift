@@ -56,7 +56,8 @@ struct BudgetTests {
             // Saved-up calls are gone: one now, and what two or a little more a second bring.
             #expect(try await take(test, 50) <= 2)
             try await test.run("UPDATE ledger.app_budget SET refilled_at = refilled_at - interval '1 hour'")
-            #expect((4...6).contains(try await take(test, 50)))
+            let few = try await take(test, 50)
+            #expect((4...6).contains(few))
             try await test.run("UPDATE ledger.app_budget SET slowed_at = slowed_at - interval '1 minute'")
             try await test.run("UPDATE ledger.app_budget SET refilled_at = refilled_at - interval '1 hour'")
             #expect(try await take(test, 500) == 120)

@@ -82,7 +82,7 @@ struct SecretTests {
             let key = try await test.ledger.createKey(scope: .write, for: test.app.bundleID)
             #expect(
                 try await test.ledger.key(withSecret: key.secret)
-                    == APIKey(id: key.id, scope: .write, bundleID: test.app.bundleID))
+                    == APIKey(id: key.id, scope: .write, bundleID: test.app.bundleID, rate: .usual))
             #expect(try await test.ledger.key(withSecret: key.secret + "0") == nil)
             #expect(try await test.text("SELECT length(digest) FROM ledger.api_key") == "32")
             try await test.ledger.revokeKey(key.id)

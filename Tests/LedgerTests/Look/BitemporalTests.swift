@@ -29,6 +29,31 @@ struct BitemporalTests {
         }
     }
 
+    @Test("A refund of a purchase that was reversed is still known of when it was known")
+    func reversedRefund() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, purchase("p", at: test.at(-20), asOf: test.at(-19)))
+            let bought = try await test.ledger.now()
+            try await test.check(
+                receipt, purchase("p", at: test.at(-20), asOf: test.at(-5), refundedAt: test.at(-10)))
+            let refunded = try await test.ledger.now()
+            try await test.check(receipt, purchase("p", at: test.at(-20), asOf: test.at(-1)))
+            let (active, revoked) = (
+                "true coins active - Production verified", "false coins revoked refund Production verified"
+            )
+            let table: [(valid: Double, known: Instant?, said: String)] = [
+                (0, nil, active), (-5, nil, active), (-5, refunded, revoked), (-15, refunded, active),
+                (-5, bought, active), (-5, test.now, "false - - - - none"),
+            ]
+            for line in table {
+                #expect(
+                    try await test.entitled("coins", at: test.at(line.valid), knownAt: line.known) == line.said,
+                    "valid \(line.valid) known \(String(describing: line.known))")
+            }
+        }
+    }
+
     @Test("A closed row never changes again")
     func closedRows() async throws {
         try await withLedger { test in

@@ -134,4 +134,81 @@ struct RoleTests {
             }
         }
     }
+
+    /// What no process may do, whatever it was told over HTTP: each is tried, and refused for want of the right.
+    private static let forbidden = [
+        "UPDATE ledger.subscription_span SET product_id = 'gold'",
+        "UPDATE ledger.subscription_span SET valid = 'empty'",
+        "DELETE FROM ledger.subscription_span", "UPDATE ledger.ownership SET customer_id = 1",
+        "DELETE FROM ledger.ownership", "UPDATE ledger.event SET occurred_at = now()", "DELETE FROM ledger.event",
+        "UPDATE ledger.event_feed SET position = 7", "DELETE FROM ledger.event_feed", "DELETE FROM ledger.observation",
+        "DELETE FROM ledger.subscription", "DELETE FROM ledger.customer", "DELETE FROM ledger.receipt",
+        "DELETE FROM ledger.upload", "UPDATE ledger.app SET sealed_secret = NULL", "DELETE FROM ledger.app",
+        "INSERT INTO ledger.api_key (digest, scope) VALUES (sha256('x'), 'admin')",
+        "UPDATE ledger.api_key SET scope = 'admin'", "UPDATE ledger.catalog_grant SET entitlement = 'gold'",
+        "UPDATE ledger.audit SET os_user = 'nobody'", "DELETE FROM ledger.audit",
+        "UPDATE ledger.feed SET feed_id = DEFAULT",
+        "INSERT INTO ledger.migration (name, digest) VALUES ('x', 'x')", "UPDATE ledger.hand_grant SET valid = 'empty'",
+        "DELETE FROM ledger.hand_grant", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
+    ]
+
+    @Test("What worker and server must not do they cannot", arguments: ["perennial_worker", "perennial_api"])
+    func forbidden(role: String) async throws {
+        try await withLedger { test in
+            try await test.ledger.grantRoles()
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await acting(as: role, on: test) { _, database in
+                for sql in Self.forbidden
+                    + (role == "perennial_worker" ? ["UPDATE ledger.hand_grant SET known = known"] : [])
+                {
+                    let error = await #expect(throws: DatabaseError.self, "\(role) may \(sql)") {
+                        try await database.transaction { try $0.script(sql) }
+                    }
+                    #expect(error?.sqlState == "42501", "\(sql)")
+                }
+            }
+        }
+    }
+
+    @Test("Rights of an older release are taken back")
+    func narrowed() async throws {
+        try await withLedger { test in
+            try await test.ledger.grantRoles()
+            try await test.run(
+                "GRANT UPDATE ON ledger.event, ledger.ownership, ledger.subscription_span TO perennial_api")
+            try await test.ledger.grantRoles()
+            try await acting(as: "perennial_api", on: test) { _, database in
+                for table in [
+                    "event SET detail = '{}'", "ownership SET cause = 'merge'", "subscription_span SET version = 1",
+                ] {
+                    let error = await #expect(throws: DatabaseError.self) {
+                        try await database.transaction { try $0.script("UPDATE ledger.\(table)") }
+                    }
+                    #expect(error?.sqlState == "42501")
+                }
+            }
+        }
+    }
+
+    @Test("The owner gives rights, joins, assigns and erases")
+    func owner() async throws {
+        try await withLedger { test in
+            try await test.ledger.grantRoles()
+            try await test.check(try await test.upload("a", by: "anon"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await acting(as: "perennial_owner", on: test) { plain, _ in
+                let (ledger, app) = (plain.acting(as: .user("kim")), test.app.bundleID)
+                let decision = try HandDecision(by: "kim", because: "a test")
+                _ = try await ledger.grant("pro", to: "anon", of: app, until: nil, deciding: decision)
+                _ = try await ledger.merge("anon", into: "ann", of: app, deciding: decision)
+                _ = try await ledger.revokeGrant(of: "pro", from: "ann", of: app, deciding: decision)
+                #expect(try await ledger.assign("1000", to: "bob", of: app, deciding: decision) == 1)
+                #expect(try await ledger.customer("bob", of: app).ownerships.count == 1)
+                #expect(try await ledger.erase("bob", of: app, deciding: decision).things == 1)
+            }
+            #expect(
+                try await test.rows("SELECT action FROM perennial.audit_log ORDER BY audit_id") == [
+                    "grant.given", "customer.merged", "grant.revoked", "customer.assigned", "customer.erased",
+                ])
+        }
+    }
 }

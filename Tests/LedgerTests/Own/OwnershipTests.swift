@@ -181,6 +181,27 @@ struct OwnershipTests {
         }
     }
 
+    @Test("A token beats every policy: who is named takes it, and who is not never does")
+    func tokens() async throws {
+        for policy in OwnershipPolicy.allCases {
+            try await withLedger(policy: policy) { test in
+                let receipt = try await test.upload("a", by: "ann")
+                try await test.check(receipt, monthly(test, asOf: -3))
+                try await test.upload("a", by: "bob")
+                try await test.check(receipt, monthly(test, asOf: -2, token: "BOB"))
+                #expect(try await test.owner() == "bob", "\(policy)")
+                try await test.upload("a", by: "cid")
+                try await test.check(receipt, monthly(test, token: "BOB"))
+                #expect(try await test.owner() == "bob", "\(policy)")
+                #expect(
+                    try await test.rows(
+                        "SELECT customer, cause FROM perennial.ownership_log WHERE known_until IS NULL ORDER BY valid_from"
+                    )
+                        == ["ann upload", "bob token"])
+            }
+        }
+    }
+
     @Test("An import does not take what is live; a scheduled check changes no owner")
     func importsAndChecks() async throws {
         try await withLedger { test in

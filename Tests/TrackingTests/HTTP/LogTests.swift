@@ -3,39 +3,9 @@ import HummingbirdTesting
 import Ledger
 import Logging
 import Postgres
-import Synchronization
 import Testing
 
 @testable import Tracking
-
-/// Keeps every line with its metadata.
-private final class Journal: Sendable {
-    private let kept = Mutex<[String]>([])
-
-    var lines: [String] { kept.withLock { $0 } }
-
-    var logger: Logger {
-        var logger = Logger(label: "test") { _ in Handler(journal: self) }
-        logger.logLevel = .trace
-        return logger
-    }
-
-    private struct Handler: LogHandler {
-        let journal: Journal
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.trace
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            let fields = metadata.merging(event.metadata ?? [:]) { _, new in new }
-            journal.kept.withLock { $0.append("\(event.level) \(event.message) \(fields)") }
-        }
-    }
-}
 
 @Suite struct LogTests {
     @Test func oneLinePerRequestAndNothingPrivate() async throws {

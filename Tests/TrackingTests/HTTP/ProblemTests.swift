@@ -107,7 +107,8 @@ private struct Surprise: Error {
         #expect(response.headers[.contentType] == "application/yaml" && text.hasPrefix("openapi: 3.1.0\n"))
         for path in [
             "/v1/apps/{bundle}/receipts", "/v1/apps/{bundle}/receipts/{id}",
-            "/v1/apps/{bundle}/customers/{id}/entitlements", "/healthz", "/readyz", "/openapi.yaml",
+            "/v1/apps/{bundle}/customers/{id}/entitlements", "/v1/notifications/{token}", "/metrics",
+            "/healthz", "/readyz", "/openapi.yaml",
         ] {
             #expect(text.contains("\n  \(path):\n"), "\(path) is not described")
         }

@@ -22,10 +22,10 @@ enum TestKey: String, CaseIterable {
 
     private var key: APIKey? {
         switch self {
-        case .read: APIKey(id: 1, scope: .read, bundleID: "com.example.app")
-        case .write: APIKey(id: 2, scope: .write, bundleID: "com.example.app")
-        case .admin: APIKey(id: 3, scope: .admin, bundleID: nil)
-        case .otherApp: APIKey(id: 4, scope: .admin, bundleID: "com.example.other")
+        case .read: APIKey(id: 1, scope: .read, bundleID: "com.example.app", rate: .usual)
+        case .write: APIKey(id: 2, scope: .write, bundleID: "com.example.app", rate: .usual)
+        case .admin: APIKey(id: 3, scope: .admin, bundleID: nil, rate: .usual)
+        case .otherApp: APIKey(id: 4, scope: .admin, bundleID: "com.example.other", rate: .usual)
         case .unknown: nil
         }
     }

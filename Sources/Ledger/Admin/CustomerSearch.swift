@@ -1,0 +1,28 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// A customer that a search found.
+public struct FoundCustomer: Sendable, Hashable {
+    /// The app.
+    public let bundleID: BundleID
+    /// The operator's own id.
+    public let customer: String
+    /// When the first receipt came.
+    public let createdAt: Instant
+}
+
+extension SubscriptionLedger {
+    /// Customers whose id begins with `text`, who have a transaction of that id, or who sent the receipt of that number.
+    public func searchCustomers(_ text: String, limit: Int) async throws -> [FoundCustomer] {
+        let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
+        return try await reads.query(
+            Statement(Queries.searchCustomers),
+            [.text(prefix), .text(text), .int8(Int64(text)), .int4(Int32(clamping: limit))]
+        ).map { row in
+            FoundCustomer(
+                bundleID: BundleID(try row.text("bundle_id")), customer: try row.text("name"),
+                createdAt: try row.instant("created_at"))
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// The figures of the overview: whole UTC days from the summaries, hours of checks, and what is late.
+public struct Overview: Sendable {
+    /// One day. Levels are those at its end.
+    public struct Day: Sendable, Hashable {
+        /// As `2026-01-31`.
+        public let day: String
+        /// Subscriptions with access, those in a trial among them, and those that pay.
+        public let active, trial, paying: Int64
+        /// Subscriptions that began to pay, came back and stopped.
+        public let began, returned, churned: Int64
+        /// Trials that began, were followed by a charge, and were not.
+        public let trialsStarted, trialsConverted, trialsLost: Int64
+    }
+
+    /// The monthly recurring revenue at one day's end.
+    public struct Amount: Sendable, Hashable {
+        /// As `2026-01-31`.
+        public let day: String
+        /// In thousandths of the currency's unit.
+        public let milliunits: Int64
+    }
+
+    /// The monthly recurring revenue in one currency.
+    public struct Revenue: Sendable, Hashable {
+        /// As `EUR`.
+        public let currency: String
+        /// Oldest day first.
+        public var days: [Amount]
+    }
+
+    /// Apple's answers within one hour.
+    public struct Hour: Sendable, Hashable {
+        /// As `2026-01-31 12:00`, in UTC.
+        public let hour: String
+        /// Answers that were verified, refused, and no answer at all.
+        public let verified, rejected, failed: Int64
+    }
+
+    /// Whole days, oldest first.
+    public let days: [Day]
+    /// The currencies with the largest amounts.
+    public let revenue: [Revenue]
+    /// The last two days, oldest hour first.
+    public let hours: [Hour]
+    /// What is late.
+    public let staleness: Staleness
+}
+
+extension Overview {
+    /// How late everything is.
+    public struct Staleness: Sendable, Hashable {
+        /// Receipts are counted up to here.
+        public static let overdueMax: Int32 = 10_000
+        /// Receipts that should have been asked about over five minutes ago.
+        public let overdue: Int64
+        /// Since when the oldest of them is due.
+        public let oldestDueAt: Instant?
+        /// Workers alive.
+        public let workers: Int64
+        /// Incidents that run.
+        public let incidents: Int64
+        /// Whether the summaries went through every subscription at least once.
+        public let isComplete: Bool
+        /// When they were brought up to date last.
+        public let summarisedAt: Instant?
+        /// Events that they lack.
+        public let eventsBehind: Int64
+    }
+}
+
+extension SubscriptionLedger {
+    /// The overview of an app, or of every one, in one environment, of the last whole days.
+    public func overview(
+        app bundleID: BundleID?, environment: StoreEnvironment = .production, days: Int
+    ) async throws -> Overview {
+        let app = Parameter.text(bundleID?.text)
+        let daily = try await reads.query(
+            Statement(Queries.overviewDays), [app, .text(environment.rawValue), .int4(Int32(clamping: days))])
+        let hours = try await reads.query(Statement(Queries.overviewChecks), [app])
+        let late = try await reads.query(
+            Statement(Queries.overviewStaleness), [app, .int4(Overview.Staleness.overdueMax)])
+        guard let row = late.first else {
+            throw LedgerError(.mismatch, "The ledger has no summaries; run `perennial migrate`.")
+        }
+        return Overview(
+            days: try daily.filter { try $0.isNull("currency") }.map(Overview.Day.init(row:)),
+            revenue: try Overview.Revenue.all(in: daily), hours: try hours.map(Overview.Hour.init(row:)),
+            staleness: try Overview.Staleness(row: row))
+    }
+}
+
+extension Overview.Day {
+    init(row: Row) throws {
+        day = try row.text("day")
+        (active, trial, paying) = (try row.int8("active"), try row.int8("trial"), try row.int8("paying"))
+        (began, returned, churned) = (try row.int8("began"), try row.int8("returned"), try row.int8("churned"))
+        trialsStarted = try row.int8("trials_started")
+        trialsConverted = try row.int8("trials_converted")
+        trialsLost = try row.int8("trials_lost")
+    }
+}
+
+extension Overview.Revenue {
+    /// Rows come by currency and day.
+    static func all(in rows: [Row]) throws -> [Overview.Revenue] {
+        var all: [Overview.Revenue] = []
+        for row in rows {
+            guard let currency = try row.textIfPresent("currency") else { continue }
+            if all.last?.currency != currency { all.append(Overview.Revenue(currency: currency, days: [])) }
+            all[all.count - 1].days.append(
+                Overview.Amount(day: try row.text("day"), milliunits: try row.int8("monthly")))
+        }
+        return all
+    }
+}
+
+extension Overview.Hour {
+    init(row: Row) throws {
+        hour = try row.text("hour")
+        (verified, rejected, failed) = (try row.int8("verified"), try row.int8("rejected"), try row.int8("failed"))
+    }
+}
+
+extension Overview.Staleness {
+    init(row: Row) throws {
+        (overdue, oldestDueAt) = (try row.int8("overdue"), try row.instantIfPresent("oldest_due_at"))
+        (workers, incidents) = (try row.int8("workers"), try row.int8("incidents"))
+        (isComplete, summarisedAt) = (try row.bool("is_complete"), try row.instantIfPresent("summarised_at"))
+        eventsBehind = try row.int8("events_behind")
+    }
+}

@@ -1,0 +1,37 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SubscriptionLedger {
+    /// Gives a subscription or one-time purchase to a customer by hand, as to undo a transfer; returns how many changed
+    /// their owner. Those whom it is given to need not be known.
+    ///
+    /// Throws `notFound` when the app has nothing of this id.
+    public func assign(
+        _ id: OriginalTransactionID, to customer: String, of bundleID: BundleID, deciding decision: HandDecision
+    ) async throws -> Int {
+        try Upload.requireCustomer(customer)
+        let app = try await app(bundleID)
+        return try await changingCustomers { transaction in
+            let name = [Parameter.int4(app.id), .text(id.text)]
+            let subscriptions = try transaction.query(Queries.lockOwned, [.int8s([]), .int8s([])] + name)
+            let purchases = try transaction.query(Queries.lockOwnedPurchases, [.int8s([])] + name)
+            guard !subscriptions.isEmpty || !purchases.isEmpty else {
+                throw LedgerError(.notFound, "\(bundleID) has no subscription or purchase \(id).")
+            }
+            try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([customer])])
+            let found = try transaction.query(Queries.findCustomers, [.int4s([app.id]), .texts([customer])])
+            guard let row = found.first else { throw LedgerError(.mismatch, "The customer was not stored.") }
+            var run = try SettlementRun(locked: subscriptions, purchases: purchases, in: transaction)
+            run.give(
+                to: CustomerID(number: try row.int8("customer_id")), named: customer, because: .assignment)
+            let things = try run.writeHandOver(in: transaction)
+            if things > 0 {
+                try audit(
+                    .ownerAssigned, app: bundleID, customer: customer, detail: ["original_transaction_id": id.text],
+                    in: transaction)
+            }
+            return things
+        }
+    }
+}

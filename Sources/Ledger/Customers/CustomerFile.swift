@@ -1,0 +1,89 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// Everything that is kept of one customer.
+public struct CustomerFile: Sendable {
+    /// What a customer owns or owned.
+    public struct Ownership: Sendable, Hashable {
+        /// Apple's id.
+        public let originalTransactionID: OriginalTransactionID
+        /// Apple's environment.
+        public let environment: StoreEnvironment
+        /// Whether it is a subscription; else it is a one-time purchase.
+        public let isSubscription: Bool
+        /// The product now.
+        public let productID: ProductID?
+        /// The state now.
+        public let state: String?
+        /// A subscription's expiry, a purchase's refund.
+        public let endsAt: Instant?
+        /// Why they own it; nil when that is not known any more.
+        public let cause: OwnershipCause?
+        /// From when; nil from ever.
+        public let since: Instant?
+        /// Until when; nil for as long as nothing changes.
+        public let until: Instant?
+        /// Whose it was afterwards.
+        public let wentTo: String?
+    }
+
+    /// The most receipts, things and grants that are told.
+    public static let linesMax: Int32 = 200
+
+    /// The operator's own id of the customer; of a name that was merged, the one it was merged into.
+    public let name: String
+    /// Other names that were merged into this one.
+    public let otherNames: [String]
+    /// What they may use now.
+    public let entitlements: [Entitlement]
+    /// What they own and owned, newest first.
+    public let ownerships: [Ownership]
+    /// Rights given by hand, newest first.
+    public let grants: [HandGrant]
+    /// Their receipts, oldest first.
+    public let receipts: [Reasons.ReceiptStanding]
+}
+
+extension SubscriptionLedger {
+    /// What is kept of a customer; throws `notFound` when nobody knows them.
+    public func customer(_ name: String, of bundleID: BundleID) async throws -> CustomerFile {
+        try Upload.requireCustomer(name)
+        let app = try await app(bundleID)
+        let entitlements = try await entitlements(app: bundleID, customer: name, fromPrimary: true)
+        return try await database.transaction { transaction in
+            try transaction.query(Queries.holdSnapshot)
+            let people = try transaction.query(Queries.findPeople, [.int4(app.id), .texts([name])])
+            guard let head = try people.first(where: { try $0.bool("is_head") }) else {
+                throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
+            }
+            let ids = Parameter.int8s(try people.map { try $0.int8("customer_id") })
+            let limit = Parameter.int4(CustomerFile.linesMax)
+            return CustomerFile(
+                name: try head.text("name"),
+                otherNames: try people.filter { try !$0.bool("is_head") }.map { try $0.text("name") },
+                entitlements: entitlements,
+                ownerships: try transaction.query(Queries.readOwnerships, [ids, limit])
+                    .map(CustomerFile.Ownership.init(row:)),
+                grants: try transaction.query(Queries.readHandGrants, [ids, limit]).map(HandGrant.init(row:)),
+                receipts: try transaction.query(
+                    Queries.readStandings, [.int8(try head.int8("customer_id")), limit]
+                ).map(Reasons.ReceiptStanding.init(row:)))
+        }
+    }
+}
+
+extension CustomerFile.Ownership {
+    fileprivate init(row: Row) throws {
+        originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
+        environment = try row.word("environment")
+        isSubscription = try row.bool("is_subscription")
+        productID = try row.textIfPresent("product_id").map { ProductID($0) }
+        state = try row.textIfPresent("state")
+        endsAt = try row.instantIfPresent("ends_at")
+        cause = try row.wordIfPresent("cause")
+        since = try row.instantIfPresent("since")
+        until = try row.instantIfPresent("until")
+        wentTo = try row.textIfPresent("went_to")
+    }
+}

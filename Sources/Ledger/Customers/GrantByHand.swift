@@ -1,0 +1,113 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SubscriptionLedger {
+    /// Gives a customer a right from now until `until`, nil for without an end; known or not, they are known afterwards.
+    ///
+    /// What they have of it by hand already ends now and is replaced. Throws `notFound` for an unknown app, `invalid` for
+    /// an end that lies in the past.
+    public func grant(
+        _ entitlement: String, to customer: String, of bundleID: BundleID, until: Instant?,
+        deciding decision: HandDecision
+    ) async throws -> HandGrant {
+        try HandGrant.requireEntitlement(entitlement)
+        try Upload.requireCustomer(customer)
+        let app = try await app(bundleID)
+        return try await database.transaction { transaction in
+            let grants = try HandGrants(ofKnownOrNew: customer, appID: app.id, in: transaction)
+            guard until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else {
+                throw LedgerError(.invalid, "A right given by hand ends in the future; give a later instant.")
+            }
+            try grants.end(entitlement, deciding: decision, in: transaction)
+            let given = try grants.begin(entitlement, until: until, deciding: decision, in: transaction)
+            try audit(
+                .grantGiven, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
+            return given
+        }
+    }
+
+    /// Ends from now what a customer has of a right by hand; what was before stays answerable.
+    ///
+    /// Throws `notFound` when nothing of the kind is running.
+    public func revokeGrant(
+        of entitlement: String, from customer: String, of bundleID: BundleID, deciding decision: HandDecision
+    ) async throws -> HandGrant {
+        try HandGrant.requireEntitlement(entitlement)
+        try Upload.requireCustomer(customer)
+        let app = try await app(bundleID)
+        return try await database.transaction { transaction in
+            let nothing = LedgerError(
+                .notFound, "The customer has no running grant of \(entitlement) by hand; see `perennial customer show`."
+            )
+            guard let grants = try HandGrants(of: customer, appID: app.id, in: transaction),
+                let ended = try grants.end(entitlement, deciding: decision, in: transaction).first
+            else { throw nothing }
+            try audit(
+                .grantRevoked, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
+            return ended
+        }
+    }
+}
+
+/// What one customer is given by hand, locked against everybody else.
+struct HandGrants {
+    let customer: CustomerID
+    /// Microseconds; later than everything recorded of the customer's grants before.
+    let recordedMicroseconds: Int64
+
+    /// Locks the customer of a name; nil when nobody knows them.
+    init?(of name: String, appID: Int32, in transaction: Transaction) throws {
+        let found = try transaction.query(Queries.findCustomers, [.int4s([appID]), .texts([name])])
+        guard let row = found.first else { return nil }
+        try self.init(locking: CustomerID(number: try row.int8("customer_id")), in: transaction)
+    }
+
+    /// Locks the customer of a name, who is made if need be.
+    init(ofKnownOrNew name: String, appID: Int32, in transaction: Transaction) throws {
+        try transaction.query(Queries.insertCustomers, [.int4s([appID]), .texts([name])])
+        guard let grants = try Self(of: name, appID: appID, in: transaction) else {
+            throw LedgerError(.mismatch, "The customer was not stored; run `perennial migrate`.")
+        }
+        self = grants
+    }
+
+    /// Locks a customer.
+    init(locking customer: CustomerID, in transaction: Transaction) throws {
+        self.customer = customer
+        try transaction.query(Queries.lockGrantee, [.int8(customer.number)])
+        guard let clock = try transaction.query(Queries.readHandClock, [.int8(customer.number)]).first else {
+            throw LedgerError(.mismatch, "The database gave no time.")
+        }
+        recordedMicroseconds = try clock.timestamptz("recorded_at")
+    }
+
+    /// Ends what runs of a right, nil for all; tells what it ended, with its former end.
+    @discardableResult
+    func end(
+        _ entitlement: String?, deciding decision: HandDecision, in transaction: Transaction
+    ) throws -> [HandGrant] {
+        try transaction.query(
+            Queries.endHandGrants,
+            [
+                .int8(customer.number), .text(entitlement), .timestamptz(microseconds: recordedMicroseconds),
+                .text(decision.actor), .text(decision.reason),
+            ]
+        ).map(HandGrant.init(row:))
+    }
+
+    /// Begins to give a right.
+    @discardableResult
+    func begin(
+        _ entitlement: String, until: Instant?, deciding decision: HandDecision, in transaction: Transaction
+    ) throws -> HandGrant {
+        let rows = try transaction.query(
+            Queries.insertHandGrant,
+            [
+                .int8(customer.number), .text(entitlement), .instant(until),
+                .timestamptz(microseconds: recordedMicroseconds), .text(decision.actor), .text(decision.reason),
+            ])
+        guard let row = rows.first else { throw LedgerError(.mismatch, "The grant was not stored.") }
+        return try HandGrant(row: row)
+    }
+}

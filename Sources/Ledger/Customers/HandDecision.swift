@@ -1,0 +1,28 @@
+/// What a person decides by hand: who, and why.
+public struct HandDecision: Sendable, Hashable {
+    /// The longest name of who decides, in characters.
+    public static let actorCharactersMax = 255
+    /// The longest reason, in characters.
+    public static let reasonCharactersMax = 1000
+
+    /// Who decides.
+    public let actor: String
+    /// Why, in words for the next person who asks.
+    public let reason: String
+
+    /// Throws `invalid` when one of the two is missing, too long or holds NUL.
+    public init(by actor: String, because reason: String) throws(LedgerError) {
+        try Self.require(actor, "A name of who decides", charactersMax: Self.actorCharactersMax)
+        try Self.require(reason, "A reason", charactersMax: Self.reasonCharactersMax)
+        self.actor = actor
+        self.reason = reason
+    }
+
+    /// Throws `invalid` unless the text can be stored.
+    static func require(_ text: String, _ what: String, charactersMax: Int) throws(LedgerError) {
+        let count = text.unicodeScalars.count
+        guard (1...charactersMax).contains(count), !text.unicodeScalars.contains("\0") else {
+            throw LedgerError(.invalid, "\(what) has 1 to \(charactersMax) characters; this one has \(count).")
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SubscriptionDraft {
+    /// Gives it to a customer by hand: a version of its own, with its event.
+    fileprivate mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
+        guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
+        version += 1
+        let product = state.timeline.span(at: state.asOf)?.productID ?? ""
+        events += DraftEvent.events(
+            [.handOver(kind, of: product, at: state.asOf, cause)], of: version, asOf: state.asOf)
+    }
+
+    /// Lets nobody own it: a version of its own, of which there is nothing to tell.
+    fileprivate mutating func release() {
+        ownership.release()
+        version += 1
+    }
+}
+
+extension PurchaseDraft {
+    /// Gives it to a customer by hand: a version of its own, with its event.
+    fileprivate mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
+        guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
+        version += 1
+        events += DraftEvent.events(
+            [.handOver(kind, of: key.purchase.productID, at: state.asOf, cause)], of: version, asOf: state.asOf)
+    }
+
+    /// Lets nobody own it: a version of its own, of which there is nothing to tell.
+    fileprivate mutating func release() {
+        ownership.release()
+        version += 1
+    }
+}
+
+extension Event {
+    /// A change of owner that a person decided; it says so, for it counts as none of an app's transfers.
+    fileprivate static func handOver(
+        _ kind: EventKind, of product: ProductID, at instant: Instant, _ cause: OwnershipCause
+    ) -> Event {
+        Event(kind: kind, productID: product, occurredAt: instant, detail: ["by_hand": .text(cause.rawValue)])
+    }
+}
+
+extension SettlementRun {
+    /// Gives what is locked to a customer: everything, or only what one of `owners` owns.
+    mutating func give(
+        from owners: Set<CustomerID>? = nil, to customer: CustomerID, named name: String, because cause: OwnershipCause
+    ) {
+        for key in subscriptions.keys where isOwned(subscriptions[key]?.ownership, by: owners) {
+            subscriptions[key]?.give(to: customer, named: name, because: cause)
+        }
+        for key in purchases.keys where isOwned(purchases[key]?.ownership, by: owners) {
+            purchases[key]?.give(to: customer, named: name, because: cause)
+        }
+    }
+
+    /// Lets nobody own what is locked and one of `owners` owns.
+    mutating func release(from owners: Set<CustomerID>) {
+        for key in subscriptions.keys where isOwned(subscriptions[key]?.ownership, by: owners) {
+            subscriptions[key]?.release()
+        }
+        for key in purchases.keys where isOwned(purchases[key]?.ownership, by: owners) {
+            purchases[key]?.release()
+        }
+    }
+
+    /// How many things that are locked one of `owners` owns.
+    func thingsOwned(by owners: Set<CustomerID>) -> Int {
+        subscriptions.values.count { isOwned($0.ownership, by: owners) }
+            + purchases.values.count { isOwned($0.ownership, by: owners) }
+    }
+
+    /// Writes the changes of owner, nothing else; returns how many there were.
+    func writeHandOver(in transaction: Transaction) throws -> Int {
+        let changed = subscriptions.values.filter(\.ownership.isChanged)
+        let bought = purchases.values.filter(\.ownership.isChanged)
+        guard !changed.isEmpty || !bought.isEmpty else { return 0 }
+        try transaction.query(
+            Queries.raiseVersions,
+            [
+                .int8s(changed.map(\.rowID)), .int8s(changed.map(\.version)),
+                .timestamptzs(changed.map(\.recordedMicroseconds)),
+                .int8s(bought.map(\.rowID)), .int8s(bought.map(\.version)),
+                .timestamptzs(bought.map(\.recordedMicroseconds)),
+            ])
+        try writeEvents(in: transaction)
+        try writeOwnerships(in: transaction)
+        return changed.count + bought.count
+    }
+
+    private func isOwned(_ draft: OwnershipDraft?, by owners: Set<CustomerID>?) -> Bool {
+        guard let owners else { return true }
+        return draft?.owner.map { owners.contains($0.customer) } ?? false
+    }
+}

@@ -1,0 +1,105 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// What merging one customer into another came to.
+public struct CustomerMerge: Sendable, Hashable {
+    /// Whose name it is now.
+    public let into: String
+    /// Whether it was so before, and nothing was done.
+    public let wasMerged: Bool
+    /// Subscriptions and one-time purchases that changed their owner.
+    public let things: Int
+}
+
+extension SubscriptionLedger {
+    /// Makes one customer's name another's from now on: what they own, their uploads and rights given by hand move.
+    ///
+    /// For anonymous customers who turn out to be known. Whoever asks about the old name from now on gets the answer for the
+    /// new one, and what is uploaded under it is the new one's; of the time before it answers as ever. Again it does nothing.
+    /// Throws `notFound` when nobody knows the first name, `exists` when it is a third customer's already.
+    public func merge(
+        _ from: String, into: String, of bundleID: BundleID, deciding decision: HandDecision
+    ) async throws -> CustomerMerge {
+        try Upload.requireCustomer(from)
+        try Upload.requireCustomer(into)
+        guard from != into else { throw LedgerError(.invalid, "A customer cannot be merged into themselves.") }
+        let app = try await app(bundleID)
+        return try await changingCustomers { transaction in
+            guard try !transaction.query(Queries.findPeople, [.int4(app.id), .texts([from])]).isEmpty else {
+                throw LedgerError(.notFound, "\(bundleID) has no customer \(from).")
+            }
+            try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([into])])
+            var people = try LockedPeople(named: [from, into], appID: app.id, in: transaction)
+            let merge = try people.merge(from, into: into, in: transaction)
+            if !merge.wasMerged {
+                try audit(
+                    .customerMerged, app: bundleID, customer: into, detail: ["things": "\(merge.things)"],
+                    in: transaction)
+            }
+            return merge
+        }
+    }
+}
+
+extension LockedPeople {
+    fileprivate mutating func merge(
+        _ from: String, into: String, in transaction: Transaction
+    ) throws -> CustomerMerge {
+        guard let old = head(of: from), let new = head(of: into) else {
+            throw LedgerError(.mismatch, "The customers are not what they were; try again.")
+        }
+        guard old != new else { return CustomerMerge(into: new.name, wasMerged: true, things: 0) }
+        guard old.name == from else {
+            throw LedgerError(.exists, "\(from) is a name of \(old.name); merge that one instead.")
+        }
+        let merged = names(of: old.customer)
+        run.give(from: Set(merged.map(\.customer)), to: new.customer, named: new.name, because: .merge)
+        let things = try run.writeHandOver(in: transaction)
+        try transaction.query(Queries.mergeUploads, [.int8(old.customer.number), .int8(new.customer.number)])
+        try moveGrants(from: old.customer, to: new.customer, in: transaction)
+        try transaction.query(
+            Queries.mergeNames,
+            [
+                .int8s(merged.map(\.customer.number)), .int8(new.customer.number),
+                .timestamptz(microseconds: run.recordedMicroseconds),
+            ])
+        return CustomerMerge(into: new.name, wasMerged: false, things: things)
+    }
+
+    /// What runs for the old name ends, and goes on for the new one unless that has more.
+    private func moveGrants(from old: CustomerID, to new: CustomerID, in transaction: Transaction) throws {
+        let merging = try HandDecision(by: "merge", because: "The name became another customer's.")
+        let moved = try HandGrants(locking: old, in: transaction).end(nil, deciding: merging, in: transaction)
+        let grants = try HandGrants(locking: new, in: transaction)
+        let running = try grants.running(in: transaction)
+        for grant in moved where !running.contains(where: { $0.gives(asMuchAs: grant) }) {
+            guard grant.until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else { continue }
+            try grants.end(grant.entitlement, deciding: merging, in: transaction)
+            try grants.begin(
+                grant.entitlement, until: grant.until,
+                deciding: HandDecision(by: grant.givenBy, because: grant.reason), in: transaction)
+        }
+    }
+}
+
+extension HandGrants {
+    /// The most grants of one customer that are looked through.
+    static let grantsMax: Int32 = 1000
+
+    /// What is given at the moment.
+    fileprivate func running(in transaction: Transaction) throws -> [HandGrant] {
+        try transaction.query(Queries.readHandGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
+            .map(HandGrant.init(row:))
+            .filter { $0.until.map { $0.microseconds > recordedMicroseconds } ?? true }
+    }
+}
+
+extension HandGrant {
+    /// Whether it gives the same right at least as long.
+    fileprivate func gives(asMuchAs other: HandGrant) -> Bool {
+        guard entitlement == other.entitlement else { return false }
+        guard let until else { return true }
+        return other.until.map { $0 <= until } ?? false
+    }
+}

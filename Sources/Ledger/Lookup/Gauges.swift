@@ -1,0 +1,96 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// What metrics say of the whole; read by a few bounded statements, whatever the number of receipts.
+public struct LedgerGauges: Sendable {
+    /// What is due in one lane of one app.
+    public struct LaneGauge: Sendable {
+        /// The app.
+        public let bundleID: BundleID
+        /// The lane.
+        public let lane: Lane
+        /// Receipts due and not claimed, counted up to `dueReceiptsMax`.
+        public let due: Int64
+        /// Seconds for which the first of them has been due; nil in the lane of imports, which has an order but no times.
+        public let lagSeconds: Double?
+    }
+
+    /// The budget, the breaker and the incidents of one app.
+    public struct AppGauge: Sendable {
+        /// The app.
+        public let bundleID: BundleID
+        /// Calls a second to Apple at present; 0 is unlimited.
+        public let callsPerSecond: Double
+        /// Calls that may be made at once, as of the last claim.
+        public let tokens: Double
+        /// Rounds of answers in a row that mostly failed.
+        public let failures: Int64
+        /// Whether nothing is asked at the moment.
+        public let isPaused: Bool
+        /// Whether Apple refuses receipts in bulk.
+        public let hasIncident: Bool
+    }
+
+    /// Receipts and events are counted up to this number, so that a large backlog costs no more than a small one.
+    public static let dueReceiptsMax: Int32 = 10_000
+
+    /// Every lane of every app.
+    public let lanes: [LaneGauge]
+    /// Every app.
+    public let apps: [AppGauge]
+    /// The feed's last position.
+    public let feedPosition: Int64
+    /// Committed events without a position, counted up to `dueReceiptsMax`.
+    public let unsequencedEvents: Int64
+    /// Seconds since the first of them was committed.
+    public let feedLagSeconds: Double
+    /// Workers that gave a sign of life in the last two minutes.
+    public let workers: Int64
+    /// Rounds of calls in a row, about whatever app, that brought no answer.
+    public let appleFailures: Int64
+}
+
+extension SubscriptionLedger {
+    /// What metrics say of the whole now.
+    public func gauges() async throws -> LedgerGauges {
+        async let lanes = query(Queries.gaugeLanes, [.int4(LedgerGauges.dueReceiptsMax)])
+        async let apps = query(Queries.gaugeApps)
+        async let whole = query(Queries.gaugeWhole, [.int4(LedgerGauges.dueReceiptsMax)])
+        guard let row = try await whole.first else {
+            throw LedgerError(.mismatch, "The ledger says nothing of its feed; run `perennial migrate`.")
+        }
+        return LedgerGauges(
+            lanes: try await lanes.map(LedgerGauges.LaneGauge.init(row:)),
+            apps: try await apps.map(LedgerGauges.AppGauge.init(row:)), feedPosition: try row.int8("position"),
+            unsequencedEvents: try row.int8("unsequenced"), feedLagSeconds: try row.float8("lag_seconds"),
+            workers: try row.int8("workers"), appleFailures: Int64(try row.int2("apple_failures")))
+    }
+
+    /// What the connections to the database are doing now.
+    public var databaseLoad: DatabaseLoad { database.load }
+}
+
+extension LedgerGauges.LaneGauge {
+    init(row: Row) throws {
+        let number = try row.int2("lane")
+        guard let lane = Lane(rawValue: number) else {
+            throw LedgerError(.mismatch, "The schedule has the unknown lane \(number); run a newer perennial.")
+        }
+        bundleID = BundleID(try row.text("bundle_id"))
+        self.lane = lane
+        due = try row.int8("receipts")
+        lagSeconds = try row.isNull("seconds") ? nil : row.float8("seconds")
+    }
+}
+
+extension LedgerGauges.AppGauge {
+    init(row: Row) throws {
+        bundleID = BundleID(try row.text("bundle_id"))
+        callsPerSecond = try row.float8("rate")
+        tokens = try row.float8("tokens")
+        failures = Int64(try row.int2("failures"))
+        isPaused = try row.bool("is_paused")
+        hasIncident = try row.bool("has_incident")
+    }
+}

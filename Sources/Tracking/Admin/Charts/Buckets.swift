@@ -1,0 +1,37 @@
+import Ledger
+
+/// Days put together, so that a chart has no more points than a page is wide.
+struct Buckets {
+    /// Up to so many days each has its own point; above, each month has one.
+    static let daysMax = 92
+
+    /// Names of the buckets: days, or months.
+    let names: [String]
+    /// The positions of each bucket's days.
+    private let days: [Range<Int>]
+
+    init(_ dates: [String]) {
+        guard dates.count > Self.daysMax else {
+            names = dates
+            days = dates.indices.map { $0..<($0 + 1) }
+            return
+        }
+        var (names, days): ([String], [Range<Int>]) = ([], [])
+        for (index, date) in dates.enumerated() {
+            let month = String(date.prefix(7))
+            if names.last == month, let last = days.popLast() {
+                days.append(last.lowerBound..<(index + 1))
+            } else {
+                names.append(month)
+                days.append(index..<(index + 1))
+            }
+        }
+        (self.names, self.days) = (names, days)
+    }
+
+    /// What is at each bucket's end.
+    func last(of values: [Int64]) -> [Int64] { days.map { values[$0.upperBound - 1] } }
+
+    /// What happened in each bucket.
+    func sum(of values: [Int64]) -> [Int64] { days.map { values[$0].reduce(0, +) } }
+}

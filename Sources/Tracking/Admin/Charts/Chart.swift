@@ -1,0 +1,140 @@
+/// A chart as SVG, with its figures as a table beside it for who cannot see it.
+struct Chart {
+    /// A line or one colour of the bars.
+    struct Series {
+        let name: String
+        /// One for each bucket.
+        let values: [Double]
+        /// The colour's class in the style sheet.
+        let style: String
+    }
+
+    /// A named piece of SVG: the points of a line, or a bar.
+    struct Line {
+        let style: String
+        let points: String
+    }
+
+    /// A bar of one bucket and series.
+    struct Bar {
+        let style, x, y, width, height: String
+    }
+
+    /// A text at the edge.
+    struct Label {
+        let x, y, anchor, text: String
+    }
+
+    /// An entry of the legend.
+    struct Entry {
+        let name: String
+        let style: String
+    }
+
+    static let width = 640.0
+    static let height = 220.0
+    static let left = 64.0
+    static let right = 8.0
+    static let top = 12.0
+    static let bottom = 28.0
+
+    /// Tells it from the others of its page.
+    let id: String
+    let title: String
+    /// What it shows, in a sentence with the newest figures.
+    let description: String
+    let lines: [Line]
+    let bars: [Bar]
+    let labels: [Label]
+    let legend: [Entry]
+    let table: AdminTable
+
+    /// Values over buckets of time, as lines or as bars that stand on each other.
+    init(
+        id: String, title: String, description: String, buckets: [String], series: [Series], asBars: Bool,
+        table: AdminTable, format: (Double) -> String
+    ) {
+        self.id = id
+        self.title = title
+        self.description = description
+        self.table = table
+        legend = series.map { Entry(name: $0.name, style: $0.style) }
+        let totals = buckets.indices.map { bucket in series.reduce(0) { $0 + $1.values[bucket] } }
+        let highest = (asBars ? totals : series.flatMap(\.values)).max() ?? 0
+        let scale = Scale(top: Scale.nice(highest), buckets: buckets.count)
+        lines = asBars ? [] : series.map { Line(style: $0.style, points: scale.points(of: $0.values)) }
+        bars = asBars ? scale.bars(of: series) : []
+        labels = scale.labels(buckets: buckets, format: format)
+    }
+}
+
+/// Where values and buckets are on the paper.
+struct Scale {
+    /// The value at the upper edge.
+    let top: Double
+    let buckets: Int
+
+    /// The next round number: 1, 2 or 5 with zeros.
+    static func nice(_ value: Double) -> Double {
+        guard value > 0 else { return 1 }
+        var unit = 1.0
+        while unit * 10 <= value { unit *= 10 }
+        for step in [1.0, 2, 5, 10] where value <= step * unit { return step * unit }
+        return unit * 10
+    }
+
+    private var plotHeight: Double { Chart.height - Chart.top - Chart.bottom }
+    private var plotWidth: Double { Chart.width - Chart.left - Chart.right }
+
+    func y(_ value: Double) -> Double {
+        Chart.top + plotHeight * (1 - min(max(value / top, 0), 1))
+    }
+
+    /// The middle of a bucket.
+    func x(_ bucket: Int) -> Double {
+        Chart.left + plotWidth * (Double(bucket) + 0.5) / Double(max(buckets, 1))
+    }
+
+    func points(of values: [Double]) -> String {
+        values.enumerated().map { "\(Self.short(x($0)))," + Self.short(y($1)) }.joined(separator: " ")
+    }
+
+    func bars(of series: [Chart.Series]) -> [Chart.Bar] {
+        let width = plotWidth / Double(max(buckets, 1)) * 0.8
+        return (0..<buckets).flatMap { bucket -> [Chart.Bar] in
+            var below = 0.0
+            return series.compactMap { one in
+                let value = one.values[bucket]
+                guard value > 0 else { return nil }
+                let (upper, lower) = (y(below + value), y(below))
+                below += value
+                return Chart.Bar(
+                    style: one.style, x: Self.short(x(bucket) - width / 2), y: Self.short(upper),
+                    width: Self.short(width), height: Self.short(lower - upper))
+            }
+        }
+    }
+
+    func labels(buckets: [String], format: (Double) -> String) -> [Chart.Label] {
+        let edge = Self.short(Chart.left - 6)
+        var labels = [
+            Chart.Label(x: edge, y: Self.short(y(top) + 4), anchor: "end", text: format(top)),
+            Chart.Label(x: edge, y: Self.short(y(0) + 4), anchor: "end", text: format(0)),
+        ]
+        let foot = Self.short(Chart.height - 8)
+        if let first = buckets.first {
+            labels.append(Chart.Label(x: Self.short(Chart.left), y: foot, anchor: "start", text: first))
+        }
+        if buckets.count > 1, let last = buckets.last {
+            labels.append(
+                Chart.Label(x: Self.short(Chart.width - Chart.right), y: foot, anchor: "end", text: last))
+        }
+        return labels
+    }
+
+    /// A tenth of a pixel is fine enough.
+    private static func short(_ number: Double) -> String {
+        let tenths = Int((number * 10).rounded())
+        return tenths.isMultiple(of: 10) ? String(tenths / 10) : "\(tenths / 10).\(abs(tenths % 10))"
+    }
+}

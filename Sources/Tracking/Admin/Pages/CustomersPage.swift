@@ -1,0 +1,42 @@
+import Ledger
+
+/// `GET /admin/customers`: finding a customer.
+struct CustomersPage {
+    /// The most customers that are shown.
+    static let customersMax = 50
+    /// The longest text that is searched for.
+    static let textMax = 255
+
+    let text: String
+    let found: AdminTable?
+    let isCut: Bool
+}
+
+extension AdminSite {
+    /// `GET /admin/customers`
+    var customers: Route {
+        page("/admin/customers") { visit in
+            let text = String((visit.query("q") ?? "").prefix(CustomersPage.textMax))
+                .filter { $0 != "\0" }
+            let found =
+                text.isEmpty
+                ? nil : try await tracker.ledger.searchCustomers(text, limit: CustomersPage.customersMax)
+            let table = found.map { found in
+                AdminTable(
+                    "Customers found", ["Customer", "App", "Since"], empty: "Nobody was found.",
+                    found.map { one in
+                        [
+                            .text(one.customer, link: CustomerPage.path(of: one.customer, in: one.bundleID)),
+                            .text(one.bundleID.text), .instant(one.createdAt),
+                        ]
+                    })
+            }
+            return try AdminPage(
+                title: "Customers", template: "customers",
+                content: CustomersPage(
+                    text: text, found: table, isCut: (found?.count ?? 0) >= CustomersPage.customersMax),
+                session: visit.session
+            ).response()
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Ledger
+
+/// `GET /admin/incidents`: what is wrong, and what was.
+struct IncidentsPage {
+    /// The most incidents that are shown.
+    static let incidentsMax = 50
+
+    let pauses: AdminTable
+    let incidents: AdminTable
+
+    init(_ incidents: [Incident], apps: [App]) {
+        pauses = AdminTable(
+            "Apps whose checks are paused", ["App", "Until", "Why"], empty: "No app is paused.",
+            apps.compactMap { app in
+                app.pause.map { [.text(app.bundleID.text), .instant($0.until), .text($0.reason)] }
+            })
+        self.incidents = AdminTable(
+            "Incidents, those that run first", ["App", "What", "Since", "Until", "Answers", "Refused", "Last reason"],
+            empty: "There was none.",
+            incidents.map { one in
+                [
+                    .text(one.bundleID.text), .text(one.kind.rawValue), .instant(one.openedAt),
+                    .instant(one.closedAt, orElse: "running"), .number(one.asked), .number(one.refused),
+                    .text(one.lastReason),
+                ]
+            })
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin/incidents`
+    var incidents: Route {
+        page("/admin/incidents") { visit in
+            let content = IncidentsPage(
+                try await tracker.ledger.incidents(limit: IncidentsPage.incidentsMax),
+                apps: try await tracker.ledger.apps())
+            return try AdminPage(
+                title: "Incidents", template: "incidents", content: content, session: visit.session
+            ).response()
+        }
+    }
+}

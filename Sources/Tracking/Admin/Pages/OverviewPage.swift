@@ -1,0 +1,103 @@
+import Ledger
+import Subscriptions
+
+/// `GET /admin`: how the business and the machine are.
+struct OverviewPage {
+    /// The stretches one can choose, in days.
+    static let stretches = [30, 90, 365, 1_095]
+
+    /// An entry of a list to choose from.
+    struct Choice {
+        let value: String
+        let title: String
+        let isChosen: Bool
+    }
+
+    /// A figure in large letters.
+    struct Tile {
+        let title: String
+        let figure: String
+        let detail: String
+        let isAlarm: Bool
+    }
+
+    let apps: [Choice]
+    let environments: [Choice]
+    let stretches: [Choice]
+    let tiles: [Tile]
+    let charts: [Chart]
+    /// How current the figures are.
+    let currency: String
+
+    init(
+        _ overview: Overview, apps: [App], chosen: BundleID?, environment: StoreEnvironment, days: Int
+    ) {
+        self.apps =
+            [Choice(value: "", title: "Every app", isChosen: chosen == nil)]
+            + apps.map { Choice(value: $0.bundleID.text, title: $0.name, isChosen: $0.bundleID == chosen) }
+        environments = StoreEnvironment.allCases.map {
+            Choice(value: $0.rawValue, title: $0.rawValue, isChosen: $0 == environment)
+        }
+        stretches = Self.stretches.map {
+            Choice(value: String($0), title: "\($0) days", isChosen: $0 == days)
+        }
+        tiles = Self.tiles(of: overview)
+        charts = OverviewCharts(overview: overview).all
+        currency = Self.currency(of: overview.staleness)
+    }
+
+    private static func tiles(of overview: Overview) -> [Tile] {
+        let (last, late) = (overview.days.last, overview.staleness)
+        let day = last.map { "at the end of \($0.day)" } ?? "no day is over"
+        let revenue = overview.revenue.map { one in
+            Tile(
+                title: "MRR in \(one.currency)", figure: amountText(one.days.last?.milliunits ?? 0), detail: day,
+                isAlarm: false)
+        }
+        return revenue + [
+            Tile(title: "With access", figure: grouped(last?.active ?? 0), detail: day, isAlarm: false),
+            Tile(title: "Paying", figure: grouped(last?.paying ?? 0), detail: day, isAlarm: false),
+            Tile(
+                title: "Checks overdue", figure: overdueText(late.overdue),
+                detail: late.oldestDueAt.map { "the oldest since \(readable($0))" } ?? "by more than five minutes",
+                isAlarm: late.overdue > 0),
+            Tile(
+                title: "Workers", figure: grouped(late.workers), detail: "alive within two minutes",
+                isAlarm: late.workers == 0),
+            Tile(
+                title: "Incidents", figure: grouped(late.incidents), detail: "running", isAlarm: late.incidents > 0),
+        ]
+    }
+
+    private static func overdueText(_ overdue: Int64) -> String {
+        let most = Int64(Overview.Staleness.overdueMax)
+        return overdue < most ? grouped(overdue) : "over \(grouped(most))"
+    }
+
+    private static func currency(of late: Overview.Staleness) -> String {
+        guard let at = late.summarisedAt else { return "No worker has summarised anything yet." }
+        let whole =
+            late.isComplete
+            ? "" : " The first round through all subscriptions is not over: the figures are too small."
+        return "Days are UTC days that are over. Summarised at \(readable(at)), "
+            + "\(grouped(max(0, late.eventsBehind))) events behind the feed.\(whole)"
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin`
+    var overview: Route {
+        page("/admin") { visit in
+            let chosen = visit.query("app").map { BundleID($0) }
+            let environment = visit.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
+            let asked = visit.query("days").flatMap { Int($0) } ?? 90
+            let days = OverviewPage.stretches.contains(asked) ? asked : 90
+            let overview = try await tracker.ledger.overview(app: chosen, environment: environment, days: days)
+            let content = OverviewPage(
+                overview, apps: try await tracker.ledger.apps(), chosen: chosen, environment: environment, days: days)
+            return try AdminPage(
+                title: "Overview", template: "overview", content: content, session: visit.session
+            ).response()
+        }
+    }
+}

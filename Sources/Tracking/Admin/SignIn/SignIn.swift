@@ -1,0 +1,80 @@
+import Hummingbird
+import Ledger
+
+/// Signing in and out.
+enum SignIn {
+    /// Where the form is.
+    static let path = "/admin/sign-in"
+    /// What the browser's cookie is called.
+    static let cookieName = "perennial_session"
+
+    /// The form.
+    struct Form {
+        let problem: String?
+    }
+}
+
+extension Request {
+    /// The secret of the session that the browser says it has.
+    var sessionSecret: String? {
+        cookies[SignIn.cookieName].flatMap { $0.value.utf8.count == 64 ? $0.value : nil }
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin/sign-in`
+    var signInForm: Route {
+        open(.get, SignIn.path) { _ in try signInPage(nil, status: .ok) }
+    }
+
+    /// `POST /admin/session`: a key for a session.
+    var signIn: Route {
+        open(.post, "/admin/session") { request in
+            try request.requireOwnPage()
+            if let seconds = attempts.waitSeconds {
+                var page = try signInPage(
+                    "Too many sign-ins failed. Try again in \(seconds) seconds.", status: .tooManyRequests)
+                page.headers[.retryAfter] = String(seconds)
+                return page
+            }
+            let form = try await AdminForm(request)
+            guard let key = try await keys.key(withSecret: form["key"].filter { !$0.isWhitespace }) else {
+                attempts.fail()
+                return try signInPage("The key is unknown or revoked.", status: .forbidden)
+            }
+            guard key.scope.covers(.admin), key.bundleID == nil else {
+                attempts.fail()
+                return try signInPage(
+                    "The key may not see this: it takes one of scope admin for every app.", status: .forbidden)
+            }
+            var answer = Response.redirect(to: "/admin")
+            answer.setCookie(
+                cookie(
+                    try await tracker.ledger.openSession(of: key), seconds: Int(SubscriptionLedger.sessionSeconds),
+                    for: request))
+            return answer
+        }
+    }
+
+    /// `POST /admin/sign-out`
+    var signOut: Route {
+        form("/admin/sign-out") { visit in
+            if let secret = visit.request.sessionSecret { try await tracker.ledger.closeSession(withSecret: secret) }
+            var answer = Response.redirect(to: SignIn.path)
+            answer.setCookie(cookie("ended", seconds: 0, for: visit.request))
+            return answer
+        }
+    }
+
+    private func signInPage(_ problem: String?, status: HTTPResponse.Status) throws -> Response {
+        try AdminPage(title: "Sign in", template: "sign_in", content: SignIn.Form(problem: problem))
+            .response(status: status)
+    }
+
+    /// Only sent to these pages, never by another site's, never readable by a script; over TLS unless to this machine.
+    private func cookie(_ value: String, seconds: Int, for request: Request) -> Cookie {
+        Cookie(
+            name: SignIn.cookieName, value: value, maxAge: seconds, path: "/admin", secure: !request.isLoopback,
+            httpOnly: true, sameSite: .strict)
+    }
+}

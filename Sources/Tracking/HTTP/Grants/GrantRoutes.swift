@@ -1,0 +1,79 @@
+import Foundation
+import Hummingbird
+import Ledger
+import Subscriptions
+
+/// `POST` and `DELETE /v1/apps/{bundle}/customers/{id}/grants`: a right given by hand, and its end before its time.
+struct GrantRoutes: Sendable {
+    private static let path = "/v1/apps/{bundle}/customers/{id}/grants"
+
+    let ledger: SubscriptionLedger
+    let limits: ServerLimits
+
+    /// One path with two methods: an administrator's key is needed for both.
+    func route(behind gate: Gate) -> Route {
+        gate.route(.post, Self.path, needs: .admin, give)
+            .joined(with: gate.route(.delete, Self.path, needs: .admin, revoke))
+    }
+
+    private func give(_ visit: AppVisit) async throws -> Response {
+        let body = try await limits.json(GrantBody.self, of: visit.request)
+        let grant = try await knowing(visit.bundleID) {
+            try await ledger.acting(as: .key(visit.key.id)).grant(
+                body.entitlement, to: try visit.parameters.decoded("id"), of: visit.bundleID,
+                until: try body.instant, deciding: try HandDecision(by: body.actor, because: body.reason))
+        }
+        return Response(answer(visit, grant), status: .created)
+    }
+
+    private func revoke(_ visit: AppVisit) async throws -> Response {
+        let decision = try HandDecision(by: try visit.text("actor"), because: try visit.text("reason"))
+        let entitlement = try visit.text("entitlement")
+        let grant = try await knowing(visit.bundleID) {
+            try await ledger.acting(as: .key(visit.key.id)).revokeGrant(
+                of: entitlement, from: try visit.parameters.decoded("id"), of: visit.bundleID, deciding: decision)
+        }
+        return Response(answer(visit, grant))
+    }
+
+    private func answer(_ visit: AppVisit, _ grant: HandGrant) -> JSONValue {
+        ["app": .string(visit.bundleID.text), "grant": grant.json]
+    }
+
+    /// An app nobody registered is told apart from a grant that is not there.
+    private func knowing(_ bundleID: BundleID, _ change: () async throws -> HandGrant) async throws -> HandGrant {
+        guard try await ledger.apps().contains(where: { $0.bundleID == bundleID }) else {
+            throw Problem.unknownApp(bundleID.text)
+        }
+        return try await change()
+    }
+}
+
+/// The body of POST grants.
+private struct GrantBody: Decodable, Sendable {
+    /// The right.
+    let entitlement: String
+    /// When it ends, ISO 8601; absent or null: without an end.
+    let until: String?
+    /// Who gives it.
+    let actor: String
+    /// Why.
+    let reason: String
+
+    /// The end; throws a problem for a text that is no instant.
+    var instant: Instant? {
+        get throws {
+            try until.map { try Instant(asked: $0, as: "The body's until") }
+        }
+    }
+}
+
+extension AppVisit {
+    /// A text of the query; throws a problem when it is missing or empty.
+    fileprivate func text(_ name: String) throws -> String {
+        guard let text = request.uri.queryParameters.get(name), !text.isEmpty else {
+            throw Problem(.invalid, "The query's \(name) is missing.")
+        }
+        return text
+    }
+}

@@ -1,0 +1,59 @@
+import Hummingbird
+import Metrics
+import Synchronization
+
+/// Counts requests and how long they took, by route: a path holds a customer's id, a route does not.
+struct CountRequests: RouterMiddleware {
+    private let counters: RequestCounters
+
+    init(_ registry: MetricsRegistry) {
+        counters = RequestCounters(registry: registry)
+    }
+
+    func handle(
+        _ request: Request, context: BasicRequestContext,
+        next: (Request, BasicRequestContext) async throws -> Response
+    ) async throws -> Response {
+        let start = ContinuousClock.now
+        let response = try await next(request, context)
+        counters.count(
+            .init(
+                method: request.method, route: context.endpointPath ?? "none", status: Int(response.status.code)),
+            elapsed: ContinuousClock.now - start)
+        return response
+    }
+}
+
+/// The counters of requests by what they count, so that the hot path finds one by a single look.
+private final class RequestCounters: Sendable {
+    struct Key: Hashable, Sendable {
+        let method: HTTPRequest.Method
+        let route: String
+        let status: Int
+    }
+
+    private let registry: MetricsRegistry
+    private let known = Mutex<[Key: (Counter, Recorder)]>([:])
+
+    init(registry: MetricsRegistry) { self.registry = registry }
+
+    func count(_ key: Key, elapsed: Duration) {
+        let (counter, recorder) = known.withLock { known in
+            if let pair = known[key] { return pair }
+            let pair = made(for: key)
+            // A caller may invent methods; those are counted together and not remembered one by one.
+            if Self.methods.contains(key.method) { known[key] = pair }
+            return pair
+        }
+        counter.increment()
+        recorder.record(elapsed.seconds)
+    }
+
+    private static let methods: Set<HTTPRequest.Method> = [.get, .head, .post, .put, .patch, .delete, .options]
+
+    private func made(for key: Key) -> (Counter, Recorder) {
+        let method = Self.methods.contains(key.method) ? key.method.rawValue : "other"
+        let labels = [("method", method), ("route", key.route), ("status", String(key.status))]
+        return (registry.counter(.requests, labels), registry.histogram(.requestSeconds, [("route", key.route)]))
+    }
+}

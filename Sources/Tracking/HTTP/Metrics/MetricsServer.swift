@@ -1,0 +1,50 @@
+import Hummingbird
+import Logging
+import ServiceLifecycle
+
+/// `/metrics`, `/healthz` and `/readyz` of a worker that serves nothing else.
+public struct MetricsServer: Service {
+    /// Open connections: a scraper or two.
+    static let connectionsMax = 16
+
+    private let tracker: Tracker
+    private let host: String
+    private let port: Int
+    private let onListening: (@Sendable (Int) async -> Void)?
+
+    /// A server of a tracker's metrics.
+    /// - Parameters:
+    ///   - tracker: Whose metrics.
+    ///   - host: The address to listen on.
+    ///   - port: The port to listen on; 0 takes a free one.
+    ///   - onListening: Called with the port once connections are accepted.
+    public init(
+        tracker: Tracker, host: String, port: Int, onListening: (@Sendable (Int) async -> Void)? = nil
+    ) {
+        self.tracker = tracker
+        self.host = host
+        self.port = port
+        self.onListening = onListening
+    }
+
+    /// Answers until graceful shutdown; throws when the address cannot be bound.
+    public func run() async throws {
+        try await application.run()
+    }
+
+    /// The application that answers, for `run` and for tests.
+    var application: some ApplicationProtocol {
+        let router = Router(options: .autoGenerateHeadEndpoints)
+        router.add(middleware: AnswerProblems())
+        for route in [Route.isAlive, .isReady(tracker.ledger), .metrics(MetricsPage(tracker))] {
+            route.add(to: router)
+        }
+        return Application(
+            router: router,
+            configuration: ApplicationConfiguration(
+                address: .hostname(host, port: port), serverName: "perennial",
+                availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),
+            onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
+            logger: tracker.logger)
+    }
+}

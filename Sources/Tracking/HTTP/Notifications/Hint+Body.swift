@@ -1,0 +1,87 @@
+import Foundation
+import Ledger
+import Subscriptions
+
+extension Hint {
+    /// Apple's own words are much shorter; a longer one is none.
+    fileprivate static let wordBytesMax = 64
+
+    /// What the body of a notification says of itself; a problem when it is no notification of Apple's in form.
+    ///
+    /// Docs: https://developer.apple.com/documentation/appstoreservernotifications (`responseBodyV2`, `responseBodyV1`).
+    init(notification bytes: [UInt8]) throws(Problem) {
+        // PostgreSQL keeps the text as it came, so it has to be what it calls JSON: UTF-8 without a mark before it.
+        guard let text = String(validating: bytes, as: UTF8.self), text.first != "\u{FEFF}",
+            let body = JSONFields(Data(bytes))
+        else { throw Problem(.invalid, "The body is not a JSON object.") }
+        if let payload = body.text("signedPayload", bytesMax: bytes.count) {
+            try self.init(signedPayload: payload, body: text)
+        } else {
+            try self.init(unsigned: body, text: text)
+        }
+    }
+
+    /// Version 2: the signature is not looked at, for nothing is granted or ended by what is in there.
+    private init(signedPayload: String, body: String) throws(Problem) {
+        guard let payload = JSONFields(payloadOf: signedPayload), let kind = payload.word("notificationType") else {
+            throw Problem(.invalid, "The body's signedPayload is not a signed notification of version 2.")
+        }
+        let data = payload.fields("data") ?? payload.fields("summary") ?? payload.fields("appData")
+        let transaction = data?.signed("signedTransactionInfo")
+        let renewal = data?.signed("signedRenewalInfo")
+        let environment =
+            data?.word("environment") ?? transaction?.word("environment") ?? renewal?.word("environment")
+        self.init(
+            version: .two, kind: kind, subkind: payload.word("subtype"), appleID: payload.word("notificationUUID"),
+            bundleID: data?.text("bundleId", bytesMax: 255).map { BundleID($0) },
+            environment: environment.flatMap(StoreEnvironment.init(rawValue:)),
+            originalTransactionID: (transaction?.word("originalTransactionId")
+                ?? renewal?.word("originalTransactionId")).map { OriginalTransactionID($0) },
+            body: body)
+    }
+
+    /// Version 1: what it names at the top, else the newest of its rows.
+    private init(unsigned body: JSONFields, text: String) throws(Problem) {
+        guard let kind = body.word("notification_type") else {
+            throw Problem(.invalid, "The body has neither signedPayload nor notification_type.")
+        }
+        let unified = body.fields("unified_receipt")
+        let named =
+            body.word("original_transaction_id") ?? unified?.newestRow?.word("original_transaction_id")
+            ?? body.fields("latest_receipt_info")?.word("original_transaction_id")
+            ?? body.fields("latest_expired_receipt_info")?.word("original_transaction_id")
+        self.init(
+            version: .one, kind: kind, bundleID: body.text("bid", bytesMax: 255).map { BundleID($0) },
+            environment: (body.word("environment") ?? unified?.word("environment")).flatMap(StoreEnvironment.init(v1:)),
+            originalTransactionID: named.map { OriginalTransactionID($0) },
+            body: body.withoutPasswords ?? text)
+    }
+}
+
+extension StoreEnvironment {
+    /// Version 1 says PROD where everything else says Production.
+    fileprivate init?(v1 word: String) {
+        switch word.lowercased() {
+        case "prod", "production": self = .production
+        case "sandbox": self = .sandbox
+        default: return nil
+        }
+    }
+}
+
+extension JSONFields {
+    /// Text or a whole number of at most `wordBytesMax` bytes, as a word or an id is.
+    fileprivate func word(_ name: String) -> String? { text(name, bytesMax: Hint.wordBytesMax) }
+
+    /// The payload of a signed text in a field.
+    fileprivate func signed(_ name: String) -> JSONFields? {
+        text(name, bytesMax: .max).flatMap(JSONFields.init(payloadOf:))
+    }
+
+    /// The row of `latest_receipt_info` that was bought last.
+    fileprivate var newestRow: JSONFields? {
+        rows("latest_receipt_info").max { left, right in
+            (left.whole("purchase_date_ms") ?? 0) < (right.whole("purchase_date_ms") ?? 0)
+        }
+    }
+}

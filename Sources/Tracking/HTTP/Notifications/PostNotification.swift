@@ -1,0 +1,44 @@
+import Hummingbird
+import Ledger
+
+/// `POST /v1/notifications/{token}`: keeps what Apple sent and pulls the next check of what it names forward.
+///
+/// The body is not verified, so it decides nothing: whoever knows the address can at most make us ask Apple once a minute
+/// about a subscription that we ask about anyway. Docs: `docs/notifications.md`.
+struct PostNotification: Sendable {
+    /// Version 1 brings up to 100 rows and a whole receipt; what Apple sends stays far below this.
+    static let bodyBytesMax = 1024 * 1024
+    /// Apple is there to be served within a second or two; a body that takes longer is not Apple's.
+    static let bodySecondsMax = 10.0
+
+    let tracker: Tracker
+    private let limits: ServerLimits
+
+    init(tracker: Tracker, limits: ServerLimits) {
+        self.tracker = tracker
+        var limits = limits
+        limits.bodyBytesMax = min(limits.bodyBytesMax, Self.bodyBytesMax)
+        limits.bodySecondsMax = min(limits.bodySecondsMax, Self.bodySecondsMax)
+        self.limits = limits
+    }
+
+    var route: Route {
+        Route(.post, "/v1/notifications/{token}") { request, context in
+            let app = try await app(at: try context.parameters.decoded("token"))
+            let body = try await limits.body(of: request)
+            let hint = try Hint(notification: Array(body.readableBytesView))
+            let effect = try await tracker.ledger.keep(hint, for: app, speedup: tracker.options.speedup)
+            tracker.metrics.notified(app, hint, effect)
+            return Response(["effect": .string(effect.rawValue)])
+        }
+    }
+
+    /// A stranger is turned away before the body is read.
+    private func app(at token: String) async throws -> NotifiedApp {
+        guard let token = NotificationToken(token), let app = try await tracker.ledger.notifiedApp(at: token) else {
+            throw Problem(
+                .notFound, "No app has its notifications sent here; `perennial app notifications` makes an address.")
+        }
+        return app
+    }
+}

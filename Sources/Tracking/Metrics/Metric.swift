@@ -1,0 +1,109 @@
+/// Every number that `/metrics` shows: its name, what it means, and of which kind it is.
+///
+/// Names follow https://prometheus.io/docs/practices/naming: base units, counters end in `_total`.
+enum Metric: String, CaseIterable, Sendable {
+    case answers = "perennial_answers_total"
+    case appStoreCalls = "perennial_appstore_calls_total"
+    case appStoreSeconds = "perennial_appstore_answer_seconds"
+    case inFlight = "perennial_in_flight_receipts"
+    case claimReceipts = "perennial_claim_receipts"
+    case settlementReceipts = "perennial_settlement_receipts"
+    case settlementSeconds = "perennial_settlement_seconds"
+    case settledReceipts = "perennial_settled_receipts_total"
+    case events = "perennial_events_total"
+    case lastSettlement = "perennial_last_settlement_timestamp_seconds"
+    case notifications = "perennial_notifications_total"
+    case requests = "perennial_http_requests_total"
+    case requestSeconds = "perennial_http_request_seconds"
+    case databaseUp = "perennial_database_up"
+    case databaseWaiting = "perennial_database_waiting_calls"
+    case databaseConnections = "perennial_database_transaction_connections"
+    case due = "perennial_due_receipts"
+    case dueLag = "perennial_due_lag_seconds"
+    case budgetRate = "perennial_budget_calls_per_second"
+    case budgetTokens = "perennial_budget_tokens"
+    case breakerFailures = "perennial_breaker_failures"
+    case appleFailures = "perennial_appstore_breaker_failures"
+    case paused = "perennial_paused"
+    case incident = "perennial_incident"
+    case feedPosition = "perennial_feed_position"
+    case feedWaiting = "perennial_feed_unsequenced_events"
+    case feedLag = "perennial_feed_lag_seconds"
+    case workers = "perennial_workers"
+    case processStart = "process_start_time_seconds"
+    case seriesDropped = "perennial_metrics_series_dropped_total"
+
+    /// What it means, in one sentence.
+    var help: String {
+        switch self {
+        case .answers: "Answers about receipts, by what they were worth and Apple's status."
+        case .appStoreCalls: "Requests sent to verifyReceipt."
+        case .appStoreSeconds: "How long Apple took for an answer, all its calls together."
+        case .inFlight: "Receipts this process is asking Apple about."
+        case .claimReceipts: "Receipts in one claim."
+        case .settlementReceipts: "Answers settled together."
+        case .settlementSeconds: "How long it took to settle them."
+        case .settledReceipts: "Receipts settled: full, equal to the last answer, or failed."
+        case .events: "Events that settlements of this process committed, by kind."
+        case .lastSettlement: "When this process last settled answers."
+        case .notifications: "Notifications of Apple's, by what they did."
+        case .requests: "HTTP requests answered."
+        case .requestSeconds: "How long an HTTP answer took."
+        case .databaseUp: "Whether the database answered this scrape; what is read from it is absent otherwise."
+        case .databaseWaiting: "Calls of this process that wait for the database."
+        case .databaseConnections: "Open connections of this process for transactions."
+        case .due: "Receipts due and not claimed, counted up to 10000."
+        case .dueLag: "How long the first due receipt has been waiting."
+        case .budgetRate: "Calls a second that the app may make at present; 0 is unlimited."
+        case .budgetTokens: "Calls that could be made at once after the last claim."
+        case .breakerFailures: "Rounds of answers in a row that mostly failed."
+        case .appleFailures: "Rounds of calls in a row, about whatever app, that brought no answer."
+        case .paused: "Whether nothing is asked for the app at the moment."
+        case .incident: "Whether Apple refuses the app's receipts in bulk."
+        case .feedPosition: "The last position of the feed."
+        case .feedWaiting: "Committed events without a position, counted up to 10000."
+        case .feedLag: "How long the first of them has been waiting."
+        case .workers: "Workers that gave a sign of life in the last two minutes."
+        case .processStart: "When the process started."
+        case .seriesDropped: "Series not shown because their metric has too many."
+        }
+    }
+
+    /// The kind, with the upper bounds of a histogram's buckets.
+    enum Kind: Sendable, Hashable {
+        case counter
+        case gauge
+        case histogram([Double])
+
+        /// Prometheus's word.
+        var word: String {
+            switch self {
+            case .counter: "counter"
+            case .gauge: "gauge"
+            case .histogram: "histogram"
+            }
+        }
+    }
+
+    /// Of which kind it is.
+    var kind: Kind {
+        switch self {
+        case .answers, .appStoreCalls, .settledReceipts, .events, .notifications, .requests, .seriesDropped: .counter
+        case .appStoreSeconds: .histogram([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30])
+        case .settlementSeconds: .histogram([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5])
+        case .requestSeconds: .histogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30])
+        case .claimReceipts, .settlementReceipts: .histogram([1, 2, 5, 10, 20, 50, 100, 200, 500])
+        case .inFlight, .lastSettlement, .databaseUp, .databaseWaiting, .databaseConnections, .due, .dueLag,
+            .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .feedPosition,
+            .feedWaiting,
+            .feedLag, .workers, .processStart:
+            .gauge
+        }
+    }
+
+    /// What is read from the database, and absent while that does not answer.
+    static let ofDatabase: [Metric] = [
+        .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .feedPosition,
+        .feedWaiting, .feedLag, .workers,
+    ]
+}

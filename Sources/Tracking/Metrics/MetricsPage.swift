@@ -1,0 +1,88 @@
+import Ledger
+import Logging
+
+/// The text of `/metrics`: what this process counted, and what the database says of the whole.
+///
+/// The database is asked at most once in `secondsBetween`, by bounded statements and for `secondsMax`, so that a scraper
+/// never is a burden. While it does not answer, its numbers are absent instead of old.
+actor MetricsPage {
+    /// How long the database's numbers are shown again.
+    static let secondsBetween = 5
+    /// How long the database may take.
+    static let secondsMax = 2
+
+    private let ledger: SubscriptionLedger
+    private let registry: MetricsRegistry
+    private let logger: Logger
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private var readAt: ContinuousClock.Instant?
+
+    init(
+        _ tracker: Tracker, now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+    ) {
+        ledger = tracker.ledger
+        registry = tracker.metrics.registry
+        logger = tracker.logger
+        self.now = now
+    }
+
+    /// The text now.
+    func text() async -> String {
+        let time = now()
+        if readAt.map({ time >= $0 + .seconds(Self.secondsBetween) }) ?? true {
+            readAt = time
+            await read()
+        }
+        let load = ledger.databaseLoad
+        registry.gauge(.databaseWaiting, [("kind", "read")]).set(load.waitingReads)
+        registry.gauge(.databaseWaiting, [("kind", "transaction")]).set(load.waitingTransactions)
+        registry.gauge(.databaseConnections).set(load.transactionConnections)
+        return MetricsText.text(of: registry.contents)
+    }
+
+    private func read() async {
+        do {
+            show(try await gauges())
+            registry.gauge(.databaseUp).set(1)
+        } catch {
+            logger.debug("the database gave no metrics: \(error)")
+            for metric in Metric.ofDatabase { registry.clear(metric) }
+            registry.gauge(.databaseUp).set(0)
+        }
+    }
+
+    private func gauges() async throws -> LedgerGauges {
+        let ledger = ledger
+        return try await withThrowingTaskGroup { group in
+            group.addTask { try await ledger.gauges() }
+            group.addTask {
+                try await Task.sleep(for: .seconds(Self.secondsMax))
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next() else { throw CancellationError() }
+            return first
+        }
+    }
+
+    private func show(_ gauges: LedgerGauges) {
+        for lane in gauges.lanes {
+            let labels = [("app", lane.bundleID.text), ("lane", "\(lane.lane)")]
+            registry.gauge(.due, labels).set(lane.due)
+            if let seconds = lane.lagSeconds { registry.gauge(.dueLag, labels).set(seconds) }
+        }
+        for app in gauges.apps {
+            let labels = [("app", app.bundleID.text)]
+            registry.gauge(.budgetRate, labels).set(app.callsPerSecond)
+            registry.gauge(.budgetTokens, labels).set(app.tokens)
+            registry.gauge(.breakerFailures, labels).set(app.failures)
+            registry.gauge(.paused, labels).set(app.isPaused ? 1 : 0)
+            registry.gauge(.incident, labels).set(app.hasIncident ? 1 : 0)
+        }
+        registry.gauge(.feedPosition).set(gauges.feedPosition)
+        registry.gauge(.feedWaiting).set(gauges.unsequencedEvents)
+        registry.gauge(.feedLag).set(gauges.feedLagSeconds)
+        registry.gauge(.workers).set(gauges.workers)
+        registry.gauge(.appleFailures).set(gauges.appleFailures)
+    }
+}

@@ -1,0 +1,108 @@
+import AppStore
+import Foundation
+import Ledger
+import Metrics
+
+/// What the tracker counts as it works.
+struct TrackerMetrics: Sendable {
+    let registry: MetricsRegistry
+    private let inFlight: Meter
+
+    init(_ registry: MetricsRegistry) {
+        self.registry = registry
+        inFlight = Meter(label: Metric.inFlight.rawValue, factory: registry)
+        registry.gauge(.processStart).set(Date.now.timeIntervalSince1970)
+    }
+
+    /// A receipt's question begins.
+    func asks() { inFlight.increment() }
+
+    /// It ended with an answer, or without.
+    func answered(_ answer: AppStoreAnswer) {
+        inFlight.decrement()
+        let endpoint = [("endpoint", answer.environment == .production ? "production" : "sandbox")]
+        registry.counter(.appStoreCalls, endpoint).increment(by: answer.calls)
+        guard answer.calls > 0 else { return }
+        registry.histogram(.appStoreSeconds, endpoint).record(Double(answer.elapsedMilliseconds) / 1_000)
+    }
+
+    /// Receipts were claimed together.
+    func claimed(_ receipts: Int) {
+        guard receipts > 0 else { return }
+        registry.histogram(.claimReceipts).record(receipts)
+    }
+
+    /// Answers were settled together, or could not be.
+    func settled(_ answers: [Checked], equal: Set<ReceiptID>, _ batch: CheckedBatch, elapsed: Duration) {
+        let full = batch.settled
+        let outcomes = Dictionary(full.map { ($0.receiptID, $0.outcome) }) { _, last in last }
+        for answer in answers {
+            let receipt = answer.claim.receiptID
+            let outcome = equal.contains(receipt) ? "verified" : outcomes[receipt]?.rawValue ?? "unsettled"
+            registry.counter(
+                .answers,
+                [
+                    ("app", answer.claim.app.bundleID.text), ("outcome", outcome),
+                    ("status", answer.answer.statusLabel),
+                ]
+            ).increment()
+        }
+        count(equal.count, as: "equal")
+        count(full.count, as: "full")
+        count(answers.count - equal.count - full.count, as: "failed")
+        for event in batch.events {
+            registry.counter(.events, [("kind", event.kind.rawValue)]).increment()
+        }
+        registry.histogram(.settlementReceipts).record(answers.count)
+        registry.histogram(.settlementSeconds).record(elapsed.seconds)
+        registry.gauge(.lastSettlement).set(Date.now.timeIntervalSince1970)
+    }
+
+    /// A notification of Apple's came.
+    func notified(_ app: NotifiedApp, _ hint: Hint, _ effect: HintEffect) {
+        registry.counter(
+            .notifications,
+            [("app", app.bundleID.text), ("version", "\(hint.version.rawValue)"), ("effect", effect.rawValue)]
+        ).increment()
+    }
+
+    private func count(_ receipts: Int, as way: String) {
+        guard receipts > 0 else { return }
+        registry.counter(.settledReceipts, [("way", way)]).increment(by: receipts)
+    }
+}
+
+extension AppStoreAnswer {
+    /// Apple's status in a bounded number of words.
+    fileprivate var statusLabel: String {
+        guard let status = response?.status else {
+            guard let httpStatus else { return "none" }
+            return httpStatus == 200 ? "unreadable" : "http_\(httpStatus / 100)xx"
+        }
+        switch status {
+        case 0, 21000...21010: return String(status)
+        case 21100...21199: return "211xx"
+        default: return "other"
+        }
+    }
+}
+
+extension Duration {
+    /// The duration in seconds.
+    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}
+
+/// Our own metrics by their names.
+extension MetricsRegistry {
+    func counter(_ metric: Metric, _ labels: [(String, String)] = []) -> Counter {
+        Counter(label: metric.rawValue, dimensions: labels, factory: self)
+    }
+
+    func gauge(_ metric: Metric, _ labels: [(String, String)] = []) -> Meter {
+        Meter(label: metric.rawValue, dimensions: labels, factory: self)
+    }
+
+    func histogram(_ metric: Metric, _ labels: [(String, String)] = []) -> Recorder {
+        Recorder(label: metric.rawValue, dimensions: labels, aggregate: true, factory: self)
+    }
+}

@@ -1,0 +1,34 @@
+import ArgumentParser
+import Subscriptions
+
+/// `perennial app notifications`
+struct AppNotificationsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "notifications",
+        abstract: "Makes the address that Apple sends an app's notifications to.",
+        discussion: """
+            Prints the path of the address, the only time it can be seen; an earlier one ends. App Store Connect wants it
+            behind https:// and the name of your server, under App Information, App Store Server Notifications.
+
+            Example:
+              perennial app notifications com.example.app
+            """)
+
+    @Argument(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var bundleID: BundleID
+
+    @ArgumentParser.Flag(help: "Take no notifications any more.")
+    var off = false
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        guard !off else {
+            try await withLedger(settings) { try await $0.closeNotifications(of: bundleID) }
+            return say("\(bundleID) takes no notifications any more.")
+        }
+        let token = try await withLedger(settings) { try await $0.openNotifications(of: bundleID) }
+        say("/v1/notifications/\(token.text)")
+    }
+}

@@ -1,0 +1,136 @@
+import ArgumentParser
+import Ledger
+import struct Subscriptions.BundleID
+import struct Subscriptions.OriginalTransactionID
+import Tracking
+
+/// `perennial customer`
+struct CustomerCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "customer",
+        abstract: "Shows a customer, gives them what is theirs, joins two names, and erases them.",
+        discussion: """
+            Examples:
+              perennial customer show --app com.example.app --customer c1
+              perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
+            """,
+        subcommands: [
+            CustomerShowCommand.self, CustomerAssignCommand.self, CustomerMergeCommand.self, CustomerEraseCommand.self,
+        ])
+}
+
+/// `perennial customer assign`
+struct CustomerAssignCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "assign",
+        abstract: "Gives a subscription or one-time purchase to a customer, as to undo a transfer.",
+        discussion: """
+            It counts as none of the transfers that the app's policy allows; an upload can transfer it again.
+
+            Example:
+              perennial customer assign --app com.example.app --to c1 --original-transaction-id 1000000 \\
+                --reason "taken over on a shared device"
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Whose it shall be: your own id of the customer.", valueName: "C"))
+    var to: String
+
+    @Option(help: ArgumentHelp("Apple's id of the subscription or purchase.", valueName: "ID"))
+    var originalTransactionId: String
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        let things = try await withLedger(settings) { ledger in
+            try await ledger.assign(
+                OriginalTransactionID(originalTransactionId), to: to, of: app, deciding: decided)
+        }
+        say(things == 0 ? "\(to) owned it already." : "\(to) owns \(originalTransactionId).")
+    }
+}
+
+/// `perennial customer merge`
+struct CustomerMergeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "merge",
+        abstract: "Makes one customer's name another's: what they own, uploaded and were given moves.",
+        discussion: """
+            For anonymous customers who turn out to be known. From then on the old name stands for the new one, in lookups
+            and in uploads; of the time before it answers as ever. Running it again does nothing.
+
+            Example:
+              perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("The name that becomes another's.", valueName: "C"))
+    var from: String
+
+    @Option(help: ArgumentHelp("Whose it becomes.", valueName: "C"))
+    var into: String
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        let merge = try await withLedger(settings) { ledger in
+            try await ledger.merge(from, into: into, of: app, deciding: decided)
+        }
+        say(
+            merge.wasMerged
+                ? "\(from) was \(merge.into) already."
+                : "\(from) is \(merge.into) from now on; \(merge.things) subscriptions and purchases moved.")
+    }
+}
+
+/// `perennial customer erase`
+struct CustomerEraseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "erase",
+        abstract: "Removes what is personal of a customer; figures stay under a random name.",
+        discussion: """
+            Gone are the receipts nobody else uploaded with Apple's answers about them, uploads, imported words, account
+            tokens, reasons of rights given by hand and the id itself, with every name merged into it. Periods, prices and
+            events stay. This cannot be undone; backups and replicas' logs keep what they have until they are deleted.
+
+            Example:
+              perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @Flag(help: "Do it; nothing is done without.")
+    var yes = false
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        guard yes else {
+            throw Failure("Nothing was erased: this cannot be undone; say --yes if \(customer) shall be erased.")
+        }
+        let erasure = try await withLedger(settings) { try await $0.erase(customer, of: app, deciding: decided) }
+        say(
+            """
+            Erased. Figures go on as \(erasure.pseudonym).
+            Receipts erased: \(erasure.receipts); kept because others uploaded them too: \(erasure.sharedReceipts).
+            Subscriptions and purchases that nobody owns now: \(erasure.things).
+            """)
+    }
+}

@@ -1,0 +1,121 @@
+import ArgumentParser
+import Ledger
+import Subscriptions
+import Tracking
+
+/// `perennial customer show`
+struct CustomerShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows everything that is kept of a customer.",
+        discussion: """
+            Their rights, what they own and owned and why, rights given by hand, and receipts. `explain` says why they may
+            use what they may.
+
+            Example:
+              perennial customer show --app com.example.app --customer c1
+            """)
+
+    /// The forms of a customer.
+    enum Form: String, ExpressibleByArgument, CaseIterable {
+        case table
+        case json
+    }
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @Option(help: "table for people, or json, which is stable.")
+    var format = Form.table
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let file = try await withLedger(settings) { try await $0.customer(customer, of: app) }
+        switch format {
+        case .table: say(file.text)
+        case .json: say(file.json.rendered(pretty: true))
+        }
+    }
+}
+
+extension CustomerFile {
+    /// The customer for people.
+    var text: String {
+        let names = otherNames.isEmpty ? name : "\(name), also known as \(otherNames.joined(separator: ", "))"
+        return ([names] + sections.map { $0.listing.rows.isEmpty ? "No \($0.title)." : $0.listing.table })
+            .joined(separator: "\n\n")
+    }
+
+    /// The customer as a stable object.
+    var json: JSONValue {
+        var fields: [String: JSONValue] = [
+            "customer": .string(name), "other_names": .array(otherNames.map { .string($0) }),
+        ]
+        for section in sections { fields[section.key] = section.listing.json }
+        return .object(fields)
+    }
+
+    private var sections: [(key: String, title: String, listing: Listing)] {
+        [
+            ("entitlements", "rights", rights), ("ownerships", "subscriptions or purchases", owned),
+            ("grants", "rights given by hand", given), ("receipts", "receipts", uploaded),
+        ]
+    }
+
+    private var rights: Listing {
+        var listing = Listing(columns: ["entitlement", "granted", "until", "product_id", "state", "reason", "basis"])
+        listing.rows = entitlements.map { right in
+            [
+                .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
+                .optional(right.state), .optional(right.reason), .string(right.basis),
+            ]
+        }
+        return listing
+    }
+
+    private var owned: Listing {
+        var listing = Listing(columns: [
+            "original_transaction_id", "environment", "kind", "product_id", "state", "ends_at", "cause", "since",
+            "until",
+            "went_to",
+        ])
+        listing.rows = ownerships.map { one in
+            [
+                .string(one.originalTransactionID.text), .string(one.environment.rawValue),
+                .string(one.isSubscription ? "subscription" : "purchase"), .optional(one.productID?.text),
+                .optional(one.state), .optional(one.endsAt), .optional(one.cause?.rawValue), .optional(one.since),
+                .optional(one.until), .optional(one.wentTo),
+            ]
+        }
+        return listing
+    }
+
+    private var given: Listing {
+        var listing = Listing(columns: [
+            "entitlement", "since", "until", "given_by", "reason", "ended_by", "end_reason",
+        ])
+        listing.rows = grants.map { grant in
+            [
+                .string(grant.entitlement), .string(grant.since.iso8601), .optional(grant.until),
+                .string(grant.givenBy), .string(grant.reason), .optional(grant.endedBy), .optional(grant.endReason),
+            ]
+        }
+        return listing
+    }
+
+    private var uploaded: Listing {
+        var listing = Listing(columns: ["receipt", "received_at", "verified_at", "outcome", "reason", "next_check_at"])
+        listing.rows = receipts.map { receipt in
+            [
+                .integer(receipt.id.number), .string(receipt.receivedAt.iso8601), .optional(receipt.verifiedAt),
+                .optional(receipt.outcome), .optional(receipt.reason), .optional(receipt.nextCheckAt),
+            ]
+        }
+        return listing
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import Foundation
+import Ledger
+import Subscriptions
+import Tracking
+
+/// Which right of which customer a command is about, who decides and why.
+struct GrantFlags: ParsableArguments {
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
+    var customer: String
+
+    @Option(help: ArgumentHelp("The right, as the catalog names it.", valueName: "E"))
+    var entitlement: String
+
+    @OptionGroup var decision: DecisionFlags
+}
+
+/// Who decides by hand, and why.
+struct DecisionFlags: ParsableArguments {
+    @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
+    var reason: String
+
+    @Option(help: ArgumentHelp("Who decides; the name of the system's user unless given.", valueName: "WHO"))
+    var by: String = NSUserName()
+
+    /// The decision; throws when it cannot be stored.
+    var decision: HandDecision {
+        get throws(LedgerError) { try HandDecision(by: by, because: reason) }
+    }
+}
+
+/// `perennial grant`
+struct GrantCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "grant",
+        abstract: "Gives a customer a right by hand, from now until a moment.",
+        discussion: """
+            Lookups say `by_hand`, explain says who and why, and no figure of money knows of it. What the customer has of
+            the right by hand already is replaced. Without --until it has no end.
+
+            Example:
+              perennial grant --app com.example.app --customer c1 --entitlement pro --until 2026-12-31T00:00:00Z \\
+                --reason "outage of 20 November"
+            """)
+
+    @OptionGroup var grant: GrantFlags
+
+    @Option(help: ArgumentHelp("When it ends, in ISO 8601.", valueName: "T"))
+    var until: Instant?
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decision = try grant.decision.decision
+        let given = try await withLedger(settings) { ledger in
+            try await ledger.grant(
+                grant.entitlement, to: grant.customer, of: grant.app, until: until, deciding: decision)
+        }
+        say(
+            "\(grant.customer) has \(given.entitlement) \(given.until.map { "until \($0.iso8601)" } ?? "without an end")."
+        )
+    }
+}
+
+/// `perennial revoke-grant`
+struct RevokeGrantCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke-grant",
+        abstract: "Ends a right that was given by hand, from now.",
+        discussion: """
+            That it was given can still be asked with --known-at. What Apple says of the customer stays as it is.
+
+            Example:
+              perennial revoke-grant --app com.example.app --customer c1 --entitlement pro --reason "given by mistake"
+            """)
+
+    @OptionGroup var grant: GrantFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decision = try grant.decision.decision
+        let ended = try await withLedger(settings) { ledger in
+            try await ledger.revokeGrant(
+                of: grant.entitlement, from: grant.customer, of: grant.app, deciding: decision)
+        }
+        say("\(grant.customer) has \(ended.entitlement) no longer by hand; \(ended.givenBy) gave it: \(ended.reason)")
+    }
+}

@@ -1,0 +1,188 @@
+import Foundation
+import Postgres
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Ledger
+
+@Suite("Erasure: nothing personal is left, and figures stay")
+struct EraseTests {
+    static let token = "6f1e5a9c-0000-4000-8000-0123456789ab"
+    static let decision = try? HandDecision(by: "kim", because: "asked to be forgotten")
+
+    @discardableResult
+    private func erase(_ customer: String, in test: TestLedger) async throws -> CustomerErasure {
+        try await test.ledger.erase(customer, of: test.app.bundleID, deciding: try #require(Self.decision))
+    }
+
+    private func monthly(_ test: TestLedger, asOf: Double = -1) -> Answer {
+        Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.token = Self.token }
+    }
+
+    /// Settles an answer whose body and newest receipt tell what nobody may find afterwards.
+    private func check(_ receipt: ReceiptID, _ finding: Finding, in test: TestLedger) async throws {
+        let settlement = Settlement(
+            claim: try await test.claim(receipt), finding: finding,
+            body: Array(#"{"secret-body": "\#(Self.token)"}"#.utf8), latestReceipt: Array("newest-bytes-of-ann".utf8))
+        let settled = try await test.ledger.settle([settlement], by: test.worker, speedup: 1, reconcile: asWritten)
+        #expect(settled.failures.map(\.reason) == [])
+    }
+
+    /// A customer of whom everything is kept that can be, with another name and a token on every fact.
+    private func arrange(_ test: TestLedger) async throws {
+        let ledger = test.ledger.acting(as: .user("kim"))
+        let upload = Upload(
+            appID: test.app.id, customer: "ann-of-the-dump", receipt: Array("bytes-of-ann".utf8), imported: false,
+            storefront: "DEU", priceMilliunits: 4990, currency: "EUR")
+        let receipt = try #require(try await ledger.store([upload]).first).receiptID
+        try await check(receipt, .verified(monthly(test, asOf: -3).evidence), in: test)
+        try await check(receipt, .verified(monthly(test).but { $0.refunded = (0, test.at(-2)) }.evidence), in: test)
+        let coins = try await test.upload("coins-of-ann", by: "anon-of-the-dump")
+        var bought = Answer(from: test.at(-4), periods: 0, asOf: test.at(-1)).evidence
+        bought.transactions = [
+            TransactionRow(
+                path: "latest_receipt_info[0]", source: .latestReceiptInfo, asOf: test.at(-1), transactionID: "c",
+                originalTransactionID: "c", productID: "coins", purchasedAt: test.at(-4), appAccountToken: Self.token)
+        ]
+        try await check(coins, .verified(bought), in: test)
+        try await ProvisionalTests.say(30, of: "gold", receipt: "promised-to-ann", by: "ann-of-the-dump", in: test)
+        try await HandGrantTests.give(30, of: "pro", to: "ann-of-the-dump", in: test)
+        _ = try await ledger.merge(
+            "anon-of-the-dump", into: "ann-of-the-dump", of: test.app.bundleID, deciding: try #require(Self.decision))
+        try await test.ledger.sequenceFeed()
+        try await test.run(
+            """
+            INSERT INTO ledger.notification
+                (app_id, received_at, version, kind, environment, original_transaction_id, effect, body)
+            VALUES (\(test.app.id), now(), 2, 'REFUND', 'Production', '1000', 'unknown', '{"told": "told-of-ann"}')
+            """)
+    }
+
+    private func figures(_ test: TestLedger) async throws -> [[String]] {
+        [
+            try await test.rows("SELECT count(*), min(recorded_at) FROM ledger.event"),
+            try await test.rows("SELECT kind, product_id, occurred_at FROM perennial.event_log ORDER BY position"),
+            try await test.rows(
+                """
+                SELECT kind, product_id, purchased_at, cancelled_at, amount_milliunits, currency, price_basis
+                FROM perennial.charges_as_known('infinity') ORDER BY kind, purchased_at
+                """),
+            try await test.rows(
+                "SELECT state, valid_from, valid_until FROM perennial.timeline ORDER BY 2, 3, known_from"),
+            try await test.rows("SELECT count(*) FROM perennial.price_said"),
+            try await test.rows("SELECT state, entitled, periods FROM perennial.subscription_now"),
+        ]
+    }
+
+    @Test("The dump holds neither names, receipts, answers nor tokens, and every figure is as before")
+    func dump() async throws {
+        try await withLedger { test in
+            try await arrange(test)
+            let traces = [
+                "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", "told-of-ann", Self.token,
+                hex("bytes-of-ann"), hex("coins-of-ann"), hex("promised-to-ann"), hex("newest-bytes-of-ann"),
+                hex("secret-body"),
+            ]
+            let before = try dumped(test)
+            for trace in traces where trace != "secret-body" {
+                #expect(before.contains(trace), "\(trace) was never stored, so that it proves nothing")
+            }
+            let figures = try await figures(test)
+            let erasure = try await test.ledger.acting(as: .user("kim")).erase(
+                "ann-of-the-dump", of: test.app.bundleID, deciding: try #require(Self.decision))
+            #expect(erasure.receipts == 3 && erasure.sharedReceipts == 0 && erasure.things == 2)
+            #expect(erasure.pseudonym.hasPrefix("erased-") && erasure.pseudonym.count == 39)
+            let after = try dumped(test)
+            for trace in traces { #expect(!after.contains(trace), "\(trace) is left") }
+            #expect(try await self.figures(test) == figures)
+            #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0")
+            #expect(try await test.text("SELECT next_check_at, polled_by FROM ledger.subscription") == "- -")
+            #expect(
+                try await test.text("SELECT customer FROM perennial.audit_log WHERE action = 'customer.erased'")
+                    == erasure.pseudonym)
+            #expect(try await test.ledger.entitlements(app: test.app.bundleID, customer: "ann-of-the-dump").isEmpty)
+            try await test.expectSound()
+        }
+    }
+
+    @Test("Who comes again is somebody new, under every policy", arguments: OwnershipPolicy.allCases)
+    func again(policy: OwnershipPolicy) async throws {
+        try await withLedger(policy: policy) { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, monthly(test, asOf: -3))
+            try await erase("ann", in: test)
+            #expect(try await test.owner() == "-")
+            let nothing = "false - - - - none"
+            #expect(try await test.entitled() == nothing)
+            let again = try await test.upload("a")
+            #expect(again != receipt)
+            try await test.check(again, monthly(test))
+            #expect(try await test.owner() == "ann")
+            #expect(try await test.entitled() == "true monthly active - Production verified")
+            #expect(try await test.entitled(at: test.at(-2)) == nothing, "what was before was somebody else's")
+            #expect(
+                try await test.events() == [
+                    "1.0 subscription.started", "2.0 ownership.assigned", "5.0 ownership.assigned",
+                ])
+            #expect(
+                try await test.text(
+                    "SELECT count(*) FROM ledger.subscription s JOIN ledger.receipt r ON r.receipt_id = s.polled_by WHERE r.erased_at IS NULL AND s.next_check_at IS NOT NULL"
+                ) == "1")
+        }
+    }
+
+    @Test("A receipt that somebody else uploaded too stays, and polls on")
+    func shared() async throws {
+        try await withLedger { test in
+            let mine = try await test.upload("mine", by: "ann")
+            try await test.check(mine, monthly(test, asOf: -4).but { $0.createdAt = test.at(-5) })
+            let ours = try await test.upload("ours", by: "bob")
+            try await test.upload("ours", by: "ann")
+            try await test.check(ours, monthly(test, asOf: -3).but { $0.createdAt = test.at(-6) })
+            let erasure = try await erase("ann", in: test)
+            #expect(erasure.receipts == 1 && erasure.sharedReceipts == 1)
+            #expect(
+                try await test.text("SELECT polled_by, next_check_at IS NOT NULL FROM ledger.subscription")
+                    == "\(ours) true")
+            #expect(
+                try await test.rows("SELECT receipt_id FROM ledger.poll_schedule") == ["\(ours)"])
+            try await test.check(ours, monthly(test))
+            #expect(try await test.owner() == "bob", "who still has the receipt is served")
+        }
+    }
+
+    @Test("While Apple is being asked about a receipt nobody is erased; an erased receipt is asked about no more")
+    func leased() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let claim = try await test.claim(receipt)
+            let busy = await #expect(throws: LedgerError.self) { try await erase("ann", in: test) }
+            #expect(busy?.kind == .busy)
+            #expect(try await test.text("SELECT name FROM ledger.customer") == "ann")
+            try await test.settle(claim, .verified(monthly(test).evidence))
+            try await erase("ann", in: test)
+            await #expect(throws: LedgerError.self) { try await test.claim(receipt) }
+            let nobody = await #expect(throws: LedgerError.self) { try await erase("ann", in: test) }
+            #expect(nobody?.kind == .notFound)
+        }
+    }
+
+    private func hex(_ text: String) -> String {
+        text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    /// Everything that the database holds, as a backup would.
+    private func dumped(_ test: TestLedger) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["pg_dump", "--data-only", "--dbname", test.connectionString]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "pg_dump failed")
+        return String(decoding: data, as: UTF8.self)
+    }
+}

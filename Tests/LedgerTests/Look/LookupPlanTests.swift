@@ -1,0 +1,70 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("A lookup goes by keys, however many others there are")
+struct LookupPlanTests {
+    /// Customers beside the one who is asked about.
+    private static let others = 3_000
+
+    /// Pages of 8 kB one lookup may look at.
+    private static let pagesMax = 200
+
+    private func fill(_ test: TestLedger) async throws {
+        try await test.run(
+            """
+            INSERT INTO ledger.customer (app_id, name) SELECT 1, 'c' || n FROM generate_series(1, \(Self.others)) n;
+            INSERT INTO ledger.subscription
+                (app_id, environment, original_transaction_id, version, as_of, checked_at, recorded_at)
+            SELECT 1, 'Production', 's' || n, 1, now(), now(), now() FROM generate_series(1, \(Self.others)) n;
+            INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
+            SELECT subscription_id, valid, '[2020-01-01,)', state::ledger.state, reason::ledger.reason, entitled, 'monthly', 1
+            FROM ledger.subscription
+            CROSS JOIN (VALUES (tstzrange('2020-01-01', now() + interval '9 days'), 'active', NULL, true),
+                               (tstzrange(now() + interval '9 days', NULL), 'expired', 'voluntary', false))
+                AS t(valid, state, reason, entitled);
+            INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)
+            SELECT s.subscription_id, c.customer_id, '(,)', '[2020-01-01,)'
+            FROM ledger.subscription s JOIN ledger.customer c ON c.name = 'c' || substr(s.original_transaction_id, 2);
+            INSERT INTO ledger.hand_grant (customer_id, entitlement, valid, known, given_by, reason)
+            SELECT customer_id, 'pro', '[2020-01-01,)', '[2020-01-01,)', 'kim', 'x' FROM ledger.customer;
+            ANALYZE;
+            """)
+    }
+
+    private func plan(_ explain: String, _ sql: String, in test: TestLedger) async throws -> [String] {
+        try await test.database.transaction { transaction in
+            try transaction.script("SET LOCAL enable_seqscan = off")
+            // The first ones fill the session's memory of what the tables are like.
+            for _ in 0..<3 { try transaction.query(.test("EXPLAIN (\(explain)) \(sql)")) }
+            return try transaction.query(.test("EXPLAIN (\(explain)) \(sql)")).map { try $0.text("QUERY PLAN") }
+        }
+    }
+
+    @Test("Every table is found by an index")
+    func indexes() async throws {
+        try await withLedger { test in
+            try await fill(test)
+            let lines = try await plan(
+                "COSTS OFF", "SELECT * FROM ledger.right_source(1, ledger.customer_at(7, now()), now(), now())",
+                in: test)
+            #expect(lines.contains { $0.contains("subscription_span") }, "the functions were not looked into: \(lines)")
+            #expect(lines.filter { $0.contains("Seq Scan") } == [])
+        }
+    }
+
+    @Test("One lookup looks at a few pages of them")
+    func pages() async throws {
+        try await withLedger { test in
+            try await fill(test)
+            let sql = "SELECT * FROM perennial.entitled_at('com.example.app', 'c7', 'monthly', now())"
+            let lines = try await plan("ANALYZE, BUFFERS, TIMING OFF", sql, in: test)
+            let first = try #require(lines.first { $0.contains("Buffers: ") })
+            let pages = first.split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.reduce(0, +)
+            #expect((1...Self.pagesMax).contains(pages), "\(lines)")
+            #expect(try await test.entitled("monthly", "c7") == "true monthly active - Production verified")
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import Ledger
+import Postgres
+import SQL
+import TestSupport
+import Testing
+import Tracking
+
+@testable import perennial
+
+/// The overview's summaries against the full reports, on the history whose figures were computed by hand.
+@Suite struct SummaryFigureTests {
+    /// What a report says of a day, and what the summaries say of it: both as rows of the same columns.
+    struct Comparison {
+        let report: String
+        let variables: [String: String]
+        let columns: [String]
+        let summary: String
+    }
+
+    static let comparisons = [
+        Comparison(
+            report: "mrr", variables: [:], columns: ["day", "currency", "mrr"],
+            summary: """
+                SELECT day::text AS day, currency, round(mrr / 1000, 3)::text AS mrr FROM (
+                    SELECT d.day, c.currency,
+                           sum(COALESCE(s.monthly_milliunits, 0)) OVER (PARTITION BY c.currency ORDER BY d.day) AS mrr
+                    FROM (SELECT generate_series('2025-01-01', current_date - 1, interval '1 day')::date AS day) d
+                    CROSS JOIN (SELECT DISTINCT currency FROM perennial.day_summary WHERE currency <> '') c
+                    LEFT JOIN perennial.day_summary s
+                        ON s.day = d.day AND s.currency = c.currency AND s.environment = 'Production') told
+                WHERE mrr <> 0 ORDER BY day, currency
+                """),
+        Comparison(
+            report: "churn", variables: ["bucket": "day"],
+            columns: ["since", "new", "returned", "churned", "paying_at_end"],
+            summary: """
+                SELECT d.day::text AS since, COALESCE(sum(s.began), 0)::text AS new,
+                       COALESCE(sum(s.returned), 0)::text AS returned, COALESCE(sum(s.churned), 0)::text AS churned,
+                       sum(COALESCE(sum(s.paying), 0)) OVER (ORDER BY d.day)::text AS paying_at_end
+                FROM (SELECT generate_series((SELECT min(day) FROM perennial.day_summary WHERE began > 0),
+                                             current_date - 1, interval '1 day')::date AS day) d
+                LEFT JOIN perennial.day_summary s ON s.day = d.day AND s.environment = 'Production'
+                GROUP BY d.day ORDER BY d.day
+                """),
+    ]
+
+    private func rows(of rows: [Row], _ columns: [String]) throws -> [String] {
+        let listing = try Listing(reportRows: rows)
+        let places = try columns.map { try #require(listing.columns.firstIndex(of: $0)) }
+        return listing.rows.compactMap { row in
+            let cells = places.map { row[$0] }
+            guard cells.first != .null, !cells.contains(.null) else { return nil }
+            return cells.map { Self.text($0) }.joined(separator: " ")
+        }
+    }
+
+    private static func text(_ value: Tracking.JSONValue) -> String {
+        switch value {
+        case .null: "null"
+        case .bool(let truth): "\(truth)"
+        case .integer(let number): "\(number)"
+        case .string(let text): text.contains(".") ? (Double(text).map { "\($0)" } ?? text) : text
+        case .array, .object: "?"
+        }
+    }
+
+    @Test func `the summaries say what the full reports say`() async throws {
+        let folder = ReportFigureTests.folder
+        let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
+        try await withTestDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
+            _ = try await ledger.migrate()
+            try await database.transaction { try $0.script(history) }
+            while try await ledger.summarise(isFirstRound: true)?.isBehind == true {}
+            for one in Self.comparisons {
+                let statement = ReportStatement(try #require(Reports.all.first { $0.name == one.report }).text)
+                let values = try statement.values(one.variables, report: one.report)
+                let told = try await database.query(
+                    .init(name: one.report, sql: ReportCommand.described(statement.sql)), values.map { .text($0) })
+                let summed = try await database.query(
+                    .init(name: "summary of \(one.report)", sql: ReportCommand.described(one.summary)))
+                let (expected, actual) = (try rows(of: told, one.columns), try rows(of: summed, one.columns))
+                #expect(expected.count > 50)
+                #expect(expected == actual, "\(one.report)")
+            }
+            let check = ReportStatement(try #require(Reports.all.first { $0.name == "summaries_check" }).text)
+            let differences = try await database.query(
+                .init(name: "check", sql: ReportCommand.described(check.sql)),
+                try check.values([:], report: "summaries_check").map { .text($0) })
+            #expect(differences.isEmpty)
+        }
+    }
+
+    @Test func `the overview says what the full reports say of its last day`() async throws {
+        let folder = ReportFigureTests.folder
+        let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
+        try await withTestDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
+            _ = try await ledger.migrate()
+            try await database.transaction { try $0.script(history) }
+            while try await ledger.summarise(isFirstRound: true)?.isBehind == true {}
+            let rows = try await database.query(
+                .init(
+                    name: "full",
+                    sql: """
+                        SELECT count(*) AS active,
+                               count(*) FILTER (WHERE 'trial' = ANY (flags) AND NOT 'family_shared' = ANY (flags)) AS trial
+                        FROM perennial.timeline
+                        WHERE environment = 'Production' AND known_until IS NULL AND valid_from < date_trunc('day', now(), 'UTC')
+                          AND access_until >= date_trunc('day', now(), 'UTC')
+                        """))
+            let full = try #require(rows.first)
+            let last = try #require(try await ledger.overview(app: nil, days: 30).days.last)
+            #expect(try last.active == full.int8("active"))
+            #expect(try last.trial == full.int8("trial"))
+        }
+    }
+}

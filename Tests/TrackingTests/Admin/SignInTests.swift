@@ -1,0 +1,220 @@
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Tracking
+
+/// Who may see the pages, and what a browser is told about them.
+@Suite struct SignInTests {
+    private static let pages = [
+        "/admin", "/admin/customers", "/admin/customers?q=k", "/admin/customer?app=com.example.app&id=kim",
+        "/admin/receipts/1", "/admin/incidents",
+    ]
+
+    @Test func nobodySeesAPageWithoutASession() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                for page in Self.pages {
+                    let answer = try await browser.get(page)
+                    #expect(answer.status == .seeOther && answer.headers[.location] == "/admin/sign-in", "\(page)")
+                    #expect(answer.body.readableBytes == 0)
+                }
+                browser.cookie = "perennial_session=" + String(repeating: "0", count: 64)
+                #expect(try await browser.get("/admin").status == .seeOther)
+            }
+        }
+    }
+
+    @Test func everyAnswerTellsTheBrowserToBeStrict() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                let before = ["/admin", "/admin/sign-in", "/admin/style.css", "/admin/icon.svg"]
+                var answers: [(String, TestResponse)] = []
+                for page in before { answers.append((page, try await browser.get(page))) }
+                answers.append(("a wrong key", try await browser.signIn("nonsense")))
+                try await browser.signIn(world.secret)
+                for page in Self.pages + ["/admin/receipts/x", "/admin/customer"] {
+                    answers.append((page, try await browser.get(page)))
+                }
+                for (name, answer) in answers {
+                    let policy = answer.headers[.contentSecurityPolicy] ?? ""
+                    for part in [
+                        "default-src 'none'", "style-src 'self'", "img-src 'self'", "form-action 'self'",
+                        "frame-ancestors 'none'", "base-uri 'none'",
+                    ] {
+                        #expect(policy.contains(part), "\(name)")
+                    }
+                    #expect(!policy.contains("script") && !policy.contains("unsafe"), "\(name)")
+                    #expect(answer.headers[.xContentTypeOptions] == "nosniff", "\(name)")
+                    let isFile = name.contains(".css") || name.contains(".svg")
+                    #expect(answer.headers[.cacheControl] == (isFile ? "public, max-age=300" : "no-store"), "\(name)")
+                    #expect(!answer.text.contains("<script") && !answer.text.contains("style=\""), "\(name)")
+                }
+            }
+        }
+    }
+
+    @Test func aKeyIsExchangedForASessionThatOnlyThisBrowserHas() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                let answer = try await browser.signIn(world.secret)
+                #expect(answer.status == .seeOther && answer.headers[.location] == "/admin")
+                let cookie = try #require(answer.headers[.setCookie])
+                for part in ["HttpOnly", "SameSite=Strict", "Path=/admin", "Max-Age=43200"] {
+                    #expect(cookie.contains(part), "\(cookie)")
+                }
+                let secret = try #require(browser.cookie?.split(separator: "=").last).description
+                #expect(secret.utf8.count == 64 && !world.secret.contains(secret))
+                let kept = try await world.database.query(
+                    .init(name: "kept", sql: "SELECT encode(digest, 'hex') AS digest FROM ledger.admin_session"))
+                #expect(kept.count == 1)
+                #expect(try kept.first?.text("digest") != secret, "the secret itself is stored")
+                #expect(try await browser.get("/admin").status == .ok)
+            }
+        }
+    }
+
+    @Test func overTheNetworkTheCookieNeedsTLS() async throws {
+        try await AdminWorld.with { world in
+            let tracker = Serving.tracker(world.ledger)
+            let server = Server(tracker: tracker, host: "127.0.0.1", port: 0, logger: Serving.quiet)
+            try await server.application.test(.live) { client in
+                let browser = Browser(client: client)
+                let here = try await browser.post("/admin/session", ["key": world.secret])
+                #expect(here.headers[.setCookie]?.contains("Secure") == false)
+                var proxied = HTTPFields()
+                proxied[try #require(AdminHeader.forwardedProtocol)] = "https"
+                let there = try await browser.post("/admin/session", ["key": world.secret], from: proxied)
+                #expect(there.headers[.setCookie]?.contains("Secure") == true)
+            }
+        }
+    }
+
+    @Test func aKeyOfLessScopeOrOfOneAppIsRefused() async throws {
+        try await AdminWorld.with { world in
+            let read = try await world.ledger.createKey(scope: .read, for: nil).secret
+            let write = try await world.ledger.createKey(scope: .write, for: nil).secret
+            let ofOneApp = try await world.ledger.createKey(scope: .admin, for: AdminWorld.app).secret
+            try await world.serving { browser, _ in
+                for secret in [read, write, ofOneApp, "", "perennial_" + String(repeating: "0", count: 64)] {
+                    let answer = try await browser.signIn(secret)
+                    #expect(answer.status == .forbidden && answer.headers[.setCookie] == nil)
+                    #expect(answer.text.contains("role=\"alert\""))
+                    #expect(secret.isEmpty || !answer.text.contains(secret), "the page repeats the key")
+                }
+            }
+        }
+    }
+
+    @Test func aRevokedKeyEndsItsSessions() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                try await browser.signIn(world.secret)
+                #expect(try await browser.get("/admin/incidents").status == .ok)
+                let key = try #require(try await world.ledger.key(withSecret: world.secret))
+                try await world.ledger.revokeKey(key.id)
+                #expect(try await browser.get("/admin/incidents").status == .seeOther)
+            }
+        }
+    }
+
+    @Test func aSessionEndsByItselfAndBySigningOut() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                try await browser.signIn(world.secret)
+                let token = try await browser.formToken(on: "/admin/incidents")
+                let cookie = browser.cookie
+                let answer = try await browser.post("/admin/sign-out", ["form_token": token])
+                #expect(answer.status == .seeOther && answer.headers[.setCookie]?.contains("Max-Age=0") == true)
+                browser.cookie = cookie
+                #expect(try await browser.get("/admin").status == .seeOther, "the session outlives the sign-out")
+
+                try await browser.signIn(world.secret)
+                try await world.database.transaction {
+                    try $0.script("UPDATE ledger.admin_session SET expires_at = now() - interval '1 second'")
+                }
+                #expect(try await browser.get("/admin").status == .seeOther)
+            }
+        }
+    }
+
+    @Test func aFormOfAnotherSiteOrSessionDoesNothing() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, receipt in
+                try await browser.signIn(world.secret)
+                let token = try await browser.formToken(on: "/admin/incidents")
+                let other = Browser(client: browser.client)
+                try await other.signIn(world.secret)
+                let otherToken = try await other.formToken(on: "/admin/incidents")
+                #expect(token != otherToken)
+                for wrong in ["", otherToken, String(token.dropLast()), token.uppercased() + "0"] {
+                    let answer = try await browser.post("/admin/sign-out", ["form_token": wrong])
+                    #expect(answer.status == .forbidden, "\(wrong)")
+                    let check = try await browser.post("/admin/receipts/\(receipt)/check", ["form_token": wrong])
+                    #expect(check.status == .forbidden, "\(wrong)")
+                }
+                let site = try #require(AdminHeader.fetchSite)
+                for (name, value) in [(site, "cross-site"), (site, "same-site"), (.origin, "https://evil.example")] {
+                    var headers = HTTPFields()
+                    headers[name] = value
+                    let answer = try await browser.post("/admin/sign-out", ["form_token": token], from: headers)
+                    #expect(answer.status == .forbidden, "\(name)")
+                    let signIn = try await browser.post("/admin/session", ["key": world.secret], from: headers)
+                    #expect(signIn.status == .forbidden && signIn.headers[.setCookie] == nil, "\(name)")
+                }
+                #expect(try await browser.get("/admin").status == .ok, "the session should have lived on")
+            }
+        }
+    }
+
+    @Test func tooManyFailuresMakeEverybodyWait() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                for _ in 0..<SignInAttempts.failuresMax { try await browser.signIn("nonsense") }
+                let answer = try await browser.signIn(world.secret)
+                #expect(answer.status == .tooManyRequests && answer.headers[.retryAfter] != nil)
+                #expect(browser.cookie == nil)
+            }
+        }
+    }
+
+    @Test func failuresAreForgottenAfterAWhile() {
+        let clock = HandClock()
+        let attempts = SignInAttempts(now: { clock.now })
+        for _ in 0..<SignInAttempts.failuresMax { attempts.fail() }
+        #expect(attempts.waitSeconds == SignInAttempts.stretchSeconds)
+        clock.advance(seconds: SignInAttempts.stretchSeconds - 1)
+        #expect(attempts.waitSeconds == 1)
+        clock.advance(seconds: 1)
+        #expect(attempts.waitSeconds == nil)
+        attempts.fail()
+        #expect(attempts.waitSeconds == nil, "one failure in a new stretch is not too many")
+    }
+
+    @Test func theFormsAreLimitedAndThePagesCanBeSwitchedOff() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                let answer = try await browser.signIn(String(repeating: "x", count: AdminForm.bytesMax))
+                #expect(answer.status == .contentTooLarge)
+            }
+            let server = Server(
+                tracker: Serving.tracker(world.ledger), host: "127.0.0.1", port: 0, logger: Serving.quiet,
+                servesAdmin: false)
+            try await server.application.test(.router) { (client: any TestClientProtocol) async throws -> Void in
+                let browser = Browser(client: client)
+                #expect(try await browser.get("/admin").status == .notFound)
+                #expect(try await browser.get("/admin/sign-in").status == .notFound)
+            }
+        }
+    }
+}
+
+/// A clock that moves by hand.
+private final class HandClock: @unchecked Sendable {
+    private(set) var now = ContinuousClock.now
+
+    func advance(seconds: Int) { now = now.advanced(by: .seconds(seconds)) }
+}

@@ -1,0 +1,207 @@
+"""Looks at every admin page with Chromium, by the WebDriver protocol: forms work, nothing complains, phones have room.
+
+usage: browse.py SERVER KEYFILE FOLDER
+"""
+
+import base64
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+WAIT_SECONDS = 90
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+class Browser:
+    """One Chromium behind one chromedriver."""
+
+    def __init__(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.driver = subprocess.Popen(
+            ["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.address = f"http://127.0.0.1:{port}"
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+        options = {
+            "browserName": "chrome", "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"}}
+        for _ in range(100):
+            try:
+                session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": options}})
+                break
+            except urllib.error.URLError:
+                time.sleep(0.2)
+        else:
+            raise SystemExit("chromedriver did not start")
+        self.address += f"/session/{session['sessionId']}"
+
+    def call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self.address + path, data=data, method=method, headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise SystemExit(f"the browser refused {path}: {error.read().decode()[:500]}") from error
+
+    def open(self, address):
+        self.call("POST", "/url", {"url": address})
+
+    def evaluate(self, expression):
+        return self.call("POST", "/execute/sync", {"script": f"return {expression}", "args": []})
+
+    def find(self, selector):
+        return self.call("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
+
+    def click(self, selector):
+        self.call("POST", f"/element/{self.find(selector)}/click", {})
+
+    def type(self, selector, text):
+        self.call("POST", f"/element/{self.find(selector)}/value", {"text": text})
+
+    def press(self, key):
+        self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": [
+            {"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]}]})
+
+    def tool(self, command, parameters):
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def window(self, width, height, dark=False):
+        self.tool("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+        scheme = "dark" if dark else "light"
+        self.tool("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def complaints(self):
+        """What the browser warned of since the last time, and errors; hints of style are none."""
+        entries = self.call("POST", "/se/log", {"type": "browser"})
+        return [entry["message"] for entry in entries if entry["level"] in ("WARNING", "SEVERE")]
+
+    def close(self):
+        try:
+            self.call("DELETE", "")
+        finally:
+            self.driver.terminate()
+            self.driver.wait()
+
+
+def expect(truth, sentence):
+    if not truth:
+        raise SystemExit(sentence)
+
+
+class Visit:
+    """One walk through the pages."""
+
+    def __init__(self, browser, server, folder):
+        self.browser, self.server, self.folder = browser, server, folder
+
+    def heading(self, text):
+        found = self.browser.evaluate("document.querySelector('h1').textContent")
+        expect(found.startswith(text), f"the heading is {found!r}, not {text!r}")
+
+    def silent(self, name):
+        complaints = self.browser.complaints()
+        expect(complaints == [], f"{name}: the browser complains: {complaints}")
+
+    def keep(self, name):
+        """A picture for a desk, by day; and a look at the same page by phone."""
+        image = self.browser.call("GET", "/screenshot")
+        with open(os.path.join(self.folder, f"{name}.png"), "wb") as file:
+            file.write(base64.b64decode(image))
+        self.silent(name)
+        self.browser.window(360, 740)
+        wide = self.browser.evaluate("document.documentElement.scrollWidth")
+        expect(wide <= 360, f"{name} is {wide} wide on a phone of 360")
+        self.browser.window(1200, 900)
+
+    def sign_in(self, key):
+        self.browser.open(f"{self.server}/admin")
+        self.heading("Sign in")
+        self.browser.press("\ue004")
+        focused = self.browser.evaluate("document.activeElement.className")
+        expect(focused == "skip", "the first key of Tab does not reach the skip link")
+        self.keep("sign-in")
+        self.browser.type("#key", "perennial_wrong")
+        self.browser.click("main button")
+        expect(self.browser.evaluate("document.querySelector('[role=alert]') !== null"), "a wrong key is not told")
+        # A refusal is a response of status 403, which Chromium notes as a complaint.
+        self.browser.complaints()
+        self.browser.type("#key", key + "\n")
+        self.heading("Overview")
+
+    def overview(self):
+        for _ in range(WAIT_SECONDS):
+            self.browser.open(f"{self.server}/admin?days=365")
+            text = self.browser.evaluate("document.querySelector('main').textContent")
+            if "too small" not in text and "summarised anything" not in text and "MRR" in text:
+                break
+            time.sleep(1)
+        else:
+            raise SystemExit("the overview did not fill within a minute and a half")
+        self.keep("overview")
+        self.browser.window(1200, 900, dark=True)
+        self.keep("overview-dark")
+        self.browser.window(390, 844)
+        self.keep("overview-phone")
+        self.browser.click("summary")
+        expect(self.browser.evaluate("document.querySelector('details table').offsetHeight") > 0, "no table of figures")
+        self.browser.click(".choices button")
+        self.heading("Overview")
+
+    def customer(self):
+        self.browser.click("nav a[href='/admin/customers']")
+        self.heading("Customers")
+        self.browser.type("#q", "c\n")
+        self.keep("customers")
+        self.browser.click("tbody a")
+        self.heading("Customer ")
+        self.keep("customer")
+        self.browser.click("a[href^='/admin/receipts/']")
+        self.heading("Receipt ")
+        self.keep("receipt")
+        self.browser.click("main form button")
+        self.heading("Receipt ")
+        expect(self.browser.evaluate("document.querySelector('[role=status]') !== null"), "asking Apple says nothing")
+        self.silent("asking Apple")
+
+    def leave(self):
+        self.browser.click("nav a[href='/admin/incidents']")
+        self.heading("Incidents")
+        self.keep("incidents")
+        self.browser.click("header button")
+        self.heading("Sign in")
+        self.browser.open(f"{self.server}/admin")
+        self.heading("Sign in")
+        self.silent("signing out")
+
+
+def main(server, key_file, folder):
+    with open(key_file, encoding="ascii") as file:
+        key = file.read().strip()
+    for _ in range(150):
+        try:
+            urllib.request.urlopen(f"{server}/readyz", timeout=5).close()
+            break
+        except OSError:
+            time.sleep(0.2)
+    browser = Browser()
+    try:
+        browser.window(1200, 900)
+        visit = Visit(browser, server, folder)
+        visit.sign_in(key)
+        visit.overview()
+        visit.customer()
+        visit.leave()
+    finally:
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,40 @@
+-- Erase: the account tokens in what customers ($1) owned or receipts ($2) held, and Apple's notifications about it, unless
+-- it is somebody else's now; and wherever a token is one of the customers' names.
+WITH names AS MATERIALIZED (
+    SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
+), theirs AS MATERIALIZED (
+    SELECT t.subscription_id, t.purchase_id
+    FROM (
+        SELECT o.subscription_id, o.purchase_id FROM ledger.ownership o WHERE o.customer_id = ANY($1::bigint[])
+        UNION
+        SELECT l.subscription_id, NULL FROM ledger.receipt_subscription l WHERE l.receipt_id = ANY($2::bigint[])
+        UNION
+        SELECT NULL, l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = ANY($2::bigint[])) t
+    LEFT JOIN ledger.subscription s USING (subscription_id)
+    LEFT JOIN ledger.purchase p USING (purchase_id)
+    WHERE NOT EXISTS (
+            SELECT FROM ledger.ownership w
+            WHERE (w.subscription_id = t.subscription_id OR w.purchase_id = t.purchase_id)
+              AND upper_inf(w.known) AND upper_inf(w.valid) AND w.customer_id <> ALL($1::bigint[]))
+       OR (COALESCE(s.app_id, p.app_id), lower(COALESCE(s.app_account_token, p.app_account_token)))
+            IN (SELECT app_id, name FROM names)
+), periods AS (
+    UPDATE ledger.period p SET app_account_token = NULL
+    WHERE p.subscription_id IN (SELECT subscription_id FROM theirs) AND p.app_account_token IS NOT NULL
+), purchases AS (
+    UPDATE ledger.purchase p SET app_account_token = NULL, facts = p.facts - 'app_account_token'
+    WHERE p.purchase_id IN (SELECT purchase_id FROM theirs)
+), notifications AS (
+    UPDATE ledger.notification n SET body = 'null'
+    FROM (
+        SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
+        UNION
+        SELECT p.app_id, p.original_transaction_id FROM theirs JOIN ledger.purchase p USING (purchase_id)) t
+    WHERE n.app_id = t.app_id AND n.original_transaction_id = t.original_transaction_id
+), corrections AS (
+    DELETE FROM ledger.correction c
+    WHERE (c.subscription_id IN (SELECT subscription_id FROM theirs) OR c.purchase_id IN (SELECT purchase_id FROM theirs))
+      AND c.fact LIKE '%app\_account\_token'
+)
+UPDATE ledger.subscription s SET app_account_token = NULL
+WHERE s.subscription_id IN (SELECT subscription_id FROM theirs) AND s.app_account_token IS NOT NULL

@@ -1,0 +1,11 @@
+-- For metrics: how far the feed is behind what was committed ($1: events counted at most), workers alive, and rounds of
+-- calls in a row, about whatever app, that brought no answer.
+SELECT (SELECT COALESCE(max(position), 0) FROM ledger.event_feed) AS position,
+       (SELECT count(*) FROM (SELECT FROM ledger.event_outbox LIMIT $1::int) o) AS unsequenced,
+       COALESCE((
+           SELECT EXTRACT(epoch FROM now() - e.recorded_at)
+           FROM (SELECT event_id FROM ledger.event_outbox ORDER BY event_id LIMIT 1) o JOIN ledger.event e USING (event_id)
+       ), 0)::float8 AS lag_seconds,
+       (SELECT count(*) FROM ledger.worker
+        WHERE stopped_at IS NULL AND heartbeat_at > now() - interval '2 minutes') AS workers,
+       (SELECT failures FROM ledger.apple_breaker) AS apple_failures

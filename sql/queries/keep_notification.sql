@@ -1,0 +1,67 @@
+-- Keeps a notification of app $1 ($2 version, $3 kind, $4 subkind, $5 Apple's id, $6 environment, $7 original transaction id,
+-- $8 body, $9 about another app) and pulls the next check of what it names forward to $10 seconds from now, or to $11
+-- seconds after the last one that a notification wanted. A repetition does nothing. What it names is asked about by the
+-- receipt that polls it, a one-time purchase by the newest receipt that holds it; a receipt in quarantine keeps its pace.
+WITH clock AS MATERIALIZED (
+    SELECT now() AS at
+), news AS MATERIALIZED (
+    SELECT FROM clock WHERE NOT EXISTS (
+        SELECT FROM ledger.notification n WHERE n.app_id = $1::int AND n.apple_id = $5::text)
+), polled AS MATERIALIZED (
+    SELECT s.polled_by AS receipt_id
+    FROM news, ledger.subscription s
+    WHERE NOT $9::boolean AND s.app_id = $1::int AND s.environment = $6::text::ledger.environment
+      AND s.original_transaction_id = $7::text AND s.polled_by IS NOT NULL
+    UNION
+    SELECT newest.receipt_id
+    FROM news, ledger.purchase p
+    CROSS JOIN LATERAL (
+        SELECT r.receipt_id
+        FROM ledger.receipt_purchase l JOIN ledger.receipt r USING (receipt_id)
+        WHERE l.purchase_id = p.purchase_id AND r.verified_at IS NOT NULL AND r.rejections = 0 AND r.erased_at IS NULL
+        ORDER BY r.receipt_created_at DESC NULLS LAST, r.receipt_id DESC LIMIT 1) newest
+    WHERE NOT $9::boolean AND p.app_id = $1::int AND p.environment = $6::text::ledger.environment
+      AND p.original_transaction_id = $7::text
+), before AS MATERIALIZED (
+    SELECT max(n.check_at) AS check_at
+    FROM ledger.notification n, clock
+    WHERE n.app_id = $1::int AND n.original_transaction_id = $7::text
+      AND n.environment = $6::text::ledger.environment
+      AND n.received_at > clock.at - make_interval(secs => 2 * $11::float8 + $10::float8)
+), wanted AS MATERIALIZED (
+    SELECT CASE WHEN before.check_at > clock.at THEN before.check_at
+                ELSE GREATEST(clock.at + make_interval(secs => $10::float8),
+                              before.check_at + make_interval(secs => $11::float8)) END AS at
+    FROM before, clock
+), locked AS MATERIALIZED (
+    SELECT s.receipt_id, s.lane = 5 OR (s.leased_by IS NOT NULL AND s.due_at > clock.at) AS keeps_pace
+    FROM ledger.poll_schedule s, clock
+    WHERE s.receipt_id IN (SELECT receipt_id FROM polled)
+    ORDER BY s.receipt_id
+    FOR NO KEY UPDATE OF s
+), pulled AS (
+    UPDATE ledger.poll_schedule s
+    SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, wanted.at) ELSE s.want_at END,
+        due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, wanted.at) END,
+        scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, wanted.at) END,
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 1) END
+    FROM locked l, wanted WHERE s.receipt_id = l.receipt_id
+), put_back AS (
+    INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
+    SELECT p.receipt_id, $1::int, 1, wanted.at, wanted.at
+    FROM polled p, wanted
+    WHERE p.receipt_id NOT IN (SELECT receipt_id FROM locked)
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO ledger.notification (
+    app_id, received_at, version, kind, subkind, apple_id, environment, original_transaction_id, effect, check_at, body)
+SELECT $1::int, clock.at, $2::smallint, $3::text, $4::text, $5::text, $6::text::ledger.environment, $7::text, e.effect,
+       CASE WHEN e.effect IN ('pulled', 'awaited') THEN wanted.at END, $8::text::json
+FROM news, clock, wanted, LATERAL (
+    SELECT CASE WHEN $9::boolean THEN 'ignored'
+                WHEN $7::text IS NULL OR $6::text IS NULL THEN 'no_subscription'
+                WHEN NOT EXISTS (SELECT FROM polled) THEN 'unknown'
+                WHEN EXISTS (SELECT FROM locked WHERE keeps_pace) THEN 'awaited'
+                ELSE 'pulled' END AS effect) e
+ON CONFLICT DO NOTHING
+RETURNING effect

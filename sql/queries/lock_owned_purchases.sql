@@ -1,0 +1,14 @@
+-- Customer: locks and reads one-time purchases in natural-key order; step 3. Those that customers ($1) own, and those with
+-- the id $3 in app $2.
+SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_transaction_id, p.product_id, p.version,
+       p.facts, p.transaction_ids, p.as_of, p.recorded_at
+FROM ledger.purchase p
+WHERE p.purchase_id IN (
+    SELECT o.purchase_id FROM ledger.ownership o
+    WHERE o.customer_id = ANY($1::bigint[]) AND upper_inf(o.known) AND upper_inf(o.valid)
+    UNION
+    SELECT n.purchase_id FROM ledger.purchase n
+    WHERE n.app_id = $2::int AND n.environment = ANY(enum_range(NULL::ledger.environment))
+      AND n.original_transaction_id = $3::text)
+ORDER BY p.app_id, p.environment, p.original_transaction_id COLLATE "C", p.product_id COLLATE "C"
+FOR NO KEY UPDATE OF p

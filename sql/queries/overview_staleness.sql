@@ -1,0 +1,22 @@
+-- Overview: receipts of app $1 (null: every app) that should have been asked about over 5 minutes ago, counted up to $2, the
+-- oldest of them, workers alive, and how far the summaries are.
+SELECT (SELECT count(*) FROM (
+            SELECT FROM ledger.app a
+            CROSS JOIN LATERAL (
+                SELECT FROM ledger.poll_schedule s
+                WHERE s.app_id = a.app_id AND s.lane IN (0, 1, 2, 4) AND s.due_at < now() - interval '5 minutes'
+                LIMIT $2::int) late
+            WHERE $1::text IS NULL OR a.bundle_id = $1::text LIMIT $2::int) overdue) AS overdue,
+       (SELECT min(first.due_at)
+        FROM ledger.app a
+        CROSS JOIN unnest('{0,1,2,4}'::smallint[]) AS of (lane)
+        CROSS JOIN LATERAL (
+            SELECT s.due_at FROM ledger.poll_schedule s WHERE s.app_id = a.app_id AND s.lane = of.lane
+            ORDER BY s.due_at LIMIT 1) first
+        WHERE ($1::text IS NULL OR a.bundle_id = $1::text) AND first.due_at < now() - interval '5 minutes') AS oldest_due_at,
+       (SELECT count(*) FROM ledger.worker w
+        WHERE w.stopped_at IS NULL AND w.heartbeat_at > now() - interval '2 minutes') AS workers,
+       (SELECT count(*) FROM ledger.incident WHERE closed_at IS NULL) AS incidents,
+       p.rounds > 0 AS is_complete, p.summarised_at,
+       (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f) - p.position AS events_behind
+FROM ledger.summary_progress p

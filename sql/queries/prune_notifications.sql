@@ -1,0 +1,10 @@
+-- Removes notifications received more than $1 days ago, the oldest $2 of them at most; says how many.
+WITH old AS MATERIALIZED (
+    SELECT notification_id FROM ledger.notification
+    WHERE received_at < now() - make_interval(days => $1::int)
+    ORDER BY received_at LIMIT $2::int
+    FOR UPDATE SKIP LOCKED
+), removed AS (
+    DELETE FROM ledger.notification n USING old WHERE n.notification_id = old.notification_id RETURNING 1
+)
+SELECT count(*) AS removed FROM removed

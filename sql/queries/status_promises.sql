@@ -1,0 +1,11 @@
+-- How many receipts that wait for Apple have a promise that runs, counted up to $1, and until when the last one does.
+SELECT count(*) AS receipts,
+       CASE WHEN count(*) < $1::int THEN max(w.until) ELSE (SELECT max(p.until) FROM ledger.provisional p) END AS until
+FROM (
+    SELECT word.until
+    FROM ledger.app a
+    JOIN ledger.poll_schedule s ON s.app_id = a.app_id AND s.lane IN (0, 3)
+    CROSS JOIN LATERAL (
+        SELECT max(p.until) AS until FROM ledger.provisional p WHERE p.receipt_id = s.receipt_id) word
+    WHERE word.until > now()
+    LIMIT $1::int) w
