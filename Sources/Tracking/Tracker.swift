@@ -53,7 +53,11 @@ public struct Tracker: Sendable {
     ///
     /// Nil when the answer could not be written; the log says why, and the lease runs out.
     func check(_ claim: Claim, by worker: WorkerID) async throws -> Settled? {
-        let answer = await ask(about: claim)
+        try await settleInFull(await ask(about: claim), by: worker)
+    }
+
+    /// Settles one answer in full, even when it says what the last one said: somebody wants to be told.
+    func settleInFull(_ answer: Checked, by worker: WorkerID) async throws -> Settled? {
         let begin = ContinuousClock.now
         let settled = try await settle([answer.settlement], by: worker)
         let batch = CheckedBatch(receipts: settled.count, settled: settled)

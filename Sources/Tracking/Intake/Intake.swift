@@ -41,7 +41,7 @@ extension Tracker {
             try await ledger.release([claim], of: worker)
             throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
         }
-        let settled = try await settle([answer], by: worker).settled.first
+        let settled = try await settleInFull(answer, by: worker)
         do {
             try await ledger.placeEvents()
         } catch {
