@@ -117,7 +117,7 @@ import Testing
 
     /// However many ask at once, the database is asked once a while.
     @Test func oneQuestionForAll() async throws {
-        let asked = Counter()
+        let asked = CallCount()
         let watch = FeedWatch {
             await asked.add()
             return FeedHead(feed: "f", position: 1)
@@ -131,7 +131,7 @@ import Testing
     }
 }
 
-actor Counter {
+actor CallCount {
     private(set) var count = 0
 
     func add() { count += 1 }

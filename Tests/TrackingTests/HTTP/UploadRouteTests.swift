@@ -10,7 +10,7 @@ import Testing
 /// POST receipts under load, and while Apple is slow.
 @Suite struct UploadRouteTests {
     /// An App Store that counts its calls and takes its time.
-    private func counting(_ calls: Counter, seconds: Double) -> AppStoreClient {
+    private func counting(_ calls: CallCount, seconds: Double) -> AppStoreClient {
         let quick = Serving.answering(Sample.verified())
         return AppStoreClient { request in
             await calls.add()
@@ -22,7 +22,7 @@ import Testing
 
     @Test func oneCallHoweverManyUploads() async throws {
         try await ServedLedger.with { served in
-            let calls = Counter()
+            let calls = CallCount()
             let tracker = Serving.tracker(served.ledger, appStore: counting(calls, seconds: 0.5))
             try await Serving.with(tracker) { client in
                 let body = Sample.upload(Sample.receipt())
@@ -47,7 +47,7 @@ import Testing
     /// Apple does not answer in time: the receipt is handed over, and a worker may claim it at once.
     @Test func appleIsSlow() async throws {
         try await ServedLedger.with { served in
-            let calls = Counter()
+            let calls = CallCount()
             var tracker = Serving.tracker(served.ledger, appStore: counting(calls, seconds: 60))
             var limits = ServerLimits()
             limits.submission.answerSeconds = 0.2
