@@ -1,5 +1,7 @@
 # shellcheck shell=bash
 # How the cost of a claim depends on the size of the schedule. The statements are the product's own files, run by psql.
+# `postgres` is set by scripts/lib/postgres.sh.
+# shellcheck disable=SC2154
 
 # Claims of one measurement, and receipts in each: five of each of twenty apps.
 claims=60
@@ -104,7 +106,7 @@ claim_median() {
     local root=$1 cluster=$2 low=$3 count=$4 number
     {
         prepare_claim "$root"
-        echo "\\timing on"
+        printf '%s\n' '\timing on'
         for ((number = 0; number < count; number++)); do
             execute_claim "$receipts_each" "$low"
         done
@@ -117,7 +119,7 @@ count_median() {
         echo "PREPARE looked (int, timestamptz, int[], smallint[], timestamptz[]) AS"
         sed 's/;[[:space:]]*$//' "$root/sql/queries/count_due.sql"
         echo ";"
-        echo "\\timing on"
+        printf '%s\n' '\timing on'
         for ((number = 0; number < 20; number++)); do
             echo "EXECUTE looked(192, NULL, $apps, array_fill(4::smallint, ARRAY[20]),"
             echo "    array_fill($low::timestamptz, ARRAY[20]));"

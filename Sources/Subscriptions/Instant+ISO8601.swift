@@ -36,6 +36,16 @@ extension Instant {
     }
 }
 
+extension Instant {
+    /// Whether it lies on the last or the first day of a month in UTC.
+    ///
+    /// Apple moves a renewal on a day that a month does not have to the month's last one, so that more come together there.
+    var isAtTurnOfMonth: Bool {
+        let day = milliseconds.flooredDivision(by: 86_400_000).quotient
+        return CivilDate(daysSince1970: day).day == 1 || CivilDate(daysSince1970: day + 1).day == 1
+    }
+}
+
 extension Int64 {
     fileprivate func flooredDivision(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
         let remainder = (self % divisor + divisor) % divisor

@@ -26,10 +26,10 @@ import Testing
         return [
             ("refund sweep of a young charge", answer(1, [month], renewal()), 1, 72...76),
             ("refund sweep of an old charge", answer(100, [year], renewal()), 100, 720...721),
-            ("the check before T serves for the sweep", answer(26, [month], renewal()), 26, 95.33...95.5),
+            ("the check before T serves for the sweep", answer(26, [month], renewal()), 26, 94.5...95.5),
             ("not when it is far", answer(16, [month], renewal()), 16, 168...176),
             ("nor more than four days after it", answer(325, [year], renewal()), 325, 720...721),
-            ("shortly before T", answer(29, [month], renewal()), 29, 23.33...23.5),
+            ("shortly before T", answer(29, [month], renewal()), 29, 22.5...23.5),
             ("after T, already asked before it", answer(29.99, [month], renewal()), 29.99, 0.26...0.27),
             ("will not renew", answer(29, [month], renewal(false)), 29, 24.025...24.042),
             ("unknown outcome", answer(30, [month], renewal()), 30, 0.025...0.025),
@@ -79,6 +79,60 @@ import Testing
         let hour = row("1", 0, 1.0 / 24)
         let found = hours(plan(answer(0.001, [hour], renewal()), now: 0.001), from: 0)
         #expect(found.map { $0 >= 0.9 && $0 < 1 } == true)
+    }
+
+    /// Minutes before the end at which each of many receipts is asked about; the test's day 0 is given.
+    private func leads(endingAt end: Instant, spread: Delay) -> [Double] {
+        var policy = standardPolicy
+        policy.preCheckSpread = spread
+        let outlook = Outlook(
+            state: .active, reason: nil, since: end - .days(30), until: end, accessEndsAt: end, expiresAt: end,
+            headStartsAt: end - .days(30), renewalExpected: true)
+        return (0..<300).compactMap { (seed: UInt64) -> Double? in
+            let plan = nextCheck(
+                for: [outlook], environment: .production, now: end - .days(1), seed: seed, policy: policy)
+            guard case .at(let instant) = plan else { return nil }
+            return Double((end - instant).milliseconds) / 60_000
+        }
+    }
+
+    @Test(arguments: [
+        ("2026-03-17T10:00:00Z", 10.0), ("2026-02-28T10:00:00Z", 60), ("2026-03-01T10:00:00Z", 60),
+        ("2026-03-31T23:59:59Z", 60), ("2026-03-30T23:59:59Z", 10), ("2024-02-28T10:00:00Z", 10),
+    ])
+    func checksBeforeAnEndAreSpreadAndMoreSoAtTheTurnOfAMonth(end: String, minutes: Double) throws {
+        let end = try #require(Instant(iso8601: end))
+        let leads = leads(endingAt: end, spread: Policy.preCheckSpreadUsual)
+        #expect(leads.count == 300)
+        #expect(leads.allSatisfy { (30...(30 + minutes)).contains($0) })
+        #expect((leads.max() ?? 0) - (leads.min() ?? 0) > minutes * 0.9)
+    }
+
+    @Test func anAppMaySpreadThemFurther() throws {
+        let end = try #require(Instant(iso8601: "2026-03-17T10:00:00Z"))
+        let leads = leads(endingAt: end, spread: .hours(5))
+        #expect((leads.max() ?? 0) > 300)
+        #expect((leads.max() ?? 0) <= 330)
+    }
+
+    @Test func noAnswerOfAnActiveSubscriptionGetsOlderThanStated() {
+        var random = Seeded(seed: 20_261_121)
+        for _ in 0..<2000 {
+            let age = Int64.random(in: 0...400, using: &random)
+            let now = day(500)
+            let end = now + .days(Int64.random(in: 1...400, using: &random))
+            let outlook = Outlook(
+                state: .active, reason: nil, since: now - .days(age), until: end, accessEndsAt: end, expiresAt: end,
+                headStartsAt: now - .days(age), renewalExpected: Bool.random(using: &random))
+            let plan = nextCheck(
+                for: [outlook], environment: .production, now: now, seed: random.next(), policy: standardPolicy)
+            let stated: Int64 = age < 14 ? 5 : age < 60 ? 11 : age < 90 ? 15 : 36
+            guard case .at(let next) = plan else {
+                Issue.record("an active subscription is asked about no more")
+                continue
+            }
+            #expect(next <= min(now + .days(stated), end + .seconds(150)))
+        }
     }
 
     @Test func sandboxAsksSoonThenDailyForAWeek() {

@@ -4,6 +4,12 @@ ALTER TABLE ledger.poll_schedule ADD COLUMN want_at timestamptz;
 COMMENT ON COLUMN ledger.poll_schedule.want_at IS
     'By when somebody wanted the next check while the receipt was leased; honoured when the lease is given back';
 
+ALTER TABLE ledger.app
+    ADD COLUMN pre_check_spread_ms bigint NOT NULL DEFAULT 600000,
+    ADD CONSTRAINT app_pre_check_spread_is_half_a_day CHECK (pre_check_spread_ms BETWEEN 0 AND 43200000);
+COMMENT ON COLUMN ledger.app.pre_check_spread_ms IS
+    'Over how long the checks shortly before an end are spread; a promotion after which many end together needs more';
+
 ALTER TABLE ledger.app_budget
     ADD COLUMN slowed_to double precision,
     ADD COLUMN slowed_at timestamptz,

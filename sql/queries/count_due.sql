@@ -12,7 +12,7 @@ WITH waiting AS MATERIALIZED (
         SELECT FROM ledger.poll_schedule s
         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= LEAST($2::timestamptz, now())
           AND s.due_at >= COALESCE(low.due_at, '-infinity')
-        LIMIT 1) first
+        ORDER BY s.due_at LIMIT 1) first
     WHERE GREATEST(a.open_until, g.open_until) <= now()
 ), share AS MATERIALIZED (
     SELECT LEAST($1::bigint, GREATEST(16, 2 * $1::bigint / GREATEST(1, count(DISTINCT app_id)))) AS receipts FROM waiting
@@ -25,5 +25,6 @@ CROSS JOIN LATERAL (
         SELECT FROM ledger.poll_schedule s
         WHERE s.app_id = w.app_id AND s.lane = w.lane AND s.due_at <= LEAST($2::timestamptz, now())
           AND s.due_at >= COALESCE(w.low, '-infinity')
+        ORDER BY s.due_at
         LIMIT CASE WHEN w.is_tried THEN LEAST(share.receipts, 3) ELSE share.receipts END) s) due
 ORDER BY w.app_id, w.lane

@@ -1,7 +1,7 @@
 -- Every app with its settings, sealed secrets and budget; it pauses for its own reasons or because Apple answers nobody.
 SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret, a.sandbox_allowed,
        a.ownership_policy::text AS ownership_policy, a.leeway_ms, a.sandbox_leeway_ms, a.outage_allowance_ms,
-       a.sweep, a.notification_digest IS NOT NULL AS takes_notifications,
+       a.pre_check_spread_ms, a.sweep, a.notification_digest IS NOT NULL AS takes_notifications,
        b.rate, b.burst, b.slowed_to, b.slowed_at, b.failures, GREATEST(b.open_until, 'epoch') AS open_until,
        now() AS at, g.failures AS apple_failures,
        CASE WHEN GREATEST(b.open_until, g.open_until) > now() THEN GREATEST(b.open_until, g.open_until) END AS paused_until,

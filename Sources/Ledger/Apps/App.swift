@@ -18,6 +18,8 @@ public struct App: Sendable, Hashable {
     public let sandboxLeeway: Delay
     /// How long access goes on while Apple cannot be asked.
     public let outageAllowance: Delay
+    /// Over how long checks shortly before an end are spread; longer where many subscriptions end together.
+    public let preCheckSpread: Delay
     /// Calls a second to Apple; 0 is unlimited.
     public let callsPerSecond: Double
     /// Calls that may be made at once after a pause.

@@ -46,7 +46,7 @@ extension SubscriptionLedger {
             [
                 .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
                 .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
-                .text(change.sweep?.rawValue),
+                .text(change.sweep?.rawValue), .int8(change.preCheckSpread?.milliseconds),
             ], audited: .appChanged, app: bundleID, detail: change.told)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
@@ -141,6 +141,8 @@ public struct AppChange: Sendable {
     public var burst: Double?
     /// How often refunds are looked for.
     public var sweep: SweepPace?
+    /// Over how long checks shortly before an end are spread, 0 to 12 hours.
+    public var preCheckSpread: Delay?
 
     /// A change that keeps everything.
     public init() {}
@@ -151,6 +153,7 @@ public struct AppChange: Sendable {
             "name": name, "sandbox_allowed": sandboxAllowed.map { "\($0)" },
             "ownership_policy": ownershipPolicy?.rawValue, "rate": callsPerSecond.map { "\($0)" },
             "burst": burst.map { "\($0)" }, "sweep": sweep?.rawValue,
+            "pre_check_spread_ms": preCheckSpread.map { "\($0.milliseconds)" },
         ].compactMapValues { $0 }
     }
 }
@@ -165,6 +168,7 @@ extension App {
         leeway = Delay(milliseconds: try row.int8("leeway_ms"))
         sandboxLeeway = Delay(milliseconds: try row.int8("sandbox_leeway_ms"))
         outageAllowance = Delay(milliseconds: try row.int8("outage_allowance_ms"))
+        preCheckSpread = Delay(milliseconds: try row.int8("pre_check_spread_ms"))
         callsPerSecond = try row.float8("rate")
         burst = try row.float8("burst")
         sweep = try row.word("sweep")

@@ -23,8 +23,11 @@ extension Lane {
 }
 
 extension Outlook {
+    /// How long before an end a check is there for its sake: the widest spread that an app may choose, and the lead.
+    private static let nearHours: Int64 = 13
+
     fileprivate func isNear(_ next: Instant) -> Bool {
         guard accessEndsAt != nil || isHeld else { return false }
-        return until.map { next + .hours(1) >= $0 } ?? false
+        return until.map { next + .hours(Self.nearHours) >= $0 } ?? false
     }
 }

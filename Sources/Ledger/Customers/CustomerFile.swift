@@ -61,7 +61,7 @@ extension SubscriptionLedger {
             let limit = Parameter.int4(CustomerFile.linesMax)
             return CustomerFile(
                 name: try head.text("name"),
-                otherNames: try people.filter { try !$0.bool("is_head") }.map { try $0.text("name") },
+                otherNames: try people.filter { try $0.bool("is_head") == false }.map { try $0.text("name") },
                 entitlements: entitlements,
                 ownerships: try transaction.query(Queries.readOwnerships, [ids, limit])
                     .map(CustomerFile.Ownership.init(row:)),

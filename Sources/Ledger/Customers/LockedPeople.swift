@@ -38,7 +38,7 @@ struct LockedPeople {
         isBeingAsked = try transaction.query(Queries.lockReceiptsOf, [ids]).contains { try $0.bool("leased") }
         let receipts = try transaction.query(Queries.readReceiptsOf, [ids])
         soleReceipts = try receipts.filter { try $0.bool("sole") }.map { try $0.int8("receipt_id") }
-        sharedReceipts = try receipts.filter { try !$0.bool("sole") }.map { try $0.int8("receipt_id") }
+        sharedReceipts = try receipts.filter { try $0.bool("sole") == false }.map { try $0.int8("receipt_id") }
         let subscriptions = try transaction.query(
             Queries.lockOwned, [ids, .int8s(soleReceipts), .int4(nil), .text(nil)])
         let purchases = try transaction.query(Queries.lockOwnedPurchases, [ids, .int4(nil), .text(nil)])

@@ -26,7 +26,7 @@ extension SubscriptionLedger {
         guard from != into else { throw LedgerError(.invalid, "A customer cannot be merged into themselves.") }
         let app = try await app(bundleID)
         return try await changingCustomers { transaction in
-            guard try !transaction.query(Queries.findPeople, [.int4(app.id), .texts([from])]).isEmpty else {
+            guard try transaction.query(Queries.findPeople, [.int4(app.id), .texts([from])]).count > 0 else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(from).")
             }
             try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([into])])

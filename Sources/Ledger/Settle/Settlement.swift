@@ -100,6 +100,7 @@ extension App {
             case .sandbox: sandboxLeeway
             }
         policy.leeway = Delay(milliseconds: leeway.milliseconds / Int64(policy.speedup))
+        policy.preCheckSpread = preCheckSpread
         policy.outageAllowance = Delay(milliseconds: outageAllowance.milliseconds / Int64(policy.speedup))
         policy.sweepStretch = sweep.stretch
         return policy

@@ -33,6 +33,9 @@ extension CheckMoments {
         }
     }
 
+    /// How much longer the checks before an end are spread where more ends come together than usual.
+    private static let turnOfMonthFactor: Int64 = 6
+
     /// Before the end of a period: shortly ahead of it, where an expected renewal usually shows already, else just
     /// after it. The lead is at most a tenth of the period.
     private func beforeEnd(_ outlook: Outlook) -> Instant {
@@ -41,7 +44,8 @@ extension CheckMoments {
             return end + scaled(.seconds(90) + jitter(.seconds(60), at: end))
         }
         let longest = max((end - outlook.headStartsAt).divided(by: 10), .zero)
-        let lead = min(scaled(.minutes(30) + jitter(.minutes(10), at: end)), longest)
+        let spread = end.isAtTurnOfMonth ? policy.preCheckSpread.times(Self.turnOfMonthFactor) : policy.preCheckSpread
+        let lead = min(scaled(.minutes(30) + jitter(spread, at: end)), longest)
         let early = end - lead
         return early > now ? early : end + scaled(.seconds(90))
     }
@@ -91,6 +95,11 @@ extension Instant {
 }
 
 extension Delay {
+    fileprivate func times(_ factor: Int64) -> Delay {
+        let (product, overflow) = milliseconds.multipliedReportingOverflow(by: factor)
+        return Delay(milliseconds: overflow ? .max : product)
+    }
+
     static func + (left: Delay, right: Delay) -> Delay {
         Delay(milliseconds: left.milliseconds + right.milliseconds)
     }

@@ -6,6 +6,11 @@ public struct Policy: Sendable, Hashable {
     public var outageAllowance: Delay
     /// The longest gap between two periods that still counts as a renewal.
     public var lateRenewalTolerance: Delay
+    /// Over how long the checks shortly before an end are spread, so that those that end together are not asked about
+    /// at once; at the turn of a month six times as long.
+    public var preCheckSpread = Policy.preCheckSpreadUsual
+    /// Ten minutes.
+    public static let preCheckSpreadUsual = Delay.minutes(10)
     /// Divides every delay of the schedule; 1 in production use.
     public var speedup: Int
     /// How many times as long as usual two looks for refunds are apart; 1 unless something else tells of refunds.

@@ -31,6 +31,9 @@ struct BudgetFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Calls at once after a pause; as many as a second's unless set.", valueName: "N"))
     var burst: Double?
 
+    /// Whether anything is said.
+    var isGiven: Bool { rate != nil || burst != nil }
+
     func validate() throws {
         if let rate, !(rate.isFinite && rate >= 0) { throw ValidationError("--rate is 0 or more calls a second.") }
         if let burst, !(burst.isFinite && burst >= 1) { throw ValidationError("--burst is at least 1 call.") }

@@ -30,15 +30,22 @@ struct AppSetCommand: AsyncParsableCommand {
     @Option(help: "How often refunds are looked for; relaxed is half as often, for an app with notifications.")
     var sweep: SweepPace?
 
+    @Option(
+        help: ArgumentHelp(
+            "Minutes over which checks shortly before an end are spread, 10 unless set; more when many end together.",
+            valueName: "N"))
+    var preCheckMinutes: Int?
+
     @OptionGroup var budget: BudgetFlags
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        let isChanged =
-            name != nil || sandbox != nil || ownership != nil || sweep != nil || budget.rate != nil
-            || budget.burst != nil
-        guard isChanged else {
-            throw ValidationError("Give at least one setting to change.")
+        let isChanged = [
+            name != nil, sandbox != nil, ownership != nil, sweep != nil, budget.isGiven, preCheckMinutes != nil,
+        ]
+        guard isChanged.contains(true) else { throw ValidationError("Give at least one setting to change.") }
+        guard preCheckMinutes.map((0...720).contains) ?? true else {
+            throw ValidationError("--pre-check-minutes is a number from 0 to 720.")
         }
     }
 
@@ -51,6 +58,7 @@ struct AppSetCommand: AsyncParsableCommand {
         change.sweep = sweep
         change.callsPerSecond = budget.rate
         change.burst = budget.burst
+        change.preCheckSpread = preCheckMinutes.map { .minutes(Int64($0)) }
         let final = change
         try await withLedger(settings) { try await $0.setApp(bundleID, final) }
         say("Changed \(bundleID).")

@@ -87,7 +87,7 @@ struct PlanTests {
         Queries.writePurchases,
         Queries.writeReceipts, Queries.writeSubscriptions,
     ]
-    private static let small: Set = ["app", "app_budget"]
+    private static let small: Set = ["app", "app_budget", "apple_breaker"]
 
     @Test("No statement of the line needs to read a large table as a whole")
     func indexes() async throws {
