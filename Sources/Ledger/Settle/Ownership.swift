@@ -29,7 +29,7 @@ public enum OwnershipCause: String, Sendable, CaseIterable {
     /// They uploaded a receipt that holds it.
     case upload
     /// It was imported as theirs.
-    case `import`
+    case imported = "import"
     /// Its `app_account_token` names them.
     case token
     /// It was another name's that is theirs now.
@@ -40,7 +40,7 @@ public enum OwnershipCause: String, Sendable, CaseIterable {
     /// Whether a person decided it, not a receipt.
     var isByHand: Bool {
         switch self {
-        case .upload, .import, .token: false
+        case .upload, .imported, .token: false
         case .merge, .assignment: true
         }
     }
@@ -96,7 +96,7 @@ extension OwnershipClaim {
     /// Why the customer owns what this claim gets them.
     func cause(accountToken: String?) -> OwnershipCause {
         if names(accountToken, name) { return .token }
-        return imported ? .import : .upload
+        return imported ? .imported : .upload
     }
 }
 

@@ -49,7 +49,7 @@ struct QueryPlanTests {
             Queries.findDigests, "\(small), \(bytes)",
             ["receipt_digest_unique"]
         ),
-        (Queries.entitlements, "'app.1', 'c77', NULL, NULL", ["customer_name_unique"]),
+        (Queries.entitlements, "'app.1', 'c77', NULL, NULL", ["customer_name_"]),
     ]
 
     private static let ids = array { "\($0)" }

@@ -28,7 +28,7 @@ struct SourceTree {
     /// Every text file below `folder` whose name ends in one of `endings` ("" is any), in order of path.
     func files(in folder: String, ending endings: [String]) throws -> [File] {
         try paths(in: folder)
-            .filter { path in endings.contains { path.hasSuffix($0) } }
+            .filter { path in endings.contains { path.hasSuffix($0) } && !path.hasSuffix(".png") }
             .map { File(path: $0, text: try String(contentsOf: root.appending(path: $0), encoding: .utf8)) }
     }
 
