@@ -34,8 +34,8 @@ check_description() {
         sleep 0.2
     done
     local status=0
-    run_job "$home/bin/schemathesis" run "$url/openapi.yaml" --header "Authorization: Bearer $key" \
-        --config-file "$root/scripts/lib/schemathesis.toml" || status=$?
+    run_job "$home/bin/schemathesis" --config-file "$root/scripts/lib/schemathesis.toml" run "$url/openapi.yaml" \
+        --header "Authorization: Bearer $key" || status=$?
     kill "$server" && wait "$server" || true
     return "$status"
 }

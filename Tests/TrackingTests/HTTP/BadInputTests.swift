@@ -23,7 +23,9 @@ import Testing
     }
 
     private func json(_ text: String) throws -> String {
-        String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        return String(decoding: try encoder.encode(text), as: UTF8.self)
     }
 
     /// Every odd text is just a text: it comes back as it is, and stays apart from every other.
@@ -36,8 +38,10 @@ import Testing
                     #expect(sent.status == .accepted, "\(text.debugDescription): \(String(buffer: sent.body))")
                     #expect(sent.headers[.location]?.contains("\n") == false)
                     let path = "/v1/apps/com.example.app/customers/" + Self.encoded(text)
-                    let record = try AnswerBody(await client.send(.get, path, secret: served.secret))
-                    #expect(record.text("customer").map { Array($0.utf8) } == Array(text.utf8))
+                    let told = try await client.send(.get, path, secret: served.secret)
+                    // Foundation's reader drops a byte order mark from a text, so the name is compared as it was written.
+                    #expect(String(buffer: told.body).contains(#""customer":\#(try json(text))"#))
+                    let record = try AnswerBody(told)
                     #expect(record.object("unverified_receipts")?["count"] as? Int == 1, "\(text.debugDescription)")
                     let rights = try await client.send(.get, path + "/entitlements", secret: served.secret)
                     #expect(rights.status == .ok)
@@ -69,7 +73,8 @@ import Testing
                         let receipt = field == "receipt" ? "" : #","receipt":"\#(Sample.receipt())""#
                         let body = #"{"customer":"kim","\#(field)":\#(try json(text))\#(receipt)}"#
                         let answer = try await client.send(.post, Serving.receipts, secret: served.secret, body: body)
-                        let fits = field == "storefront" || text == "null"
+                        // Some are words of three letters, or Base64 of something: only Apple knows more.
+                        let fits = field != "price" || text == "null"
                         #expect(
                             [400, 422].contains(answer.status.code) || fits && answer.status == .accepted,
                             "\(field) \(text)")
