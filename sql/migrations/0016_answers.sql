@@ -26,6 +26,6 @@ COMMENT ON COLUMN perennial.audit_log.actor IS 'An API key by its number, or a u
 
 -- Requests a second and at once; a rate of 0 means unlimited.
 ALTER TABLE ledger.api_key
-    ADD COLUMN rate double precision NOT NULL DEFAULT 100,
-    ADD COLUMN burst double precision NOT NULL DEFAULT 200,
+    ADD COLUMN rate double precision NOT NULL DEFAULT 20000,
+    ADD COLUMN burst double precision NOT NULL DEFAULT 40000,
     ADD CONSTRAINT api_key_rate_is_sane CHECK (rate >= 0 AND burst >= 1);

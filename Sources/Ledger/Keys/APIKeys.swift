@@ -24,8 +24,8 @@ public enum Scope: String, Sendable, CaseIterable {
 
 /// How many requests a key may make: a bucket that holds `burst` and fills by `perSecond`.
 public struct RequestRate: Sendable, Hashable {
-    /// What a key gets unless told otherwise.
-    public static let usual = RequestRate(perSecond: 100, burst: 200)
+    /// What a key gets unless told otherwise: more than one server answers, so that only a runaway caller meets it.
+    public static let usual = RequestRate(perSecond: 20_000)
 
     /// Requests a second in the long run; 0 is unlimited.
     public let perSecond: Double
