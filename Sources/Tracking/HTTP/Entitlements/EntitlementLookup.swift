@@ -31,22 +31,22 @@ struct EntitlementLookup: Sendable {
 
     /// The answer, or 304 when the caller has it already.
     func response(ifNoneMatch: [String]) -> Response {
-        let tag = entityTag
+        let told = JSONValue.array(entitlements.map(\.json))
+        let tag = entityTag(of: told)
         // What is kept must be asked about again each time: a purchase has to show at once.
         let headers: HTTPFields = [.eTag: tag.description, .cacheControl: "private, no-cache", .vary: "Authorization"]
         guard !tag.isNamed(in: ifNoneMatch) else { return Response(status: .notModified, headers: headers) }
-        return Response(json, headers: headers)
+        return Response(json(telling: told), headers: headers)
     }
 
     /// The tag of what the answer says; the instants of asking are no part of it, or no two answers were equal.
-    private var entityTag: EntityTag {
+    private func entityTag(of told: JSONValue) -> EntityTag {
         EntityTag([
-            .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
-            .array(entitlements.map(\.json)),
+            .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601), told,
         ])
     }
 
-    private var json: JSONValue {
+    private func json(telling told: JSONValue) -> JSONValue {
         [
             "app": .string(bundleID.text),
             "customer": .string(customer),
@@ -54,7 +54,7 @@ struct EntitlementLookup: Sendable {
             "known_at": .string((knownAt ?? now).iso8601),
             "stale": .bool(isStale),
             "max_age_s": .integer(ageSecondsMax),
-            "entitlements": .array(entitlements.map(\.json)),
+            "entitlements": told,
         ]
     }
 }
