@@ -9,7 +9,8 @@ import Testing
     private func withHistory(_ body: @Sendable (Database) async throws -> Void) async throws {
         let history = try String(contentsOf: ReportFigureTests.folder.appending(path: "history.sql"), encoding: .utf8)
         try await withTestDatabase { database, _ in
-            _ = try await SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32))).migrate()
+            _ = try await SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
+                .migrate()
             try await database.transaction { try $0.script(history) }
             try await body(database)
         }
@@ -18,16 +19,16 @@ import Testing
     /// Every figure, known at one instant less known at another, from the whole history and as restatement has it.
     private static let differences = """
         WITH whole AS (
-            SELECT 'active_subscriptions' AS figure, knowing.sign, t.bundle_id, t.environment, 'subscription' AS stream_kind,
-                   t.subscription_id AS stream_id, t.product_id, NULL AS currency,
+            SELECT 'active_subscriptions' AS figure, knowing.sign, t.bundle_id, t.environment,
+                   'subscription' AS stream_kind, t.subscription_id AS stream_id, t.product_id, NULL AS currency,
                    (t.valid_from AT TIME ZONE 'UTC')::date AS first_day,
                    (t.access_until AT TIME ZONE 'UTC')::date AS end_day, NULL::bigint AS amount
             FROM (VALUES ($1::text::timestamptz, -1), ($2::text::timestamptz, 1)) AS knowing (at, sign)
             JOIN perennial.timeline t ON t.known_from <= knowing.at AND COALESCE(t.known_until > knowing.at, true)
             WHERE t.access_until IS NOT NULL
             UNION ALL
-            SELECT 'mrr', knowing.sign, d.bundle_id, d.environment, 'subscription', d.stream_id, d.product_id, d.currency,
-                   d.first_day, d.end_day, d.monthly_milliunits
+            SELECT 'mrr', knowing.sign, d.bundle_id, d.environment, 'subscription', d.stream_id, d.product_id,
+                   d.currency, d.first_day, d.end_day, d.monthly_milliunits
             FROM (VALUES ($1::text::timestamptz, -1), ($2::text::timestamptz, 1)) AS knowing (at, sign)
             CROSS JOIN LATERAL perennial.paying_days_as_known(knowing.at, 'UTC') d
             UNION ALL
@@ -39,8 +40,8 @@ import Testing
         ), told AS (
             SELECT 1 AS side, * FROM whole
             UNION ALL
-            SELECT -1, figure, sign, bundle_id, environment, stream_kind, stream_id, product_id, currency, first_day, end_day,
-                   amount
+            SELECT -1, figure, sign, bundle_id, environment, stream_kind, stream_id, product_id, currency, first_day,
+                   end_day, amount
             FROM perennial.restated_as_known($1::text::timestamptz, $2::text::timestamptz, 'UTC')
         ), edge AS (
             SELECT figure, bundle_id, environment, stream_kind, stream_id, product_id, currency, day,
@@ -49,7 +50,9 @@ import Testing
             FROM told CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, edge)
             GROUP BY figure, bundle_id, environment, stream_kind, stream_id, product_id, currency, day
         )
-        SELECT count(*) FILTER (WHERE change <> 0 OR amount <> 0) AS wrong, count(*) FILTER (WHERE whole <> 0) AS moved FROM edge
+        SELECT count(*) FILTER (WHERE change <> 0 OR amount <> 0) AS wrong,
+               count(*) FILTER (WHERE whole <> 0) AS moved
+        FROM edge
         """
 
     @Test func `a restatement of the subscriptions that were told anew is that of all`() async throws {
@@ -75,8 +78,9 @@ import Testing
     @Test func `what goes on at the same price is one stretch`() async throws {
         try await withHistory { database in
             let stretches = """
-                SELECT string_agg(p.original_transaction_id || ' ' || to_char(p.paying_from AT TIME ZONE 'UTC', 'DD Mon')
-                           || ' ' || COALESCE(p.monthly_milliunits::text, '?'), ', '
+                SELECT string_agg(p.original_transaction_id || ' '
+                           || to_char(p.paying_from AT TIME ZONE 'UTC', 'DD Mon') || ' '
+                           || COALESCE(p.monthly_milliunits::text, '?'), ', '
                            ORDER BY p.original_transaction_id, p.paying_from) AS told
                 FROM perennial.paying_as_known('infinity') p WHERE p.original_transaction_id IN ('A', 'E', 'H')
                 """

@@ -19,7 +19,8 @@ struct ReportCommand: AsyncParsableCommand {
         discussion: """
             Reports are files of SQL that psql runs too, with the same variables. Exit status: 0 done, 1 failed, 2 the
             report is a check (its name ends in _check) and found something, 64 usage, 78 configuration. With --watch it
-            runs until Ctrl-C; a failure, such as a database that restarts, is shown and the next look follows.
+            runs until SIGINT (Ctrl-C) or SIGTERM, which is status 0; a failure, such as a database that restarts, is
+            shown and the next look follows.
 
             Examples:
               perennial report list
@@ -72,7 +73,7 @@ struct ReportCommand: AsyncParsableCommand {
         let values = try statement.values(given, report: name)
         let settings = try flags.settings(needing: [.database])
         guard watch else {
-            let listing = try await listing(of: statement, values, settings)
+            let listing = try await Self.listing(of: statement, values, settings)
             form.show(listing)
             if name.hasSuffix("_check"), !listing.rows.isEmpty { throw Self.foundDifference }
             return
@@ -81,16 +82,17 @@ struct ReportCommand: AsyncParsableCommand {
     }
 
     private func keepShowing(_ statement: ReportStatement, _ values: [String], _ settings: Settings) async throws {
-        while !Task.isCancelled {
+        let format = form.format
+        let watching = Watching(everySeconds: interval ?? Self.intervalSeconds) {
             let text: String
             do {
-                text = try await listing(of: statement, values, settings).rendered(as: form.format)
+                text = try await Self.listing(of: statement, values, settings).rendered(as: format)
             } catch {
                 text = Ending.sentence(for: error)
             }
-            say(Terminal.isOutput && form.format == .table ? "\(Terminal.cleared)\(text)" : text)
-            await pause(seconds: interval ?? Self.intervalSeconds)
+            say(Terminal.isOutput && format == .table ? "\(Terminal.cleared)\(text)" : text)
         }
+        try await runServices([watching], untilDone: true, logger: settings.logger)
     }
 
     private static var list: Listing {
@@ -109,14 +111,14 @@ struct ReportCommand: AsyncParsableCommand {
     }
 
     /// A standby serves reports where there is one.
-    private func listing(of statement: ReportStatement, _ values: [String], _ settings: Settings) async throws
+    private static func listing(of statement: ReportStatement, _ values: [String], _ settings: Settings) async throws
         -> Listing
     {
         let logger = settings.logger
         let database = Database(
             DatabaseConfiguration(
                 connectionString: settings.readDatabase ?? settings.database,
-                statementTimeoutMilliseconds: Self.minutesMax * 60_000)
+                statementTimeoutMilliseconds: minutesMax * 60_000)
         ) { logger.debug("\($0)") }
         do {
             let listing = try await database.transaction { try Listing(of: statement, values, in: $0) }

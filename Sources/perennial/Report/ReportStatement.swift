@@ -3,8 +3,9 @@ import Foundation
 /// A report's text as one statement.
 ///
 /// Reports are written for psql, with its variables. This understands the little of it that reports use: lines that
-/// begin with a backslash are dropped, except that a `\set` in them gives a default, and `:'name'` becomes the value as a literal.
-/// Literals, as psql makes them, and not parameters: the planner knows a literal, and reads dates once and not for each row.
+/// begin with a backslash are dropped, except that a `\set` in them gives a default, and `:'name'` becomes the value as
+/// a literal, as psql makes it. A parameter would not do: the planner knows a literal, and a date is read once and not
+/// for each row.
 struct ReportStatement: Sendable, Hashable {
     /// The text without psql's lines and comments, still with variables.
     private let text: String
@@ -48,7 +49,8 @@ struct ReportStatement: Sendable, Hashable {
         }
     }
 
-    /// The variables' values in their order. Throws when a value is given that the report does not read, or one is missing.
+    /// The variables' values in their order. Throws when a value is given that the report does not read, or one is
+    /// missing.
     func values(_ given: [String: String], report: String) throws -> [String] {
         if let stray = given.keys.sorted().first(where: { !variables.contains($0) }) {
             let known = variables.isEmpty ? "it has no variables" : "it has \(variables.joined(separator: ", "))"
