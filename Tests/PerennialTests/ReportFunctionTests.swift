@@ -58,8 +58,7 @@ import Testing
     @Test func `a restatement of the subscriptions that were told anew is that of all`() async throws {
         try await withHistory { database in
             let moments = [
-                "2026-01-01 00:00:30Z", "2026-01-20 12:00Z", "2026-01-25 00:00:30Z", "2026-02-15 12:00Z", "2026-02-24Z",
-                "2026-03-03 12:00Z", "2026-03-20 00:00:30Z", "infinity",
+                "2026-01-20 12:00Z", "2026-01-25 00:00:30Z", "2026-02-15 12:00Z", "2026-03-03 12:00Z", "infinity",
             ]
             var moved: Int64 = 0
             for (index, before) in moments.enumerated() {
@@ -85,10 +84,10 @@ import Testing
                 FROM perennial.paying_as_known('infinity') p WHERE p.original_transaction_id IN ('A', 'E', 'H')
                 """
             let rows = try await database.query(Statement(name: "stretches", sql: stretches))
-            // A's two charges are alike; E's second one costs more; H's offer has a price nobody knows.
+            // A's two charges are alike; E's second one costs more; H's offer has a price nobody knows, and April is held.
             #expect(
                 try rows.first?.text("told")
-                    == "A 08 Jan 10000, E 20 Jan 7500, E 20 Feb 10000, H 01 Feb ?, H 01 Mar 12000")
+                    == "A 08 Jan 10000, E 20 Jan 7500, E 20 Feb 10000, H 01 Feb ?, H 01 Mar 12000, H 01 Apr 12000")
         }
     }
 
@@ -105,7 +104,7 @@ import Testing
                     FROM (
                         SELECT '2023-12-25Z'::timestamptz + a * interval '31 hours 7 minutes' AS began,
                                '2024-01-20Z'::timestamptz + b * interval '53 hours 31 minutes' AS before
-                        FROM generate_series(0, 80) a CROSS JOIN generate_series(0, 200) b
+                        FROM generate_series(0, 40) a CROSS JOIN generate_series(0, 100) b
                         UNION ALL
                         SELECT '2024-01-31 12:00Z', '2024-03-01 12:00Z'::timestamptz + edge * interval '1 microsecond'
                         FROM generate_series(-1, 1) edge) drawn) counted
