@@ -6,6 +6,7 @@ public struct SubscriptionLedger: Sendable {
     let database: Database
     let reads: Database
     let seal: SecretSeal?
+    let openedSecrets = OpenedSecrets()
     /// Who writes through it; nil in the workers.
     var actor: Actor?
 

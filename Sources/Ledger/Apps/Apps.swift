@@ -64,9 +64,7 @@ extension SubscriptionLedger {
 
     /// The app's secrets in clear; they must not leave the check.
     public func secrets(of app: App) throws -> AppSecrets {
-        AppSecrets(
-            current: try opened(app.sealedSecret, for: app.bundleID),
-            previous: try opened(app.sealedPreviousSecret, for: app.bundleID))
+        try openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
     }
 
     /// Stops asking Apple for one app for a while.
