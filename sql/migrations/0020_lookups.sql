@@ -25,7 +25,7 @@ COMMENT ON COLUMN ledger.ownership.cause IS
 
 -- Everything that gives, or gave, customers a right, with its place: of each right the first by (place, environment, granted
 -- first, latest end, verified first, checked last) counts. What was given by hand counts like what Apple says, but once it
--- is over it says least of all. known_at is 'infinity' for all that is known; of an answer that came later than known_at the
+-- is over it says least of all. expires_at is Apple's expiry where a subscription does not grant it. known_at is 'infinity' for all that is known; of an answer that came later than known_at the
 -- clocks are not told, for those it replaced are not kept.
 -- Each step is a set for all customers together, found from the one before by index (OFFSET 0 keeps the planner to it: left
 -- to itself it takes "known at this instant" for rare and reads everybody's spans).
@@ -33,14 +33,14 @@ CREATE FUNCTION ledger.right_source(customer_ids bigint[], valid_at timestamptz,
 RETURNS TABLE (
     customer_id bigint, place int, entitlement text, granted boolean, until timestamptz, product_id text, state text,
     reason text, environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz,
-    subscription_id bigint, purchase_id bigint, hand_grant_id bigint)
+    expires_at timestamptz, subscription_id bigint, purchase_id bigint, hand_grant_id bigint)
 LANGUAGE sql STABLE AS $$
     WITH owned AS MATERIALIZED (
         SELECT o.customer_id, o.subscription_id, o.purchase_id FROM ledger.ownership o
         WHERE o.customer_id = ANY(customer_ids) AND o.valid @> valid_at AND o.known @> known_at
     ), span AS MATERIALIZED (
-        SELECT o.customer_id, s.subscription_id, s.app_id, s.environment, s.as_of, s.checked_at, told.valid, told.state,
-               told.reason, told.entitled, told.product_id, told.held_until
+        SELECT o.customer_id, s.subscription_id, s.app_id, s.environment, s.as_of, s.checked_at, s.expires_at, told.valid,
+               told.state, told.reason, told.entitled, told.product_id, told.held_until
         FROM owned o
         CROSS JOIN LATERAL (
             SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
@@ -102,7 +102,7 @@ LANGUAGE sql STABLE AS $$
            CASE WHEN held THEN 'awaiting_renewal' ELSE s.state::text END,
            CASE WHEN held THEN 'renewal' ELSE s.reason::text END, s.environment, 'verified',
            CASE WHEN s.checked_at <= known_at THEN s.as_of END, CASE WHEN s.checked_at <= known_at THEN s.checked_at END,
-           s.subscription_id, NULL::bigint, NULL::bigint
+           CASE WHEN NOT granted THEN s.expires_at END, s.subscription_id, NULL::bigint, NULL::bigint
     FROM outlook o JOIN span s USING (subscription_id)
     CROSS JOIN LATERAL (SELECT ledger.is_held(s.valid, s.held_until, valid_at) AS held) h
     CROSS JOIN LATERAL (SELECT o.given AND (s.entitled OR held) AS granted) g
@@ -112,12 +112,12 @@ LANGUAGE sql STABLE AS $$
            CASE WHEN b.revoked THEN 'revoked' ELSE 'active' END, CASE WHEN b.revoked THEN 'refund' END, b.environment,
            'verified',
            CASE WHEN b.checked_at <= known_at THEN b.as_of END, CASE WHEN b.checked_at <= known_at THEN b.checked_at END,
-           NULL, b.purchase_id, NULL
+           NULL, NULL, b.purchase_id, NULL
     FROM bought b JOIN product g USING (app_id, product_id)
     UNION ALL
     SELECT h.customer_id, CASE WHEN granted THEN 1 ELSE 3 END, h.entitlement, granted,
            CASE WHEN granted THEN upper(h.valid) END, NULL, CASE WHEN granted THEN 'active' ELSE 'expired' END,
-           CASE WHEN NOT granted THEN 'other' END, 'Production', 'by_hand', NULL, NULL, NULL, NULL, h.hand_grant_id
+           CASE WHEN NOT granted THEN 'other' END, 'Production', 'by_hand', NULL, NULL, NULL, NULL, NULL, h.hand_grant_id
     FROM (
         SELECT DISTINCT ON (h.customer_id, h.entitlement) h.*
         FROM ledger.hand_grant h
@@ -127,7 +127,7 @@ LANGUAGE sql STABLE AS $$
     UNION ALL
     SELECT s.customer_id, 2, g.entitlement, runs, CASE WHEN runs THEN s.until END, s.product_id,
            CASE WHEN runs THEN 'active' ELSE 'expired' END, CASE WHEN NOT runs THEN 'unknown' END, s.environment,
-           'provisional', NULL, NULL, NULL, NULL, NULL
+           'provisional', NULL, NULL, NULL, NULL, NULL, NULL
     FROM said s JOIN product g USING (app_id, product_id)
     CROSS JOIN LATERAL (SELECT s.until > valid_at AS runs) r
 $$;
@@ -140,7 +140,7 @@ $$;
 CREATE FUNCTION ledger.entitlements(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
     customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
-    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz)
+    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
@@ -159,7 +159,7 @@ BEGIN
     RETURN QUERY
     SELECT DISTINCT ON (n.asked, e.entitlement)
         n.asked, e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment, e.basis, e.as_of,
-        e.checked_at
+        e.checked_at, e.expires_at
     FROM unnest(customer_ids, who) AS n(asked, found)
     JOIN ledger.right_source(who, instant, knowledge) e ON e.customer_id = n.found
     ORDER BY n.asked, e.entitlement, e.place, e.environment, e.granted DESC, e.until DESC NULLS FIRST, e.basis DESC,

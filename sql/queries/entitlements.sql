@@ -7,7 +7,7 @@ WITH asked AS MATERIALIZED (
         SELECT c.customer_id FROM ledger.customer c WHERE c.app_id = a.app_id AND c.name = n.name OFFSET 0) c
 )
 SELECT a.place, e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment::text AS environment,
-       e.basis, e.as_of, e.checked_at
+       e.basis, e.as_of, e.checked_at, e.expires_at
 FROM ledger.entitlements(
     ARRAY(SELECT DISTINCT customer_id FROM asked), $3::timestamptz, $4::timestamptz) e
 JOIN asked a USING (customer_id)

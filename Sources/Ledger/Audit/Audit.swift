@@ -21,6 +21,7 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case customerSplit = "customer.split"
     case customerErased = "customer.erased"
     case rebuilt = "rebuilt"
+    case pruned = "pruned"
 }
 
 extension SubscriptionLedger {

@@ -26,6 +26,8 @@ public struct Entitlement: Sendable, Hashable {
     public let asOf: Instant?
     /// When the last verified answer came; nil where `asOf` is.
     public let checkedAt: Instant?
+    /// Apple's expiry of the last period, where a subscription does not grant it.
+    public let expiresAt: Instant?
 }
 
 /// A customer as an app's operator calls them.
@@ -58,12 +60,13 @@ extension SubscriptionLedger {
     public func entitlements(
         of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false
     ) async throws -> [[Entitlement]] {
-        let rows = try await (fromPrimary ? database : reads).query(
-            Statement(Queries.entitlements),
-            [
-                .texts(customers.map(\.bundleID.text)), .texts(customers.map(\.name)), .instant(time),
-                .instant(knownAt),
-            ])
+        let parameters: [Parameter] = [
+            .texts(customers.map(\.bundleID.text)), .texts(customers.map(\.name)), .instant(time), .instant(knownAt),
+        ]
+        let rows =
+            fromPrimary
+            ? try await query(Queries.entitlements, parameters)
+            : try await reads.query(Queries.entitlements, parameters)
         var found = [[Entitlement]](repeating: [], count: customers.count)
         for row in rows { found[Int(try row.int8("place")) - 1].append(try Entitlement(row: row)) }
         return found
@@ -82,5 +85,6 @@ extension Entitlement {
         basis = try row.text("basis")
         asOf = try row.instantIfPresent("as_of")
         checkedAt = try row.instantIfPresent("checked_at")
+        expiresAt = try row.instantIfPresent("expires_at")
     }
 }

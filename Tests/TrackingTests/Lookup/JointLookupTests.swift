@@ -92,6 +92,6 @@ extension Entitlement {
     fileprivate init(named name: String) {
         self.init(
             name: name, granted: true, until: nil, productID: "p", state: "active", reason: nil,
-            environment: .production, basis: "verified", asOf: nil, checkedAt: nil)
+            environment: .production, basis: "verified", asOf: nil, checkedAt: nil, expiresAt: nil)
     }
 }

@@ -23,14 +23,14 @@ struct GetEntitlements: Sendable {
             let (time, knownAt) = (try visit.request.instant("at"), try visit.request.instant("known_at"))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
             let name = CustomerName(customer, of: visit.bundleID)
+            let app = try await apps.require(visit.bundleID)
             let found =
                 time == nil && knownAt == nil
                 ? try await present.entitlements(of: name)
                 : try await tracker.ledger.entitlements(of: [name], at: time, knownAt: knownAt)[0]
-            if found.isEmpty { try await apps.require(visit.bundleID) }
             let lookup = EntitlementLookup(
                 bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
-                speedup: tracker.options.speedup, entitlements: found)
+                terms: tracker.terms(of: app), entitlements: found)
             return lookup.response(ifNoneMatch: visit.request.headers[values: .ifNoneMatch])
         }
     }
