@@ -24,7 +24,7 @@ import Tracking
                 kill(worker.processIdentifier, SIGKILL)
                 worker.waitUntilExit()
             }
-            try await until { try await world.tracker.ledger.status().unverified == 0 }
+            try await until("every receipt is verified") { try await world.tracker.ledger.status().unverified == 0 }
             #if os(Linux)
                 #expect(try niceness(of: worker.processIdentifier) >= 10, "a worker lets others go first")
             #endif
@@ -33,10 +33,11 @@ import Tracking
             try await world.post(
                 #"{"action":"refund"}"#, to: "/simulator/customers/\(running.customer)/actions", port: world.port)
             try await world.serving { port in
-                try await world.post(
+                let told = try await world.post(
                     #"{"notification_type":"REFUND","environment":"PROD","original_transaction_id":"\#(running.id)"}"#,
                     to: "/v1/notifications/\(token.text)", port: port)
-                try await until {
+                #expect(told.contains("pulled"), "\(told)")
+                try await until("the refund is in the feed") {
                     try await world.tracker.ledger.feed(after: 0, limit: 1000).events.contains {
                         $0.kind == "refund.granted" && $0.originalTransactionID.text == running.id
                     }
@@ -52,10 +53,10 @@ import Tracking
         return try #require(Int(fields[16]))
     }
 
-    private func until(_ isSo: () async throws -> Bool) async throws {
+    private func until(_ what: String, _ isSo: () async throws -> Bool) async throws {
         let end = ContinuousClock.now + .seconds(Self.patienceSeconds)
         while try await !isSo() {
-            try #require(ContinuousClock.now < end, "it did not happen within \(Self.patienceSeconds) s")
+            try #require(ContinuousClock.now < end, "not within \(Self.patienceSeconds) s: \(what)")
             try await Task.sleep(for: .milliseconds(100))
         }
     }
@@ -80,7 +81,9 @@ extension PretendWorld {
         return try rows.first.map { (try $0.text("customer"), try $0.text("original_transaction_id")) }
     }
 
-    fileprivate func post(_ body: String, to path: String, port: Int) async throws {
+    /// What the answer says.
+    @discardableResult
+    fileprivate func post(_ body: String, to path: String, port: Int) async throws -> String {
         var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
         request.method = .POST
         request.headers.add(name: "content-type", value: "application/json")
@@ -88,6 +91,7 @@ extension PretendWorld {
         let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
         let answer = try await response.body.collect(upTo: 1 << 20)
         try #require((200..<300).contains(response.status.code), "\(path): \(String(buffer: answer))")
+        return String(buffer: answer)
     }
 
     /// Serves the HTTP API while `body` runs.
