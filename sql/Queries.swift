@@ -65,6 +65,8 @@ public enum Queries {
     public static let overviewDays = SQLFile("overview_days", PackageResources.overview_days_sql)
     /// `queries/overview_staleness.sql`
     public static let overviewStaleness = SQLFile("overview_staleness", PackageResources.overview_staleness_sql)
+    /// `queries/quote_values.sql`
+    public static let quoteValues = SQLFile("quote_values", PackageResources.quote_values_sql)
     /// `queries/read_answers.sql`
     public static let readAnswers = SQLFile("read_answers", PackageResources.read_answers_sql)
     /// `queries/read_apps.sql`

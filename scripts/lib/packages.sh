@@ -32,7 +32,7 @@ missing_debian_packages() {
     if [[ $1 == server ]]; then
         postgres_binaries >/dev/null || echo postgresql
     fi
-    if [[ -n ${PERENNIAL_TEST_ALL:-} ]]; then
+    if [[ $1 == browser || -n ${PERENNIAL_TEST_ALL:-} ]]; then
         command -v chromium >/dev/null 2>&1 || echo chromium
         command -v chromedriver >/dev/null 2>&1 || echo chromium-driver
         command -v python3 >/dev/null 2>&1 || echo python3
@@ -107,7 +107,7 @@ require_on_macos() {
     fi
 }
 
-# One entry for both scripts: "server" also wants PostgreSQL itself, "client" only what the build needs.
+# One entry for all scripts: "server" also wants PostgreSQL itself, "browser" a Chromium, "client" only what the build needs.
 install_missing_packages() {
     local missing
     if [[ $(uname -s) == Darwin ]]; then
