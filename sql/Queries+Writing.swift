@@ -151,6 +151,8 @@ extension Queries {
         "lock_subscriptions_after", PackageResources.lock_subscriptions_after_sql)
     /// `queries/lock_summaries.sql`
     public static let lockSummaries = SQLFile("lock_summaries", PackageResources.lock_summaries_sql)
+    /// `queries/lock_uploaded.sql`
+    public static let lockUploaded = SQLFile("lock_uploaded", PackageResources.lock_uploaded_sql)
     /// `queries/mark_import.sql`
     public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
     /// `queries/merge_names.sql`
@@ -200,6 +202,8 @@ extension Queries {
         "set_notification_digest", PackageResources.set_notification_digest_sql)
     /// `queries/settle_uploads.sql`
     public static let settleUploads = SQLFile("settle_uploads", PackageResources.settle_uploads_sql)
+    /// `queries/split_name.sql`
+    public static let splitName = SQLFile("split_name", PackageResources.split_name_sql)
     /// `queries/start_worker.sql`
     public static let startWorker = SQLFile("start_worker", PackageResources.start_worker_sql)
     /// `queries/store_provisionals.sql`

@@ -19,8 +19,6 @@ public enum Queries {
     public static let customerUnverified = SQLFile("customer_unverified", PackageResources.customer_unverified_sql)
     /// `queries/entitlements.sql`
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
-    /// `queries/entitlements_batch.sql`
-    public static let entitlementsBatch = SQLFile("entitlements_batch", PackageResources.entitlements_batch_sql)
     /// `queries/find_customer.sql`
     public static let findCustomer = SQLFile("find_customer", PackageResources.find_customer_sql)
     /// `queries/find_customers.sql`
@@ -97,6 +95,8 @@ public enum Queries {
     public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
     /// `queries/read_links.sql`
     public static let readLinks = SQLFile("read_links", PackageResources.read_links_sql)
+    /// `queries/read_merged_things.sql`
+    public static let readMergedThings = SQLFile("read_merged_things", PackageResources.read_merged_things_sql)
     /// `queries/read_migrations.sql`
     public static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
     /// `queries/read_observations.sql`

@@ -18,6 +18,7 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case grantRevoked = "grant.revoked"
     case ownerAssigned = "customer.assigned"
     case customerMerged = "customer.merged"
+    case customerSplit = "customer.split"
     case customerErased = "customer.erased"
     case rebuilt = "rebuilt"
     case pruned = "pruned"

@@ -23,22 +23,23 @@ struct EntitlementLookup: Sendable {
 
     /// The answer, or 304 when the caller has it already.
     func response(ifNoneMatch: [String]) -> Response {
-        let tag = entityTag
+        let told = JSONValue.array(entitlements.map(\.json))
+        let tag = entityTag(of: told)
         // What is kept must be asked about again each time: a purchase has to show at once.
         let headers: HTTPFields = [.eTag: tag.description, .cacheControl: "private, no-cache", .vary: "Authorization"]
         guard !tag.isNamed(in: ifNoneMatch) else { return Response(status: .notModified, headers: headers) }
-        return Response(json, headers: headers)
+        return Response(json(telling: told), headers: headers)
     }
 
     /// The tag of what the answer says; the instants of asking are no part of it, or no two answers were equal.
-    private var entityTag: EntityTag {
+    private func entityTag(of told: JSONValue) -> EntityTag {
         EntityTag([
             .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
-            .bool(freshness.isStale), .array(entitlements.map(\.json)),
+            .bool(freshness.isStale), told,
         ])
     }
 
-    private var json: JSONValue {
+    private func json(telling told: JSONValue) -> JSONValue {
         [
             "app": .string(bundleID.text),
             "customer": .string(customer),
@@ -46,7 +47,7 @@ struct EntitlementLookup: Sendable {
             "known_at": .string((knownAt ?? now).iso8601),
             "stale": .bool(freshness.isStale),
             "max_age_s": .optional(freshness.ageSecondsMax),
-            "entitlements": .array(entitlements.map(\.json)),
+            "entitlements": told,
         ]
     }
 }

@@ -36,7 +36,7 @@ struct PostBatch: Sendable {
             let terms = tracker.terms(of: try await apps.require(visit.bundleID))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
             let found = try await tracker.ledger.entitlements(
-                app: visit.bundleID, customers: question.customers, at: time, knownAt: knownAt)
+                of: question.customers.map { CustomerName($0, of: visit.bundleID) }, at: time, knownAt: knownAt)
             let answers = zip(question.customers, found).map { customer, entitlements in
                 EntitlementLookup(
                     bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
