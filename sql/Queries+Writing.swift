@@ -35,10 +35,16 @@ extension Queries {
     public static let createRoles = SQLFile("create_roles", PackageResources.create_roles_sql)
     /// `queries/delete_aliases.sql`
     public static let deleteAliases = SQLFile("delete_aliases", PackageResources.delete_aliases_sql)
+    /// `queries/delete_audit.sql`
+    public static let deleteAudit = SQLFile("delete_audit", PackageResources.delete_audit_sql)
+    /// `queries/delete_observations.sql`
+    public static let deleteObservations = SQLFile("delete_observations", PackageResources.delete_observations_sql)
     /// `queries/delete_periods.sql`
     public static let deletePeriods = SQLFile("delete_periods", PackageResources.delete_periods_sql)
     /// `queries/delete_products.sql`
     public static let deleteProducts = SQLFile("delete_products", PackageResources.delete_products_sql)
+    /// `queries/drop_empty_months.sql`
+    public static let dropEmptyMonths = SQLFile("drop_empty_months", PackageResources.drop_empty_months_sql)
     /// `queries/end_grants.sql`
     public static let endGrants = SQLFile("end_grants", PackageResources.end_grants_sql)
     /// `queries/end_hand_grants.sql`

@@ -41,6 +41,8 @@ public enum Queries {
     public static let findSession = SQLFile("find_session", PackageResources.find_session_sql)
     /// `queries/find_unsummarised.sql`
     public static let findUnsummarised = SQLFile("find_unsummarised", PackageResources.find_unsummarised_sql)
+    /// `queries/find_prunable.sql`
+    public static let findPrunable = SQLFile("find_prunable", PackageResources.find_prunable_sql)
     /// `queries/gauge_apps.sql`
     public static let gaugeApps = SQLFile("gauge_apps", PackageResources.gauge_apps_sql)
     /// `queries/gauge_lanes.sql`
@@ -73,6 +75,8 @@ public enum Queries {
     public static let readBought = SQLFile("read_bought", PackageResources.read_bought_sql)
     /// `queries/read_clock.sql`
     public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
+    /// `queries/read_compatibility.sql`
+    public static let readCompatibility = SQLFile("read_compatibility", PackageResources.read_compatibility_sql)
     /// `queries/read_customer_events.sql`
     public static let readCustomerEvents = SQLFile("read_customer_events", PackageResources.read_customer_events_sql)
     /// `queries/read_feed.sql`
@@ -83,6 +87,8 @@ public enum Queries {
     public static let readHandClock = SQLFile("read_hand_clock", PackageResources.read_hand_clock_sql)
     /// `queries/read_hand_grants.sql`
     public static let readHandGrants = SQLFile("read_hand_grants", PackageResources.read_hand_grants_sql)
+    /// `queries/read_held.sql`
+    public static let readHeld = SQLFile("read_held", PackageResources.read_held_sql)
     /// `queries/read_holdings.sql`
     public static let readHoldings = SQLFile("read_holdings", PackageResources.read_holdings_sql)
     /// `queries/read_incidents.sql`
@@ -121,6 +127,8 @@ public enum Queries {
     public static let readUploads = SQLFile("read_uploads", PackageResources.read_uploads_sql)
     /// `queries/search_customers.sql`
     public static let searchCustomers = SQLFile("search_customers", PackageResources.search_customers_sql)
+    /// `queries/standby_lag.sql`
+    public static let standbyLag = SQLFile("standby_lag", PackageResources.standby_lag_sql)
     /// `queries/status.sql`
     public static let status = SQLFile("status", PackageResources.status_sql)
     /// `queries/status_incidents.sql`

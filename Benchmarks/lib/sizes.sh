@@ -1,139 +1,160 @@
 # shellcheck shell=bash
-# How the cost of a claim depends on the size of the schedule. The statements are the product's own files, run by psql.
+# How the cost of a claim depends on the size of the schedule. The statements are the product's own files.
 # `postgres` is set by scripts/lib/postgres.sh.
 # shellcheck disable=SC2154
 
-# Claims of one measurement, and receipts in each: five of each of twenty apps.
-claims=60
-receipts_each=5
-apps="'{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20}'"
-# Receipts claimed and settled while a transaction is held open: ten minutes at 500 a second.
-receipts_held=300000
+# Rounds of one measurement; each claims a hundred receipts, five of each of twenty apps.
+sizes_rounds=90
+# Rounds while a transaction is held open: ten minutes at 500 receipts a second; those counted, at its end and without it.
+sizes_rounds_held=3000
+sizes_rounds_counted=300
+# The size whose growth is measured, by as many cycles of claim and settlement. Time goes twice as fast, and the server
+# looks for tables to tidy up twice as often as it usually does.
+sizes_growth=1000000
+sizes_growth_rate=1000
+sizes_growth_naptime=30
 
 # Arguments: the root of the checkout, the cluster's folder, numbers of receipts.
 measure_sizes() {
-    local root=$1 cluster=$2 size
+    local root=$1 cluster=$2 size begin
     shift 2
     if [[ $# -eq 0 ]]; then set -- 10000 100000 1000000; fi
-    say "Claims of $((20 * receipts_each)): median of $claims, in milliseconds"
-    for size in "$@"; do measure_size "$root" "$cluster" "$size"; done
-}
-
-measure_size() {
-    local root=$1 cluster=$2 size=$3 begin=$SECONDS
-    make_schedule "$root" "$cluster" "$size"
-    say "$size receipts (filled in $((SECONDS - begin)) s)"
-    echo "claim: $(claim_median "$root" "$cluster" "'-infinity'" "$claims")"
-    echo "count what is due: $(count_median "$root" "$cluster" "'-infinity'")"
-    if ((size >= 2 * receipts_held)); then measure_held "$root" "$cluster"; fi
-    as_database_account "$postgres/dropdb" --host="$cluster" --username=postgres sizes
-}
-
-make_schedule() {
-    local root=$1 cluster=$2 size=$3
-    as_database_account "$postgres/createdb" --host="$cluster" --username=postgres sizes
-    {
-        echo "CREATE SCHEMA ledger;"
-        cat "$root"/sql/migrations/*.sql
-    } | sizes_psql "$cluster" --set=ON_ERROR_STOP=1
-    sizes_psql "$cluster" --set=receipts="$size" <"$root/Benchmarks/lib/fill_schedule.sql"
-}
-
-# The same while somebody keeps a transaction open in which as much was claimed as workers do in ten minutes.
-measure_held() {
-    local root=$1 cluster=$2 holder rounds=$((receipts_held / 20 / 500)) before after
-    before=$(sizes_of_schedule "$cluster")
-    mkfifo "$cluster/hold"
-    sizes_psql "$cluster" <"$cluster/hold" >/dev/null &
-    holder=$!
-    exec 9>"$cluster/hold"
-    echo "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM ledger.app;" >&9
-    sleep 1
-    claim_all "$root" "$rounds" 500 | sizes_psql "$cluster" >/dev/null
-    after=$(sizes_of_schedule "$cluster")
-    echo "beside an open transaction in which $receipts_held were claimed and settled:"
-    echo "  claim, from the low-water mark: $(claim_median "$root" "$cluster" "$(low_water "$cluster")" "$claims")"
-    echo "  claim, from the beginning: $(claim_median "$root" "$cluster" "'-infinity'" "$claims")"
-    echo "  count what is due, from the low-water mark: $(count_median "$root" "$cluster" "$(low_water "$cluster")")"
-    echo "  count what is due, from the beginning: $(count_median "$root" "$cluster" "'-infinity'")"
-    echo "COMMIT;" >&9
-    exec 9>&-
-    wait "$holder"
-    rm -f "$cluster/hold"
-    echo "  megabytes of the table and its due index: $before before, $after after"
-    sizes_psql "$cluster" --command="VACUUM ledger.poll_schedule" >/dev/null
-    claim_all "$root" "$rounds" 500 | sizes_psql "$cluster" >/dev/null
-    echo "  after a vacuum and as many claims again: $(sizes_of_schedule "$cluster")"
-}
-
-# The oldest time at which anything is still due: what a process remembers of its last claim.
-low_water() {
-    echo "'$(sizes_psql "$1" --command="SELECT min(due_at) FROM ledger.poll_schedule WHERE leased_by IS NULL")'"
-}
-
-sizes_of_schedule() {
-    sizes_psql "$1" --command="
-        SELECT pg_relation_size('ledger.poll_schedule') >> 20, pg_relation_size('ledger.poll_schedule_due') >> 20" |
-        tr '|' '+'
-}
-
-# Prepares the product's claim; argument: the root.
-prepare_claim() {
-    echo "PREPARE claim (int, float8, int[], smallint[], int[], timestamptz, timestamptz, timestamptz[]) AS"
-    sed 's/;[[:space:]]*$//' "$1/sql/queries/claim.sql"
-    echo ";"
-}
-
-execute_claim() {
-    local each=$1 low=$2
-    echo "EXECUTE claim(1, 3600, $apps, array_fill(4::smallint, ARRAY[20]),"
-    echo "    array_fill($each, ARRAY[20]), NULL, NULL, array_fill($low::timestamptz, ARRAY[20]));"
-}
-
-# Claims in rounds, and settles each as if it were asked about again in three days.
-claim_all() {
-    local root=$1 rounds=$2 each=$3 round
-    prepare_claim "$root"
-    for ((round = 0; round < rounds; round++)); do
-        execute_claim "$each" "'-infinity'"
-        echo "UPDATE ledger.poll_schedule SET due_at = now() + interval '3 days' * random(), leased_by = NULL"
-        echo "WHERE leased_by IS NOT NULL AND due_at > now() AND due_at < now() + interval '2 hours';"
+    for size in "$@"; do
+        begin=$SECONDS
+        make_schedule "$root" "$cluster" "sizes_$size" "$size"
+        say "$size receipts (filled in $((SECONDS - begin)) s): medians in milliseconds; each claim is of 100"
+        measure_claims "$root" "$cluster" "sizes_$size" "$size"
+        if ((size >= 200 * sizes_rounds_held)); then measure_held "$root" "$cluster" "sizes_$size" "$size"; fi
+        as_database_account "$postgres/dropdb" --host="$cluster" --username=postgres "sizes_$size"
+        if ((size == sizes_growth)); then
+            make_schedule "$root" "$cluster" sizes_growth "$size"
+            measure_growth "$root" "$cluster" sizes_growth "$size"
+            as_database_account "$postgres/dropdb" --host="$cluster" --username=postgres sizes_growth
+        fi
     done
 }
 
-# The median of claims that follow each other.
-claim_median() {
-    local root=$1 cluster=$2 low=$3 count=$4 number
+# Arguments: the root, the cluster, the database to make, the number of receipts.
+make_schedule() {
+    local root=$1 cluster=$2 database=$3 size=$4
+    as_database_account "$postgres/createdb" --host="$cluster" --username=postgres "$database"
     {
-        prepare_claim "$root"
-        printf '%s\n' '\timing on'
-        for ((number = 0; number < count; number++)); do
-            execute_claim "$receipts_each" "$low"
-        done
-    } | sizes_psql "$cluster" | median_time
+        echo "CREATE SCHEMA ledger;"
+        cat "$root"/sql/migrations/*.sql "$root/Benchmarks/lib/claim_rounds.sql"
+        make_function "$root" claim claim claimed \
+            "int, float8, int[], smallint[], int[], timestamptz, timestamptz, timestamptz[]"
+        make_function "$root" count_due look due "int, timestamptz, int[], smallint[], timestamptz[]"
+    } | sizes_psql "$cluster" "$database" --set=ON_ERROR_STOP=1
+    # What is filled need not survive a crash; what is measured is written as it always is.
+    set_fsync "$cluster" "$database" off
+    sizes_psql "$cluster" "$database" --set=receipts="$size" <"$root/Benchmarks/lib/fill_schedule.sql"
+    set_fsync "$cluster" "$database" on
 }
 
-count_median() {
-    local root=$1 cluster=$2 low=$3 number
-    {
-        echo "PREPARE looked (int, timestamptz, int[], smallint[], timestamptz[]) AS"
-        sed 's/;[[:space:]]*$//' "$root/sql/queries/count_due.sql"
-        echo ";"
-        printf '%s\n' '\timing on'
-        for ((number = 0; number < 20; number++)); do
-            echo "EXECUTE looked(192, NULL, $apps, array_fill(4::smallint, ARRAY[20]),"
-            echo "    array_fill($low::timestamptz, ARRAY[20]));"
-        done
-    } | sizes_psql "$cluster" | median_time
+set_fsync() {
+    sizes_psql "$1" "$2" --command="ALTER SYSTEM SET fsync = $3" --command="SELECT pg_reload_conf()" >/dev/null
 }
 
-median_time() {
-    sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' | sort -n | awk '{ times[NR] = $1 } END { print times[int((NR + 1) / 2)] }'
+# One of the product's statements as a function, whose plan a session keeps as it does that of a prepared statement.
+# Arguments: the root, the statement, the function's name, the type of its rows, the types of its parameters.
+make_function() {
+    echo "CREATE FUNCTION bench.$3($5) RETURNS SETOF bench.$4 LANGUAGE plpgsql AS \$body\$ BEGIN RETURN QUERY"
+    sed 's/;[[:space:]]*$//' "$1/sql/queries/$2.sql"
+    echo "; END \$body\$;"
 }
 
+# Claims while everything is due.
+measure_claims() {
+    local root=$1 cluster=$2 database=$3 size=$4
+    set_clock "$cluster" "$database" "$size * interval '2 ms'"
+    work "$root" "$cluster" "$database" "all due" "$sizes_rounds" 0
+    show_median "$cluster" "$database" "all due" "$sizes_rounds"
+}
+
+# The same, and claims as receipts come due, while somebody keeps a transaction open in which workers go on for ten minutes.
+measure_held() {
+    local root=$1 cluster=$2 database=$3 size=$4
+    # What the claims before took away came due in the first twenty seconds.
+    set_clock "$cluster" "$database" "interval '20 seconds'"
+    work "$root" "$cluster" "$database" "as it comes due" "$sizes_rounds_counted" 0.2
+    show_median "$cluster" "$database" "as it comes due" "$sizes_rounds_counted"
+    hold "$cluster" "$database"
+    work "$root" "$cluster" "$database" "as it comes due, held" "$sizes_rounds_held" 0.2
+    show_median "$cluster" "$database" "as it comes due, held" "$sizes_rounds_counted"
+    let_go
+    sizes_psql "$cluster" "$database" --command="VACUUM ledger.poll_schedule"
+    set_clock "$cluster" "$database" "$size * interval '2 ms'"
+    work "$root" "$cluster" "$database" "all due" "$sizes_rounds_counted" 0
+    show_median "$cluster" "$database" "all due" "$sizes_rounds_counted"
+    hold "$cluster" "$database"
+    work "$root" "$cluster" "$database" "all due, held" "$sizes_rounds_held" 0
+    show_median "$cluster" "$database" "all due, held" "$sizes_rounds_counted"
+    let_go
+}
+
+# How much the table and its due index grow while each receipt is claimed and settled once.
+measure_growth() {
+    local root=$1 cluster=$2 database=$3 size=$4
+    sizes_psql "$cluster" "$database" --command="ALTER SYSTEM SET autovacuum_naptime = $sizes_growth_naptime" \
+        --command="SELECT pg_reload_conf()" >/dev/null
+    echo "megabytes of the table and its due index before $size cycles: $(megabytes "$cluster" "$database")"
+    work "$root" "$cluster" "$database" growth $((size / 100)) 0.2 \
+        "$(awk "BEGIN { print 100 / $sizes_growth_rate }")"
+    echo "  after them, at $sizes_growth_rate a second: $(megabytes "$cluster" "$database")"
+    sizes_psql "$cluster" "$database" --command="ALTER SYSTEM RESET autovacuum_naptime" \
+        --command="SELECT pg_reload_conf()" >/dev/null
+}
+
+megabytes() {
+    sizes_psql "$1" "$2" --command="
+        SELECT format('%s and %s', pg_relation_size('ledger.poll_schedule') >> 20,
+                      pg_relation_size('ledger.poll_schedule_due') >> 20)"
+}
+
+# Arguments: the cluster, the database, the time since the first receipt came due.
+set_clock() {
+    sizes_psql "$1" "$2" --command="UPDATE bench.clock SET at = began_at + $3"
+}
+
+# Arguments: the root, the cluster, the database, a name, rounds, seconds of the clock in each, and really.
+work() {
+    local root=$1 cluster=$2 database=$3 mode=$4 rounds=$5 step=$6 each=${7:-0} margin
+    margin=$(sed -n 's/.*static let margin = Delay.seconds(\([0-9]*\)).*/\1/p' "$root/Sources/Tracking/Schedule/LowWater.swift")
+    for ((; rounds > 0; rounds -= 150)); do
+        echo "CALL bench.work('$mode', LEAST($rounds, 150), interval '$step seconds', interval '$margin seconds', $each);"
+    done | sizes_psql "$cluster" "$database" --set=ON_ERROR_STOP=1
+}
+
+show_median() {
+    sizes_psql "$1" "$2" --command="
+        SELECT format('%s: look %s, claim %s, together %s', '$3', look_ms, claim_ms, look_ms + claim_ms)
+        FROM bench.median('$3', $4)"
+}
+
+holder=
+holder_pipe=
+
+# Somebody who has seen the present and does not let it go.
+hold() {
+    holder_pipe=$1/hold
+    mkfifo "$holder_pipe"
+    sizes_psql "$1" "$2" <"$holder_pipe" >/dev/null &
+    holder=$!
+    exec 9>"$holder_pipe"
+    echo "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM ledger.app;" >&9
+    sleep 1
+}
+
+let_go() {
+    exec 9>&-
+    wait "$holder"
+    rm -f "$holder_pipe"
+}
+
+# Plans are not compiled, as the product asks of its connections.
 sizes_psql() {
-    local cluster=$1
-    shift
-    as_database_account "$postgres/psql" --host="$cluster" --username=postgres --dbname=sizes --no-psqlrc --quiet \
+    local cluster=$1 database=$2
+    shift 2
+    PGOPTIONS="-c jit=off" as_database_account "$postgres/psql" --host="$cluster" --username=postgres --dbname="$database" --no-psqlrc --quiet \
         --no-align --tuples-only "$@"
 }

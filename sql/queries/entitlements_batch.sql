@@ -1,7 +1,11 @@
 -- The same for many customers ($2) at once; place says whose each row is, counted from 1.
 SELECT n.place, e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment::text AS environment, e.basis,
        CASE WHEN $4::timestamptz IS NULL OR e.checked_at <= $4::timestamptz THEN e.as_of END AS as_of,
-       CASE WHEN $4::timestamptz IS NULL OR e.checked_at <= $4::timestamptz THEN e.checked_at END AS checked_at
+       CASE WHEN $4::timestamptz IS NULL OR e.checked_at <= $4::timestamptz THEN e.checked_at END AS checked_at,
+       CASE WHEN NOT e.granted AND e.basis = 'verified' THEN (
+           SELECT max(s.expires_at) FROM ledger.ownership o JOIN ledger.subscription s USING (subscription_id)
+           WHERE o.customer_id = c.customer_id AND s.environment = e.environment AND s.checked_at = e.checked_at)
+       END AS expires_at
 FROM unnest($2::text[]) WITH ORDINALITY AS n(name, place)
 CROSS JOIN ledger.app a
 JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = n.name

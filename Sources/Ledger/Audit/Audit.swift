@@ -20,6 +20,7 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case customerMerged = "customer.merged"
     case customerErased = "customer.erased"
     case rebuilt = "rebuilt"
+    case pruned = "pruned"
 }
 
 extension SubscriptionLedger {

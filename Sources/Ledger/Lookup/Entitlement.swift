@@ -26,6 +26,8 @@ public struct Entitlement: Sendable, Hashable {
     public let asOf: Instant?
     /// When the last verified answer came; nil where `asOf` is.
     public let checkedAt: Instant?
+    /// Apple's expiry of the last period, where a subscription does not grant it.
+    public let expiresAt: Instant?
 }
 
 extension SubscriptionLedger {
@@ -36,9 +38,11 @@ extension SubscriptionLedger {
         app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil,
         fromPrimary: Bool = false
     ) async throws -> [Entitlement] {
-        let rows = try await (fromPrimary ? database : reads).query(
-            Statement(Queries.entitlements),
-            [.text(bundleID.text), .text(customer), .instant(time), .instant(knownAt)])
+        let parameters: [Parameter] = [.text(bundleID.text), .text(customer), .instant(time), .instant(knownAt)]
+        let rows =
+            fromPrimary
+            ? try await query(Queries.entitlements, parameters)
+            : try await reads.query(Queries.entitlements, parameters)
         return try rows.map(Entitlement.init(row:))
     }
 
@@ -47,7 +51,7 @@ extension SubscriptionLedger {
         app bundleID: BundleID, customers: [String], at time: Instant? = nil, knownAt: Instant? = nil
     ) async throws -> [[Entitlement]] {
         let rows = try await reads.query(
-            Statement(Queries.entitlementsBatch),
+            Queries.entitlementsBatch,
             [.text(bundleID.text), .texts(customers), .instant(time), .instant(knownAt)])
         var found = [[Entitlement]](repeating: [], count: customers.count)
         for row in rows { found[Int(try row.int8("place")) - 1].append(try Entitlement(row: row)) }
@@ -67,5 +71,6 @@ extension Entitlement {
         basis = try row.text("basis")
         asOf = try row.instantIfPresent("as_of")
         checkedAt = try row.instantIfPresent("checked_at")
+        expiresAt = try row.instantIfPresent("expires_at")
     }
 }

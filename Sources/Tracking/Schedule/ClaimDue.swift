@@ -14,7 +14,10 @@ extension Tracker {
         // A run with an end looks at everything, for it shall leave nothing behind.
         let marks = dueBy == nil ? turns.lowWater.marks(now: .now) : []
         let due = try await ledger.due(limit: receiptsMax, by: dueBy, from: marks)
-        guard !due.isEmpty else { return DueClaims() }
+        guard !due.isEmpty else {
+            turns.lowWater.looked(now: .now)
+            return DueClaims()
+        }
         let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps().map { ($0.id, $0) })
         let usual = due.filter { $0.lane != .quarantine }
         let lone = due.filter { $0.lane == .quarantine }
@@ -29,6 +32,7 @@ extension Tracker {
             first: turns.nextApp)
         turns.nextApp = BatchPlan.next(after: shares, first: turns.nextApp)
         let claims = try await claim(usual, shares, apps: apps, as: worker, dueBy: dueBy, &turns, from: marks)
+        turns.lowWater.looked(now: .now)
         return DueClaims(claims: claims, quarantined: lone.compactMap { apps[$0.appID] })
     }
 

@@ -83,14 +83,36 @@ import Testing
         #expect(water.marks(now: start).isEmpty)
         water.advance(1, .sweep, dueAt: now - .hours(3), claimedAt: now)
         water.advance(1, .sweep, dueAt: now - .hours(4), claimedAt: now)
-        water.advance(2, .edge, dueAt: now - .seconds(2), claimedAt: now)
-        let marks = water.marks(now: start + .seconds(29)).sorted { $0.appID < $1.appID }
-        #expect(
-            marks == [
-                DueMark(appID: 1, lane: .sweep, dueAt: now - .hours(3)),
-                DueMark(appID: 2, lane: .edge, dueAt: now - .seconds(60)),
-            ])
+        water.advance(2, .edge, dueAt: now - .seconds(1), claimedAt: now)
+        water.looked(now: start)
+        let marks = [
+            DueMark(appID: 1, lane: .sweep, dueAt: now - .hours(3)),
+            DueMark(appID: 2, lane: .edge, dueAt: now - LowWater.margin),
+        ]
+        #expect(sorted(water.marks(now: start + .seconds(29))) == marks)
         #expect(water.marks(now: start + .seconds(30)).isEmpty)
+        water.looked(now: start + .seconds(30.5))
         #expect(water.marks(now: start + .seconds(31)).isEmpty)
     }
+
+    /// A database that is tired of walking past dead entries shall not be asked to do nothing else.
+    @Test func aFullLookThatFailsOrTakesLongIsNotRepeatedAtOnce() {
+        var water = LowWater()
+        let start = ContinuousClock.now
+        _ = water.marks(now: start)
+        water.advance(1, .sweep, dueAt: now - .hours(3), claimedAt: now)
+        water.looked(now: start)
+        let marks = [DueMark(appID: 1, lane: .sweep, dueAt: now - .hours(3))]
+        #expect(water.marks(now: start + .seconds(40)).isEmpty)
+        // It ended by an error ten seconds later.
+        #expect(water.marks(now: start + .seconds(50)) == marks)
+        #expect(water.marks(now: start + .seconds(249)) == marks)
+        #expect(water.marks(now: start + .seconds(250)).isEmpty)
+        water.advance(1, .sweep, dueAt: now - .hours(4), claimedAt: now)
+        water.looked(now: start + .seconds(255))
+        #expect(water.marks(now: start + .seconds(354)) == [DueMark(appID: 1, lane: .sweep, dueAt: now - .hours(4))])
+        #expect(water.marks(now: start + .seconds(355)).isEmpty)
+    }
+
+    private func sorted(_ marks: [DueMark]) -> [DueMark] { marks.sorted { $0.appID < $1.appID } }
 }

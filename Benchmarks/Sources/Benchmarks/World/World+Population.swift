@@ -37,27 +37,36 @@ extension World {
         return file
     }
 
-    /// Makes every scheduled receipt due an hour ago, and tidies the tables, so that every run begins alike.
-    func makeEverythingDue() async throws {
+    /// Makes every scheduled receipt up to one due an hour ago, and tidies the tables, so that every run begins alike.
+    func makeEverythingDue(upTo receipt: Int64 = .max) async throws {
         try await sql(
-            "UPDATE ledger.poll_schedule SET due_at = now() - interval '1 hour', scheduled_for = now() - interval '1 hour'"
-        )
-        try await run(sqlCommand: "VACUUM ANALYZE ledger.poll_schedule")
-        try await run(sqlCommand: "VACUUM ANALYZE ledger.subscription")
+            """
+            UPDATE ledger.poll_schedule SET due_at = now() - interval '1 hour', scheduled_for = now() - interval '1 hour'
+            WHERE receipt_id <= \(receipt)
+            """)
+        for table in ["poll_schedule", "subscription"] {
+            try psql([connectionString, "--command", "VACUUM ANALYZE ledger.\(table)"])
+        }
     }
 
-    /// Receipts that are scheduled.
-    func scheduledReceipts() async throws -> Int {
-        Int(try await number("SELECT count(*) AS number FROM ledger.poll_schedule"))
+    /// Receipts that are scheduled, up to one.
+    func scheduledReceipts(upTo receipt: Int64 = .max) async throws -> Int {
+        Int(try await number("SELECT count(*) AS number FROM ledger.poll_schedule WHERE receipt_id <= \(receipt)"))
     }
 
-    /// What does not run inside a transaction goes through psql.
-    private func run(sqlCommand: String) async throws {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["psql", "--quiet", "--no-psqlrc", connectionString, "--command", sqlCommand]
-        try process.run()
-        process.waitUntilExit()
+    /// Stores so many receipts that are asked about some other day, without waiting for the disk.
+    func store(others: Int) async throws {
+        func waitForDisk(_ isOn: Bool) throws {
+            try psql([
+                connectionString, "--output=/dev/null", "--command", "ALTER SYSTEM SET fsync = \(isOn ? "on" : "off")",
+                "--command", "SELECT pg_reload_conf()",
+            ])
+        }
+        try waitForDisk(false)
+        try psql([
+            connectionString, "--set=others=\(others)", "--file", "\(try Self.value("BENCHMARKS"))/lib/fill_beside.sql",
+        ])
+        try waitForDisk(true)
     }
 
     /// Lets every answer of the running store come later.

@@ -12,34 +12,61 @@ final class World: @unchecked Sendable {
     /// The product's executable.
     let executable: String
     let connectionString: String
-    let database: Database
-    let ledger: SubscriptionLedger
+    private(set) var database: Database
+    private(set) var ledger: SubscriptionLedger
     private let postmaster: Int32
     private var running: [String: Process] = [:]
 
     /// Runs `body` in a migrated ledger of its own, then ends every process that it started.
     static func with(_ body: (World) async throws -> Void) async throws {
-        let world = try World()
+        let world = try World(connectionString: value("DATABASE_URL"))
         defer { for name in Array(world.running.keys) { world.stop(name) } }
         try await world.migrateAndRegister()
         try await body(world)
     }
 
-    /// Reads where things are from the environment that `Benchmarks/run` sets.
-    private init() throws {
-        let environment = ProcessInfo.processInfo.environment
-        func value(_ name: String) throws -> String {
-            guard let value = environment[name] else { throw Missing(name: name) }
-            return value
-        }
-        executable = try value("PERENNIAL")
-        connectionString = try value("DATABASE_URL")
-        postmaster = Int32(try value("POSTMASTER")) ?? 0
+    /// Reads where the rest is from the environment that `Benchmarks/run` sets.
+    private init(connectionString: String) throws {
+        executable = try Self.value("PERENNIAL")
+        self.connectionString = connectionString
+        postmaster = Int32(try Self.value("POSTMASTER")) ?? 0
+        (database, ledger) = try Self.open(connectionString)
+    }
+
+    /// A variable of the environment.
+    static func value(_ name: String) throws -> String {
+        guard let value = ProcessInfo.processInfo.environment[name] else { throw Missing(name: name) }
+        return value
+    }
+
+    private static func open(_ connectionString: String) throws -> (Database, SubscriptionLedger) {
         guard let key = Data(base64Encoded: try value("PERENNIAL_MASTER_KEY")) else {
             throw Missing(name: "PERENNIAL_MASTER_KEY")
         }
-        database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
-        ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: [UInt8](key)))
+        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+        return (database, SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: [UInt8](key))))
+    }
+
+    /// The same ledger once more, in another database beside this one; both go on with the same App Store.
+    func copy(named name: String) async throws -> World {
+        // Nobody may be connected to a database while it is copied.
+        await database.close()
+        guard let slash = connectionString.lastIndex(of: "/") else { throw Missing(name: "DATABASE_URL") }
+        let server = connectionString[...slash]
+        let original = connectionString[connectionString.index(after: slash)...]
+        try psql(["\(server)postgres", "--command", "CREATE DATABASE \(name) TEMPLATE \(original)"])
+        (database, ledger) = try Self.open(connectionString)
+        return try World(connectionString: server + name)
+    }
+
+    /// Runs psql, for what does not run inside a transaction.
+    func psql(_ arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1"] + arguments
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failed(arguments: ["psql"] + arguments) }
     }
 
     /// A variable that is not set.
@@ -62,6 +89,7 @@ final class World: @unchecked Sendable {
         return ProcessInfo.processInfo.environment.merging([
             "PERENNIAL_APPSTORE_URL": "\(store)/verifyReceipt",
             "PERENNIAL_APPSTORE_SANDBOX_URL": "\(store)/sandbox/verifyReceipt",
+            "DATABASE_URL": connectionString,
         ]) { _, new in new }
     }
 
@@ -108,7 +136,7 @@ final class World: @unchecked Sendable {
     /// A command that did not end well.
     struct Failed: Error, CustomStringConvertible {
         let arguments: [String]
-        var description: String { "perennial \(arguments.joined(separator: " ")) failed; its lines above say why." }
+        var description: String { "\(arguments.joined(separator: " ")) failed; its lines above say why." }
     }
 
     private func process(_ arguments: [String]) throws -> Process {

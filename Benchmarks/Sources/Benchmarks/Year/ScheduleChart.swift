@@ -1,65 +1,93 @@
-/// A picture of the schedule: when one subscription of each kind is asked about, and how many calls that makes.
+/// A picture of the schedule: when one subscription of each kind is asked about, how many calls that makes on each day of a
+/// year, and how old answers get.
 struct ScheduleChart {
-    static let days = 62.0
-    private static let (left, width) = (92.0, 620.0)
-    let year: SimulatedYear
+    private static let days = 62.0
+    private static let colours = ["#2a6f97", "#e07a1f"]
+    /// One for each mix of subscribers.
+    let years: [SimulatedYear]
 
     /// The picture as SVG.
     var svg: String {
-        var lines = [
-            #"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 330" font-family="sans-serif" font-size="12">"#,
-            #"<rect width="760" height="330" fill="white"/>"#,
-            text(
-                12, 20, "When Apple is asked about a subscription that renews (days since it was stored)",
-                weight: "bold"),
-        ]
-        for (row, kind) in PeriodKind.allCases.enumerated() {
-            lines += timeline(kind, y: 56 + Double(row) * 36)
-        }
-        lines += stride(from: 0.0, through: Self.days, by: 10).map { day in
-            text(x(day), 160, "\(Int(day))", anchor: "middle", fill: "#666")
-        }
-        let subscribers = Double(year.naiveCalls) / Double(SimulatedYear.days)
-        lines.append(
-            text(12, 196, "Calls a day for each 100 subscribers (20 weekly, 50 monthly, 30 yearly)", weight: "bold"))
-        lines += bar(y: 212, "daily", of: 100, fill: "#bbb")
-        lines += bar(
-            y: 246, "scheduled", of: Double(year.calls) / Double(SimulatedYear.days) / subscribers * 100,
-            fill: "#2a6f97")
-        lines.append(
-            text(
-                12, 300,
-                "Triangles are ends of periods. Drawn by Benchmarks/run year from the schedule's own functions.",
-                fill: "#666"))
-        return (lines + ["</svg>", ""]).joined(separator: "\n")
+        let lines =
+            [
+                #"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 700" font-family="sans-serif" font-size="12">"#,
+                #"<rect width="760" height="700" fill="white"/>"#,
+            ] + checks + callsADay + ages + [
+                Mark.text(
+                    16, 686, "Drawn by Benchmarks/run year from the schedule's own functions.", fill: "#666"), "</svg>",
+                "",
+            ]
+        return lines.joined(separator: "\n")
     }
 
-    private func timeline(_ kind: PeriodKind, y: Double) -> [String] {
-        let axis = ##"<line x1="\##(x(0))" y1="\##(y)" x2="\##(x(Self.days))" y2="\##(y)" stroke="#ccc"/>"##
-        let checks = SimulatedYear.moments(of: kind, days: Self.days).map { day in
-            ##"<circle cx="\##(x(day))" cy="\##(y)" r="4" fill="#2a6f97"/>"##
+    /// When one subscription is asked about.
+    private var checks: [String] {
+        let panel = Panel(
+            title: "When Apple is asked about a subscription that renews", top: 44, height: 108, xMax: Self.days,
+            yMax: 1)
+        let rows = PeriodKind.allCases.enumerated().flatMap { row, kind in
+            let y = 62 + Double(row) * 36
+            let axis = Mark.line(panel.x(0), y, panel.x(Self.days), y, "#bbb")
+            let dots = SimulatedYear.moments(of: kind, days: Self.days).map { day in
+                ##"<circle cx="\##(panel.x(day))" cy="\##(y)" r="4.5" fill="#2a6f97"/>"##
+            }
+            let ends = stride(from: Double(kind.days), through: Self.days, by: Double(kind.days)).map { day in
+                ##"<path d="M\##(panel.x(day)) \##(y + 6)l4 8h-8z" fill="#c1121f"/>"##
+            }
+            return [axis, Mark.text(16, y + 4, kind.rawValue)] + ends + dots
         }
-        let ends = stride(from: Double(kind.days), through: Self.days, by: Double(kind.days)).map { day in
-            ##"<path d="M\##(x(day)) \##(y + 6)l4 8h-8z" fill="#c1121f"/>"##
-        }
-        return [axis, text(12, y + 4, kind.rawValue)] + ends + checks
+        return panel.frame(xStep: 10, xName: "days since the purchase; dots are calls, triangles are ends of periods")
+            + rows
     }
 
-    private func bar(y: Double, _ name: String, of calls: Double, fill: String) -> [String] {
-        let length = (calls / 100 * (Self.width - 60) * 10).rounded() / 10
-        return [
-            text(12, y + 16, name),
-            #"<rect x="\#(Self.left)" y="\#(y)" width="\#(length)" height="24" fill="\#(fill)"/>"#,
-            text(Self.left + length + 8, y + 16, "\((calls * 10).rounded() / 10)"),
-        ]
+    /// Calls on each day of the year.
+    private var callsADay: [String] {
+        let rates = years.map { year in
+            let subscribers = year.calls.runningDays / Double(SimulatedYear.days)
+            return year.calls.onDay.map { Double($0) / subscribers * 100 }
+        }
+        let most = ((rates.joined().max() ?? 1) / 10).rounded(.up) * 10
+        let panel = Panel(
+            title: "Calls on each day of a year, for 100 subscribers (asking about each daily would be 100)", top: 240,
+            height: 150, xMax: Double(SimulatedYear.days), yMax: most)
+        let curves = zip(rates, Self.colours).map { rates, colour in
+            let points = rates.enumerated().map { "\(panel.x(Double($0.offset) + 0.5)),\(panel.y($0.element))" }
+            return #"<polyline points="\#(points.joined(separator: " "))" fill="none" stroke="\#(colour)"/>"#
+        }
+        return panel.frame(xStep: 30, xName: "day of the year", yStep: 10) + curves + legend(y: 350)
     }
 
-    private func x(_ day: Double) -> Double { ((Self.left + day / Self.days * Self.width) * 10).rounded() / 10 }
+    /// How old answers are.
+    private var ages: [String] {
+        let shares = years.map { year in
+            let all = year.staleness.days.reduce(0, +)
+            return stride(from: 0, to: Staleness.steps, by: 4).map { step in
+                year.staleness.days[step..<(step + 4)].reduce(0, +) / all * 100
+            }
+        }
+        let shown = Double(shares.map { ($0.lastIndex { $0 > 0 } ?? 0) + 1 }.max() ?? 1)
+        let most = ((shares.joined().max() ?? 1) / 10).rounded(.up) * 10
+        let panel = Panel(
+            title: "How old the newest answer is, in percent of the time that subscriptions run", top: 478, height: 150,
+            xMax: shown, yMax: most)
+        let bars = zip(shares, Self.colours).enumerated().flatMap { place, series in
+            series.0.prefix(Int(shown)).enumerated().map { day, share in
+                let left = panel.x(Double(day) + 0.1 + Double(place) * 0.4)
+                let width = panel.x(Double(day) + 0.5 + Double(place) * 0.4) - left
+                return Mark.bar(left, panel.y(share), width, panel.y(0) - panel.y(share), series.1)
+            }
+        }
+        return panel.frame(xStep: 5, xName: "days", yStep: 10) + bars + legend(y: 500, withAges: true)
+    }
 
-    private func text(
-        _ x: Double, _ y: Double, _ words: String, anchor: String = "start", weight: String = "normal",
-        fill: String = "#222"
-    ) -> String {
-        #"<text x="\#(x)" y="\#(y)" text-anchor="\#(anchor)" font-weight="\#(weight)" fill="\#(fill)">\#(words)</text>"#
+    private func legend(y: Double, withAges: Bool = false) -> [String] {
+        zip(years, Self.colours).enumerated().flatMap { row, entry in
+            let top = y + Double(row) * 18
+            let ages = [0.5, 0.99].map { (entry.0.staleness.days(atPart: $0) * 10).rounded() / 10 }
+            return [
+                Mark.bar(320, top - 9, 12, 10, entry.1),
+                Mark.text(338, top, entry.0.mix.name + (withAges ? ": half \(ages[0]) d, 99 % \(ages[1]) d" : "")),
+            ]
+        }
     }
 }

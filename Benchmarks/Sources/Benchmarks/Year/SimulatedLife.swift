@@ -1,56 +1,33 @@
 import Subscriptions
 
-/// How long a subscription's periods are, and how such customers behave: made up, but in the range of published averages.
-enum PeriodKind: String, CaseIterable {
-    case weekly, monthly, yearly
-
-    var days: Int64 {
-        switch self {
-        case .weekly: 7
-        case .monthly: 30
-        case .yearly: 365
-        }
-    }
-
-    /// Which part of a hundred subscribers has such periods.
-    var share: Int {
-        switch self {
-        case .weekly: 20
-        case .monthly: 50
-        case .yearly: 30
-        }
-    }
-
-    /// Of a hundred periods, how many the customer lets end.
-    var endedByCustomer: Double {
-        switch self {
-        case .weekly: 5
-        case .monthly: 6
-        case .yearly: 25
-        }
-    }
-
-    /// Of a hundred periods, after how many the charge fails at first, and how many are refunded.
-    var failing: Double { 4 }
-    var refunded: Double { 1 }
-}
-
 /// What is true of a subscription from an instant on, and what kind of news that is.
 struct Turn {
     /// What kind of news.
     enum News: String, CaseIterable {
-        case renewed, renewalOff = "renewal off", ended, failed = "charge failed", recovered, refunded
+        case renewed, renewedLate = "renewed late", renewalOff = "renewal off", ended, failed = "charge failed"
+        case recovered, givenUp = "charge given up", refunded
+
+        /// Whether it says how the end of a period came out, just when the period ends.
+        var isOutcome: Bool {
+            switch self {
+            case .renewed, .ended, .failed: true
+            case .renewedLate, .renewalOff, .recovered, .givenUp, .refunded: false
+            }
+        }
     }
 
     let at: Instant
-    let news: News
+    /// Nil where nothing happened but that time passed.
+    let news: News?
     let outlook: Outlook
 }
 
-/// One subscription's life from some time before a simulated year to its end, drawn beforehand.
+/// One subscription's life from its purchase to its end, drawn beforehand.
 struct SimulatedLife {
     let kind: PeriodKind
     let turns: [Turn]
+    /// When the customer's device sends a receipt that was not there before: after the purchase and after each renewal.
+    let uploads: [Instant]
     /// When the customer is gone for good; another one comes in his place.
     let endsAt: Instant?
 
@@ -58,59 +35,107 @@ struct SimulatedLife {
     init(_ kind: PeriodKind, from start: Instant, until: Instant, using random: inout some RandomNumberGenerator) {
         self.kind = kind
         var drawn: [Turn] = []
-        var head = start
+        var sent: [Instant] = []
+        var next: (head: Instant, charge: DrawnPeriod.Charge)? = (start, .first)
         var end: Instant?
-        while head < until, end == nil {
-            let isLate = drawn.last?.news == .failed
-            let period = DrawnPeriod(kind, from: head, isLate: isLate, using: &random)
+        while let (head, charge) = next, head < until {
+            let period = DrawnPeriod(kind, from: head, charge, using: &random)
             drawn += period.turns
+            sent.append(period.uploadedAt)
             end = period.goneAt
-            head = period.nextHead
+            next = period.next
         }
         turns = drawn.sorted { $0.at < $1.at }
+        uploads = sent
         endsAt = end
     }
 
-    /// What is true at an instant; nil before the first period.
-    func turn(at instant: Instant) -> Turn? { turns.last { $0.at <= instant } }
+    /// A life in which every charge goes through and no receipt is sent but the first.
+    init(undisturbed kind: PeriodKind, from start: Instant, days: Int64) {
+        self.kind = kind
+        endsAt = nil
+        uploads = [start]
+        turns = (0...(days / kind.days + 1)).map { number in
+            let head = start + .days(number * kind.days)
+            return Turn(
+                at: number == 0 ? head : head - .hours(6), news: .renewed,
+                outlook: .active(from: head, to: head + .days(kind.days), renews: true))
+        }
+    }
 }
 
 /// One period and how it ends.
 private struct DrawnPeriod {
-    var turns: [Turn] = []
-    var goneAt: Instant?
-    var nextHead: Instant
+    /// How it came to be charged.
+    enum Charge {
+        case first, inTime, late, afterFailure
+    }
 
-    /// A period that begins at `start`; a late one is charged just then.
-    init(_ kind: PeriodKind, from start: Instant, isLate: Bool, using random: inout some RandomNumberGenerator) {
+    var turns: [Turn] = []
+    let uploadedAt: Instant
+    var goneAt: Instant?
+    var next: (head: Instant, charge: Charge)?
+
+    private let kind: PeriodKind
+    /// When it begins, when it is charged if that is later, and when it ends.
+    private let start: Instant
+    private let paidAt: Instant
+    private let end: Instant
+
+    init(
+        _ kind: PeriodKind, from start: Instant, _ charge: Charge, using random: inout some RandomNumberGenerator
+    ) {
         func part() -> Double { Double.random(in: 0..<1, using: &random) }
-        let end = start + .days(kind.days)
-        nextHead = end
-        // Apple charges within the last day before a period ends.
-        let chargedAt = isLate ? start : start - .hours(24).times(part())
+        (self.kind, self.start, end) = (kind, start, start + .days(kind.days))
         let outlook = Outlook.active(from: start, to: end, renews: true)
-        turns.append(Turn(at: chargedAt, news: isLate ? .recovered : .renewed, outlook: outlook))
-        let fate = part() * 100
-        if fate < kind.refunded {
-            let at = start + Delay.days(min(kind.days, 45)).times(part() * part())
+        switch charge {
+        case .first:
+            turns.append(Turn(at: start, news: nil, outlook: outlook))
+        case .inTime:
+            // Apple charges within the last day before a period ends.
+            turns.append(Turn(at: start - Delay.hours(24).times(part()), news: .renewed, outlook: outlook))
+        case .late:
+            turns.append(Turn(at: start + Delay.hours(1).times(part()), news: .renewedLate, outlook: outlook))
+        case .afterFailure:
+            turns.append(Turn(at: start, news: .recovered, outlook: outlook))
+        }
+        // The device learns of a renewal when the customer next opens the app.
+        paidAt = max(start, turns[0].at)
+        uploadedAt = charge == .first ? start : paidAt + Delay.days(2).times(part())
+        drawEnd(part)
+    }
+
+    private mutating func drawEnd(_ part: () -> Double) {
+        var fate = part() * 100
+        func falls(on percent: Double) -> Bool {
+            fate -= percent
+            return fate < 0
+        }
+        if falls(on: kind.refunded) {
+            let at = paidAt + min(end - paidAt, .days(45)).times(part() * part())
             turns.append(Turn(at: at, news: .refunded, outlook: .over(.revoked, .refund, since: at, expiry: end)))
             goneAt = at
-        } else if fate < kind.refunded + kind.endedByCustomer {
-            let at = start + Delay.days(kind.days).times(part())
+        } else if falls(on: kind.endedByCustomer) {
+            let at = paidAt + (end - paidAt).times(part())
             turns.append(Turn(at: at, news: .renewalOff, outlook: .active(from: start, to: end, renews: false)))
             turns.append(Turn(at: end, news: .ended, outlook: .over(.expired, .voluntary, since: end, expiry: end)))
             goneAt = end
-        } else if fate < kind.refunded + kind.endedByCustomer + kind.failing {
+        } else if falls(on: kind.failing) {
             turns.append(Turn(at: end, news: .failed, outlook: .over(.billingRetry, nil, since: end, expiry: end)))
             let late = part() * part()
             if part() < 0.6 {
-                nextHead = end + Delay.days(20).times(late)
+                next = (end + Delay.days(20).times(late), .afterFailure)
             } else {
                 let at = end + .days(60)
                 turns.append(
-                    Turn(at: at, news: .ended, outlook: .over(.expired, .billingError, since: at, expiry: end)))
+                    Turn(at: at, news: .givenUp, outlook: .over(.expired, .billingError, since: at, expiry: end)))
                 goneAt = at
             }
+        } else if falls(on: kind.late) {
+            turns.append(Turn(at: end, news: nil, outlook: .awaiting(since: end, from: start)))
+            next = (end, .late)
+        } else {
+            next = (end, .inTime)
         }
     }
 }
@@ -120,6 +145,12 @@ extension Outlook {
         Outlook(
             state: .active, reason: nil, since: start, until: end, accessEndsAt: end, expiresAt: end,
             headStartsAt: start, renewalExpected: renews)
+    }
+
+    fileprivate static func awaiting(since end: Instant, from start: Instant) -> Outlook {
+        Outlook(
+            state: .awaitingRenewal, reason: .renewal, since: end, until: end + .hours(2),
+            accessEndsAt: end + .hours(2), expiresAt: end, headStartsAt: start, renewalExpected: true)
     }
 
     fileprivate static func over(_ state: State, _ reason: Reason?, since: Instant, expiry: Instant) -> Outlook {

@@ -12,21 +12,13 @@ struct EntitlementLookup: Sendable {
     let knownAt: Instant?
     /// When it was asked, for what the caller left open.
     let now: Instant
-    /// How many times faster than life the store runs; 1 in production.
-    let speedup: Int
+    /// What the age of answers depends on.
+    let terms: FreshnessTerms
     let entitlements: [Entitlement]
 
-    private static let ageSecondsMax: Int64 = 60
-
-    /// Whether something is granted on the expectation of a renewal that Apple has not confirmed.
-    var isStale: Bool { entitlements.contains { $0.state == State.awaitingRenewal.rawValue } }
-
-    /// How long a caller may use the answer without asking again: never past the next end.
-    var ageSecondsMax: Int64 {
-        let at = time ?? now
-        let ends = entitlements.compactMap(\.until).filter { $0 > at }
-        let bound = max(1, Self.ageSecondsMax / Int64(max(1, speedup)))
-        return ends.min().map { min(bound, ($0 - at).milliseconds / 1000) } ?? bound
+    /// How fresh all of them are together.
+    var freshness: Freshness {
+        Freshness(of: entitlements.map { $0.freshness(at: time ?? now, now: knownAt ?? now, terms) })
     }
 
     /// The answer, or 304 when the caller has it already.
@@ -42,7 +34,7 @@ struct EntitlementLookup: Sendable {
     private var entityTag: EntityTag {
         EntityTag([
             .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
-            .array(entitlements.map(\.json)),
+            .bool(freshness.isStale), .array(entitlements.map(\.json)),
         ])
     }
 
@@ -52,8 +44,8 @@ struct EntitlementLookup: Sendable {
             "customer": .string(customer),
             "at": .string((time ?? now).iso8601),
             "known_at": .string((knownAt ?? now).iso8601),
-            "stale": .bool(isStale),
-            "max_age_s": .integer(ageSecondsMax),
+            "stale": .bool(freshness.isStale),
+            "max_age_s": .optional(freshness.ageSecondsMax),
             "entitlements": .array(entitlements.map(\.json)),
         ]
     }

@@ -14,12 +14,12 @@ struct GetEntitlements: Sendable {
             try Upload.requireCustomer(customer)
             let (time, knownAt) = (try visit.request.instant("at"), try visit.request.instant("known_at"))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
+            let app = try await apps.require(visit.bundleID)
             let found = try await tracker.ledger.entitlements(
                 app: visit.bundleID, customer: customer, at: time, knownAt: knownAt)
-            if found.isEmpty { try await apps.require(visit.bundleID) }
             let lookup = EntitlementLookup(
                 bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
-                speedup: tracker.options.speedup, entitlements: found)
+                terms: tracker.terms(of: app), entitlements: found)
             return lookup.response(ifNoneMatch: visit.request.headers[values: .ifNoneMatch])
         }
     }
