@@ -20,5 +20,8 @@ public enum Migrations {
         SQLFile("0016_answers", PackageResources._016_answers_sql),
         SQLFile("0017_customers", PackageResources._017_customers_sql),
         SQLFile("0018_summaries", PackageResources._018_summaries_sql),
+        SQLFile("0019_machines", PackageResources._019_machines_sql),
+        SQLFile("0020_lookups", PackageResources._020_lookups_sql),
+        SQLFile("0021_reports", PackageResources._021_reports_sql),
     ]
 }

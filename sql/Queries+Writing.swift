@@ -35,10 +35,16 @@ extension Queries {
     public static let createRoles = SQLFile("create_roles", PackageResources.create_roles_sql)
     /// `queries/delete_aliases.sql`
     public static let deleteAliases = SQLFile("delete_aliases", PackageResources.delete_aliases_sql)
+    /// `queries/delete_audit.sql`
+    public static let deleteAudit = SQLFile("delete_audit", PackageResources.delete_audit_sql)
+    /// `queries/delete_observations.sql`
+    public static let deleteObservations = SQLFile("delete_observations", PackageResources.delete_observations_sql)
     /// `queries/delete_periods.sql`
     public static let deletePeriods = SQLFile("delete_periods", PackageResources.delete_periods_sql)
     /// `queries/delete_products.sql`
     public static let deleteProducts = SQLFile("delete_products", PackageResources.delete_products_sql)
+    /// `queries/drop_empty_months.sql`
+    public static let dropEmptyMonths = SQLFile("drop_empty_months", PackageResources.drop_empty_months_sql)
     /// `queries/end_grants.sql`
     public static let endGrants = SQLFile("end_grants", PackageResources.end_grants_sql)
     /// `queries/end_hand_grants.sql`
@@ -145,6 +151,8 @@ extension Queries {
         "lock_subscriptions_after", PackageResources.lock_subscriptions_after_sql)
     /// `queries/lock_summaries.sql`
     public static let lockSummaries = SQLFile("lock_summaries", PackageResources.lock_summaries_sql)
+    /// `queries/lock_uploaded.sql`
+    public static let lockUploaded = SQLFile("lock_uploaded", PackageResources.lock_uploaded_sql)
     /// `queries/mark_import.sql`
     public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
     /// `queries/merge_names.sql`
@@ -194,6 +202,8 @@ extension Queries {
         "set_notification_digest", PackageResources.set_notification_digest_sql)
     /// `queries/settle_uploads.sql`
     public static let settleUploads = SQLFile("settle_uploads", PackageResources.settle_uploads_sql)
+    /// `queries/split_name.sql`
+    public static let splitName = SQLFile("split_name", PackageResources.split_name_sql)
     /// `queries/start_worker.sql`
     public static let startWorker = SQLFile("start_worker", PackageResources.start_worker_sql)
     /// `queries/store_provisionals.sql`

@@ -19,8 +19,6 @@ public enum Queries {
     public static let customerUnverified = SQLFile("customer_unverified", PackageResources.customer_unverified_sql)
     /// `queries/entitlements.sql`
     public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
-    /// `queries/entitlements_batch.sql`
-    public static let entitlementsBatch = SQLFile("entitlements_batch", PackageResources.entitlements_batch_sql)
     /// `queries/find_customer.sql`
     public static let findCustomer = SQLFile("find_customer", PackageResources.find_customer_sql)
     /// `queries/find_customers.sql`
@@ -41,6 +39,8 @@ public enum Queries {
     public static let findSession = SQLFile("find_session", PackageResources.find_session_sql)
     /// `queries/find_unsummarised.sql`
     public static let findUnsummarised = SQLFile("find_unsummarised", PackageResources.find_unsummarised_sql)
+    /// `queries/find_prunable.sql`
+    public static let findPrunable = SQLFile("find_prunable", PackageResources.find_prunable_sql)
     /// `queries/gauge_apps.sql`
     public static let gaugeApps = SQLFile("gauge_apps", PackageResources.gauge_apps_sql)
     /// `queries/gauge_lanes.sql`
@@ -63,6 +63,8 @@ public enum Queries {
     public static let overviewDays = SQLFile("overview_days", PackageResources.overview_days_sql)
     /// `queries/overview_staleness.sql`
     public static let overviewStaleness = SQLFile("overview_staleness", PackageResources.overview_staleness_sql)
+    /// `queries/quote_values.sql`
+    public static let quoteValues = SQLFile("quote_values", PackageResources.quote_values_sql)
     /// `queries/read_answers.sql`
     public static let readAnswers = SQLFile("read_answers", PackageResources.read_answers_sql)
     /// `queries/read_apps.sql`
@@ -71,6 +73,8 @@ public enum Queries {
     public static let readBought = SQLFile("read_bought", PackageResources.read_bought_sql)
     /// `queries/read_clock.sql`
     public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
+    /// `queries/read_compatibility.sql`
+    public static let readCompatibility = SQLFile("read_compatibility", PackageResources.read_compatibility_sql)
     /// `queries/read_customer_events.sql`
     public static let readCustomerEvents = SQLFile("read_customer_events", PackageResources.read_customer_events_sql)
     /// `queries/read_feed.sql`
@@ -81,6 +85,8 @@ public enum Queries {
     public static let readHandClock = SQLFile("read_hand_clock", PackageResources.read_hand_clock_sql)
     /// `queries/read_hand_grants.sql`
     public static let readHandGrants = SQLFile("read_hand_grants", PackageResources.read_hand_grants_sql)
+    /// `queries/read_held.sql`
+    public static let readHeld = SQLFile("read_held", PackageResources.read_held_sql)
     /// `queries/read_holdings.sql`
     public static let readHoldings = SQLFile("read_holdings", PackageResources.read_holdings_sql)
     /// `queries/read_incidents.sql`
@@ -89,6 +95,8 @@ public enum Queries {
     public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
     /// `queries/read_links.sql`
     public static let readLinks = SQLFile("read_links", PackageResources.read_links_sql)
+    /// `queries/read_merged_things.sql`
+    public static let readMergedThings = SQLFile("read_merged_things", PackageResources.read_merged_things_sql)
     /// `queries/read_migrations.sql`
     public static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
     /// `queries/read_observations.sql`
@@ -119,6 +127,8 @@ public enum Queries {
     public static let readUploads = SQLFile("read_uploads", PackageResources.read_uploads_sql)
     /// `queries/search_customers.sql`
     public static let searchCustomers = SQLFile("search_customers", PackageResources.search_customers_sql)
+    /// `queries/standby_lag.sql`
+    public static let standbyLag = SQLFile("standby_lag", PackageResources.standby_lag_sql)
     /// `queries/status.sql`
     public static let status = SQLFile("status", PackageResources.status_sql)
     /// `queries/status_incidents.sql`

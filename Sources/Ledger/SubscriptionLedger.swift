@@ -4,8 +4,9 @@ import SQL
 /// What Perennial remembers, in PostgreSQL: claims, settlements, state, events, the feed, customers and lookups.
 public struct SubscriptionLedger: Sendable {
     let database: Database
-    let reads: Database
+    let reads: Reads
     let seal: SecretSeal?
+    let openedSecrets = OpenedSecrets()
     /// Who writes through it; nil in the workers.
     var actor: Actor?
 
@@ -14,9 +15,12 @@ public struct SubscriptionLedger: Sendable {
     /// Without a `seal` everything works that needs no app's secret.
     public init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil) {
         self.database = database
-        self.reads = reads ?? database
+        self.reads = Reads(primary: database, standby: reads)
         self.seal = seal
     }
+
+    /// How the hot standby is doing that lookups are read from.
+    public func standby() async -> StandbyStanding { await reads.look() }
 
     func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
         try await database.query(Statement(file), parameters)

@@ -70,6 +70,14 @@ public struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible 
     /// Whether the whole transaction should be repeated: a serialization failure (40001) or a deadlock (40P01).
     public var isSerializationFailure: Bool { sqlState == "40001" || sqlState == "40P01" }
 
+    /// Whether the server is not there: the connection is gone, or there was none.
+    public var isLoss: Bool {
+        switch kind {
+        case .cannotConnect, .connectionLost: true
+        case .server, .commitUnknown, .timedOut, .queueFull, .closed, .cancelled, .decoding: false
+        }
+    }
+
     /// What to do now.
     public var disposition: Disposition {
         if isStalePreparation { return .retry(afterMilliseconds: 0) }

@@ -8,13 +8,23 @@ extension Instant {
         let clamped = min(max(milliseconds, earliest), latest)
         let (days, rest) = clamped.flooredDivision(by: 86_400_000)
         let date = CivilDate(daysSince1970: days)
-        func padded(_ number: Int64, _ width: Int) -> String {
-            let digits = String(number)
-            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        var text = Array("0000-00-00T00:00:00.000Z".utf8)
+        func put(_ number: Int64, upTo end: Int) {
+            var (rest, place) = (number, end)
+            while rest > 0 {
+                place -= 1
+                text[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
+            }
         }
-        return "\(padded(date.year, 4))-\(padded(date.month, 2))-\(padded(date.day, 2))"
-            + "T\(padded(rest / 3_600_000, 2)):\(padded(rest / 60_000 % 60, 2))"
-            + ":\(padded(rest / 1000 % 60, 2)).\(padded(rest % 1000, 3))Z"
+        put(date.year, upTo: 4)
+        put(date.month, upTo: 7)
+        put(date.day, upTo: 10)
+        put(rest / 3_600_000, upTo: 13)
+        put(rest / 60_000 % 60, upTo: 16)
+        put(rest / 1000 % 60, upTo: 19)
+        put(rest % 1000, upTo: 23)
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// An instant from ISO 8601: a date alone (midnight UTC) or a date and time with `Z`, an offset such as `+0300` or

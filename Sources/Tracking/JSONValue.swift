@@ -25,11 +25,11 @@ public enum JSONValue: Sendable, Hashable {
         value.map { .bool($0) } ?? .null
     }
 
-    /// The value as JSON text with sorted keys.
+    /// The value as JSON text with sorted keys; `pretty` for people, over many lines.
     public func rendered(pretty: Bool = false) -> String {
+        guard pretty else { return String(decoding: JSONText(self).bytes, as: UTF8.self) }
         let encoder = JSONEncoder()
-        encoder.outputFormatting =
-            pretty ? [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted] : [.sortedKeys, .withoutEscapingSlashes]
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
         guard let data = try? encoder.encode(self) else { return "null" }
         return String(decoding: data, as: UTF8.self)
     }

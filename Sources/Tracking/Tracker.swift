@@ -27,6 +27,7 @@ public struct Tracker: Sendable {
     let logger: Logger
     let metrics: TrackerMetrics
     let identity = CheckerIdentity()
+    let checksUnderWay = ChecksUnderWay()
     let tally = AnswerTally()
     let feedBell = FeedBell()
 

@@ -35,7 +35,7 @@ struct Perennial: AsyncParsableCommand {
                 subcommands: [
                     EntitlementsCommand.self, ExplainCommand.self, StatusCommand.self, ReportCommand.self,
                 ]),
-            CommandGroup(name: "Mend", subcommands: [RebuildCommand.self]),
+            CommandGroup(name: "Mend", subcommands: [RebuildCommand.self, PruneCommand.self]),
             CommandGroup(name: "Try", subcommands: [SimulatorCommand.self]),
         ])
 

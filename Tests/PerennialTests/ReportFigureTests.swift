@@ -48,9 +48,7 @@ import Testing
             _ = try await SubscriptionLedger(database: database, seal: seal).migrate()
             try await database.transaction { try $0.script(history) }
             try await database.transaction { try $0.script(fixture) }
-            let rows = try await database.query(
-                .init(name: "report", sql: ReportCommand.described(statement.sql)), values.map { .text($0) })
-            return try Listing(reportRows: rows).csv
+            return try await database.transaction { try Listing(of: statement, values, in: $0).csv }
         }
         #expect(csv.replacing("\r\n", with: "\n") == expected.trimmingCharacters(in: .newlines))
     }

@@ -45,8 +45,7 @@ import Tracking
                 """),
     ]
 
-    private func rows(of rows: [Row], _ columns: [String]) throws -> [String] {
-        let listing = try Listing(reportRows: rows)
+    private func rows(of listing: Listing, _ columns: [String]) throws -> [String] {
         let places = try columns.map { try #require(listing.columns.firstIndex(of: $0)) }
         return listing.rows.compactMap { row in
             let cells = places.map { row[$0] }
@@ -76,19 +75,18 @@ import Tracking
             for one in Self.comparisons {
                 let statement = ReportStatement(try #require(Reports.all.first { $0.name == one.report }).text)
                 let values = try statement.values(one.variables, report: one.report)
-                let told = try await database.query(
-                    .init(name: one.report, sql: ReportCommand.described(statement.sql)), values.map { .text($0) })
+                let told = try await database.transaction { try Listing(of: statement, values, in: $0) }
                 let summed = try await database.query(
-                    .init(name: "summary of \(one.report)", sql: ReportCommand.described(one.summary)))
-                let (expected, actual) = (try rows(of: told, one.columns), try rows(of: summed, one.columns))
+                    .init(name: "summary of \(one.report)", sql: Listing.described(one.summary)))
+                let expected = try rows(of: told, one.columns)
+                let actual = try rows(of: Listing(reportRows: summed), one.columns)
                 #expect(expected.count > 50)
                 #expect(expected == actual, "\(one.report)")
             }
             let check = ReportStatement(try #require(Reports.all.first { $0.name == "summaries_check" }).text)
-            let differences = try await database.query(
-                .init(name: "check", sql: ReportCommand.described(check.sql)),
-                try check.values([:], report: "summaries_check").map { .text($0) })
-            #expect(differences.isEmpty)
+            let values = try check.values([:], report: "summaries_check")
+            let differences = try await database.transaction { try Listing(of: check, values, in: $0) }
+            #expect(differences.rows.isEmpty)
         }
     }
 

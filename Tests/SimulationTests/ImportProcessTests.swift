@@ -63,6 +63,22 @@ struct ImportProcessTests {
     }
 }
 
+extension ImportProcessTests {
+    @Test("What a line promises is told as provisional, by the command line as everywhere")
+    func provisional() async throws {
+        try await ImportWorld.with { world in
+            let promise = #","product":"monthly","provisional_until":"2099-01-01T00:00:00Z"}"#
+            let file = try world.file(named: "promised.ndjson", [String(world.line(1).dropLast()) + promise])
+            #expect(try world.start([file]).said().status == 0)
+            let asked = ["--app", "com.example.app", "--customer", "customer 1", "--format", "csv"]
+            let told = try world.start(asked, command: "entitlements").said()
+            let row = try #require(told.text.split(whereSeparator: \.isNewline).last, "\(told.text)")
+            #expect(
+                row.hasPrefix("monthly,yes,2") && row.hasSuffix("Z,monthly,active,,Production,provisional,,"), "\(row)")
+        }
+    }
+}
+
 /// A database with one app, and files to import there.
 private struct ImportWorld {
     let database: Database
@@ -83,7 +99,8 @@ private struct ImportWorld {
 
     /// The line of a customer with one receipt, both told by a number.
     func line(_ number: Int) -> String {
-        let receipt = Data([0x30, 0x82, 0x01, 0x00] + Array("receipt \(number)".utf8)).base64EncodedString()
+        let bytes = [0x30, 0x82, 0x01, 0x00] + Array("receipt \(number)".utf8) + [UInt8](repeating: 7, count: 128)
+        let receipt = Data(bytes).base64EncodedString()
         return #"{"app":"com.example.app","customer":"customer \#(number)","receipt":"\#(receipt)"}"#
     }
 
@@ -98,8 +115,8 @@ private struct ImportWorld {
         return url.path
     }
 
-    func start(_ arguments: [String]) throws -> RunningImport {
-        try RunningImport(arguments, connectionString: connectionString)
+    func start(_ arguments: [String], command: String = "import") throws -> RunningCommand {
+        try RunningCommand([command] + arguments, connectionString: connectionString)
     }
 
     func stored() async throws -> Int {
@@ -117,14 +134,14 @@ private struct ImportWorld {
     }
 }
 
-/// `perennial import` as a process of its own.
-private struct RunningImport {
+/// A command of `perennial` as a process of its own.
+private struct RunningCommand {
     let process = Process()
     private let output = Pipe()
 
     init(_ arguments: [String], connectionString: String) throws {
         process.executableURL = PretendWorld.productsFolder.appendingPathComponent("perennial")
-        process.arguments = ["import"] + arguments
+        process.arguments = arguments
         process.environment = [
             "DATABASE_URL": connectionString,
             "PERENNIAL_MASTER_KEY": Data(PretendWorld.masterKey).base64EncodedString(),

@@ -19,6 +19,10 @@ struct PretendWorld {
     let connectionString: String
     /// Where the pretend App Store listens.
     let port: Int
+    /// The one app.
+    let bundleID: BundleID
+    /// How many times faster than life its months are.
+    let speedup: Int
     static let masterKey = [UInt8](repeating: 7, count: 32)
 
     /// Runs `body` in a world of the given population, then takes everything down.
@@ -55,13 +59,13 @@ struct PretendWorld {
             _ = try await ledger.migrate()
             let bundle = BundleID(options.bundleID)
             try await ledger.addApp(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))
+            let speedup = Int(30 * 86400 / options.monthSeconds)
             let tracker = Tracker(
                 ledger: ledger, appStore: store,
-                options: TrackerOptions(speedup: Int(30 * 86400 / options.monthSeconds), leaseSeconds: leaseSeconds),
-                logger: quietLogger)
+                options: TrackerOptions(speedup: speedup, leaseSeconds: leaseSeconds), logger: quietLogger)
             let world = PretendWorld(
                 simulator: simulator, clock: clock, tracker: tracker, connectionString: connectionString,
-                port: listening)
+                port: listening, bundleID: bundle, speedup: speedup)
             try await world.importEverybody()
             try await body(world)
         }

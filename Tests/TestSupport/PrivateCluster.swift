@@ -5,33 +5,38 @@ import Foundation
 public actor PrivateCluster {
     /// A libpq keyword string for its database `postgres`.
     public nonisolated let connectionString: String
-    private let directory: String
+    /// Where its socket is.
+    public nonisolated let directory: String
     private let programs: String
-    private let account: String?
+    private let folder: ServerFolder
     private var server: Process?
 
-    /// Makes the cluster; it is not started yet. As root the server runs under the account `postgres`, for it refuses root.
+    /// Makes the cluster; it is not started yet.
     public init() async throws {
-        programs = try Self.findPrograms()
-        account = getuid() == 0 ? "postgres" : nil
-        // A socket's path has room for 107 bytes, so the name is short.
-        directory =
-            FileManager.default.temporaryDirectory.appendingPathComponent("pt\(UInt32.random(in: 0 ... .max))").path
-        connectionString = "host=\(directory) user=postgres dbname=postgres"
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
-        var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
-        if let account { attributes[.ownerAccountName] = account }
-        try FileManager.default.setAttributes(attributes, ofItemAtPath: directory)
+        try self.init(empty: ServerFolder(prefix: "pt"))
         let options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
-        let status = try await run("initdb", ["-D", data] + options)
-        guard status == 0 else { throw TestSupportError("initdb in \(directory) ended with status \(status).") }
+        try await run("initdb", ["-D", data] + options)
+    }
+
+    /// Makes a hot standby of a running cluster, which follows it once it is started.
+    public init(following primary: PrivateCluster) async throws {
+        try self.init(empty: ServerFolder(prefix: "ps"))
+        let source = ["-h", primary.directory, "-U", "postgres", "-X", "stream", "--checkpoint=fast", "--no-sync"]
+        try await run("pg_basebackup", ["-D", data, "--write-recovery-conf"] + source)
+    }
+
+    private init(empty folder: ServerFolder) throws {
+        self.folder = folder
+        programs = try Self.findPrograms()
+        directory = folder.path
+        connectionString = "host=\(directory) user=postgres dbname=postgres"
     }
 
     /// Starts the server and waits until it answers. Commits are flushed, so that an immediate stop loses none.
     public func start() async throws {
         // A child and not a daemon: Foundation notices the end of a child only when all that it started have ended too.
         let settings = ["listen_addresses=", "unix_socket_directories=\(directory)", "max_connections=40"]
-        let process = process("postgres", ["-D", data] + settings.flatMap { ["-c", $0] })
+        let process = folder.process("\(programs)/postgres", ["-D", data] + settings.flatMap { ["-c", $0] })
         try process.run()
         server = process
         for _ in 0..<600 {
@@ -51,7 +56,7 @@ public actor PrivateCluster {
 
     /// Removes the stopped cluster's files.
     public func remove() throws {
-        try FileManager.default.removeItem(atPath: directory)
+        try folder.remove()
     }
 
     /// The server writes its process id and, on the last line, its status into a file once it is up.
@@ -64,25 +69,14 @@ public actor PrivateCluster {
 
     private var data: String { "\(directory)/data" }
 
-    /// Runs a program to its end and answers its status.
-    private func run(_ program: String, _ arguments: [String]) async throws -> Int32 {
-        let process = process(program, arguments)
+    /// Runs a program to its end, which must be a good one.
+    private func run(_ program: String, _ arguments: [String]) async throws {
+        let process = folder.process("\(programs)/\(program)", arguments)
         try process.run()
         while process.isRunning { try await Task.sleep(for: .milliseconds(5)) }
-        return process.terminationStatus
-    }
-
-    private func process(_ program: String, _ arguments: [String]) -> Process {
-        let process = Process()
-        let command = ["\(programs)/\(program)"] + arguments
-        let account = account.map { ["setpriv", "--reuid=\($0)", "--regid=\($0)", "--init-groups"] }
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = (account ?? []) + command
-        process.currentDirectoryURL = URL(fileURLWithPath: directory)
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        return process
+        guard process.terminationStatus == 0 else {
+            throw TestSupportError("\(program) in \(directory) ended with status \(process.terminationStatus).")
+        }
     }
 
     /// On the search path, else the newest that Debian keeps off it.
@@ -97,6 +91,7 @@ public actor PrivateCluster {
         guard let found = folders.first(where: { FileManager.default.isExecutableFile(atPath: "\($0)/initdb") }) else {
             throw TestSupportError("initdb was not found: install the PostgreSQL server (Debian: postgresql).")
         }
-        return found
+        // A link to a single program does not lead to its companions.
+        return URL(fileURLWithPath: "\(found)/initdb").resolvingSymlinksInPath().deletingLastPathComponent().path
     }
 }

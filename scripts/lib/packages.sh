@@ -32,10 +32,11 @@ missing_debian_packages() {
     if [[ $1 == server ]]; then
         postgres_binaries >/dev/null || echo postgresql
     fi
-    if [[ -n ${PERENNIAL_TEST_ALL:-} ]]; then
+    if [[ $1 == browser || -n ${PERENNIAL_TEST_ALL:-} ]]; then
         command -v chromium >/dev/null 2>&1 || echo chromium
         command -v chromedriver >/dev/null 2>&1 || echo chromium-driver
         command -v python3 >/dev/null 2>&1 || echo python3
+        [[ -x /usr/sbin/pgbouncer ]] || command -v pgbouncer >/dev/null 2>&1 || echo pgbouncer
     fi
 }
 
@@ -48,6 +49,19 @@ hold_back_system_cluster() {
 # The setting was ours for one installation; the machine's own ways come back with it gone.
 release_system_cluster() {
     as_root rm -f /etc/postgresql-common/createcluster.d/perennial.conf
+}
+
+# The same for PgBouncer, whose package would start one for the whole machine on port 6432. A policy that is there already
+# is the machine's own and stays.
+hold_back_system_pooler() {
+    [[ ! -e /usr/sbin/policy-rc.d ]] || return 0
+    printf '#!/bin/sh\n# perennial: nothing is started by this installation\nexit 101\n' |
+        as_root tee /usr/sbin/policy-rc.d >/dev/null
+    as_root chmod 755 /usr/sbin/policy-rc.d
+}
+
+release_system_pooler() {
+    if grep -q '^# perennial:' /usr/sbin/policy-rc.d 2>/dev/null; then as_root rm -f /usr/sbin/policy-rc.d; fi
 }
 
 # Root needs no help; anybody else goes through sudo.
@@ -64,11 +78,13 @@ install_with_apt() {
     say "Installing $* with apt-get"
     log=$(mktemp)
     if [[ " $* " == *" postgresql "* ]]; then hold_back_system_cluster; fi
+    if [[ " $* " == *" pgbouncer "* ]]; then hold_back_system_pooler; fi
     {
         as_root apt-get update &&
             as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"
     } >"$log" 2>&1 </dev/null || status=$?
     if [[ " $* " == *" postgresql "* ]]; then release_system_cluster; fi
+    if [[ " $* " == *" pgbouncer "* ]]; then release_system_pooler; fi
     if [[ $status -ne 0 ]]; then
         tail -n 15 "$log" >&2
         rm -f "$log"
@@ -91,7 +107,7 @@ require_on_macos() {
     fi
 }
 
-# One entry for both scripts: "server" also wants PostgreSQL itself, "client" only what the build needs.
+# One entry for all scripts: "server" also wants PostgreSQL itself, "browser" a Chromium, "client" only what the build needs.
 install_missing_packages() {
     local missing
     if [[ $(uname -s) == Darwin ]]; then

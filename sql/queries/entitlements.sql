@@ -1,10 +1,14 @@
--- What customer $2 of the app $1 may use at $3 as known at $4 (nulls: now). Of an answer later than $4 the clocks are not told.
-SELECT e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment::text AS environment, e.basis,
-       CASE WHEN $4::timestamptz IS NULL OR e.checked_at <= $4::timestamptz THEN e.as_of END AS as_of,
-       CASE WHEN $4::timestamptz IS NULL OR e.checked_at <= $4::timestamptz THEN e.checked_at END AS checked_at
-FROM ledger.app a
-JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
-CROSS JOIN LATERAL ledger.entitlements(
-    a.app_id, c.customer_id, COALESCE($3::timestamptz, now()), COALESCE($4::timestamptz, now())) e
-WHERE a.bundle_id = $1::text
-ORDER BY e.entitlement COLLATE "C"
+-- What customers ($2) of apps ($1) may use at $3 as known at $4 (nulls: now); place says whose each row is, counted from 1.
+WITH asked AS MATERIALIZED (
+    SELECT n.place, c.customer_id
+    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(bundle_id, name, place)
+    JOIN ledger.app a USING (bundle_id)
+    CROSS JOIN LATERAL (
+        SELECT c.customer_id FROM ledger.customer c WHERE c.app_id = a.app_id AND c.name = n.name OFFSET 0) c
+)
+SELECT a.place, e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment::text AS environment,
+       e.basis, e.as_of, e.checked_at, e.expires_at
+FROM ledger.entitlements(
+    ARRAY(SELECT DISTINCT customer_id FROM asked), $3::timestamptz, $4::timestamptz) e
+JOIN asked a USING (customer_id)
+ORDER BY a.place, e.entitlement COLLATE "C"

@@ -5,6 +5,8 @@ WITH done AS (
     SELECT f.position, e.subscription_id
     FROM done JOIN ledger.event_feed f ON f.position > done.position AND f.position <= done.position + $1::int
     JOIN ledger.event e USING (event_id)
+    -- The first round comes to the others by itself.
+    WHERE done.rounds > 0 OR e.subscription_id <= done.round_at
 ), round AS (
     SELECT s.subscription_id FROM ledger.subscription s
     WHERE s.subscription_id > (SELECT round_at FROM done) ORDER BY s.subscription_id LIMIT $2::int

@@ -1,6 +1,6 @@
 -- For metrics: how far the feed is behind what was committed ($1: events counted at most), workers alive, and rounds of
 -- calls in a row, about whatever app, that brought no answer.
-SELECT (SELECT COALESCE(max(position), 0) FROM ledger.event_feed) AS position,
+SELECT (SELECT position FROM ledger.feed) AS position,
        (SELECT count(*) FROM (SELECT FROM ledger.event_outbox LIMIT $1::int) o) AS unsequenced,
        COALESCE((
            SELECT EXTRACT(epoch FROM now() - e.recorded_at)

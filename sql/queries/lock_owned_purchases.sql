@@ -1,4 +1,4 @@
--- Customer: locks and reads one-time purchases in natural-key order; step 3. Those that customers ($1) own, and those with
+-- Customer: locks and reads one-time purchases in natural-key order; step 4. Those that customers ($1) own, and those with
 -- the id $3 in app $2.
 SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_transaction_id, p.product_id, p.version,
        p.facts, p.transaction_ids, p.as_of, p.recorded_at

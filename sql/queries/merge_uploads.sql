@@ -20,6 +20,6 @@ WITH both_have AS (
           AND q.until >= p.until)
     ORDER BY p.receipt_id, p.product_id, p.said_at DESC
 )
-UPDATE ledger.upload u SET customer_id = $2::bigint
+UPDATE ledger.upload u SET customer_id = $2::bigint, brought_by = COALESCE(u.brought_by, $1::bigint)
 WHERE u.customer_id = $1::bigint AND NOT EXISTS (
     SELECT FROM ledger.upload i WHERE i.customer_id = $2::bigint AND i.receipt_id = u.receipt_id)

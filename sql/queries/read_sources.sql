@@ -1,8 +1,8 @@
--- Explain: everything that gives, or gave, customer $2 of app $1 a right at $3, as known now. Of each right the first row
+-- Explain: everything that gives, or gave, customer $1 a right at $2, as is known now. Of each right the first row
 -- wins: the order is that of ledger.entitlements.
 SELECT e.entitlement, e.granted, e.until, e.product_id, e.environment::text AS environment, e.checked_at, e.subscription_id,
        e.purchase_id, h.given_by, h.reason, h.ended_by, h.end_reason, lower(h.valid) AS since
-FROM ledger.right_source($1::int, $2::bigint, $3::timestamptz, now()) e
+FROM ledger.right_source(ARRAY[$1::bigint], $2::timestamptz, 'infinity') e
 LEFT JOIN ledger.hand_grant h USING (hand_grant_id)
 ORDER BY e.entitlement COLLATE "C", e.place, e.environment, e.granted DESC, e.until DESC NULLS FIRST, e.basis DESC,
          e.checked_at DESC, e.product_id

@@ -1,11 +1,16 @@
--- Gives committed events, at most $1, their positions in the feed; the caller's transaction holds the feed's lock.
-WITH last AS (
-    SELECT COALESCE(max(position), 0) AS position FROM ledger.event_feed
-), taken AS (
+-- Gives committed events, at most $1, their positions in the feed; the caller's transaction holds the feed's lock. The feed
+-- remembers its newest position by itself: should its newest rows ever go, none of theirs is given again.
+WITH taken AS (
     DELETE FROM ledger.event_outbox o
     WHERE o.event_id IN (SELECT event_id FROM ledger.event_outbox ORDER BY event_id LIMIT $1::int)
     RETURNING o.event_id
+), placed AS (
+    SELECT t.event_id, row_number() OVER (ORDER BY t.event_id) AS place FROM taken t
+), feed AS (
+    UPDATE ledger.feed f SET position = f.position + n.events
+    FROM (SELECT count(*) AS events FROM placed) n
+    WHERE n.events > 0
+    RETURNING f.position - n.events AS last
 )
 INSERT INTO ledger.event_feed (position, event_id)
-SELECT last.position + row_number() OVER (ORDER BY t.event_id), t.event_id
-FROM taken t CROSS JOIN last
+SELECT feed.last + placed.place, placed.event_id FROM placed CROSS JOIN feed

@@ -1,11 +1,14 @@
 -- Changes what is given (null: keep) of the app with bundle $1: name $2, sandbox $3, ownership policy $4, rate $5, burst $6,
--- sweep $7, milliseconds over which checks before an end are spread $8.
+-- sweep $7, milliseconds: over which checks before an end are spread $8, of leeway $9, in the sandbox $10, of outage
+-- allowance $11.
 WITH changed AS (
     UPDATE ledger.app SET
         name = COALESCE($2::text, name),
         sandbox_allowed = COALESCE($3::boolean, sandbox_allowed),
         ownership_policy = COALESCE($4::text::ledger.ownership_policy, ownership_policy),
-        sweep = COALESCE($7::text, sweep), pre_check_spread_ms = COALESCE($8::bigint, pre_check_spread_ms)
+        sweep = COALESCE($7::text, sweep), pre_check_spread_ms = COALESCE($8::bigint, pre_check_spread_ms),
+        leeway_ms = COALESCE($9::bigint, leeway_ms), sandbox_leeway_ms = COALESCE($10::bigint, sandbox_leeway_ms),
+        outage_allowance_ms = COALESCE($11::bigint, outage_allowance_ms)
     WHERE bundle_id = $1::text
     RETURNING app_id
 )

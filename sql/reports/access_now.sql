@@ -2,10 +2,7 @@
 -- Variables: bundle_id.
 -- Production and sandbox apart. in_trial are those in a free trial; oldest_check is the oldest of Apple's answers they rest
 -- on. For past days and as known then see active_subscriptions.
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
 SELECT bundle_id, environment, product_id, state, count(*) AS subscriptions,
        count(*) FILTER (WHERE will_renew) AS will_renew,
        count(*) FILTER (WHERE 'trial' = ANY (flags)) AS in_trial,

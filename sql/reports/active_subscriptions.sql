@@ -6,48 +6,31 @@
 -- as_known_at answers what this report would have said then; without it, what is known now. Sandbox only with
 -- environment=Sandbox.
 --     psql -v from=2026-01-01 -v until=2026-02-01 -v as_known_at=2026-01-20 -f sql/reports/active_subscriptions.sql
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-WITH access AS (
-    SELECT bundle_id, product_id, (valid_from AT TIME ZONE :'time_zone')::date AS first_day,
-           (access_until AT TIME ZONE :'time_zone')::date AS end_day,
-           NOT flags && '{trial,family_shared}' AS paid,
-           'trial' = ANY (flags) AND NOT 'family_shared' = ANY (flags) AS trial,
-           'family_shared' = ANY (flags) AS family_shared,
-           state = 'grace_period' AS grace_period,
-           state = 'awaiting_renewal' OR NOT entitled AS awaiting_renewal
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+WITH edge AS (
+    SELECT day, bundle_id, product_id, flags, state, entitled, sum(change) AS subscriptions
     FROM perennial.timeline
+    CROSS JOIN LATERAL (
+        SELECT (valid_from AT TIME ZONE :'time_zone')::date AS first_day,
+               (access_until AT TIME ZONE :'time_zone')::date AS end_day) stretch
+    CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, change)
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id') AND access_until IS NOT NULL
       AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
+      AND first_day < end_day
+    GROUP BY day, bundle_id, product_id, flags, state, entitled
 ), moved AS (
-    SELECT day, bundle_id, product_id, sum(change) AS subscriptions, sum(change * paid::int) AS paid,
-           sum(change * trial::int) AS trial, sum(change * family_shared::int) AS family_shared,
-           sum(change * grace_period::int) AS grace_period, sum(change * awaiting_renewal::int) AS awaiting_renewal
-    FROM access CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, change)
-    WHERE first_day < end_day
-    GROUP BY day, bundle_id, product_id
+    SELECT day, bundle_id, product_id, sum(subscriptions) AS subscriptions,
+           sum(subscriptions) FILTER (WHERE NOT flags && '{trial,family_shared}') AS paid,
+           sum(subscriptions) FILTER (WHERE 'trial' = ANY (flags) AND NOT 'family_shared' = ANY (flags)) AS trial,
+           sum(subscriptions) FILTER (WHERE 'family_shared' = ANY (flags)) AS family_shared,
+           sum(subscriptions) FILTER (WHERE state = 'grace_period') AS grace_period,
+           sum(subscriptions) FILTER (WHERE state = 'awaiting_renewal' OR NOT entitled) AS awaiting_renewal
+    FROM edge GROUP BY day, bundle_id, product_id
 ), days AS (
     SELECT product.bundle_id, product.product_id, day::date AS day
     FROM (SELECT bundle_id, product_id, min(day) AS first_day FROM moved GROUP BY bundle_id, product_id) product
@@ -57,9 +40,11 @@ WITH access AS (
         interval '1 day') day
 )
 SELECT * FROM (
-    SELECT day, bundle_id, product_id, sum(subscriptions) OVER sofar AS subscriptions, sum(paid) OVER sofar AS paid,
-           sum(trial) OVER sofar AS trial, sum(family_shared) OVER sofar AS family_shared,
-           sum(grace_period) OVER sofar AS grace_period, sum(awaiting_renewal) OVER sofar AS awaiting_renewal
+    SELECT day, bundle_id, product_id, sum(subscriptions) OVER sofar AS subscriptions,
+           COALESCE(sum(paid) OVER sofar, 0) AS paid, COALESCE(sum(trial) OVER sofar, 0) AS trial,
+           COALESCE(sum(family_shared) OVER sofar, 0) AS family_shared,
+           COALESCE(sum(grace_period) OVER sofar, 0) AS grace_period,
+           COALESCE(sum(awaiting_renewal) OVER sofar, 0) AS awaiting_renewal
     FROM days LEFT JOIN moved USING (day, bundle_id, product_id)
     WINDOW sofar AS (PARTITION BY bundle_id, product_id ORDER BY day)) told
 WHERE day >= :'from'::date AND subscriptions > 0

@@ -4,18 +4,9 @@
 -- this answer in the hour, receipts all whose stretch of such answers reaches into it. outcome: rejected, or
 -- indeterminate when there was no answer to be had (status empty: HTTP or network). environment is empty where the
 -- answer did not say. Hours are UTC; from defaults to the beginning of yesterday.
-\if :{?from}
-\else
-\set from yesterday
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
+\if :{?from} \else \set from yesterday \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
 SELECT hour, bundle_id, environment, outcome, status, reason,
        count(DISTINCT receipt_id) FILTER (WHERE hour = date_trunc('hour', first_as_of, 'UTC')) AS began,
        count(DISTINCT receipt_id) AS receipts

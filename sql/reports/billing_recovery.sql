@@ -6,34 +6,13 @@
 -- in_retry: recovered after it, or without any. recovery_pct = recovered / (failures - undecided). days_to_recovery is
 -- the mean until we saw it. These are reported events: what was over before the first receipt came is not among them.
 -- is_mature: the bucket is over and nothing of it is undecided.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-\if :{?bucket}
-\else
-\set bucket month
-\endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
 WITH event AS (
     SELECT bundle_id, original_transaction_id, product_id, occurred_at, recorded_at, version, ordinal, kind,
            kind IN ('billing.grace_entered', 'billing.retry_entered') AS fails,

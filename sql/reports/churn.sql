@@ -6,43 +6,22 @@
 -- returned paid before, but not the day before, among them those whom Apple could charge after all. gross_churn_pct =
 -- churned / paying_at_start; net_churn_pct = (churned - returned) / paying_at_start. paying_at_start + new + returned
 -- - churned = paying_at_end. is_complete says that the bucket was over at as_known_at. For money see mrr_churn.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-\if :{?bucket}
-\else
-\set bucket month
-\endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
 WITH moved AS (
     SELECT date_trunc(:'bucket', day::timestamp) AS since, bundle_id,
-           count(*) FILTER (WHERE kind = 'new') AS new,
-           count(*) FILTER (WHERE kind = 'reactivation') AS returned,
-           count(*) FILTER (WHERE kind = 'churn') AS churned,
-           count(*) FILTER (WHERE kind = 'churn' AND ended_reason = 'voluntary') AS voluntary,
-           count(*) FILTER (WHERE kind = 'churn' AND (ended_state = 'billing_retry' OR ended_reason = 'billing_error')) AS billing,
-           count(*) FILTER (WHERE kind = 'churn' AND ended_reason = 'refund') AS refund
-    FROM perennial.mrr_movement_as_known(:'as_known_at'::timestamptz, :'time_zone')
+           sum(movements) FILTER (WHERE kind = 'new') AS new,
+           sum(movements) FILTER (WHERE kind = 'reactivation') AS returned,
+           sum(movements) FILTER (WHERE kind = 'churn') AS churned,
+           sum(movements) FILTER (WHERE kind = 'churn' AND ended_reason = 'voluntary') AS voluntary,
+           sum(movements) FILTER (WHERE kind = 'churn' AND (ended_state = 'billing_retry' OR ended_reason = 'billing_error')) AS billing,
+           sum(movements) FILTER (WHERE kind = 'churn' AND ended_reason = 'refund') AS refund
+    FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
       AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
     GROUP BY since, bundle_id
@@ -55,7 +34,7 @@ WITH moved AS (
 ), told AS (
     SELECT since, bundle_id, COALESCE(new, 0) AS new, COALESCE(returned, 0) AS returned, COALESCE(churned, 0) AS churned,
            COALESCE(voluntary, 0) AS voluntary, COALESCE(billing, 0) AS billing, COALESCE(refund, 0) AS refund,
-           sum(COALESCE(new + returned - churned, 0)) OVER (PARTITION BY bundle_id ORDER BY since) AS paying_at_end
+           sum(COALESCE(new, 0) + COALESCE(returned, 0) - COALESCE(churned, 0)) OVER (PARTITION BY bundle_id ORDER BY since) AS paying_at_end
     FROM buckets LEFT JOIN moved USING (since, bundle_id)
 ), opened AS (
     SELECT *, paying_at_end - new - returned + churned AS paying_at_start FROM told

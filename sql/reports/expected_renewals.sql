@@ -8,26 +8,11 @@
 -- customer was asked to agree to a higher price and has not. Amounts are in units of the currency; a row without
 -- currency has no known prices. The shares are those of all the app's renewals in that time. What is in grace or
 -- billing retry is in billing_recovery.
-\if :{?at}
-\else
-\set at now
-\endif
-\if :{?days}
-\else
-\set days 30
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
+\if :{?at} \else \set at now \endif
+\if :{?days} \else \set days 30 \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
 WITH due AS (
     SELECT r.bundle_id, r.stream_id, COALESCE(r.renews_to_product_id, t.product_id) AS product_id, r.price_consent_pending,
            r.offer, r.expires_at

@@ -6,53 +6,39 @@
 -- forecast: age_days, from the end of the cohort's bucket, says how long it had time. Trials that never converted are
 -- in no cohort, one-time purchases in none. Amounts are in units of the currency; a row without currency counts
 -- movements at prices nobody knows. The shares say where the prices of the cohort's movements came from.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-\if :{?bucket}
-\else
-\set bucket month
-\endif
-WITH moved AS (
-    SELECT r.*, min(occurred_at) FILTER (WHERE kind = 'charge') OVER (PARTITION BY stream_id) AS began_at
-    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz) r
-    WHERE charge_kind = 'subscription' AND environment = :'environment'
-      AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND (occurred_at AT TIME ZONE :'time_zone')::date < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
-), member AS (
-    SELECT *, date_trunc(:'bucket', began_at AT TIME ZONE :'time_zone') AS since FROM moved
-    WHERE (began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date
-), cohort AS (
-    SELECT since, bundle_id, count(DISTINCT stream_id) AS subscriptions FROM member GROUP BY since, bundle_id
-), told AS (
-    SELECT since, bundle_id, currency, count(*) AS movements, count(*) FILTER (WHERE kind = 'charge') AS charges,
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
+WITH brought AS (
+    SELECT stream_id, bundle_id, currency, min(occurred_at) FILTER (WHERE kind = 'charge') AS charged_at,
+           count(*) AS movements, count(*) FILTER (WHERE kind = 'charge') AS charges,
            sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
            count(*) FILTER (WHERE price_basis = 'said') AS said,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
+    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz) r
+    WHERE charge_kind = 'subscription' AND environment = :'environment'
+      AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND (occurred_at AT TIME ZONE :'time_zone')::date < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
+    GROUP BY stream_id, bundle_id, currency
+), member AS (
+    SELECT *, date_trunc(:'bucket', began_at AT TIME ZONE :'time_zone') AS since
+    FROM (
+        SELECT *, min(charged_at) OVER (PARTITION BY stream_id) AS began_at,
+               row_number() OVER (PARTITION BY stream_id ORDER BY currency) AS currencies
+        FROM brought) b
+    WHERE (began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+      AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date
+), told AS (
+    SELECT since, bundle_id, currency, sum(movements) AS movements, sum(charges) AS charges,
+           sum(net) AS net, sum(proceeds) AS proceeds, sum(said) AS said, sum(storefront) AS storefront,
+           sum("default") AS "default", sum(unknown) AS unknown,
+           sum(count(*) FILTER (WHERE currencies = 1)) OVER (PARTITION BY since, bundle_id) AS subscriptions
     FROM member GROUP BY since, bundle_id, currency
 )
 SELECT since::date AS since, bundle_id, subscriptions, currency, charges, round(net / 1000, 3) AS net,
@@ -64,6 +50,6 @@ SELECT since::date AS since, bundle_id, subscriptions, currency, charges, round(
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct
-FROM told JOIN cohort USING (since, bundle_id)
+FROM told
 WINDOW app AS (PARTITION BY since, bundle_id)
 ORDER BY since, bundle_id, currency;

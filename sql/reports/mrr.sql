@@ -7,38 +7,25 @@
 -- subscriptions whose price nobody knows. The shares say where the prices of all paying subscriptions of the app came
 -- from that day: said at intake, the catalog's of the storefront, the default storefront's, unknown. Only whole days
 -- that were over at as_known_at are told.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-WITH moved AS (
-    SELECT day, bundle_id, currency, sum(change) AS subscriptions, sum(change * monthly_milliunits) AS monthly,
-           sum(change * (price_basis = 'said')::int) AS said, sum(change * (price_basis = 'storefront')::int) AS storefront,
-           sum(change * (price_basis = 'default')::int) AS "default", sum(change * (price_basis = 'unknown')::int) AS unknown
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+WITH edge AS (
+    SELECT day, bundle_id, currency, price_basis, sum(change) AS subscriptions, sum(change * monthly_milliunits) AS monthly
     FROM perennial.paying_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
     CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, change)
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-    GROUP BY day, bundle_id, currency
+    GROUP BY day, bundle_id, currency, price_basis
+), moved AS (
+    SELECT day, bundle_id, currency, sum(subscriptions) AS subscriptions, sum(monthly) AS monthly,
+           COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'said'), 0) AS said,
+           COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
+           COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'default'), 0) AS "default",
+           COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
+    FROM edge GROUP BY day, bundle_id, currency
 ), days AS (
     SELECT bundle_id, currency, day::date AS day
     FROM (SELECT bundle_id, currency, min(day) AS first_day FROM moved GROUP BY bundle_id, currency) first

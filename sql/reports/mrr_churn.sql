@@ -4,53 +4,32 @@
 -- in the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) / opening, net_churn_pct =
 -- (churn + contraction + expansion + reactivation) / opening, both told as positive when revenue was lost. The shares
 -- say where the prices of the bucket's movements came from. Prices nobody knows are in no amount.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-\if :{?bucket}
-\else
-\set bucket month
-\endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
 WITH moved AS (
-    SELECT date_trunc(:'bucket', day::timestamp) AS since, bundle_id, currency, count(*) AS movements,
-           sum(CASE WHEN kind = 'new' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS new,
-           sum(CASE WHEN kind = 'reactivation' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
-           sum(CASE WHEN kind = 'expansion' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS expansion,
-           sum(CASE WHEN kind = 'contraction' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS contraction,
-           sum(CASE WHEN kind = 'churn' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS churn,
-           sum(CASE WHEN kind = 'churn' AND ended_reason = 'voluntary' THEN monthly_milliunits
+    SELECT date_trunc(:'bucket', day::timestamp) AS since, bundle_id, currency, sum(movements) AS movements,
+           sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,
+           sum(CASE WHEN kind = 'reactivation' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
+           sum(CASE WHEN kind = 'expansion' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS expansion,
+           sum(CASE WHEN kind = 'contraction' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS contraction,
+           sum(CASE WHEN kind = 'churn' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS churn,
+           sum(CASE WHEN kind = 'churn' AND ended_reason = 'voluntary' THEN monthly
                     WHEN currency IS NOT NULL THEN 0 END) AS voluntary,
            sum(CASE WHEN kind = 'churn' AND (ended_state = 'billing_retry' OR ended_reason = 'billing_error')
-                    THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS billing,
-           sum(CASE WHEN kind = 'churn' AND ended_reason = 'refund' THEN monthly_milliunits
+                    THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS billing,
+           sum(CASE WHEN kind = 'churn' AND ended_reason = 'refund' THEN monthly
                     WHEN currency IS NOT NULL THEN 0 END) AS refund,
-           sum(monthly_milliunits) AS net,
-           count(*) FILTER (WHERE price_basis = 'said') AS said,
-           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
-           count(*) FILTER (WHERE price_basis = 'default') AS "default",
-           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
-    FROM perennial.mrr_movement_as_known(:'as_known_at'::timestamptz, :'time_zone')
+           sum(monthly) AS net,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'said'), 0) AS said,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
+    FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
       AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
     GROUP BY since, bundle_id, currency

@@ -6,43 +6,25 @@
 -- of that day. Days without a movement have no row. Amounts are in units of the currency; a row without currency
 -- counts movements at prices nobody knows. The shares say where the prices of the day's movements came from. Otherwise
 -- as mrr.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
 WITH moved AS (
-    SELECT day, bundle_id, currency, count(*) AS movements,
-           sum(CASE WHEN kind = 'new' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS new,
-           sum(CASE WHEN kind = 'reactivation' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
-           sum(CASE WHEN kind = 'expansion' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS expansion,
-           sum(CASE WHEN kind = 'contraction' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS contraction,
-           sum(CASE WHEN kind = 'churn' THEN monthly_milliunits WHEN currency IS NOT NULL THEN 0 END) AS churn,
-           sum(monthly_milliunits) AS net,
-           count(*) FILTER (WHERE price_basis = 'said') AS said,
-           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
-           count(*) FILTER (WHERE price_basis = 'default') AS "default",
-           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
-    FROM perennial.mrr_movement_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    SELECT day, bundle_id, currency, sum(movements) AS movements,
+           sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,
+           sum(CASE WHEN kind = 'reactivation' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
+           sum(CASE WHEN kind = 'expansion' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS expansion,
+           sum(CASE WHEN kind = 'contraction' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS contraction,
+           sum(CASE WHEN kind = 'churn' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS churn,
+           sum(monthly) AS net,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'said'), 0) AS said,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
+    FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
       AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
     GROUP BY day, bundle_id, currency

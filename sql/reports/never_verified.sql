@@ -3,14 +3,8 @@
 -- Receipts that came more than minutes (5) ago and have no verified answer. Their customers have nothing from them yet
 -- (or what was promised provisionally). last_outcome: rejected, Apple would not vouch for it; indeterminate, there was
 -- no answer to be had; empty, nobody asked. is_retired: it is not asked about any more unless it is uploaded again.
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?minutes}
-\else
-\set minutes 5
-\endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?minutes} \else \set minutes 5 \endif
 SELECT bundle_id, environment, receipt_id, array_to_string(customers, ', ') AS customers, received_at, asked_at, outcome AS last_outcome, reason, lane, attempts,
        due_at, due_at IS NULL AS is_retired
 FROM perennial.receipt_now

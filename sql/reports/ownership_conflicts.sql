@@ -4,14 +4,8 @@
 -- that was passed on. owner is who has it now, by the app's policy; claimants are all who sent it, the first first;
 -- transfers counts how often it changed hands, recent_transfers within 30 days (after three it stays). Most contested
 -- first.
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
 WITH claim AS (
     SELECT bundle_id, environment, original_transaction_id, customer, min(uploaded_at) AS first_at, max(uploaded_at) AS last_at
     FROM perennial.claim_log

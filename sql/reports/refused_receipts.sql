@@ -3,10 +3,7 @@
 -- refused: Apple answered that it does not vouch for the receipt, and never did. suspect: it had vouched for it
 -- before; access goes on, because only three refusals over 72 hours retire a receipt, and even that ends no access by
 -- itself. subscriptions counts those the receipt holds. bundle_id filters; is_retired: it is not asked about any more.
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
 SELECT CASE WHEN r.verified_at IS NULL THEN 'refused' ELSE 'suspect' END AS verdict, r.bundle_id, r.environment, r.receipt_id,
        array_to_string(r.customers, ', ') AS customers, r.reason, r.rejections, r.rejected_since, r.asked_at, r.verified_at,
        count(DISTINCT c.original_transaction_id) AS subscriptions, r.due_at, r.due_at IS NULL AS is_retired

@@ -7,67 +7,50 @@
 -- Apple still tries or has not been asked. renewal_pct = (renewed + recovered) / (due - undecided). is_mature: the
 -- bucket is over and nothing of it is undecided. A free trial is no renewal: see trials. product_id is that of the
 -- period that ended.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-\if :{?bucket}
-\else
-\set bucket month
-\endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
 WITH clock AS (
     SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at
 ), period AS (
-    SELECT c.*, lead(c.purchased_at) OVER stream AS next_purchased_at, lead(c.price_basis) OVER stream AS next_price_basis
-    FROM perennial.charges_as_known(:'as_known_at'::timestamptz) c
-    WHERE c.kind = 'subscription' AND c.environment = :'environment'
-      AND (:'bundle_id' = '' OR c.bundle_id = :'bundle_id') AND COALESCE(c.cancelled_at > c.purchased_at, true)
-    WINDOW stream AS (
-        PARTITION BY c.bundle_id, c.environment, c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)
+    -- What is neither a trial nor shared by the family was paid for.
+    SELECT p.*, NOT is_family_shared AND offer IS DISTINCT FROM 'trial' AS is_paid,
+           lead(purchased_at) OVER stream AS next_purchased_at,
+           lead(NOT is_family_shared AND offer IS DISTINCT FROM 'trial') OVER stream AS next_is_paid
+    FROM perennial.period_history p
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
+      AND COALESCE(cancelled_at > purchased_at, true)
+    WINDOW stream AS (PARTITION BY stream_id ORDER BY purchased_at, expires_at, charge_id)
 ), due AS (
     SELECT date_trunc(:'bucket', p.expires_at AT TIME ZONE :'time_zone') AS since, p.bundle_id, p.product_id,
-           CASE WHEN p.next_price_basis IS NOT NULL AND p.next_purchased_at <= clock.at
+           CASE WHEN p.next_is_paid AND p.next_purchased_at <= clock.at
                      AND p.next_purchased_at <= p.expires_at + interval '1 hour' THEN 'renewed'
-                WHEN p.next_price_basis IS NOT NULL AND p.next_purchased_at <= clock.at
+                WHEN p.next_is_paid AND p.next_purchased_at <= clock.at
                      AND p.next_purchased_at <= p.expires_at + interval '65 days'
-                     AND ended.state IN ('grace_period', 'billing_retry', 'awaiting_renewal') THEN 'recovered'
+                     AND EXISTS (
+                         SELECT FROM perennial.timeline ended
+                         WHERE ended.subscription_id = p.stream_id
+                           AND ended.valid_from <= p.expires_at AND p.expires_at < ended.valid_until
+                           AND ended.known_from <= :'as_known_at'::timestamptz
+                           AND COALESCE(ended.known_until > :'as_known_at'::timestamptz, true)
+                           AND ended.state IN ('grace_period', 'billing_retry', 'awaiting_renewal')) THEN 'recovered'
                 WHEN p.next_purchased_at <= clock.at THEN 'not_renewed'
                 WHEN told.state IN ('expired', 'revoked') AND COALESCE(told.access_until <= clock.at, true)
                      THEN 'not_renewed'
                 ELSE 'undecided' END AS outcome
     FROM period p
     CROSS JOIN clock
-    LEFT JOIN perennial.timeline ended
-        ON ended.subscription_id = p.stream_id
-        AND ended.valid_from <= p.expires_at AND p.expires_at < ended.valid_until
-        AND ended.known_from <= :'as_known_at'::timestamptz
-        AND COALESCE(ended.known_until > :'as_known_at'::timestamptz, true)
     LEFT JOIN perennial.timeline told
         ON told.subscription_id = p.stream_id
         AND told.valid_from <= clock.at AND clock.at < told.valid_until
         AND told.known_from <= :'as_known_at'::timestamptz
         AND COALESCE(told.known_until > :'as_known_at'::timestamptz, true)
-    WHERE p.price_basis IS NOT NULL AND NOT p.is_upgraded AND COALESCE(p.cancelled_at >= p.expires_at, true)
+    WHERE p.is_paid AND NOT p.is_upgraded AND COALESCE(p.cancelled_at >= p.expires_at, true)
       AND p.expires_at <= clock.at
       AND (p.expires_at AT TIME ZONE :'time_zone')::date >= :'from'::date
       AND (p.expires_at AT TIME ZONE :'time_zone')::date < :'until'::date

@@ -8,64 +8,17 @@
 -- 'price' where the catalog, an upload or Apple's word on an offer changed the amount alone; learnt_at is when the
 -- last of those events was recorded.
 --     psql -v known_before=2026-02-01 -f sql/reports/restatement.sql
-\if :{?known_before}
-\else
-\set known_before yesterday
-\endif
-\if :{?known_after}
-\else
-\set known_after infinity
-\endif
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-WITH told AS (
-    SELECT 'active_subscriptions' AS figure, bundle_id, environment, 'subscription' AS stream_kind, subscription_id AS stream_id,
-           original_transaction_id, product_id, NULL AS currency, (valid_from AT TIME ZONE :'time_zone')::date AS first_day,
-           (access_until AT TIME ZONE :'time_zone')::date AS end_day, knowing.sign, NULL::numeric AS amount
-    FROM perennial.timeline t
-    JOIN (VALUES (:'known_before'::timestamptz, -1), (:'known_after'::timestamptz, 1)) AS knowing (at, sign)
-        ON t.known_from <= knowing.at AND COALESCE(t.known_until > knowing.at, true)
-    WHERE access_until IS NOT NULL
-    UNION ALL
-    SELECT 'mrr', bundle_id, environment, 'subscription', stream_id, original_transaction_id, product_id, currency, first_day,
-           end_day, -1, -monthly_milliunits
-    FROM perennial.paying_days_as_known(:'known_before'::timestamptz, :'time_zone')
-    UNION ALL
-    SELECT 'mrr', bundle_id, environment, 'subscription', stream_id, original_transaction_id, product_id, currency, first_day,
-           end_day, 1, monthly_milliunits
-    FROM perennial.paying_days_as_known(:'known_after'::timestamptz, :'time_zone')
-    UNION ALL
-    SELECT 'revenue', bundle_id, environment, charge_kind, stream_id, original_transaction_id, product_id, currency,
-           (occurred_at AT TIME ZONE :'time_zone')::date, (occurred_at AT TIME ZONE :'time_zone')::date + 1, -1,
-           -amount_milliunits
-    FROM perennial.revenue_as_known(:'known_before'::timestamptz)
-    UNION ALL
-    SELECT 'revenue', bundle_id, environment, charge_kind, stream_id, original_transaction_id, product_id, currency,
-           (occurred_at AT TIME ZONE :'time_zone')::date, (occurred_at AT TIME ZONE :'time_zone')::date + 1, 1,
-           amount_milliunits
-    FROM perennial.revenue_as_known(:'known_after'::timestamptz)
-), moved AS (
+\if :{?known_before} \else \set known_before yesterday \endif
+\if :{?known_after} \else \set known_after infinity \endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+WITH moved AS (
     SELECT figure, bundle_id, environment, stream_kind, stream_id, original_transaction_id, product_id, currency, day,
-           sum(sign * edge) AS change, sum(amount * edge) AS amount
-    FROM told
+           sum(sign * edge) AS change, sum(sign * edge * amount) AS amount
+    FROM perennial.restated_as_known(:'known_before'::timestamptz, :'known_after'::timestamptz, :'time_zone')
     CROSS JOIN LATERAL (VALUES
         (GREATEST(first_day, :'from'::date), 1),
         (LEAST(end_day, :'until'::date,
@@ -74,7 +27,7 @@ WITH told AS (
       AND GREATEST(first_day, :'from'::date) < LEAST(end_day, :'until'::date,
           (LEAST(:'known_before'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
     GROUP BY figure, bundle_id, environment, stream_kind, stream_id, original_transaction_id, product_id, currency, day
-    HAVING sum(sign * edge) <> 0 OR sum(amount * edge) <> 0
+    HAVING sum(sign * edge) <> 0 OR sum(sign * edge * amount) <> 0
 ), stretch AS (
     SELECT figure, bundle_id, environment, stream_kind, original_transaction_id, product_id, currency, day AS first_day,
            lead(day) OVER stream - 1 AS last_day, sum(change) OVER stream AS change,

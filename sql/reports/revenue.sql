@@ -9,52 +9,30 @@
 -- takes off first where it must, are unknown here. Amounts are in units of the currency, one row for each; a row
 -- without currency counts what nobody knows the price of. The shares say where the prices of all the app's rows of the
 -- bucket came from. Only days that were over are told.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-\if :{?bucket}
-\else
-\set bucket month
-\endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
 WITH moved AS (
-    SELECT date_trunc(:'bucket', occurred_at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, currency,
-           commission_percent, commission_reason, count(*) AS movements,
-           count(*) FILTER (WHERE kind = 'charge') AS charges, count(*) FILTER (WHERE kind = 'refund') AS refunds,
-           count(*) FILTER (WHERE kind = 'proration') AS prorations,
+    SELECT date_trunc(:'bucket', day::timestamp)::date AS since, bundle_id, product_id, currency,
+           commission_percent, commission_reason, sum(movements) AS movements,
+           COALESCE(sum(movements) FILTER (WHERE kind = 'charge'), 0) AS charges,
+           COALESCE(sum(movements) FILTER (WHERE kind = 'refund'), 0) AS refunds,
+           COALESCE(sum(movements) FILTER (WHERE kind = 'proration'), 0) AS prorations,
            sum(amount_milliunits) FILTER (WHERE kind = 'charge') AS charged,
            sum(amount_milliunits) FILTER (WHERE kind = 'refund') AS refunded,
            sum(amount_milliunits) FILTER (WHERE kind = 'proration') AS prorated,
            sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
-           count(*) FILTER (WHERE price_basis = 'said') AS said,
-           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
-           count(*) FILTER (WHERE price_basis = 'default') AS "default",
-           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
-    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND (occurred_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (occurred_at AT TIME ZONE :'time_zone')::date
-          < LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'said'), 0) AS said,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
+    FROM perennial.revenue_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id') AND day >= :'from'::date
+      AND day < LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
     GROUP BY since, bundle_id, product_id, currency, commission_percent, commission_reason
 )
 SELECT since, bundle_id, product_id, currency, commission_percent, commission_reason, charges, refunds, prorations,

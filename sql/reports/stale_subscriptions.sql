@@ -3,18 +3,9 @@
 -- held: access went on past its end because Apple was not asked since; held_until is when that ends by itself.
 -- overdue: its next check was due more than minutes (5) ago. An answer that is merely old is not stale: between checks
 -- nothing is expected to happen. Held ones first, those that lose access soonest on top.
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?minutes}
-\else
-\set minutes 5
-\endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?minutes} \else \set minutes 5 \endif
 SELECT CASE WHEN is_held THEN 'held' ELSE 'overdue' END AS why, r.bundle_id, r.environment, r.original_transaction_id,
        t.product_id, t.state, r.expires_at, CASE WHEN is_held THEN t.access_until END AS held_until, r.will_renew, r.as_of,
        r.checked_at, r.next_check_at

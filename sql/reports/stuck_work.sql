@@ -5,14 +5,8 @@
 -- minutes (5); imported receipts that nobody waits for after a day). And one row for each trouble of the whole: 'no
 -- worker', and 'events wait' when committed events have had no position for more than minutes. That nothing is listed
 -- is good news only while a worker is alive; see stale_subscriptions for whom it concerns.
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?minutes}
-\else
-\set minutes 5
-\endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?minutes} \else \set minutes 5 \endif
 WITH receipt AS (
     SELECT CASE WHEN crashes > 0 THEN 'crashes workers'
                 WHEN is_leased AND NOT is_in_flight THEN 'abandoned'

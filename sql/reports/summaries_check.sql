@@ -3,14 +3,8 @@
 -- The overview of the admin page reads sums that are kept up from the feed; this computes them anew from every subscription
 -- and names each day, currency and figure that differs, among the UTC days that are over. A subscription whose settlement
 -- is not in the summaries yet differs for some seconds; see perennial.summary_now.
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
 SELECT day, bundle_id, currency, figure, summarised, recomputed
 FROM perennial.day_summary s
 FULL JOIN perennial.day_recomputed r USING (bundle_id, environment, day, currency)

@@ -3,34 +3,13 @@
 -- started = converted + lost + undecided. undecided runs still, waits for its renewal or is in billing retry.
 -- conversion_pct = converted / started, which can only rise while is_mature is false: a cohort is mature when its
 -- bucket is over and every trial of it is decided. What a trial is and when it converts: see trials.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-\if :{?bucket}
-\else
-\set bucket month
-\endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
 WITH trial AS MATERIALIZED (
     SELECT started_at AT TIME ZONE :'time_zone' AS at,
            date_trunc(:'bucket', started_at AT TIME ZONE :'time_zone') AS since, bundle_id, product_id, outcome

@@ -5,34 +5,13 @@
 -- month or year), whenever it began; for how a group of trials went, see trial_cohorts. A trial is a run of free trial
 -- periods, not shared by the family; it converts if a period that is paid for begins within 65 days of its end.
 -- product_id is the trial's.
-\if :{?from}
-\else
-\set from -infinity
-\endif
-\if :{?until}
-\else
-\set until infinity
-\endif
-\if :{?as_known_at}
-\else
-\set as_known_at infinity
-\endif
-\if :{?bundle_id}
-\else
-\set bundle_id ''
-\endif
-\if :{?environment}
-\else
-\set environment Production
-\endif
-\if :{?time_zone}
-\else
-\set time_zone UTC
-\endif
-\if :{?bucket}
-\else
-\set bucket month
-\endif
+\if :{?from} \else \set from -infinity \endif
+\if :{?until} \else \set until infinity \endif
+\if :{?as_known_at} \else \set as_known_at infinity \endif
+\if :{?bundle_id} \else \set bundle_id '' \endif
+\if :{?environment} \else \set environment Production \endif
+\if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?bucket} \else \set bucket month \endif
 WITH happened AS (
     SELECT date_trunc(:'bucket', at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, kind
     FROM perennial.trials_as_known(:'as_known_at'::timestamptz) t

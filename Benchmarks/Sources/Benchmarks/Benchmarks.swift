@@ -8,6 +8,6 @@ struct Benchmarks: AsyncParsableCommand {
         abstract: "Measures the product beside its ceilings, in one run on one machine.",
         subcommands: [
             LoopBenchmark.self, LatencyBenchmark.self, ImportBenchmark.self, LookupBenchmark.self,
-            TakeoverBenchmark.self, YearBenchmark.self, BesideBenchmark.self,
+            FeedBenchmark.self, TakeoverBenchmark.self, YearBenchmark.self, BesideBenchmark.self,
         ])
 }

@@ -54,6 +54,7 @@ struct Secrets: Equatable {
 
     /// `text` without any secret in it, should a server have echoed one.
     func hidden(in text: String) -> String {
-        [current, previous].compactMap(\.self).reduce(text) { $0.replacing($1, with: "(secret)") }
+        [current, previous].compactMap(\.self).filter { $0.utf8.count <= text.utf8.count }
+            .reduce(text) { $0.replacing($1, with: "(secret)") }
     }
 }

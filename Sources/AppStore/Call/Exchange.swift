@@ -22,6 +22,8 @@ struct Exchange: Sendable {
 extension String {
     /// This text on one line and no longer than `charactersMax`: what a server sent must not break a log.
     func printable(charactersMax: Int) -> String {
-        String(prefix(charactersMax).map { $0.isASCII && !$0.isNewline && $0 >= " " && $0 != "\u{7F}" ? $0 : "?" })
+        if utf8.count <= charactersMax, utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }
+        return String(
+            prefix(charactersMax).map { $0.isASCII && !$0.isNewline && $0 >= " " && $0 != "\u{7F}" ? $0 : "?" })
     }
 }

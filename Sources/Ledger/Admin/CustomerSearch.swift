@@ -17,7 +17,7 @@ extension SubscriptionLedger {
     public func searchCustomers(_ text: String, limit: Int) async throws -> [FoundCustomer] {
         let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
         return try await reads.query(
-            Statement(Queries.searchCustomers),
+            Queries.searchCustomers,
             [.text(prefix), .text(text), .int8(Int64(text)), .int4(Int32(clamping: limit))]
         ).map { row in
             FoundCustomer(

@@ -79,10 +79,10 @@ extension SubscriptionLedger {
     ) async throws -> Overview {
         let app = Parameter.text(bundleID?.text)
         let daily = try await reads.query(
-            Statement(Queries.overviewDays), [app, .text(environment.rawValue), .int4(Int32(clamping: days))])
-        let hours = try await reads.query(Statement(Queries.overviewChecks), [app])
+            Queries.overviewDays, [app, .text(environment.rawValue), .int4(Int32(clamping: days))])
+        let hours = try await reads.query(Queries.overviewChecks, [app])
         let late = try await reads.query(
-            Statement(Queries.overviewStaleness), [app, .int4(Overview.Staleness.overdueMax)])
+            Queries.overviewStaleness, [app, .int4(Overview.Staleness.overdueMax)])
         guard let row = late.first else {
             throw LedgerError(.mismatch, "The ledger has no summaries; run `perennial migrate`.")
         }

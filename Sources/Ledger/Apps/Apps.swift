@@ -8,6 +8,14 @@ extension SubscriptionLedger {
         try await query(Queries.readApps).map(App.init(row:))
     }
 
+    /// An app and its settings as lookups need them; nil when there is none. One that a standby does not know may be too
+    /// new for it.
+    public func registeredApp(_ bundleID: BundleID) async throws -> App? {
+        let known = try await reads.query(Queries.readApps).map(App.init(row:))
+        if let app = known.first(where: { $0.bundleID == bundleID }) { return app }
+        return reads.mayLag ? try await apps().first { $0.bundleID == bundleID } : nil
+    }
+
     /// The app with the given bundle id; the error names those that exist.
     public func app(_ bundleID: BundleID) async throws -> App {
         let apps = try await apps()
@@ -47,6 +55,8 @@ extension SubscriptionLedger {
                 .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
                 .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
                 .text(change.sweep?.rawValue), .int8(change.preCheckSpread?.milliseconds),
+                .int8(change.leeway?.milliseconds), .int8(change.sandboxLeeway?.milliseconds),
+                .int8(change.outageAllowance?.milliseconds),
             ], audited: .appChanged, app: bundleID, detail: change.told)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
@@ -64,9 +74,7 @@ extension SubscriptionLedger {
 
     /// The app's secrets in clear; they must not leave the check.
     public func secrets(of app: App) throws -> AppSecrets {
-        AppSecrets(
-            current: try opened(app.sealedSecret, for: app.bundleID),
-            previous: try opened(app.sealedPreviousSecret, for: app.bundleID))
+        try openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
     }
 
     /// Stops asking Apple for one app for a while.
@@ -143,6 +151,12 @@ public struct AppChange: Sendable {
     public var sweep: SweepPace?
     /// Over how long checks shortly before an end are spread, 0 to 12 hours.
     public var preCheckSpread: Delay?
+    /// How long a renewal may be late before access ends; like the next two it counts from the next answer on.
+    public var leeway: Delay?
+    /// The same in the sandbox.
+    public var sandboxLeeway: Delay?
+    /// How long access goes on while Apple cannot be asked.
+    public var outageAllowance: Delay?
 
     /// A change that keeps everything.
     public init() {}
@@ -154,6 +168,9 @@ public struct AppChange: Sendable {
             "ownership_policy": ownershipPolicy?.rawValue, "rate": callsPerSecond.map { "\($0)" },
             "burst": burst.map { "\($0)" }, "sweep": sweep?.rawValue,
             "pre_check_spread_ms": preCheckSpread.map { "\($0.milliseconds)" },
+            "leeway_ms": leeway.map { "\($0.milliseconds)" },
+            "sandbox_leeway_ms": sandboxLeeway.map { "\($0.milliseconds)" },
+            "outage_allowance_ms": outageAllowance.map { "\($0.milliseconds)" },
         ].compactMapValues { $0 }
     }
 }

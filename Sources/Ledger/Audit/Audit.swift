@@ -18,8 +18,10 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case grantRevoked = "grant.revoked"
     case ownerAssigned = "customer.assigned"
     case customerMerged = "customer.merged"
+    case customerSplit = "customer.split"
     case customerErased = "customer.erased"
     case rebuilt = "rebuilt"
+    case pruned = "pruned"
 }
 
 extension SubscriptionLedger {

@@ -24,7 +24,8 @@ extension SubscriptionLedger {
             guard let row = found.first else { throw LedgerError(.mismatch, "The customer was not stored.") }
             var run = try SettlementRun(locked: subscriptions, purchases: purchases, in: transaction)
             run.give(
-                to: CustomerID(number: try row.int8("customer_id")), named: customer, because: .assignment)
+                to: CustomerID(number: try row.int8("customer_id")), named: try row.text("called"),
+                because: .assignment)
             let things = try run.writeHandOver(in: transaction)
             if things > 0 {
                 try audit(

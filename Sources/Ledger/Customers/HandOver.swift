@@ -57,6 +57,19 @@ extension SettlementRun {
         }
     }
 
+    /// Gives some of what is locked to a customer, by the keys of its rows.
+    mutating func give(
+        subscriptions chosen: Set<Int64>, purchases bought: Set<Int64>, to customer: CustomerID, named name: String,
+        because cause: OwnershipCause
+    ) {
+        for (key, draft) in subscriptions where chosen.contains(draft.rowID) {
+            subscriptions[key]?.give(to: customer, named: name, because: cause)
+        }
+        for (key, draft) in purchases where bought.contains(draft.rowID) {
+            purchases[key]?.give(to: customer, named: name, because: cause)
+        }
+    }
+
     /// Lets nobody own what is locked and one of `owners` owns.
     mutating func release(from owners: Set<CustomerID>) {
         for key in subscriptions.keys where isOwned(subscriptions[key]?.ownership, by: owners) {

@@ -36,6 +36,7 @@ struct LockedPeople {
         let found = try Self.find(texts, appID: appID, in: transaction)
         let ids = Parameter.int8s(found.map(\.customer.number))
         isBeingAsked = try transaction.query(Queries.lockReceiptsOf, [ids]).contains { try $0.bool("leased") }
+        try transaction.query(Queries.lockUploaded, [ids])
         let receipts = try transaction.query(Queries.readReceiptsOf, [ids])
         soleReceipts = try receipts.filter { try $0.bool("sole") }.map { try $0.int8("receipt_id") }
         sharedReceipts = try receipts.filter { try $0.bool("sole") == false }.map { try $0.int8("receipt_id") }

@@ -54,7 +54,8 @@ extension UploadBatch {
         let (receiptIDs, new) = try storeReceipts(in: transaction)
         let customerIDs = try storeCustomers(in: transaction)
         let ids = try receiptKeys.map { try Self.required(receiptIDs[$0], "receipt") }
-        let customers = try customerKeys.map { try Self.required(customerIDs[$0], "customer") }
+        let people = try customerKeys.map { try Self.required(customerIDs[$0], "customer") }
+        let customers = people.map(\.id)
         try transaction.query(
             Queries.storeUploads,
             [
@@ -70,7 +71,10 @@ extension UploadBatch {
             }
         }
         var newReceipts = new
-        return ids.map { StoredUpload(receiptID: ReceiptID($0), isNew: newReceipts.remove($0) != nil) }
+        return zip(ids, people).map { id, person in
+            StoredUpload(
+                receiptID: ReceiptID(id), isNew: newReceipts.remove(id) != nil, customer: person.called)
+        }
     }
 
     /// Throws when a customer brought more unknown receipts in an hour than they may. Uploads of one customer wait for each
@@ -106,20 +110,21 @@ extension UploadBatch {
         return (ids, new)
     }
 
-    private func storeCustomers(in transaction: Transaction) throws -> [Key: Int64] {
+    /// Who the customers are; of a name that is somebody else's now, that one.
+    private func storeCustomers(in transaction: Transaction) throws -> [Key: (id: Int64, called: String)] {
         let fresh = try transaction.query(
             Queries.insertCustomers,
             [.int4s(customers.map(\.key.appID)), .texts(customers.map { uploads[$0.place].customer })])
-        var ids: [Key: Int64] = [:]
-        ids.reserveCapacity(customers.count)
-        for row in fresh { ids[try Key(customer: row)] = try row.int8("customer_id") }
-        let known = customers.filter { ids[$0.key] == nil }
-        guard !known.isEmpty else { return ids }
+        var people: [Key: (id: Int64, called: String)] = [:]
+        people.reserveCapacity(customers.count)
+        for row in fresh { people[try Key(customer: row)] = (try row.int8("customer_id"), try row.text("name")) }
+        let known = customers.filter { people[$0.key] == nil }
+        guard !known.isEmpty else { return people }
         let found = try transaction.query(
             Queries.findCustomers,
             [.int4s(known.map(\.key.appID)), .texts(known.map { uploads[$0.place].customer })])
-        for row in found { ids[try Key(customer: row)] = try row.int8("customer_id") }
-        return ids
+        for row in found { people[try Key(customer: row)] = (try row.int8("customer_id"), try row.text("called")) }
+        return people
     }
 
     private func storeProvisionals(of ids: [Int64], _ customers: [Int64], in transaction: Transaction) throws {
@@ -139,9 +144,9 @@ extension UploadBatch {
         min(max(instant, Instant(milliseconds: 0)), Instant(milliseconds: 253_402_300_799_999))
     }
 
-    private static func required(_ id: Int64?, _ what: String) throws -> Int64 {
-        guard let id else { throw LedgerError(.mismatch, "A \(what) was not stored; run `perennial migrate`.") }
-        return id
+    private static func required<Stored>(_ stored: Stored?, _ what: String) throws -> Stored {
+        guard let stored else { throw LedgerError(.mismatch, "A \(what) was not stored; run `perennial migrate`.") }
+        return stored
     }
 }
 

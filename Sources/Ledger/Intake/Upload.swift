@@ -73,4 +73,6 @@ public struct StoredUpload: Sendable, Hashable {
     public let receiptID: ReceiptID
     /// Whether the receipt was not known before.
     public let isNew: Bool
+    /// Whose it is: the customer the upload named, or the one whose name that is now.
+    public let customer: String
 }

@@ -102,11 +102,11 @@ extension SubscriptionLedger {
     public func record(of customer: String, app bundleID: BundleID) async throws -> CustomerRecord {
         let whose: [Parameter] = [.text(bundleID.text), .text(customer)]
         async let subscriptions = reads.query(
-            Statement(Queries.customerSubscriptions), whose + [.int4(CustomerRecord.thingsMax)])
+            Queries.customerSubscriptions, whose + [.int4(CustomerRecord.thingsMax)])
         async let purchases = reads.query(
-            Statement(Queries.customerPurchases), whose + [.int4(CustomerRecord.thingsMax)])
-        async let spans = reads.query(Statement(Queries.customerTimeline), whose + [.int4(CustomerRecord.spansMax)])
-        async let unverified = reads.query(Statement(Queries.customerUnverified), whose)
+            Queries.customerPurchases, whose + [.int4(CustomerRecord.thingsMax)])
+        async let spans = reads.query(Queries.customerTimeline, whose + [.int4(CustomerRecord.spansMax)])
+        async let unverified = reads.query(Queries.customerUnverified, whose)
         let waiting = try await unverified.first
         return CustomerRecord(
             subscriptions: try await subscriptions.map(OwnedSubscription.init(row:)),

@@ -26,6 +26,22 @@ public struct Entitlement: Sendable, Hashable {
     public let asOf: Instant?
     /// When the last verified answer came; nil where `asOf` is.
     public let checkedAt: Instant?
+    /// Apple's expiry of the last period, where a subscription does not grant it.
+    public let expiresAt: Instant?
+}
+
+/// A customer as an app's operator calls them.
+public struct CustomerName: Sendable, Hashable {
+    /// The app.
+    public let bundleID: BundleID
+    /// The operator's own id of the customer.
+    public let name: String
+
+    /// A name.
+    public init(_ name: String, of bundleID: BundleID) {
+        self.bundleID = bundleID
+        self.name = name
+    }
 }
 
 extension SubscriptionLedger {
@@ -36,19 +52,21 @@ extension SubscriptionLedger {
         app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil,
         fromPrimary: Bool = false
     ) async throws -> [Entitlement] {
-        let rows = try await (fromPrimary ? database : reads).query(
-            Statement(Queries.entitlements),
-            [.text(bundleID.text), .text(customer), .instant(time), .instant(knownAt)])
-        return try rows.map(Entitlement.init(row:))
+        try await entitlements(
+            of: [CustomerName(customer, of: bundleID)], at: time, knownAt: knownAt, fromPrimary: fromPrimary)[0]
     }
 
     /// The same for many customers in one statement, in the order of `customers`; one may be named twice.
     public func entitlements(
-        app bundleID: BundleID, customers: [String], at time: Instant? = nil, knownAt: Instant? = nil
+        of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false
     ) async throws -> [[Entitlement]] {
-        let rows = try await reads.query(
-            Statement(Queries.entitlementsBatch),
-            [.text(bundleID.text), .texts(customers), .instant(time), .instant(knownAt)])
+        let parameters: [Parameter] = [
+            .texts(customers.map(\.bundleID.text)), .texts(customers.map(\.name)), .instant(time), .instant(knownAt),
+        ]
+        let rows =
+            fromPrimary
+            ? try await query(Queries.entitlements, parameters)
+            : try await reads.query(Queries.entitlements, parameters)
         var found = [[Entitlement]](repeating: [], count: customers.count)
         for row in rows { found[Int(try row.int8("place")) - 1].append(try Entitlement(row: row)) }
         return found
@@ -67,5 +85,6 @@ extension Entitlement {
         basis = try row.text("basis")
         asOf = try row.instantIfPresent("as_of")
         checkedAt = try row.instantIfPresent("checked_at")
+        expiresAt = try row.instantIfPresent("expires_at")
     }
 }

@@ -41,7 +41,7 @@ private struct ReasonsReading {
     let reconcile: Reconcile
 
     func sources(of customer: Int64, in transaction: Transaction) throws -> [Reasons.Source] {
-        try transaction.query(Queries.readSources, [.int4(app.id), .int8(customer), .instant(at)])
+        try transaction.query(Queries.readSources, [.int8(customer), .instant(at)])
             .map(Reasons.Source.init(row:))
     }
 

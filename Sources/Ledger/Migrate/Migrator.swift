@@ -9,13 +9,15 @@ public struct MigrationReport: Sendable {
     public let applied: [String]
     /// How many migrations the database has now.
     public let total: Int
+    /// Whether the database has later migrations than this program knows, with which it works all the same.
+    public let isAhead: Bool
 }
 
 extension SubscriptionLedger {
     /// Creates or upgrades the schema; safe to run from many machines at once.
     ///
-    /// Refuses when an applied migration differs from this program's, or when the database knows migrations that this
-    /// program does not: then nothing is changed.
+    /// Refuses when an applied migration differs from this program's, or when the database knows later ones that this
+    /// program does not work with: then nothing is changed. Later ones that only add are left as they are.
     public func migrate() async throws -> MigrationReport {
         let report = try await applyMigrations()
         try await addObservationMonths()
@@ -27,6 +29,8 @@ extension SubscriptionLedger {
             try transaction.script(Queries.lockMigrations.text)
             let known = try transaction.query(Queries.readMigrations)
             try Self.refuseChangedHistory(known)
+            let isAhead = known.count > Migrations.all.count
+            if isAhead { try Self.refuseLaterHistory(transaction.query(Queries.readCompatibility)) }
             var applied: [String] = []
             for migration in Migrations.all.dropFirst(known.count) {
                 try transaction.script(migration.text)
@@ -34,11 +38,12 @@ extension SubscriptionLedger {
                     Queries.recordMigration, [.text(migration.name), .bytea(Self.fingerprint(of: migration))])
                 applied.append(migration.name)
             }
-            return MigrationReport(applied: applied, total: Migrations.all.count)
+            return MigrationReport(applied: applied, total: known.count + applied.count, isAhead: isAhead)
         }
     }
 
-    /// Whether the database has exactly this program's migrations; the error says what to do when it has not.
+    /// Whether the database has this program's migrations, and no later ones that it does not work with; the error says
+    /// what to do when it has not.
     public func requireMigrated() async throws {
         let exists = try await query(Queries.isMigrated)
         guard try exists.first?.bool("migrated") == true else {
@@ -46,7 +51,10 @@ extension SubscriptionLedger {
         }
         let known = try await query(Queries.readMigrations)
         try Self.refuseChangedHistory(known)
-        guard known.count == Migrations.all.count else {
+        if known.count > Migrations.all.count {
+            try Self.refuseLaterHistory(try await query(Queries.readCompatibility))
+        }
+        guard known.count >= Migrations.all.count else {
             throw LedgerError(
                 .mismatch,
                 "The database has \(known.count) of \(Migrations.all.count) migrations; run `perennial migrate`.")
@@ -54,12 +62,6 @@ extension SubscriptionLedger {
     }
 
     private static func refuseChangedHistory(_ known: [Row]) throws {
-        guard known.count <= Migrations.all.count else {
-            throw LedgerError(
-                .mismatch,
-                "The database has \(known.count) migrations and this program knows \(Migrations.all.count); "
-                    + "run a newer perennial.")
-        }
         for (row, migration) in zip(known, Migrations.all) {
             let (name, digest) = (try row.text("name"), try row.bytea("digest"))
             guard name == migration.name, digest == fingerprint(of: migration) else {
@@ -68,6 +70,17 @@ extension SubscriptionLedger {
                     "Migration \(name) was applied with another text than this program's \(migration.name); "
                         + "migrations never change once applied: use the program that matches this database.")
             }
+        }
+    }
+
+    /// A program is replaced machine by machine, so it goes on with a schema that later programs have only added to.
+    private static func refuseLaterHistory(_ compatibility: [Row]) throws {
+        let programMin = try compatibility.first?.int4("program_min") ?? .max
+        guard programMin <= Migrations.all.count else {
+            throw LedgerError(
+                .mismatch,
+                "The database was changed for programs that know \(programMin) migrations and this one knows "
+                    + "\(Migrations.all.count); run a newer perennial.")
         }
     }
 

@@ -120,9 +120,12 @@ struct Replay {
         slices[key, default: []].append((place, slice))
     }
 
-    /// What the observations make of a subscription; nil when none speaks of it.
-    func state(of target: Target, policy: Policy, by reconcile: Reconcile) -> SubscriptionState? {
-        let told = (slices[target.key] ?? []).sorted { $0.place < $1.place }
+    /// What the observations, but for some, make of a subscription; nil when none speaks of it.
+    func state(
+        of target: Target, policy: Policy, without dropped: Set<Int64> = [], by reconcile: Reconcile
+    ) -> SubscriptionState? {
+        let told = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
+            .sorted { $0.place < $1.place }
             .reduce(nil as SubscriptionState?) { state, said in reconcile(state, said.slice, policy).state }
         // Silence is kept with the receipt that would have been asked about; without one the clock alone tells of it.
         guard let told, target.polledBy == nil, told.hold.expected, told.asOf < target.asOf,
@@ -131,9 +134,9 @@ struct Replay {
         return reconcile(told, .silence(of: target.key.id, until: target.asOf), policy).state
     }
 
-    /// What the observations make of a purchase; nil when none speaks of it.
-    func state(of key: PurchaseRowKey) -> PurchaseState? {
-        (purchases[key] ?? []).sorted { $0.place < $1.place }
+    /// What the observations, but for some, make of a purchase; nil when none speaks of it.
+    func state(of key: PurchaseRowKey, without dropped: Set<Int64> = []) -> PurchaseState? {
+        (purchases[key] ?? []).filter { !dropped.contains($0.place.observation) }.sorted { $0.place < $1.place }
             .reduce(nil) { state, said in reconcilePurchase(state, with: said.slice)?.state ?? state }
     }
 
@@ -152,7 +155,7 @@ struct Replay {
         let lost = link.receipts.compactMap { self.lost[$0] }.reduce(0, +)
         if lost == 1 { return "1 answer about its receipts is not kept any more or cannot be read." }
         if lost > 1 { return "\(lost) answers about its receipts are not kept any more or cannot be read." }
-        guard let first = link.firstAsOf, first < earliest else { return nil }
+        guard let first = link.firstAsOf, first < min(earliest, link.prunedAsOf ?? earliest) else { return nil }
         return "It was known at \(first.iso8601), and the first answer that is kept is of \(earliest.iso8601)."
     }
 }
@@ -163,6 +166,8 @@ struct ReplayLinks {
         var receipts: [Int64] = []
         /// Apple's clock at the first event.
         var firstAsOf: Instant?
+        /// Apple's clock at the first answer that is kept no more because others say the same.
+        var prunedAsOf: Instant?
     }
 
     private(set) var subscriptions: [Int64: Link] = [:]
@@ -172,10 +177,13 @@ struct ReplayLinks {
         for row in rows {
             let receipt = try row.int8("receipt_id")
             let first = try row.instantIfPresent("first_as_of")
+            let pruned = try row.instantIfPresent("pruned_as_of")
             if let id = try row.int8IfPresent("subscription_id") {
-                subscriptions[id, default: Link()].note(receipt, first)
+                subscriptions[id, default: Link()].note(receipt, first, pruned)
             }
-            if let id = try row.int8IfPresent("purchase_id") { purchases[id, default: Link()].note(receipt, first) }
+            if let id = try row.int8IfPresent("purchase_id") {
+                purchases[id, default: Link()].note(receipt, first, pruned)
+            }
         }
     }
 
@@ -186,8 +194,9 @@ struct ReplayLinks {
 }
 
 extension ReplayLinks.Link {
-    fileprivate mutating func note(_ receipt: Int64, _ first: Instant?) {
+    fileprivate mutating func note(_ receipt: Int64, _ first: Instant?, _ pruned: Instant?) {
         receipts.append(receipt)
         firstAsOf = first
+        prunedAsOf = [prunedAsOf, pruned].compactMap(\.self).min()
     }
 }

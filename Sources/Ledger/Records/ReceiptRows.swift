@@ -16,6 +16,8 @@ struct RememberedReceipt: Sendable {
     let verifiedAt: Instant?
     /// The token of the lease under which an answer about it was settled last.
     let settledToken: Int64
+    /// Whether its customer was erased: nothing that comes of it is kept any more.
+    let isErased: Bool
 
     init(row: Row) throws {
         receiptID = ReceiptID(try row.int8("receipt_id"))
@@ -27,6 +29,7 @@ struct RememberedReceipt: Sendable {
         meaning = try row.byteaIfPresent("meaning")
         verifiedAt = try row.instantIfPresent("verified_at")
         settledToken = try row.int8("settled_token")
+        isErased = try row.bool("erased")
     }
 }
 

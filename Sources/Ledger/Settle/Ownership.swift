@@ -34,6 +34,8 @@ public enum OwnershipCause: String, Sendable, CaseIterable {
     case token
     /// It was another name's that is theirs now.
     case merge
+    /// That name is its own customer's again.
+    case split
     /// A person gave it to them.
     case assignment
 
@@ -41,7 +43,7 @@ public enum OwnershipCause: String, Sendable, CaseIterable {
     var isByHand: Bool {
         switch self {
         case .upload, .imported, .token: false
-        case .merge, .assignment: true
+        case .merge, .split, .assignment: true
         }
     }
 }

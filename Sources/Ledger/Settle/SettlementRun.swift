@@ -4,7 +4,7 @@ import Subscriptions
 
 /// One settlement in its transaction: locks and loads, folds in memory, writes.
 ///
-/// Everyone who writes takes locks in the order schedule, subscription, purchase, customer, ownership.
+/// Everyone who writes takes locks in the order schedule, receipt, subscription, purchase, customer, ownership.
 struct SettlementRun {
     /// In the order of Apple's clocks.
     let batch: [Settlement]
@@ -26,20 +26,23 @@ struct SettlementRun {
 
     init(_ batch: [Settlement], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
         let ids = Parameter.int8s(batch.map(\.claim.receiptID.number))
-        self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         self.worker = worker
         self.speedup = speedup
         confirmed = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { clocks, row in
             clocks[ReceiptID(try row.int8("receipt_id"))] = try row.instantIfPresent("confirmed_as_of")
         }
+        let receipts = try keyed(
+            transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
+        self.receipts = receipts
+        // An answer that comes after its customer was erased comes too late: it is as if nobody had asked.
+        let batch = batch.filter { receipts[$0.claim.receiptID]?.isErased == false }
+        self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
         let purchaseRows = try Self.lockPurchases(of: batch, in: transaction)
         guard let clock = try transaction.query(Queries.readClock).first else {
             throw LedgerError(.mismatch, "The database gave no time.")
         }
         recordedMicroseconds = try clock.timestamptz("recorded_at")
-        receipts = try keyed(
-            transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
         claims = try Self.claims(of: ids, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         subscriptions = try LoadedSubscriptions(

@@ -10,13 +10,17 @@ import CLibPQ
 /// over and forgets it.
 final class Connection: @unchecked Sendable {
     let pointer: OpaquePointer
+    let settings: TransactionSettings
+    /// Borrowed until it is known to be our own: what is right there is right everywhere.
+    var session = Session.borrowed
     var prepared = PreparedStatements()
     /// Set once the connection cannot be used any more.
     var isBroken = false
 
     /// Takes over an open connection.
-    init(owning pointer: OpaquePointer) {
+    init(owning pointer: OpaquePointer, _ settings: TransactionSettings) {
         self.pointer = pointer
+        self.settings = settings
         // We never want to wait inside a send: the server may itself be waiting for us to read.
         PQsetnonblocking(pointer, 1)
     }

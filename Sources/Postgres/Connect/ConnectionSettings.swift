@@ -8,23 +8,25 @@ struct ConnectionSettings: Sendable {
         case transactions
     }
 
+    /// How long a server may leave what we sent unacknowledged before its machine counts as gone, in milliseconds; the
+    /// connection string may say otherwise. Without it a cut cable shows after a quarter of an hour.
+    private static let silenceMilliseconds = "10000"
+
     let keywords: [(name: String, value: String)]
-    /// Without `options`, for a connection pooler that refuses them; then only we enforce the limits.
+    /// Without `options`, for a connection pooler that refuses them; then every transaction brings its settings.
     let plainKeywords: [(name: String, value: String)]
+    /// The same settings for one transaction.
+    let transaction: TransactionSettings
 
     /// - Throws: `.cannotConnect` when the connection string is not valid.
     init(_ configuration: DatabaseConfiguration, for role: Role) throws(DatabaseError) {
         let given = try ConnectionOptions(parsing: configuration.connectionString)
+        transaction = TransactionSettings(configuration, for: role)
         var options = given["options"].map { [$0] } ?? Self.optionsFromEnvironment()
-        options.append("-c statement_timeout=\(configuration.statementTimeoutMilliseconds)")
-        // Our statements are short; compiling one costs more than it can save, and a wrong estimate is enough to begin.
-        options.append("-c jit=off")
-        switch role {
-        case .reads: options.append("-c default_transaction_read_only=on")
-        case .transactions: break
-        }
+        options += transaction.values.map { "-c \($0.sessionName)=\($0.value)" }
         // With expand_dbname the connection string goes into dbname; what follows it wins.
         plainKeywords = [
+            ("tcp_user_timeout", Self.silenceMilliseconds),
             ("fallback_application_name", configuration.applicationName),
             ("dbname", configuration.connectionString),
             ("client_encoding", "UTF8"),

@@ -10,19 +10,23 @@ extension Connection {
     /// Connects, on the calling thread, within a limit (name resolution is the system's and has its own).
     /// - Throws: `.cannotConnect` with libpq's reason.
     static func open(_ settings: ConnectionSettings, within limit: Duration) throws(DatabaseError) -> Connection {
+        let end = ContinuousClock.now + limit
+        let pointer: OpaquePointer
         do {
-            return try open(settings.keywords, within: limit)
+            pointer = try open(settings.keywords, until: end, limit)
         } catch {
             // PgBouncer refuses `options` unless it is told to ignore them.
             guard error.message.contains("unsupported startup parameter") else { throw error }
-            return try open(settings.plainKeywords, within: limit)
+            pointer = try open(settings.plainKeywords, until: end, limit)
         }
+        let connection = Connection(owning: pointer, settings.transaction)
+        try connection.learnSession(within: end - ContinuousClock.now)
+        return connection
     }
 
     private static func open(
-        _ keywords: [(name: String, value: String)], within limit: Duration
-    ) throws(DatabaseError) -> Connection {
-        let end = ContinuousClock.now + limit
+        _ keywords: [(name: String, value: String)], until end: Moment, _ limit: Duration
+    ) throws(DatabaseError) -> OpaquePointer {
         guard let pointer = start(keywords) else { throw .cannotConnect("out of memory") }
         // libpq would print notices and warnings of the start-up to standard error.
         PQsetNoticeProcessor(pointer, { _, _ in }, nil)
@@ -36,7 +40,7 @@ extension Connection {
             switch PQconnectPoll(pointer) {
             case PGRES_POLLING_READING: awaited = POLLIN
             case PGRES_POLLING_WRITING: awaited = POLLOUT
-            case PGRES_POLLING_OK: return Connection(owning: pointer)
+            case PGRES_POLLING_OK: return pointer
             default: throw failed(pointer)
             }
         }

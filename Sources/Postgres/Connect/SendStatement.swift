@@ -1,6 +1,7 @@
 import CLibPQ
 
-/// The two things we send: a preparation, and a run of what was prepared. False when libpq refused; `complaint` says why.
+/// What we send: a preparation and runs of what was prepared, or statements whole. False when libpq refused; `complaint`
+/// says why.
 extension Connection {
     /// The protocol counts parameters in 16 bits.
     static let parametersMax = 65_535
@@ -11,6 +12,23 @@ extension Connection {
     }
 
     func sendRun(_ serverName: String, _ parameters: [Parameter]) -> Bool {
+        withValues(of: parameters) { values, lengths, formats in
+            PQsendQueryPrepared(pointer, serverName, Int32(parameters.count), values, lengths, formats, 1) == 1
+        }
+    }
+
+    /// Sends text and parameters together: the server prepares it without a name and forgets it.
+    func sendWhole(_ statement: Statement, _ parameters: [Parameter]) -> Bool {
+        let types = parameters.map(\.type)
+        return withValues(of: parameters) { values, lengths, formats in
+            PQsendQueryParams(
+                pointer, statement.sql, Int32(parameters.count), types, values, lengths, formats, 1) == 1
+        }
+    }
+
+    private func withValues(
+        of parameters: [Parameter], _ send: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Bool
+    ) -> Bool {
         let lengths = parameters.map { Int32(truncatingIfNeeded: $0.bytes?.count ?? 0) }
         let formats = Array(repeating: Int32(1), count: parameters.count)
         // One buffer for all values: libpq wants pointers, and a Swift array lends only one at a time. The spare byte
@@ -26,8 +44,7 @@ extension Connection {
                 defer { offset += bytes.count }
                 return raw.baseAddress?.advanced(by: offset).assumingMemoryBound(to: CChar.self)
             }
-            return PQsendQueryPrepared(
-                pointer, serverName, Int32(parameters.count), values, lengths, formats, 1) == 1
+            return send(values, lengths, formats)
         }
     }
 }

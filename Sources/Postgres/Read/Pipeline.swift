@@ -3,9 +3,12 @@ import CLibPQ
 /// One connection in pipeline mode: many reads on their way at once, answered in the order they were sent.
 ///
 /// Everything up to a Sync is one transaction for the server: when one read fails, those behind it in its batch are not
-/// run. They come back from `receive` to be sent again, which is safe because they are reads.
+/// run. They come back from `receive` to be sent again, which is safe because they are reads. In a borrowed session such a
+/// transaction also brings its own settings, and the next one waits for its end: a pooler that sees the end of one while
+/// the next is on its way may already lend the session to somebody else.
 struct Pipeline {
     private enum Entry {
+        case settings
         case preparation(Statement, serverName: String)
         case run(Attempt, serverName: String)
         case sync
@@ -21,6 +24,15 @@ struct Pipeline {
     private var lastCancellation: Moment?
     /// How many reads are on their way.
     private(set) var inFlight = 0
+    /// How many more may be sent.
+    var room: Int {
+        switch connection.session {
+        case .own: Self.inFlightMax - inFlight
+        case .borrowed: entries.isEmpty ? Self.inFlightMax : 0
+        }
+    }
+    /// Reads on their way on one connection.
+    private static let inFlightMax = 1_024
     /// Whether bytes wait to be written.
     private(set) var needsFlush = false
 
@@ -34,14 +46,31 @@ struct Pipeline {
     /// Sends a batch with one Sync behind it. What cannot be sent is in flight all the same; `lose` gives it back.
     mutating func send(_ attempts: [Attempt], at now: Moment) {
         if entries.isEmpty { begin(at: now) }
+        switch connection.session {
+        case .own: sendNamed(attempts)
+        case .borrowed: sendWhole(attempts)
+        }
+        inFlight += attempts.count
+        sync()
+        flush()
+    }
+
+    private mutating func sendNamed(_ attempts: [Attempt]) {
         let named = attempts.map { ($0, serverName(of: $0.call)) }
         for (attempt, serverName) in named {
             if !connection.sendRun(serverName, attempt.call.parameters) { connection.isBroken = true }
             entries.append(.run(attempt, serverName: serverName))
         }
-        inFlight += attempts.count
-        sync()
-        flush()
+    }
+
+    private mutating func sendWhole(_ attempts: [Attempt]) {
+        if !connection.sendWhole(connection.settings.statement, []) { connection.isBroken = true }
+        entries.append(.settings)
+        for attempt in attempts {
+            let call = attempt.call
+            if !connection.sendWhole(call.statement, call.parameters) { connection.isBroken = true }
+            entries.append(.run(attempt, serverName: ""))
+        }
     }
 
     /// A preparation gets a Sync of its own, so that no failing read can abort it.
@@ -93,6 +122,12 @@ struct Pipeline {
                 return
             }
             next(at: now)
+        case .settings:
+            awaitsEnd = true
+            guard case .rows = ServerAnswer(result, of: "settings") else {
+                connection.isBroken = true
+                return
+            }
         case .preparation(let statement, let serverName):
             awaitsEnd = true
             let answer = ServerAnswer(result, of: statement.name)

@@ -17,9 +17,6 @@ final class ReadLoop {
 
     /// Reads behind one Sync: few enough that a failing one makes few others wait for a second turn.
     private static let batchMax = 256
-    /// Reads on their way on one connection.
-    private static let inFlightMax = 1_024
-
     /// How often limits are looked at; a busy thread has better things to do than to look at every turn.
     private static let limitsEvery = Duration.milliseconds(50)
 
@@ -157,9 +154,8 @@ final class ReadLoop {
     private func roomiest() -> (index: Int, room: Int)? {
         var best: (index: Int, room: Int)?
         for (index, place) in places.enumerated() {
-            guard case .up(let pipeline) = place, pipeline.inFlight < Self.inFlightMax else { continue }
-            let room = Self.inFlightMax - pipeline.inFlight
-            if room > best?.room ?? 0 { best = (index, room) }
+            guard case .up(let pipeline) = place else { continue }
+            if pipeline.room > best?.room ?? 0 { best = (index, pipeline.room) }
         }
         return best
     }

@@ -11,26 +11,35 @@ extension Connection {
     /// How much later than the server we enforce a time-out, and how long we then wait for the cancellation to work.
     static let slack = Duration.seconds(2)
 
-    /// Runs a statement, preparing it if need be.
+    /// Runs a statement; in our own session it is prepared first if need be.
     func run(
         _ statement: Statement, _ parameters: [Parameter], within limit: Duration
     ) throws(DatabaseError) -> ResultTable {
         if let error = DatabaseError.tooManyParameters(statement, parameters) { throw error }
-        let serverName: String
-        if let known = prepared.serverName(of: statement, parameters) {
-            serverName = known
-        } else {
-            serverName = prepared.begin(statement, parameters)
-            let wasSent = sendPreparation(serverName, statement, parameters)
-            do {
-                _ = try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
-            } catch {
-                prepared.forget(statement, serverName: serverName)
-                throw error
-            }
+        switch session {
+        case .own:
+            let serverName = try preparedName(of: statement, parameters, within: limit)
+            let wasSent = sendRun(serverName, parameters)
+            return try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
+        case .borrowed:
+            let wasSent = sendWhole(statement, parameters)
+            return try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
         }
-        let wasSent = sendRun(serverName, parameters)
-        return try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
+    }
+
+    private func preparedName(
+        of statement: Statement, _ parameters: [Parameter], within limit: Duration
+    ) throws(DatabaseError) -> String {
+        if let known = prepared.serverName(of: statement, parameters) { return known }
+        let serverName = prepared.begin(statement, parameters)
+        let wasSent = sendPreparation(serverName, statement, parameters)
+        do {
+            _ = try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
+        } catch {
+            prepared.forget(statement, serverName: serverName)
+            throw error
+        }
+        return serverName
     }
 
     /// Runs SQL text by the simple protocol; the answer to its last command, or its first failure.

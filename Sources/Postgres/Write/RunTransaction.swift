@@ -14,7 +14,6 @@ extension Connection {
     ) -> WorkEnd<Value> {
         let limit = Duration.milliseconds(statementTimeoutMilliseconds)
         do {
-            let begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
             _ = try rows(of: command(begin, named: "BEGIN", within: limit), "BEGIN")
         } catch {
             return isBroken ? .neverBegan(error) : .ended(.failure(error))
@@ -36,6 +35,15 @@ extension Connection {
         case .failure(let error):
             rollBack(within: limit)
             return .ended(.failure(error))
+        }
+    }
+
+    /// One round trip also where the settings have to come along.
+    private var begin: String {
+        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
+        return switch session {
+        case .own: begin
+        case .borrowed: begin + "; " + settings.commands
         }
     }
 

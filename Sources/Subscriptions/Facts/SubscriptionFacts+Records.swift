@@ -37,7 +37,7 @@ extension SubscriptionFacts {
 
 extension PeriodRecord {
     /// The record with every path emptied: rows change places in every answer.
-    var withoutPaths: PeriodRecord {
+    public var withoutPaths: PeriodRecord {
         var copy = self
         copy.path = ""
         copy.ending?.path = ""

@@ -18,7 +18,7 @@ public func nextCheck(
     case .indeterminate(let new):
         let delay = retryDelay(afterFailures: attempts, new: new, seed: seed, policy: policy)
         let isHeld = outlooks.contains(where: \.isHeld)
-        return .at(now + (isHeld ? min(delay, moments.scaled(.minutes(15))) : delay))
+        return .at(now + (isHeld ? min(delay, moments.scaled(Rhythm.held)) : delay))
     }
 }
 
@@ -48,7 +48,8 @@ struct CheckMoments {
 
     /// An instant spread over a twentieth of its delay, at most half an hour.
     func after(_ delay: Delay, from start: Instant) -> Instant {
-        let spread = jitter.delay(below: min(delay.divided(by: 20), .minutes(30)), at: start.milliseconds)
+        let spread = jitter.delay(
+            below: min(delay.divided(by: Rhythm.spreadPart), Rhythm.spreadLongest), at: start.milliseconds)
         return start + scaled(delay + spread)
     }
 
@@ -59,12 +60,7 @@ struct CheckMoments {
 
     /// A receipt without purchases: taken too early, or never to hold any.
     func empty(attempts: Int) -> Instant? {
-        switch attempts {
-        case ...1: after(.hours(1), from: now)
-        case 2: after(.days(1), from: now)
-        case 3: after(.days(7), from: now)
-        default: nil
-        }
+        step(Rhythm.emptySteps, attempts: attempts)
     }
 
     /// A refusal: three tries in 24 hours, or daily until three equal ones over 72 hours for a receipt Apple vouched
@@ -72,29 +68,29 @@ struct CheckMoments {
     func rejected(_ kind: Refusal.Kind, attempts: Int, since: Instant, wasVerified: Bool) -> Instant? {
         switch kind {
         case .wrongSecret:
-            return after(.hours(1), from: now)
+            return after(Rhythm.wrongSecret, from: now)
         case .accountGone:
             return daily(attempts: attempts, since: since)
         case .otherBundle, .notAuthentic, .wrongEnvironment, .badRequest:
-            if wasVerified { return daily(attempts: attempts, since: since) }
-            switch attempts {
-            case ...1: return after(.hours(4), from: now)
-            case 2: return after(.hours(19), from: now)
-            default: return nil
-            }
+            return wasVerified
+                ? daily(attempts: attempts, since: since) : step(Rhythm.refusedSteps, attempts: attempts)
         }
     }
 
+    private func step(_ steps: [Delay], attempts: Int) -> Instant? {
+        steps.dropFirst(max(attempts, 1) - 1).first.map { after($0, from: now) }
+    }
+
     private func daily(attempts: Int, since: Instant) -> Instant? {
-        let isFinal = attempts >= 3 && now - since >= Delay.hours(72).divided(by: policy.speedup)
-        return isFinal ? nil : after(.days(1), from: now)
+        let lasted = now - since >= Rhythm.refusedFinally.divided(by: policy.speedup)
+        return attempts >= Rhythm.refusalsFinal && lasted ? nil : after(Rhythm.refusedDaily, from: now)
     }
 
     /// A one-time purchase: swept for refunds until day 90. Sandbox purchases are not.
     func next(purchasedAt: Instant) -> Instant? {
         switch environment {
         case .sandbox: nil
-        case .production: now - purchasedAt < scaled(.days(90)) ? sweep(purchasedAt) : nil
+        case .production: now - purchasedAt < scaled(Rhythm.purchaseSweepEnds) ? sweep(purchasedAt) : nil
         }
     }
 
@@ -107,18 +103,12 @@ struct CheckMoments {
     /// at most four days, after it.
     func sweep(_ charge: Instant, orBy other: Instant) -> Instant {
         let delay = sweepDelay(charge)
-        let patience = scaled(delay) + min(scaled(delay).divided(by: 2), scaled(.days(4)))
+        let part = scaled(delay).divided(by: Rhythm.sweepPatiencePart)
+        let patience = scaled(delay) + min(part, scaled(Rhythm.sweepPatience))
         return other <= now + patience ? other : sweep(charge)
     }
 
     private func sweepDelay(_ charge: Instant) -> Delay {
-        .days(sweepDays(age: now - charge) * Int64(policy.sweepStretch))
-    }
-
-    private func sweepDays(age: Delay) -> Int64 {
-        if age < scaled(.days(14)) { return 3 }
-        if age < scaled(.days(60)) { return 7 }
-        if age < scaled(.days(90)) { return 10 }
-        return 30
+        Rhythm.sweep(age: now - charge, policy)
     }
 }

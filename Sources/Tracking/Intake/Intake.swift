@@ -17,7 +17,10 @@ extension Tracker {
             throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
         }
         do {
-            return .settled(try await check(stored.receiptID, answeredWithin: limits?.answerSeconds))
+            let settled = try await checksUnderWay.outcome(
+                of: stored.receiptID, isEnough: { $0.answers(stored.customer) },
+                check: { try await check(stored.receiptID, answeredWithin: limits?.answerSeconds) })
+            return .settled(settled, customer: stored.customer)
         } catch let error as LedgerError where error.kind == .busy {
             return .pending(stored.receiptID, reason: error.message)
         } catch let error as StorageError {
@@ -28,16 +31,17 @@ extension Tracker {
     /// Asks Apple about one stored receipt now, within the app's budget of calls, and settles the answer.
     ///
     /// Throws `LedgerError` `notFound`, or `busy` while another process asks, the app may not ask, or when Apple's answer
-    /// takes longer than `seconds`: then the receipt is handed to the workers.
+    /// takes longer than `seconds`: then the receipt is handed to the workers. With `seconds` another process is waited for.
     public func check(_ receipt: ReceiptID, answeredWithin seconds: Double? = nil) async throws -> Settled {
         let worker = try await identity.worker(of: ledger)
-        let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
+        let end = seconds.map { ContinuousClock.now + .seconds($0) }
+        let claim = try await claim(receipt, for: worker, until: end)
         guard try await ledger.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
             try await ledger.release([claim], of: worker)
             let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up."
             throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now: \(why)")
         }
-        guard let answer = await ask(about: claim, within: seconds) else {
+        guard let answer = await ask(about: claim, until: end) else {
             try await ledger.release([claim], of: worker)
             throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
         }
@@ -54,9 +58,32 @@ extension Tracker {
         return settled
     }
 
-    private func ask(about claim: Claim, within seconds: Double?) async -> Checked? {
-        guard let seconds else { return await ask(about: claim) }
-        return await Tracking.within(seconds: seconds) { await ask(about: claim) }
+    /// How often another process that asks about the receipt is looked after.
+    private static let busyMilliseconds = 100
+
+    private func claim(
+        _ receipt: ReceiptID, for worker: WorkerID, until end: ContinuousClock.Instant?
+    ) async throws -> Claim {
+        while true {
+            do {
+                return try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
+            } catch let error as LedgerError where error.kind == .busy {
+                guard let end, ContinuousClock.now < end else { throw error }
+                try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
+            }
+        }
+    }
+
+    private func ask(about claim: Claim, until end: ContinuousClock.Instant?) async -> Checked? {
+        guard let end else { return await ask(about: claim) }
+        return await within(end - .now) { await ask(about: claim) }
+    }
+}
+
+extension Settled {
+    /// Whether it tells a customer what became of their upload: not when that came too late for it.
+    fileprivate func answers(_ customer: String) -> Bool {
+        subscriptions.isEmpty || subscriptions.contains { $0.ownership[customer] != nil }
     }
 }
 

@@ -42,8 +42,8 @@ public struct Submission: Sendable {
 
 /// What became of a submission.
 public enum SubmissionAnswer: Sendable {
-    /// Apple was asked and the answer is settled.
-    case settled(Settled)
+    /// Apple was asked and the answer is settled, for the customer as they are called now.
+    case settled(Settled, customer: String)
     /// The receipt is stored and will be asked about; the reason says why not yet.
     case pending(ReceiptID, reason: String)
 }

@@ -7,10 +7,14 @@ import Metrics
 struct TrackerMetrics: Sendable {
     let registry: MetricsRegistry
     private let inFlight: Meter
+    private let production: EndpointMetrics
+    private let sandbox: EndpointMetrics
 
     init(_ registry: MetricsRegistry) {
         self.registry = registry
-        inFlight = Meter(label: Metric.inFlight.rawValue, factory: registry)
+        inFlight = registry.gauge(.inFlight)
+        production = EndpointMetrics("production", registry)
+        sandbox = EndpointMetrics("sandbox", registry)
         registry.gauge(.processStart).set(Date.now.timeIntervalSince1970)
     }
 
@@ -20,10 +24,10 @@ struct TrackerMetrics: Sendable {
     /// It ended with an answer, or without.
     func answered(_ answer: AppStoreAnswer) {
         inFlight.decrement()
-        let endpoint = [("endpoint", answer.environment == .production ? "production" : "sandbox")]
-        registry.counter(.appStoreCalls, endpoint).increment(by: answer.calls)
         guard answer.calls > 0 else { return }
-        registry.histogram(.appStoreSeconds, endpoint).record(Double(answer.elapsedMilliseconds) / 1_000)
+        let endpoint = answer.environment == .production ? production : sandbox
+        endpoint.calls.increment(by: answer.calls)
+        endpoint.seconds.record(Double(answer.elapsedMilliseconds) / 1_000)
     }
 
     /// Receipts were claimed together.
@@ -36,16 +40,13 @@ struct TrackerMetrics: Sendable {
     func settled(_ answers: [Checked], equal: Set<ReceiptID>, _ batch: CheckedBatch, elapsed: Duration) {
         let full = batch.settled
         let outcomes = Dictionary(full.map { ($0.receiptID, $0.outcome) }) { _, last in last }
-        for answer in answers {
+        let kinds = answers.map { answer in
             let receipt = answer.claim.receiptID
             let outcome = equal.contains(receipt) ? "verified" : outcomes[receipt]?.rawValue ?? "unsettled"
-            registry.counter(
-                .answers,
-                [
-                    ("app", answer.claim.app.bundleID.text), ("outcome", outcome),
-                    ("status", answer.answer.statusLabel),
-                ]
-            ).increment()
+            return [answer.claim.app.bundleID.text, outcome, answer.answer.statusLabel]
+        }
+        for (kind, answers) in Dictionary(kinds.map { ($0, 1) }, uniquingKeysWith: +) {
+            registry.counter(.answers, Array(zip(["app", "outcome", "status"], kind))).increment(by: answers)
         }
         count(equal.count, as: "equal")
         count(full.count, as: "full")
@@ -69,6 +70,17 @@ struct TrackerMetrics: Sendable {
     private func count(_ receipts: Int, as way: String) {
         guard receipts > 0 else { return }
         registry.counter(.settledReceipts, [("way", way)]).increment(by: receipts)
+    }
+}
+
+/// The calls to one store.
+private struct EndpointMetrics: Sendable {
+    let calls: Counter
+    let seconds: Recorder
+
+    init(_ name: String, _ registry: MetricsRegistry) {
+        calls = registry.counter(.appStoreCalls, [("endpoint", name)])
+        seconds = registry.histogram(.appStoreSeconds, [("endpoint", name)])
     }
 }
 

@@ -36,12 +36,14 @@ struct AppSetCommand: AsyncParsableCommand {
             valueName: "N"))
     var preCheckMinutes: Int?
 
+    @OptionGroup var tolerance: ToleranceFlags
     @OptionGroup var budget: BudgetFlags
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
         let isChanged = [
             name != nil, sandbox != nil, ownership != nil, sweep != nil, budget.isGiven, preCheckMinutes != nil,
+            tolerance.isGiven,
         ]
         guard isChanged.contains(true) else { throw ValidationError("Give at least one setting to change.") }
         guard preCheckMinutes.map((0...720).contains) ?? true else {
@@ -59,6 +61,9 @@ struct AppSetCommand: AsyncParsableCommand {
         change.callsPerSecond = budget.rate
         change.burst = budget.burst
         change.preCheckSpread = preCheckMinutes.map { .minutes(Int64($0)) }
+        change.leeway = tolerance.leewayMinutes.map { .minutes(Int64($0)) }
+        change.sandboxLeeway = tolerance.sandboxLeewayMinutes.map { .minutes(Int64($0)) }
+        change.outageAllowance = tolerance.outageDays.map { .days(Int64($0)) }
         let final = change
         try await withLedger(settings) { try await $0.setApp(bundleID, final) }
         say("Changed \(bundleID).")

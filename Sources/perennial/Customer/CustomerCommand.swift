@@ -15,7 +15,8 @@ struct CustomerCommand: AsyncParsableCommand {
               perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
             """,
         subcommands: [
-            CustomerShowCommand.self, CustomerAssignCommand.self, CustomerMergeCommand.self, CustomerEraseCommand.self,
+            CustomerShowCommand.self, CustomerAssignCommand.self, CustomerMergeCommand.self, CustomerSplitCommand.self,
+            CustomerEraseCommand.self,
         ])
 }
 
@@ -90,6 +91,36 @@ struct CustomerMergeCommand: AsyncParsableCommand {
             merge.wasMerged
                 ? "\(from) was \(merge.into) already."
                 : "\(from) is \(merge.into) from now on; \(merge.things) subscriptions and purchases moved.")
+    }
+}
+
+/// `perennial customer split`
+struct CustomerSplitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "split",
+        abstract: "Undoes a merge: the name stands for its own customer again.",
+        discussion: """
+            What moved with the name goes back: subscriptions, purchases and uploads. What came under it meanwhile stays
+            with the other customer, and so do rights given by hand.
+
+            Example:
+              perennial customer split --app com.example.app --customer anonymous-7 --reason "was somebody else"
+            """)
+
+    @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
+    var app: BundleID
+
+    @Option(help: ArgumentHelp("The name that was merged.", valueName: "C"))
+    var customer: String
+
+    @OptionGroup var decision: DecisionFlags
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let decided = try decision.decision
+        let split = try await withLedger(settings) { try await $0.split(customer, of: app, deciding: decided) }
+        say("\(customer) is not \(split.from) any more; \(split.things) subscriptions and purchases went back.")
     }
 }
 

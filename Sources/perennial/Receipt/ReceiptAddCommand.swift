@@ -37,7 +37,7 @@ struct ReceiptAddCommand: AsyncParsableCommand {
             }
         }
         switch answer {
-        case .settled(let settled):
+        case .settled(let settled, customer: _):
             say(settled.text)
             if let failure = settled.failure { throw failure }
         case .pending(let receipt, let reason):

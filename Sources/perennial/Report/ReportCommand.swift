@@ -19,7 +19,8 @@ struct ReportCommand: AsyncParsableCommand {
         discussion: """
             Reports are files of SQL that psql runs too, with the same variables. Exit status: 0 done, 1 failed, 2 the
             report is a check (its name ends in _check) and found something, 64 usage, 78 configuration. With --watch it
-            runs until Ctrl-C; a failure, such as a database that restarts, is shown and the next look follows.
+            runs until SIGINT (Ctrl-C) or SIGTERM, which is status 0; a failure, such as a database that restarts, is
+            shown and the next look follows.
 
             Examples:
               perennial report list
@@ -72,7 +73,7 @@ struct ReportCommand: AsyncParsableCommand {
         let values = try statement.values(given, report: name)
         let settings = try flags.settings(needing: [.database])
         guard watch else {
-            let listing = try await listing(of: statement, values, settings)
+            let listing = try await Self.listing(of: statement, values, settings)
             form.show(listing)
             if name.hasSuffix("_check"), !listing.rows.isEmpty { throw Self.foundDifference }
             return
@@ -81,16 +82,17 @@ struct ReportCommand: AsyncParsableCommand {
     }
 
     private func keepShowing(_ statement: ReportStatement, _ values: [String], _ settings: Settings) async throws {
-        while !Task.isCancelled {
+        let format = form.format
+        let watching = Watching(everySeconds: interval ?? Self.intervalSeconds) {
             let text: String
             do {
-                text = try await listing(of: statement, values, settings).rendered(as: form.format)
+                text = try await Self.listing(of: statement, values, settings).rendered(as: format)
             } catch {
                 text = Ending.sentence(for: error)
             }
-            say(Terminal.isOutput && form.format == .table ? "\(Terminal.cleared)\(text)" : text)
-            await pause(seconds: interval ?? Self.intervalSeconds)
+            say(Terminal.isOutput && format == .table ? "\(Terminal.cleared)\(text)" : text)
         }
+        try await runServices([watching], untilDone: true, logger: settings.logger)
     }
 
     private static var list: Listing {
@@ -109,69 +111,22 @@ struct ReportCommand: AsyncParsableCommand {
     }
 
     /// A standby serves reports where there is one.
-    private func listing(of statement: ReportStatement, _ values: [String], _ settings: Settings) async throws
+    private static func listing(of statement: ReportStatement, _ values: [String], _ settings: Settings) async throws
         -> Listing
     {
         let logger = settings.logger
         let database = Database(
             DatabaseConfiguration(
                 connectionString: settings.readDatabase ?? settings.database,
-                statementTimeoutMilliseconds: Self.minutesMax * 60_000)
+                statementTimeoutMilliseconds: minutesMax * 60_000)
         ) { logger.debug("\($0)") }
         do {
-            let report = Statement(name: "report_\(name)", sql: Self.described(statement.sql))
-            let rows = try await database.transaction { transaction in
-                try transaction.script(Self.preparation)
-                return try transaction.query(report, values.map { .text($0) })
-            }
-            let listing = try Listing(reportRows: rows)
+            let listing = try await database.transaction { try Listing(of: statement, values, in: $0) }
             await database.close()
             return listing
         } catch {
             await database.close()
             throw error
         }
-    }
-
-    /// A report reads one picture of the data. Compiling its plan takes longer than it saves, and sorts shall fit in memory.
-    static let preparation = "SET TRANSACTION READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB'"
-
-    /// Every row as names, kinds and texts, so that a report may have any columns. JSON (not `jsonb`) keeps their order.
-    static func described(_ sql: String) -> String {
-        """
-        SELECT names, kinds, texts
-        FROM (
-        \(sql)
-        ) report
-        CROSS JOIN LATERAL (
-            SELECT array_agg(f.key ORDER BY f.place) AS names,
-                   array_agg(json_typeof(f.value) ORDER BY f.place) AS kinds,
-                   array_agg(f.value #>> '{}' ORDER BY f.place) AS texts
-            FROM json_each(row_to_json(report)) WITH ORDINALITY AS f (key, value, place)
-        ) described
-        """
-    }
-}
-
-extension Listing {
-    /// A listing of described rows; a report without rows has no columns to show.
-    init(reportRows: [Row]) throws {
-        self.init(columns: try reportRows.first?.texts("names") ?? [])
-        rows = try reportRows.map { row in
-            try zip(row.texts("kinds"), row.textElements("texts")).map { kind, text in
-                switch (kind, text) {
-                case (_, nil): .null
-                case ("boolean", let text?): .bool(text == "true")
-                case ("number", let text?): Int64(text).map { .integer($0) } ?? .string(text)
-                case (_, let text?): Self.value(text)
-                }
-            }
-        }
-    }
-
-    /// An instant prints as everywhere else, whatever the session's time zone; a date or any other text stays.
-    private static func value(_ text: String) -> JSONValue {
-        guard text.contains("T"), let instant = Instant(iso8601: text) else { return .string(text) }
-        return .string(instant.iso8601)
     }
 }

@@ -1,45 +1,56 @@
 import Foundation
 
-/// A report's text as one statement with parameters.
+/// A report's text as one statement.
 ///
 /// Reports are written for psql, with its variables. This understands the little of it that reports use: lines that
-/// begin with a backslash are dropped, except that `\set` gives a default, and `:'name'` becomes a parameter.
+/// begin with a backslash are dropped, except that a `\set` in them gives a default, and `:'name'` becomes the value as
+/// a literal, as psql makes it. A parameter would not do: the planner knows a literal, and a date is read once and not
+/// for each row.
 struct ReportStatement: Sendable, Hashable {
-    /// The statement, with `$1::text` and so on.
-    let sql: String
-    /// The variables in the order of their parameters.
+    /// The text without psql's lines and comments, still with variables.
+    private let text: String
+    /// The variables in the order in which they are met.
     let variables: [String]
     /// Values for variables nobody sets.
     let defaults: [String: String]
 
-    init(_ text: String) {
+    init(_ file: String) {
         var defaults: [String: String] = [:]
         var lines: [Substring] = []
-        for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+        for line in file.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
             guard line.hasPrefix("\\") else {
                 if !line.hasPrefix("--") { lines.append(line) }
                 continue
             }
-            let words = line.split(separator: " ", maxSplits: 2)
-            guard words.first == "\\set", words.count > 1 else { continue }
-            defaults[String(words[1])] = words.count > 2 ? Self.unquoted(words[2]) : ""
+            let words = line.split(separator: " ").drop { $0 != "\\set" }.dropFirst().prefix { !$0.hasPrefix("\\") }
+            guard let name = words.first else { continue }
+            defaults[String(name)] = Self.unquoted(words.dropFirst().joined(separator: " "))
         }
-        var variables: [String] = []
         let body = lines.joined(separator: "\n").trimmingCharacters(in: .whitespacesAndNewlines)
-        let replaced = body.replacing(#/(?<colon>:?):'(?<name>[A-Za-z_][A-Za-z0-9_]*)'/#) { match -> String in
-            // Two colons are a cast.
-            guard match.output.colon.isEmpty else { return String(match.output.0) }
+        var variables: [String] = []
+        for match in body.matches(of: Self.variable) where match.output.colon.isEmpty {
             let name = String(match.output.name)
-            let index = variables.firstIndex(of: name) ?? variables.count
-            if index == variables.count { variables.append(name) }
-            return "$\(index + 1)::text"
+            if !variables.contains(name) { variables.append(name) }
         }
-        sql = replaced.hasSuffix(";") ? String(replaced.dropLast()) : replaced
+        text = body.hasSuffix(";") ? String(body.dropLast()) : body
         self.variables = variables
         self.defaults = defaults
     }
 
-    /// The parameters' values. Throws when a value is given that the report does not read, or one is missing.
+    /// The statement with the variables' values, which PostgreSQL made literals of, in their order.
+    func sql(literals: [String]) -> String {
+        let literals = Dictionary(uniqueKeysWithValues: zip(variables, literals))
+        return text.replacing(Self.variable) { match in
+            // Two colons are a cast.
+            guard match.output.colon.isEmpty, let literal = literals[String(match.output.name)] else {
+                return String(match.output.0)
+            }
+            return literal
+        }
+    }
+
+    /// The variables' values in their order. Throws when a value is given that the report does not read, or one is
+    /// missing.
     func values(_ given: [String: String], report: String) throws -> [String] {
         if let stray = given.keys.sorted().first(where: { !variables.contains($0) }) {
             let known = variables.isEmpty ? "it has no variables" : "it has \(variables.joined(separator: ", "))"
@@ -53,8 +64,11 @@ struct ReportStatement: Sendable, Hashable {
         }
     }
 
-    private static func unquoted(_ text: Substring) -> String {
-        let text = text.trimmingCharacters(in: .whitespaces)
+    private static var variable: Regex<(Substring, colon: Substring, name: Substring)> {
+        #/(?<colon>:?):'(?<name>[A-Za-z_][A-Za-z0-9_]*)'/#
+    }
+
+    private static func unquoted(_ text: String) -> String {
         guard text.count >= 2, text.hasPrefix("'"), text.hasSuffix("'") else { return text }
         return String(text.dropFirst().dropLast())
     }

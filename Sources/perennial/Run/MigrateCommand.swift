@@ -11,7 +11,7 @@ struct MigrateCommand: AsyncParsableCommand {
         abstract: "Creates or upgrades the schema; safe to run from many machines at once.",
         discussion: """
             Prints each migration it applied. Applied migrations never change: a database that knows others than this
-            program is refused and left as it is.
+            program is refused and left as it is, unless they are later ones that this program works with.
 
             Example:
               DATABASE_URL=postgresql:///perennial perennial migrate
@@ -29,6 +29,11 @@ struct MigrateCommand: AsyncParsableCommand {
             let report = try await ledger.migrate()
             for name in report.applied { sayProgress("applied \(name)") }
             sayProgress("The schema has \(report.total) migrations, \(report.applied.count) of them new.")
+            // What an older program would grant again may have been taken back since.
+            guard !report.isAhead else {
+                return sayProgress(
+                    "Some are later than this program; it works with them and leaves the roles as they are.")
+            }
             guard withoutRoles else { return try await ledger.grantRoles() }
             say(SubscriptionLedger.roleScript)
         }

@@ -16,7 +16,10 @@ func withUncheckedLedger<Result: Sendable>(
             connectionString: settings.database, statementTimeoutMilliseconds: statementTimeoutMilliseconds)
     ) { logger.log(level: notes, "\($0)") }
     let reads = settings.readDatabase.map { address in
-        Database(DatabaseConfiguration(connectionString: address)) { logger.log(level: notes, "\($0)") }
+        // There is the primary to ask instead, so nobody waits long for a standby that is away.
+        Database(DatabaseConfiguration(connectionString: address, connectTimeoutSeconds: 1)) {
+            logger.log(level: notes, "\($0)")
+        }
     }
     do {
         let seal = try settings.masterKey.map { try SecretSeal(masterKey: $0) }

@@ -11,7 +11,7 @@ struct WorkerCommand: AsyncParsableCommand {
         discussion: """
             Runs until SIGTERM or SIGINT, then finishes what it asked within five seconds and hands the rest back. With
             --once it checks what was due when it began and exits: 0 when all was asked, 1 when something is left, saying
-            what and why.
+            what and why. It runs with low priority (nice 10): a server and PostgreSQL on the same machine go first.
 
             Examples:
               perennial worker
@@ -49,6 +49,7 @@ struct WorkerCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
+        ProcessPriority.lower()
         if once { try await checkWhatIsDue(settings) } else { try await keepChecking(settings) }
     }
 

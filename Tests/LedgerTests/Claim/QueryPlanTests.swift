@@ -49,7 +49,7 @@ struct QueryPlanTests {
             Queries.findDigests, "\(small), \(bytes)",
             ["receipt_digest_unique"]
         ),
-        (Queries.entitlements, "'app.1', 'c77', NULL, NULL", ["customer_name_"]),
+        (Queries.entitlements, "'{app.1,app.2}', '{c77,c78}', NULL, NULL", ["customer_name_"]),
     ]
 
     private static let ids = array { "\($0)" }

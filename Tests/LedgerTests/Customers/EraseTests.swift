@@ -168,6 +168,61 @@ struct EraseTests {
         }
     }
 
+    /// The worker that asked was thought dead: its lease ran out, the customer was erased, and then its answer came.
+    @Test("An answer that comes after the erasure brings nothing back", arguments: [true, false])
+    func lateAnswer(wasVerifiedBefore: Bool) async throws {
+        try await withLedger { test in
+            try await test.upload("other", by: "bob")
+            let receipt = try await test.upload("a")
+            if wasVerifiedBefore { try await check(receipt, .verified(monthly(test, asOf: -3).evidence), in: test) }
+            let claim = try await test.claim(receipt)
+            try await test.run(
+                "UPDATE ledger.poll_schedule SET due_at = now() - interval '1 s' WHERE leased_by IS NOT NULL")
+            try await erase("ann", in: test)
+            let everything = try await test.everything()
+            let late = Settlement(
+                claim: claim, finding: .verified(monthly(test).evidence),
+                body: Array(#"{"secret-body": "\#(Self.token)"}"#.utf8), latestReceipt: Array("newest-bytes".utf8))
+            let settled = try await test.ledger.settle([late], by: test.worker, speedup: 1, reconcile: asWritten)
+            #expect(settled.settled.isEmpty && settled.failures.isEmpty)
+            #expect(try await test.everything() == everything)
+            let dump = try dumped(test)
+            for trace in [Self.token, "secret-body", hex("secret-body"), hex("newest-bytes")] {
+                #expect(!dump.contains(trace), "\(trace) came back")
+            }
+        }
+    }
+
+    /// Both at once, in whichever order they meet: the answer is erased with the rest, or comes too late.
+    @Test("An answer and the erasure at the same time leave nothing")
+    func answerMeanwhile() async throws {
+        try await withLedger(connections: 4) { test in
+            for round in 0..<12 {
+                let receipt = try await test.upload("r\(round)")
+                let claim = try await test.claim(receipt)
+                try await test.run("UPDATE ledger.poll_schedule SET due_at = now() - interval '1 s'")
+                let answer = monthly(test).but { $0.subscription = OriginalTransactionID("s\(round)") }
+                let settlement = Settlement(
+                    claim: claim, finding: .verified(answer.evidence), body: Array("secret-body".utf8),
+                    latestReceipt: Array("newest-bytes".utf8))
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask {
+                        let settled = try await test.ledger.settle(
+                            [settlement], by: test.worker, speedup: 1, reconcile: asWritten)
+                        #expect(settled.failures.map(\.reason) == [])
+                    }
+                    group.addTask { try await erase("ann", in: test) }
+                    try await group.waitForAll()
+                }
+                #expect(
+                    try await test.rows(
+                        "SELECT 1 FROM ledger.observation WHERE body IS NOT NULL UNION SELECT 2 FROM ledger.receipt WHERE latest_receipt IS NOT NULL"
+                    ) == [], "round \(round)")
+                #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0", "round \(round)")
+            }
+        }
+    }
+
     private func hex(_ text: String) -> String {
         text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }

@@ -125,6 +125,47 @@ struct MergeTests {
         }
     }
 
+    @Test("Undone, the name is its own again: what moved goes back, what came meanwhile stays")
+    func split() async throws {
+        try await withLedger { test in
+            let split = { (name: String) in
+                try await test.ledger.split(
+                    name, of: test.app.bundleID, deciding: HandDecision(by: "kim", because: "somebody else"))
+            }
+            try await test.check(try await test.upload("a", by: "anon"), monthly(test))
+            try await test.check(
+                try await test.upload("own", by: "ann"), monthly(test).but { $0.subscription = "2" })
+            try await merge("anon", "ann", in: test)
+            let between = try await test.ledger.now()
+            try await test.check(
+                try await test.upload("later", by: "anon"), monthly(test).but { $0.subscription = "3" })
+            #expect(try await split("anon") == CustomerSplit(from: "ann", things: 1))
+            #expect(try await test.owner() == "anon")
+            for id in ["2", "3"] { #expect(try await test.owner(of: id) == "ann") }
+            #expect(
+                try await test.rows(
+                    "SELECT c.name, convert_from(r.data, 'UTF8') FROM ledger.upload u JOIN ledger.customer c USING (customer_id) JOIN ledger.receipt r USING (receipt_id) ORDER BY 2"
+                ) == ["anon a", "ann later", "ann own"])
+            #expect(try await test.entitled("monthly", "anon") == Self.yes)
+            #expect(try await test.entitled("monthly", "anon", at: between) == Self.yes, "through the other name")
+            #expect(
+                try await test.rows(
+                    "SELECT customer, cause FROM perennial.ownership_log WHERE original_transaction_id = '1000' AND known_until IS NULL ORDER BY valid_from"
+                ) == ["anon upload", "ann merge", "anon split"])
+            #expect(
+                try await test.rows("SELECT DISTINCT customer FROM perennial.entitlement_now ORDER BY 1") == [
+                    "ann", "anon",
+                ])
+            let again = await #expect(throws: LedgerError.self) { try await split("anon") }
+            #expect(again?.kind == .invalid)
+            try await merge("anon", "cid", in: test)
+            #expect(try await test.owner() == "cid")
+            #expect(try await split("anon").things == 1)
+            #expect(try await test.owner() == "anon")
+            try await test.expectSound()
+        }
+    }
+
     @Test("A promise about a receipt that Apple has not seen moves too, and ends with the first answer")
     func provisional() async throws {
         try await withLedger { test in

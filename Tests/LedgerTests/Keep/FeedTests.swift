@@ -52,6 +52,39 @@ struct FeedTests {
         }
     }
 
+    @Test("A position is never given twice, not even when the feed's newest rows are gone")
+    func neverTwice() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-2)))
+            let placed = Int64(try await test.ledger.sequenceFeed())
+            #expect(placed == 2)
+            #expect(try await test.ledger.feedHead().position == placed)
+            try await test.run("DELETE FROM ledger.event_feed")
+            #expect(try await test.ledger.sequenceFeed() == 0)
+            try await test.check(
+                try await test.upload("b", by: "bob"),
+                Answer(from: test.at(-9), asOf: test.at(-1)).but { $0.subscription = "2" })
+            #expect(try await test.ledger.sequenceFeed() == 2)
+            #expect(try await test.rows("SELECT position FROM ledger.event_feed ORDER BY 1") == ["3", "4"])
+            #expect(try await test.ledger.feedHead().position == 4)
+            #expect(try await test.ledger.feed(after: placed, limit: 10).events.map(\.position) == [3, 4])
+        }
+    }
+
+    @Test("Erasing whoever caused the newest events leaves their positions where they are")
+    func erasureKeepsPositions() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-2)))
+            try await test.ledger.sequenceFeed()
+            let before = try await test.rows("SELECT position, kind FROM perennial.event_log ORDER BY 1")
+            _ = try await test.ledger.erase(
+                "ann", of: test.app.bundleID, deciding: HandDecision(by: "kim", because: "asked to be forgotten"))
+            try await test.ledger.sequenceFeed()
+            let after = try await test.rows("SELECT position, kind FROM perennial.event_log ORDER BY 1")
+            #expect(Array(after.prefix(before.count)) == before)
+        }
+    }
+
     @Test("An event's public id is the UUIDv5 of its stream, version and ordinal")
     func publicIDs() async throws {
         #expect(

@@ -18,11 +18,28 @@ private struct Said: Equatable, CustomStringConvertible {
     }
 }
 
-/// What was known at one moment: Apple's word and what was given by hand.
+/// The operator's word for a product until Apple is asked.
+private struct Promise {
+    let product: ProductID
+    let since: Instant
+    let until: Instant
+
+    /// What it gives while Apple was not asked.
+    func said(_ right: ProductID, at time: Instant) -> Said? {
+        guard right == product, since <= time else { return nil }
+        let runs = time < until
+        return Said(
+            granted: runs, until: runs ? until : nil, product: product.text, state: runs ? "active" : "expired",
+            reason: runs ? nil : "unknown", basis: "provisional")
+    }
+}
+
+/// What was known at one moment: Apple's word, what was given by hand, and what an import promised.
 private struct Known {
     let at: Instant
     let state: SubscriptionState?
     let hand: [(from: Instant, until: Instant?)]
+    let promise: Promise?
 
     /// What Apple's word gives, by the pure functions alone.
     func verified(_ right: ProductID, at time: Instant, policy: Policy) -> Said? {
@@ -41,17 +58,23 @@ private struct Known {
             reason: held ? "renewal" : current.reason?.rawValue, basis: "verified")
     }
 
-    /// The winner between Apple's word and what was given by hand.
+    /// What was given by hand, whether it still runs or not.
+    func given(_ right: ProductID, at time: Instant) -> Said? {
+        guard right == "monthly", let hand = hand.last(where: { $0.from <= time }) else { return nil }
+        guard hand.until.map({ time < $0 }) ?? true else {
+            return Said(state: "expired", reason: "other", basis: "by_hand")
+        }
+        return Said(granted: true, until: hand.until, state: "active", basis: "by_hand")
+    }
+
+    /// The winner: a right by hand that runs counts like Apple's word, then comes the promise, last what is over.
     func said(_ right: ProductID, at time: Instant, policy: Policy) -> Said {
         let apple = verified(right, at: time, policy: policy)
-        guard right == "monthly", let hand = hand.last(where: { $0.from <= time }) else { return apple ?? Said() }
-        guard hand.until.map({ time < $0 }) ?? true else {
-            return apple ?? Said(state: "expired", reason: "other", basis: "by_hand")
-        }
-        let given = Said(granted: true, until: hand.until, state: "active", basis: "by_hand")
-        guard let apple, apple.granted else { return given }
-        guard let appleEnd = apple.until, let handEnd = hand.until else { return apple.until == nil ? apple : given }
-        return handEnd > appleEnd ? given : apple
+        let hand = given(right, at: time)
+        guard let hand, hand.granted else { return apple ?? promise?.said(right, at: time) ?? hand ?? Said() }
+        guard let apple, apple.granted else { return hand }
+        guard let appleEnd = apple.until, let handEnd = hand.until else { return apple.until == nil ? apple : hand }
+        return handEnd > appleEnd ? hand : apple
     }
 }
 
@@ -71,7 +94,7 @@ struct EqualLookupTests {
         }
     }
 
-    /// Lets one subscription live through some random answers, with grants by hand between them.
+    /// Lets one subscription live through some random answers, with grants by hand and promises of imports between them.
     private func tell(_ history: Int, in test: TestLedger, using random: inout Seeded) async throws -> [Known] {
         let (id, customer) = (OriginalTransactionID("s\(history)"), "c\(history)")
         let policy = test.app.policy(for: .production, speedup: 1)
@@ -80,6 +103,7 @@ struct EqualLookupTests {
         answer.subscription = id
         var state: SubscriptionState?
         var hand: [(from: Instant, until: Instant?)] = []
+        var promise: Promise?
         var known: [Known] = []
         let answers = Int.random(in: 1...4, using: &random)
         for step in 0..<answers {
@@ -94,12 +118,41 @@ struct EqualLookupTests {
                 if let last = hand.indices.last { hand[last].until = min(hand[last].until ?? grant.since, grant.since) }
                 hand.append((grant.since, until))
             }
+            promise = try await promised(promise, to: customer, in: test, using: &random)
             // The next millisecond: an instant has no microseconds, in which the last answer may have been recorded.
             let moment = try await test.ledger.now() + Delay(milliseconds: 1)
             while try await test.ledger.now() <= moment {}
-            known.append(Known(at: moment, state: state, hand: hand))
+            known.append(Known(at: moment, state: state, hand: hand, promise: promise))
         }
         return known
+    }
+
+    /// Says something of another receipt, says something else of it, or lets Apple speak of it, who knows of nothing.
+    private func promised(
+        _ promise: Promise?, to customer: String, in test: TestLedger, using random: inout Seeded
+    ) async throws -> Promise? {
+        let receipt = "promised-to-\(customer)"
+        switch Int.random(in: 0..<4, using: &random) {
+        case 0: return promise
+        case 1 where promise != nil:
+            let nothing = Answer(from: test.at(-1), periods: 0, asOf: test.at(-0.5))
+            try await test.check(try await test.upload(receipt, by: customer), nothing)
+            return nil
+        default:
+            let product = promise?.product ?? (Bool.random(using: &random) ? "monthly" : "yearly")
+            let days = Double(Int.random(in: 1...60, using: &random))
+            try await ProvisionalTests.say(days, of: product, receipt: receipt, by: customer, in: test)
+            let rows = try await test.database.query(
+                .test(
+                    """
+                    SELECT p.since, p.until FROM ledger.provisional p
+                    JOIN ledger.customer c USING (customer_id) JOIN ledger.receipt r USING (receipt_id)
+                    WHERE c.name = $1::text AND r.first_verified_at IS NULL ORDER BY p.said_at DESC LIMIT 1
+                    """), [.text(customer)])
+            return try rows.first.map {
+                Promise(product: product, since: try $0.instant("since"), until: try $0.instant("until"))
+            }
+        }
     }
 
     private func vary(
@@ -136,6 +189,7 @@ struct EqualLookupTests {
             // An end that was cut has microseconds, which an instant has not.
             times += moment.hand.map { $0.from + Delay(milliseconds: 1) }
             times += moment.hand.compactMap(\.until).filter { $0 > moment.at }
+            times += [moment.promise].compactMap(\.self).flatMap { [$0.since + Delay(milliseconds: 1), $0.until] }
             for time in times {
                 for right in ["monthly", "yearly"] as [ProductID] {
                     let expected = moment.said(right, at: time, policy: policy)

@@ -48,7 +48,7 @@ struct LookupPlanTests {
         try await withLedger { test in
             try await fill(test)
             let lines = try await plan(
-                "COSTS OFF", "SELECT * FROM ledger.right_source(1, ledger.customer_at(7, now()), now(), now())",
+                "COSTS OFF", "SELECT * FROM ledger.right_source(ARRAY[7, 8]::bigint[], now(), 'infinity')",
                 in: test)
             #expect(lines.contains { $0.contains("subscription_span") }, "the functions were not looked into: \(lines)")
             #expect(lines.filter { $0.contains("Seq Scan") } == [])

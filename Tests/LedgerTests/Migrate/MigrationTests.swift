@@ -44,7 +44,12 @@ struct MigrationTests {
         arguments: [
             ("UPDATE ledger.migration SET digest = '\\x00' WHERE number = 2", "another text"),
             ("UPDATE ledger.migration SET name = 'other' WHERE number = 3", "Migration other"),
-            ("INSERT INTO ledger.migration (name, digest) VALUES ('9999_newer', '\\x00')", "newer perennial"),
+            (
+                """
+                INSERT INTO ledger.migration (name, digest) VALUES ('9999_newer', '\\x00');
+                UPDATE ledger.compatibility SET program_min = 9999
+                """, "run a newer perennial"
+            ),
         ])
     func refused(change: String, reason: String) async throws {
         try await withLedger { test in
@@ -56,6 +61,26 @@ struct MigrationTests {
                 #expect(error?.message.contains(reason) == true)
             }
             #expect(try await test.everything() == before)
+        }
+    }
+
+    @Test("Later migrations that only add are worked with, and left as they are")
+    func ahead() async throws {
+        try await withLedger { test in
+            try await test.run(
+                """
+                ALTER TABLE ledger.receipt ADD COLUMN hue text DEFAULT 'green';
+                ALTER TABLE ledger.poll_schedule ADD COLUMN hue text;
+                ALTER TABLE ledger.subscription ADD COLUMN hue text;
+                CREATE TABLE ledger.hue (name text);
+                INSERT INTO ledger.migration (name, digest) VALUES ('9998_hues', '\\x00'), ('9999_more', '\\x00')
+                """)
+            try await test.ledger.requireMigrated()
+            let report = try await test.ledger.migrate()
+            #expect(report.applied.isEmpty && report.isAhead && report.total == Migrations.all.count + 2)
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
+            #expect(try await test.text("SELECT state FROM perennial.subscription_now") == "active")
         }
     }
 

@@ -24,7 +24,7 @@ struct RebuildTests {
     }
 
     /// Settles an answer whose body can be read again.
-    private func tell(
+    func tell(
         _ test: TestLedger, _ library: Library, _ receipt: ReceiptID, _ finding: Finding,
         fingerprint: Fingerprint? = nil
     ) async throws {
@@ -58,7 +58,7 @@ struct RebuildTests {
 
     /// A ledger in which much has happened: renewals, equal answers, a refund, an old snapshot, a lagging replica, an
     /// outage that ended access, a purchase that was refunded, refusals.
-    private func withHistory(_ body: (TestLedger, Library) async throws -> Void) async throws {
+    func withHistory(_ body: (TestLedger, Library) async throws -> Void) async throws {
         try await withLedger { test in
             let library = Library()
             let receipts = [

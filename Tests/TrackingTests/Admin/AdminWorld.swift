@@ -54,7 +54,7 @@ struct AdminWorld: Sendable {
         let tracker = Serving.tracker(ledger, appStore: Serving.answering(Self.answer))
         let submitted = try await tracker.submit(
             Submission(bundleID: Self.app, customer: Self.customer, receipt: Self.receipt))
-        guard case .settled(let settled) = submitted else { throw AdminWorldError() }
+        guard case .settled(let settled, customer: _) = submitted else { throw AdminWorldError() }
         try await Serving.with(tracker) { client in
             try await body(Browser(client: client), settled.receiptID)
         }

@@ -5,15 +5,17 @@ import Testing
 
 @Suite struct ChartTests {
     @Test(arguments: [
-        (0.0, 1.0), (-4, 1), (0.3, 1), (1, 1), (1.5, 2), (2.1, 5), (5, 5), (7, 10), (10, 10), (99, 100), (101, 200),
-        (450_000, 500_000),
+        (0.0, 1.0, 1), (-4, 1, 1), (0.3, 1, 1), (1, 1, 1), (1.5, 1, 2), (2.1, 1, 3), (5, 2, 3), (7, 2, 4), (10, 5, 2),
+        (99, 50, 2), (101, 50, 3), (450_000, 200_000, 3), (1_060, 500, 3),
     ])
-    func theUpperEdgeIsARoundNumber(value: Double, edge: Double) {
-        #expect(Scale.nice(value) == edge)
+    func theLinesAreAtRoundNumbers(highest: Double, step: Double, steps: Int) {
+        let scale = Scale(highest: highest, buckets: 1)
+        #expect(scale.step == step && scale.steps == steps && scale.top >= highest)
+        #expect(scale.grid.count == steps && scale.grid.last == "12")
     }
 
     @Test func pointsAndBarsStayOnThePaper() {
-        let scale = Scale(top: 10, buckets: 3)
+        let scale = Scale(highest: 10, buckets: 3)
         #expect(scale.y(0) == Chart.height - Chart.bottom && scale.y(10) == Chart.top)
         #expect(scale.y(-5) == scale.y(0) && scale.y(99) == scale.y(10))
         #expect(scale.points(of: [0, 5, 10]) == "158.7,192 348,102 537.3,12")

@@ -8,38 +8,85 @@ import Testing
 @Suite struct EntitlementLookupTests {
     private static let now = Instant(milliseconds: 1_700_000_000_000)
 
-    private static func entitlement(_ state: State, endsIn milliseconds: Int64?) -> Entitlement {
+    private static func entitlement(
+        _ state: State, endsIn milliseconds: Int64?, reason: Reason? = nil, checkedAgo: Delay = .zero,
+        basis: String = "verified", expiredAgo: Delay? = nil, environment: StoreEnvironment = .production
+    ) -> Entitlement {
         Entitlement(
-            name: "pro", granted: state != .expired, until: milliseconds.map { now + Delay(milliseconds: $0) },
-            productID: "com.example.app.monthly", state: state.rawValue, reason: nil, environment: .production,
-            basis: "verified", asOf: now, checkedAt: now)
+            name: "pro", granted: state.isEntitled, until: milliseconds.map { now + Delay(milliseconds: $0) },
+            productID: "com.example.app.monthly", state: state.rawValue, reason: reason?.rawValue,
+            environment: environment, basis: basis, asOf: now - checkedAgo, checkedAt: now - checkedAgo,
+            expiresAt: expiredAgo.map { now - $0 })
     }
 
     private static func lookup(
         _ entitlements: [Entitlement], time: Instant? = nil, now: Instant = now, speedup: Int = 1
     ) -> EntitlementLookup {
         EntitlementLookup(
-            bundleID: "com.example.app", customer: "kim", time: time, knownAt: nil, now: now, speedup: speedup,
+            bundleID: "com.example.app", customer: "kim", time: time, knownAt: nil, now: now,
+            terms: FreshnessTerms(
+                production: .standard(for: .production, speedup: speedup),
+                sandbox: .standard(for: .sandbox, speedup: speedup), leaseSeconds: 60),
             entitlements: entitlements)
     }
 
-    @Test(
-        arguments: [
-            (nil, 1, 60), (90_000, 1, 60), (60_000, 1, 60), (59_999, 1, 59), (1500, 1, 1), (999, 1, 0), (-5000, 1, 60),
-            (nil, 10, 6), (nil, 1000, 1), (500, 1000, 0),
-        ] as [(Int64?, Int, Int64)])
-    func howLongAnAnswerMayBeUsed(_ endsIn: Int64?, _ speedup: Int, _ seconds: Int64) {
-        let active = Self.entitlement(.active, endsIn: endsIn)
-        #expect(Self.lookup([active], speedup: speedup).ageSecondsMax == seconds)
-        #expect(
-            Self.lookup([Self.entitlement(.active, endsIn: nil), active], speedup: speedup).ageSecondsMax == seconds)
+    private static let day: Int64 = 86_400_000
+
+    /// Each state, asked about so long ago: the bound in seconds, and whether the answer is older.
+    private static let rows: [(String, Entitlement, Int64?, Bool)] = [
+        ("active", entitlement(.active, endsIn: 60 * day), 34 * 86_400, false),
+        ("active, its end near", entitlement(.active, endsIn: day), 86_400 + 150, false),
+        ("active, not asked", entitlement(.active, endsIn: 9 * day, checkedAgo: .days(35)), 34 * 86_400, true),
+        ("a purchase", entitlement(.active, endsIn: nil, checkedAgo: .days(900)), nil, false),
+        ("sandbox", entitlement(.active, endsIn: 60_000, environment: .sandbox), 76, false),
+        (
+            "just ended", entitlement(.awaitingRenewal, endsIn: 7_140_000, reason: .renewal, checkedAgo: .minutes(30)),
+            1_890, true
+        ),
+        (
+            "ended, asked since",
+            entitlement(.awaitingRenewal, endsIn: 3_600_000, reason: .renewal, checkedAgo: .minutes(20)),
+            180 + 1_680, true
+        ),
+        (
+            "held", entitlement(.awaitingRenewal, endsIn: 29 * day, reason: .renewal, checkedAgo: .days(2)),
+            2 * 86_400 - 86_400 - 7_200 + 150, true
+        ),
+        ("replacement", entitlement(.awaitingRenewal, endsIn: day, reason: .replacement), 6 * 3_600, false),
+        ("grace", entitlement(.gracePeriod, endsIn: 3_600_000), 3_600 + 180, false),
+        ("grace, not asked", entitlement(.gracePeriod, endsIn: 9 * day, checkedAgo: .days(3)), 174_600, true),
+        ("retry", entitlement(.billingRetry, endsIn: nil, expiredAgo: .days(2)), 12 * 3_600 + 2_160, false),
+        ("expired", entitlement(.expired, endsIn: nil, expiredAgo: .days(5)), 2 * 86_400 + 1_800, false),
+        (
+            "expired, not asked", entitlement(.expired, endsIn: nil, checkedAgo: .days(10), expiredAgo: .days(12)),
+            5 * 86_400 + 1_800, true
+        ),
+        ("expired for long", entitlement(.expired, endsIn: nil, expiredAgo: .days(800)), nil, false),
+        ("refunded purchase", entitlement(.revoked, endsIn: nil, reason: .refund), nil, false),
+        ("by hand", entitlement(.active, endsIn: day, basis: "by_hand"), nil, false),
+    ]
+
+    @Test(arguments: rows.indices)
+    func howOldAnAnswerMayBe(_ index: Int) {
+        let (name, entitlement, seconds, isStale) = Self.rows[index]
+        let freshness = Self.lookup([entitlement]).freshness
+        #expect(freshness.ageSecondsMax == seconds, "\(name)")
+        #expect(freshness.isStale == isStale, "\(name)")
     }
 
-    @Test func staleIsWhatAwaitsARenewal() {
-        #expect(!Self.lookup([]).isStale)
-        #expect(!Self.lookup([Self.entitlement(.active, endsIn: 1), Self.entitlement(.expired, endsIn: nil)]).isStale)
-        #expect(
-            Self.lookup([Self.entitlement(.active, endsIn: 1), Self.entitlement(.awaitingRenewal, endsIn: 1)]).isStale)
+    @Test func manyAreAsFreshAsTheOldest() {
+        #expect(Self.lookup([]).freshness == Freshness(of: []))
+        #expect(Self.lookup([]).freshness.ageSecondsMax == nil && !Self.lookup([]).freshness.isStale)
+        let all = Self.lookup([
+            Self.entitlement(.active, endsIn: 60 * Self.day), Self.entitlement(.active, endsIn: nil),
+            Self.entitlement(.awaitingRenewal, endsIn: 1, reason: .renewal),
+        ])
+        #expect(all.freshness.isStale && (all.freshness.ageSecondsMax ?? .max) < 34 * 86_400)
+    }
+
+    @Test func aFasterStoreIsAskedSooner() {
+        let active = Self.entitlement(.active, endsIn: 600 * Self.day)
+        #expect(Self.lookup([active], speedup: 1_000).freshness.ageSecondsMax == 2_938)
     }
 
     @Test func theTagFollowsTheMeaning() throws {

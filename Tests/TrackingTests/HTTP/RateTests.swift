@@ -19,35 +19,39 @@ import Testing
         APIKey(id: id, scope: .read, bundleID: nil, rate: RequestRate(perSecond: perSecond, burst: burst))
     }
 
+    private func pause(_ limiter: RateLimiter<Int32>, _ key: APIKey) -> Double? {
+        limiter.secondsToWait(of: key.id, at: key.rate)
+    }
+
     @Test func aBucketEmptiesAndFills() throws {
         let clock = HandClock()
-        let limiter = RateLimiter { clock.now }
+        let limiter = RateLimiter<Int32> { clock.now }
         let slow = key(1, 2, 3)
-        for _ in 0..<3 { #expect(limiter.secondsToWait(of: slow) == nil) }
-        let wait = try #require(limiter.secondsToWait(of: slow))
+        for _ in 0..<3 { #expect(limiter.secondsToWait(of: slow.id, at: slow.rate) == nil) }
+        let wait = try #require(limiter.secondsToWait(of: slow.id, at: slow.rate))
         #expect(abs(wait - 0.5) < 1e-6)
-        #expect(limiter.secondsToWait(of: key(2, 2, 3)) == nil)
+        #expect(pause(limiter, key(2, 2, 3)) == nil)
         clock.pass(.milliseconds(501))
-        #expect(limiter.secondsToWait(of: slow) == nil)
-        #expect(limiter.secondsToWait(of: slow) != nil)
+        #expect(limiter.secondsToWait(of: slow.id, at: slow.rate) == nil)
+        #expect(limiter.secondsToWait(of: slow.id, at: slow.rate) != nil)
         clock.pass(.seconds(3600))
-        for _ in 0..<3 { #expect(limiter.secondsToWait(of: slow) == nil) }
-        #expect(limiter.secondsToWait(of: slow) != nil)
+        for _ in 0..<3 { #expect(limiter.secondsToWait(of: slow.id, at: slow.rate) == nil) }
+        #expect(limiter.secondsToWait(of: slow.id, at: slow.rate) != nil)
     }
 
     @Test func zeroIsUnlimited() {
-        let limiter = RateLimiter()
+        let limiter = RateLimiter<Int32>()
         let free = key(1, 0, 1)
-        for _ in 0..<10_000 { #expect(limiter.secondsToWait(of: free) == nil) }
+        for _ in 0..<10_000 { #expect(limiter.secondsToWait(of: free.id, at: free.rate) == nil) }
     }
 
     @Test func manyKeysAreNotRememberedForEver() {
         let clock = HandClock()
-        let limiter = RateLimiter { clock.now }
-        #expect(limiter.secondsToWait(of: key(0, 0.001, 1)) == nil)
-        #expect(limiter.secondsToWait(of: key(0, 0.001, 1)) != nil)
-        for id in 1...Int32(RateLimiter.keysMax * 3) {
-            #expect(limiter.secondsToWait(of: key(id, 1, 1)) == nil)
+        let limiter = RateLimiter<Int32> { clock.now }
+        #expect(pause(limiter, key(0, 0.001, 1)) == nil)
+        #expect(pause(limiter, key(0, 0.001, 1)) != nil)
+        for id in 1...Int32(RateLimiter<Int32>.callersMax * 3) {
+            #expect(pause(limiter, key(id, 1, 1)) == nil)
         }
     }
 

@@ -71,6 +71,25 @@ struct NotificationRouteTests {
         }
     }
 
+    @Test("More than the database can bear are turned away, and told when to come back")
+    func tooMany() async throws {
+        try await withAddress { _, ledger, tracker, path in
+            let start = ContinuousClock.now
+            let limiter = RateLimiter<Int32> { start }
+            let app = try #require(try await ledger.apps().first)
+            while limiter.secondsToWait(of: app.id, at: PostNotification.rate) == nil {}
+            let router = Router()
+            router.add(middleware: AnswerProblems())
+            PostNotification(tracker: tracker, limits: ServerLimits(), limiter: limiter).route.add(to: router)
+            try await Application(router: router, logger: Serving.quiet).test(.router) { client in
+                let answer = try await client.send(.post, path, body: NotificationBodyTests.versionTwo)
+                try expectProblem(answer, "too-many", status: 429)
+                #expect(answer.headers[.retryAfter] == "1")
+            }
+            #expect(try await count(ledger) == 0)
+        }
+    }
+
     @Test("What came is counted by what it did")
     func counted() async throws {
         try await withAddress { client, _, tracker, path in

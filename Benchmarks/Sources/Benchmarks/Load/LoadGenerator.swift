@@ -6,21 +6,31 @@ import NIOPosix
 struct LoadGenerator: Sendable {
     let port: Int
     let connections: Int
+    /// Requests a second of all connections together; nil for as many as there can be.
+    var offered: Double?
+
+    /// Between two requests of one connection.
+    private var interval: TimeAmount? {
+        offered.map { .nanoseconds(Int64(Double(connections) / $0 * 1_000_000_000)) }
+    }
 
     /// Sends the requests that `request` makes by number for some seconds.
     func run(seconds: Double, request: @escaping @Sendable (Int) -> ByteBuffer) async throws -> LoadResult {
         let group = MultiThreadedEventLoopGroup.singleton
-        let end = NIODeadline.now() + .nanoseconds(Int64(seconds * 1_000_000_000))
+        let start = NIODeadline.now()
+        let end = start + .nanoseconds(Int64(seconds * 1_000_000_000))
         return try await withThrowingTaskGroup(of: [Int64].self) { tasks in
             for connection in 0..<connections {
                 tasks.addTask {
                     let finished = group.next().makePromise(of: [Int64].self)
+                    let turn = interval.map { $0 * connection / connections }
                     _ = try await ClientBootstrap(group: group)
                         .channelInitializer { channel in
                             channel.eventLoop.makeCompletedFuture {
                                 try channel.pipeline.syncOperations.addHandler(
                                     RepeatingRequest(
                                         first: connection, step: connections, end: end, request: request,
+                                        pace: interval.flatMap { interval in turn.map { (start + $0, interval) } },
                                         finished: finished))
                             }
                         }
@@ -54,7 +64,13 @@ struct LoadResult: Sendable {
     }
 }
 
-/// One connection: sends a request, waits for the whole answer, sends the next.
+extension TimeAmount {
+    fileprivate static func / (time: TimeAmount, parts: Int) -> TimeAmount {
+        .nanoseconds(time.nanoseconds / Int64(parts))
+    }
+}
+
+/// One connection: sends a request, waits for the whole answer, sends the next; at a pace, not before its turn.
 private final class RepeatingRequest: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -63,26 +79,30 @@ private final class RepeatingRequest: ChannelInboundHandler {
     private let step: Int
     private let end: NIODeadline
     private let request: @Sendable (Int) -> ByteBuffer
+    private let interval: TimeAmount?
     private let finished: EventLoopPromise<[Int64]>
     private var arrived = ByteBuffer()
     private var latencies: [Int64] = []
-    private var sentAt = NIODeadline.now()
+    /// When the request was sent, or should have been: one that waits for a late answer is late itself.
+    private var dueAt: NIODeadline
 
     init(
         first: Int, step: Int, end: NIODeadline, request: @escaping @Sendable (Int) -> ByteBuffer,
-        finished: EventLoopPromise<[Int64]>
+        pace: (first: NIODeadline, interval: TimeAmount)?, finished: EventLoopPromise<[Int64]>
     ) {
         number = first
         self.step = step
         self.end = end
         self.request = request
+        dueAt = pace?.first ?? .now()
+        interval = pace?.interval
         self.finished = finished
     }
 
     /// An answer that is not HTTP 200 makes the figures worthless.
     struct Refused: Error {}
 
-    func channelActive(context: ChannelHandlerContext) { send(context) }
+    func channelActive(context: ChannelHandlerContext) { sendInTurn(context) }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var part = unwrapInboundIn(data)
@@ -94,8 +114,9 @@ private final class RepeatingRequest: ChannelInboundHandler {
         }
         arrived.moveReaderIndex(forwardBy: length)
         arrived.discardReadBytes()
-        latencies.append((NIODeadline.now() - sentAt).nanoseconds)
-        send(context)
+        latencies.append((NIODeadline.now() - dueAt).nanoseconds)
+        if let interval { dueAt = dueAt + interval }
+        sendInTurn(context)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -103,12 +124,19 @@ private final class RepeatingRequest: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
+    private func sendInTurn(_ context: ChannelHandlerContext) {
+        guard interval != nil else {
+            dueAt = .now()
+            return send(context)
+        }
+        context.eventLoop.assumeIsolated().scheduleTask(deadline: dueAt) { self.send(context) }
+    }
+
     private func send(_ context: ChannelHandlerContext) {
         guard NIODeadline.now() < end else {
             finished.succeed(latencies)
             return context.close(promise: nil)
         }
-        sentAt = .now()
         context.writeAndFlush(wrapOutboundOut(request(number)), promise: nil)
         number += step
     }

@@ -13,8 +13,9 @@ extension World {
         ])
     }
 
-    /// Starts a pretend App Store whose customers stay as they are.
-    func startSimulator(customers: Int, arguments: [String] = []) async throws {
+    /// Starts a pretend App Store whose customers stay as they are; `nice` lowers its priority, for Apple's machines are
+    /// elsewhere.
+    func startSimulator(customers: Int, arguments: [String] = [], nice: Int = 0) async throws {
         let secret = FileManager.default.temporaryDirectory.appending(path: "perennial-benchmark-secret").path
         try start(
             "simulator",
@@ -22,7 +23,7 @@ extension World {
                 "simulator", "--port", "\(Self.simulatorPort)", "--customers", "\(customers)", "--sandbox-customers",
                 "0", "--arrivals-per-month", "0", "--month-seconds", "2592000", "--still", "--shared-secret-file",
                 secret,
-            ] + arguments)
+            ] + arguments, nice: nice)
         for _ in 0..<100 {
             if (try? await fetch("/simulator/receipts?from=0&count=1")) != nil { return }
             try await Task.sleep(for: .milliseconds(100))
@@ -52,6 +53,11 @@ extension World {
     /// Receipts that are scheduled, up to one.
     func scheduledReceipts(upTo receipt: Int64 = .max) async throws -> Int {
         Int(try await number("SELECT count(*) AS number FROM ledger.poll_schedule WHERE receipt_id <= \(receipt)"))
+    }
+
+    /// Receipts that are due now.
+    func dueReceipts() async throws -> Int {
+        Int(try await number("SELECT count(*) AS number FROM ledger.poll_schedule WHERE due_at <= now()"))
     }
 
     /// Stores so many receipts that are asked about some other day, without waiting for the disk.

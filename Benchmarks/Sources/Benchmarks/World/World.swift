@@ -93,9 +93,9 @@ final class World: @unchecked Sendable {
         ]) { _, new in new }
     }
 
-    /// Starts a process of the product that goes on until `stop`.
-    func start(_ name: String, _ arguments: [String]) throws {
-        running[name] = try process(arguments)
+    /// Starts a process of the product that goes on until `stop`; `nice` lowers its priority.
+    func start(_ name: String, _ arguments: [String], nice: Int = 0) throws {
+        running[name] = try process(arguments, nice: nice)
     }
 
     /// Ends a process.
@@ -139,10 +139,10 @@ final class World: @unchecked Sendable {
         var description: String { "\(arguments.joined(separator: " ")) failed; its lines above say why." }
     }
 
-    private func process(_ arguments: [String]) throws -> Process {
+    private func process(_ arguments: [String], nice: Int) throws -> Process {
         let process = Process()
-        process.executableURL = URL(filePath: executable)
-        process.arguments = arguments
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["nice", "-n", "\(nice)", executable] + arguments
         process.environment = environment
         try process.run()
         return process

@@ -45,6 +45,8 @@ struct Chart {
     let description: String
     let lines: [Line]
     let bars: [Bar]
+    /// The heights of the lines behind.
+    let grid: [String]
     let labels: [Label]
     let legend: [Entry]
     let table: AdminTable
@@ -61,27 +63,42 @@ struct Chart {
         legend = series.map { Entry(name: $0.name, style: $0.style) }
         let totals = buckets.indices.map { bucket in series.reduce(0) { $0 + $1.values[bucket] } }
         let highest = (asBars ? totals : series.flatMap(\.values)).max() ?? 0
-        let scale = Scale(top: Scale.nice(highest), buckets: buckets.count)
+        let scale = Scale(highest: highest, buckets: buckets.count)
         lines = asBars ? [] : series.map { Line(style: $0.style, points: scale.points(of: $0.values)) }
         bars = asBars ? scale.bars(of: series) : []
+        grid = scale.grid
         labels = scale.labels(buckets: buckets, format: format)
     }
 }
 
 /// Where values and buckets are on the paper.
 struct Scale {
-    /// The value at the upper edge.
-    let top: Double
+    /// Lines above the axis, at most.
+    static let stepsMax = 4.0
+
+    /// The value between two lines, and how many lines there are above the axis.
+    let step: Double
+    let steps: Int
     let buckets: Int
 
+    init(highest: Double, buckets: Int) {
+        step = Self.roundNumber(from: highest / Self.stepsMax)
+        steps = max(1, Int((highest / step).rounded(.up)))
+        self.buckets = buckets
+    }
+
+    /// The value at the upper edge.
+    var top: Double { step * Double(steps) }
+
     /// The next round number: 1, 2 or 5 with zeros.
-    static func nice(_ value: Double) -> Double {
-        guard value > 0 else { return 1 }
+    static func roundNumber(from value: Double) -> Double {
         var unit = 1.0
         while unit * 10 <= value { unit *= 10 }
-        for step in [1.0, 2, 5, 10] where value <= step * unit { return step * unit }
-        return unit * 10
+        return [1.0, 2, 5].map { $0 * unit }.first { value <= $0 } ?? unit * 10
     }
+
+    /// The heights of the lines.
+    var grid: [String] { (1...steps).map { Self.short(y(step * Double($0))) } }
 
     private var plotHeight: Double { Chart.height - Chart.top - Chart.bottom }
     private var plotWidth: Double { Chart.width - Chart.left - Chart.right }
@@ -117,13 +134,17 @@ struct Scale {
 
     func labels(buckets: [String], format: (Double) -> String) -> [Chart.Label] {
         let edge = Self.short(Chart.left - 6)
-        var labels = [
-            Chart.Label(x: edge, y: Self.short(y(top) + 4), anchor: "end", text: format(top)),
-            Chart.Label(x: edge, y: Self.short(y(0) + 4), anchor: "end", text: format(0)),
-        ]
+        var labels = (0...steps).map { count in
+            let value = step * Double(count)
+            return Chart.Label(x: edge, y: Self.short(y(value) + 4), anchor: "end", text: format(value))
+        }
         let foot = Self.short(Chart.height - 8)
         if let first = buckets.first {
             labels.append(Chart.Label(x: Self.short(Chart.left), y: foot, anchor: "start", text: first))
+        }
+        if buckets.count > 4 {
+            let middle = buckets.count / 2
+            labels.append(Chart.Label(x: Self.short(x(middle)), y: foot, anchor: "middle", text: buckets[middle]))
         }
         if buckets.count > 1, let last = buckets.last {
             labels.append(

@@ -48,7 +48,7 @@ struct OverviewPage {
 
     private static func tiles(of overview: Overview) -> [Tile] {
         let (last, late) = (overview.days.last, overview.staleness)
-        let day = last.map { "at the end of \($0.day)" } ?? "no day is over"
+        let day = last.map { "end of \($0.day)" } ?? "no day is over"
         let revenue = overview.revenue.map { one in
             Tile(
                 title: "MRR in \(one.currency)", figure: amountText(one.days.last?.milliunits ?? 0), detail: day,

@@ -22,7 +22,7 @@ struct AppVisit: Sendable {
 /// A route behind the gate cannot get at its app without passing it.
 struct Gate: Sendable {
     let keys: KeyRing
-    let limiter = RateLimiter()
+    let limiter = RateLimiter<Int32>()
 
     /// A route that answers only visits the gate let in; `path` has the parameter `{bundle}`.
     func route(
@@ -46,7 +46,7 @@ struct Gate: Sendable {
     ) -> Route {
         Route(method, path) { request, context in
             let key = try await key(of: request)
-            if let seconds = limiter.secondsToWait(of: key) {
+            if let seconds = limiter.secondsToWait(of: key.id, at: key.rate) {
                 throw Problem(
                     .tooMany,
                     "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.",

@@ -1,45 +1,44 @@
 import Ledger
 import Synchronization
 
-/// Counts the requests of each key in this process: a token bucket a key.
-final class RateLimiter: Sendable {
+/// Counts the requests of each caller, known by an id, in this process: a token bucket each.
+final class RateLimiter<ID: Hashable & Sendable>: Sendable {
     private struct Bucket {
         var tokens: Double
         var at: ContinuousClock.Instant
     }
 
-    /// How many keys are counted; when there are more, those that are full again are forgotten.
-    static let keysMax = 1000
+    /// How many callers are counted; when there are more, those that are full again are forgotten.
+    static var callersMax: Int { 1000 }
 
     private let now: @Sendable () -> ContinuousClock.Instant
-    private let buckets = Mutex<[Int32: Bucket]>([:])
+    private let buckets = Mutex<[ID: Bucket]>([:])
 
     /// A limiter; `now` is for tests.
     init(now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {
         self.now = now
     }
 
-    /// Takes one request of a key; nil when there is room, else in how many seconds there is.
-    func secondsToWait(of key: APIKey) -> Double? {
-        let rate = key.rate
+    /// Takes one request of a caller; nil when there is room, else in how many seconds there is.
+    func secondsToWait(of caller: ID, at rate: RequestRate) -> Double? {
         guard rate.perSecond > 0 else { return nil }
         let moment = now()
         return buckets.withLock { buckets in
-            var bucket = buckets[key.id] ?? Bucket(tokens: rate.burst, at: moment)
+            var bucket = buckets[caller] ?? Bucket(tokens: rate.burst, at: moment)
             bucket.tokens = min(rate.burst, bucket.tokens + (moment - bucket.at).inSeconds * rate.perSecond)
             bucket.at = moment
             let missing = 1 - bucket.tokens
             if missing <= 0 { bucket.tokens -= 1 }
-            if buckets[key.id] == nil, buckets.count >= Self.keysMax { Self.forgetFull(&buckets, at: moment) }
-            buckets[key.id] = bucket
+            if buckets[caller] == nil, buckets.count >= Self.callersMax { Self.forgetFull(&buckets, at: moment) }
+            buckets[caller] = bucket
             return missing <= 0 ? nil : missing / rate.perSecond
         }
     }
 
     /// A bucket that nobody used for a minute has, at any usual rate, filled up: forgetting it changes nothing.
-    private static func forgetFull(_ buckets: inout [Int32: Bucket], at moment: ContinuousClock.Instant) {
+    private static func forgetFull(_ buckets: inout [ID: Bucket], at moment: ContinuousClock.Instant) {
         buckets = buckets.filter { moment - $0.value.at < .seconds(60) }
-        if buckets.count >= keysMax { buckets.removeAll(keepingCapacity: true) }
+        if buckets.count >= callersMax { buckets.removeAll(keepingCapacity: true) }
     }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Hummingbird
 import Ledger
 import Subscriptions
@@ -11,12 +12,13 @@ struct GetCustomer: Sendable {
         gate.route(.get, "/v1/apps/{bundle}/customers/{id}", needs: .read) { visit in
             let customer = try visit.parameters.decoded("id")
             try Upload.requireCustomer(customer)
-            try await apps.require(visit.bundleID)
+            let terms = tracker.terms(of: try await apps.require(visit.bundleID))
+            let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
             let record = try await tracker.ledger.record(of: customer, app: visit.bundleID)
             return Response([
                 "app": .string(visit.bundleID.text),
                 "customer": .string(customer),
-                "subscriptions": .array(record.subscriptions.map(\.json)),
+                "subscriptions": .array(record.subscriptions.map { $0.json($0.freshness(now: now, terms)) }),
                 "purchases": .array(record.purchases.map(\.json)),
                 "timeline": .array(record.timeline.map(\.json)),
                 "unverified_receipts": [
@@ -29,7 +31,7 @@ struct GetCustomer: Sendable {
 }
 
 extension OwnedSubscription {
-    fileprivate var json: JSONValue {
+    fileprivate func json(_ freshness: Freshness) -> JSONValue {
         [
             "environment": .string(environment.rawValue),
             "original_transaction_id": .string(id.text),
@@ -47,6 +49,8 @@ extension OwnedSubscription {
             "started_at": .optional(startedAt?.iso8601),
             "as_of": .optional(asOf?.iso8601),
             "checked_at": .optional(checkedAt?.iso8601),
+            "stale": .bool(freshness.isStale),
+            "max_age_s": .optional(freshness.ageSecondsMax),
         ]
     }
 }

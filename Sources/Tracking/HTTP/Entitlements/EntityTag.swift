@@ -6,7 +6,7 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
 
     /// The tag of some values.
     init(_ values: [JSONValue]) {
-        fingerprint = JSONValue.array(values).rendered().utf8.reduce(0xCBF2_9CE4_8422_2325) { hash, byte in
+        fingerprint = JSONText(.array(values)).bytes.reduce(0xCBF2_9CE4_8422_2325) { hash, byte in
             (hash ^ UInt64(byte)) &* 0x100_0000_01B3
         }
     }

@@ -7,6 +7,14 @@ import Subscriptions
 struct GetEntitlements: Sendable {
     let tracker: Tracker
     let apps: KnownApps
+    private let present: JointLookup
+
+    /// A route over what `tracker` remembers.
+    init(tracker: Tracker, apps: KnownApps) {
+        self.tracker = tracker
+        self.apps = apps
+        present = JointLookup { try await tracker.ledger.entitlements(of: $0) }
+    }
 
     func route(behind gate: Gate) -> Route {
         gate.route(.get, "/v1/apps/{bundle}/customers/{id}/entitlements", needs: .read) { visit in
@@ -14,12 +22,15 @@ struct GetEntitlements: Sendable {
             try Upload.requireCustomer(customer)
             let (time, knownAt) = (try visit.request.instant("at"), try visit.request.instant("known_at"))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let found = try await tracker.ledger.entitlements(
-                app: visit.bundleID, customer: customer, at: time, knownAt: knownAt)
-            if found.isEmpty { try await apps.require(visit.bundleID) }
+            let name = CustomerName(customer, of: visit.bundleID)
+            let app = try await apps.require(visit.bundleID)
+            let found =
+                time == nil && knownAt == nil
+                ? try await present.entitlements(of: name)
+                : try await tracker.ledger.entitlements(of: [name], at: time, knownAt: knownAt)[0]
             let lookup = EntitlementLookup(
                 bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
-                speedup: tracker.options.speedup, entitlements: found)
+                terms: tracker.terms(of: app), entitlements: found)
             return lookup.response(ifNoneMatch: visit.request.headers[values: .ifNoneMatch])
         }
     }

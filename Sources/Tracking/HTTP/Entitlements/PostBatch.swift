@@ -33,14 +33,14 @@ struct PostBatch: Sendable {
             for customer in question.customers { try Upload.requireCustomer(customer) }
             let time = try question.at.map { try Instant(asked: $0, as: "The body's at") }
             let knownAt = try question.knownAt.map { try Instant(asked: $0, as: "The body's known_at") }
-            try await apps.require(visit.bundleID)
+            let terms = tracker.terms(of: try await apps.require(visit.bundleID))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
             let found = try await tracker.ledger.entitlements(
-                app: visit.bundleID, customers: question.customers, at: time, knownAt: knownAt)
+                of: question.customers.map { CustomerName($0, of: visit.bundleID) }, at: time, knownAt: knownAt)
             let answers = zip(question.customers, found).map { customer, entitlements in
                 EntitlementLookup(
                     bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
-                    speedup: tracker.options.speedup, entitlements: entitlements
+                    terms: terms, entitlements: entitlements
                 ).entry
             }
             return Response([
@@ -58,8 +58,8 @@ extension EntitlementLookup {
     fileprivate var entry: JSONValue {
         [
             "customer": .string(customer),
-            "stale": .bool(isStale),
-            "max_age_s": .integer(ageSecondsMax),
+            "stale": .bool(freshness.isStale),
+            "max_age_s": .optional(freshness.ageSecondsMax),
             "entitlements": .array(entitlements.map(\.json)),
         ]
     }

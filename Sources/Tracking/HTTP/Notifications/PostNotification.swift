@@ -10,12 +10,16 @@ struct PostNotification: Sendable {
     static let bodyBytesMax = 1024 * 1024
     /// Apple is there to be served within a second or two; a body that takes longer is not Apple's.
     static let bodySecondsMax = 10.0
+    /// What an app may get in each process: far more than Apple sends, and little enough for the database.
+    static let rate = RequestRate(perSecond: 200, burst: 2000)
 
     let tracker: Tracker
     private let limits: ServerLimits
+    private let limiter: RateLimiter<Int32>
 
-    init(tracker: Tracker, limits: ServerLimits) {
+    init(tracker: Tracker, limits: ServerLimits, limiter: RateLimiter<Int32> = RateLimiter()) {
         self.tracker = tracker
+        self.limiter = limiter
         var limits = limits
         limits.bodyBytesMax = min(limits.bodyBytesMax, Self.bodyBytesMax)
         limits.bodySecondsMax = min(limits.bodySecondsMax, Self.bodySecondsMax)
@@ -25,6 +29,11 @@ struct PostNotification: Sendable {
     var route: Route {
         Route(.post, "/v1/notifications/{token}") { request, context in
             let app = try await app(at: try context.parameters.decoded("token"))
+            if let seconds = limiter.secondsToWait(of: app.id, at: Self.rate) {
+                throw Problem(
+                    .tooMany, "An app is told at most \(Int(Self.rate.perSecond)) notifications a second.",
+                    headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
+            }
             let body = try await limits.body(of: request)
             let hint = try Hint(notification: Array(body.readableBytesView))
             let effect = try await tracker.ledger.keep(hint, for: app, speedup: tracker.options.speedup)

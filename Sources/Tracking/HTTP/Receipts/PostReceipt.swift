@@ -23,9 +23,9 @@ struct PostReceipt: Sendable {
             return accepted(
                 submission, receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again."
             )
-        case .settled(let settled):
+        case .settled(let settled, let customer):
             switch settled.outcome {
-            case .verified: return try await verified(submission, settled)
+            case .verified: return try await verified(submission, settled, of: customer)
             case .rejected where try await isPaused(submission.bundleID):
                 let reason =
                     settled.reason ?? "Apple refused the app's shared secret; the receipt will be asked about again."
@@ -51,7 +51,9 @@ struct PostReceipt: Sendable {
         try await tracker.ledger.app(bundleID).pause != nil
     }
 
-    private func verified(_ submission: Submission, _ settled: Settled) async throws -> Response {
+    private func verified(
+        _ submission: Submission, _ settled: Settled, of customer: String
+    ) async throws -> Response {
         let entitlements = try await tracker.ledger.entitlements(
             app: submission.bundleID, customer: submission.customer, fromPrimary: true)
         return Response([
@@ -59,7 +61,7 @@ struct PostReceipt: Sendable {
             "customer": .string(submission.customer),
             "receipt_id": .string(settled.receiptID.description),
             "outcome": .string(settled.outcome.rawValue),
-            "subscriptions": .array(settled.subscriptions.map { $0.json(for: submission.customer) }),
+            "subscriptions": .array(settled.subscriptions.map { $0.json(for: customer) }),
             "entitlements": .array(entitlements.map(\.json)),
             "next_check_at": .optional(settled.nextCheckAt?.iso8601),
         ])

@@ -1,0 +1,53 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// What taking one name back from another customer came to.
+public struct CustomerSplit: Sendable, Hashable {
+    /// Whose name it was.
+    public let from: String
+    /// Subscriptions and one-time purchases that went back.
+    public let things: Int
+}
+
+extension SubscriptionLedger {
+    /// Undoes a merge: from now on a name stands for its own customer again, who gets back what moved with it.
+    ///
+    /// That are the subscriptions and purchases that the other customer owns since, and the uploads. What came under the name
+    /// meanwhile stays, and so do rights given by hand. Of the time between both names answer as they did. Throws
+    /// `notFound` when nobody knows the name, `invalid` when it is its own.
+    public func split(
+        _ name: String, of bundleID: BundleID, deciding decision: HandDecision
+    ) async throws -> CustomerSplit {
+        try Upload.requireCustomer(name)
+        let app = try await app(bundleID)
+        return try await changingCustomers { transaction in
+            var people = try LockedPeople(named: [name], appID: app.id, in: transaction)
+            guard let head = people.head(of: name), let old = people.names.first(where: { $0.name == name }) else {
+                throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
+            }
+            guard old != head else {
+                throw LedgerError(.invalid, "\(name) is nobody else's name; there is nothing to undo.")
+            }
+            let things = try people.giveBack(to: old, from: head, in: transaction)
+            try audit(
+                .customerSplit, app: bundleID, customer: name, detail: ["things": "\(things)"], in: transaction)
+            return CustomerSplit(from: head.name, things: things)
+        }
+    }
+}
+
+extension LockedPeople {
+    fileprivate mutating func giveBack(to old: Name, from head: Name, in transaction: Transaction) throws -> Int {
+        let merged = try transaction.query(
+            Queries.readMergedThings, [.int8(old.customer.number), .int8(head.customer.number)])
+        run.give(
+            subscriptions: Set(try merged.compactMap { try $0.int8IfPresent("subscription_id") }),
+            purchases: Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") }),
+            to: old.customer, named: old.name, because: .split)
+        let things = try run.writeHandOver(in: transaction)
+        try transaction.query(
+            Queries.splitName, [.int8(old.customer.number), .timestamptz(microseconds: run.recordedMicroseconds)])
+        return things
+    }
+}

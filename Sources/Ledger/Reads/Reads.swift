@@ -1,0 +1,143 @@
+import Postgres
+import SQL
+import Synchronization
+
+/// Where lookups are read: from a hot standby while it is there and follows closely, else from the primary.
+///
+/// A standby that is away or far behind costs nobody an answer; without a primary a standby that is behind answers
+/// still, and `checked_at` says how old that is.
+final class Reads: Sendable {
+    /// How far behind a standby may be before the primary is asked instead.
+    static let behindSecondsMax = 60.0
+    /// How often one caller looks how the standby is doing, and whether the primary is back.
+    static let lookSeconds = 5
+
+    private struct Memory {
+        var standby: StandbyStanding
+        var isPrimaryAway = false
+        var nextLook: ContinuousClock.Instant?
+    }
+
+    private let primary: Database
+    private let standby: Database?
+    private let memory: Mutex<Memory>
+
+    init(primary: Database, standby: Database?) {
+        self.primary = primary
+        self.standby = standby
+        memory = Mutex(Memory(standby: standby == nil ? .none : .following))
+    }
+
+    /// Runs a statement that only reads.
+    /// - Throws: what the last database said that could be asked.
+    func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws(DatabaseError) -> [Row] {
+        let statement = Statement(file)
+        guard let standby else { return try await primary.query(statement, parameters) }
+        if isTimeToLook(at: ContinuousClock.now) { await look(at: standby) }
+        let order = memory.withLock { $0.standby.order(isPrimaryAway: $0.isPrimaryAway) }
+        var failure = DatabaseError.noDatabase
+        for source in order {
+            do throws(DatabaseError) {
+                switch source {
+                case .primary: return try await primary.query(statement, parameters)
+                case .standby: return try await standby.query(statement, parameters)
+                }
+            } catch {
+                guard error.isWorthAnother(than: source) else { throw error }
+                note(error, of: source)
+                failure = error
+            }
+        }
+        throw failure
+    }
+
+    /// Whether what was committed just now may not be found.
+    var mayLag: Bool { standby != nil }
+
+    /// How the standby is doing; looks now, whoever looked lately.
+    func look() async -> StandbyStanding {
+        if let standby { await look(at: standby) }
+        return memory.withLock { $0.standby }
+    }
+
+    /// One caller looks, while the others go on with what is known.
+    private func isTimeToLook(at now: ContinuousClock.Instant) -> Bool {
+        memory.withLock { memory in
+            if let next = memory.nextLook, now < next { return false }
+            memory.nextLook = now + .seconds(Self.lookSeconds)
+            return true
+        }
+    }
+
+    private func look(at standby: Database) async {
+        let found: StandbyStanding
+        do throws(DatabaseError) {
+            let seconds = try await standby.query(Statement(Queries.standbyLag)).first?.float8IfPresent("seconds")
+            found = seconds.map { $0 <= Self.behindSecondsMax ? .following : .behind } ?? .behind
+        } catch {
+            found = .away
+        }
+        memory.withLock { memory in
+            memory.standby = found
+            memory.isPrimaryAway = false
+        }
+    }
+
+    private func note(_ error: DatabaseError, of source: ReadSource) {
+        guard error.isLoss else { return }
+        memory.withLock { memory in
+            switch source {
+            case .primary: memory.isPrimaryAway = true
+            case .standby: memory.standby = .away
+            }
+        }
+    }
+}
+
+/// A database that lookups may be read from.
+enum ReadSource: Sendable {
+    case primary
+    case standby
+}
+
+/// How a hot standby is doing.
+public enum StandbyStanding: String, Sendable, CaseIterable {
+    /// There is none.
+    case none
+    /// It is there and hardly behind.
+    case following
+    /// It is there, but too far behind to be asked before the primary.
+    case behind
+    /// It does not answer.
+    case away
+
+    /// Whether it answers at all.
+    public var canAnswer: Bool {
+        switch self {
+        case .following, .behind: true
+        case .none, .away: false
+        }
+    }
+
+    /// Who is asked, in this order; the next only when the one before is not there.
+    func order(isPrimaryAway: Bool) -> [ReadSource] {
+        switch self {
+        case .none, .away: [.primary]
+        case .following: [.standby, .primary]
+        case .behind: isPrimaryAway ? [.standby] : [.primary, .standby]
+        }
+    }
+}
+
+extension DatabaseError {
+    fileprivate static let noDatabase = DatabaseError(.cannotConnect, "No database was asked.")
+
+    /// Whether another server might answer better: this one is away, cancelled the read because of what it had to replay
+    /// (class 40), or is still behind a migration (class 42).
+    fileprivate func isWorthAnother(than source: ReadSource) -> Bool {
+        switch source {
+        case .primary: isLoss
+        case .standby: isLoss || ["40", "42"].contains(sqlState?.prefix(2) ?? "")
+        }
+    }
+}

@@ -1,0 +1,102 @@
+/// How old the newest answer about a subscription gets before Apple is asked again, while Apple and the app's rate allow;
+/// a lease comes on top. Nil when nothing more is asked before a new receipt or a hint.
+///
+/// It follows from the same constants as `nextCheck`, which never plans a check later than this. The rows of the table are
+/// in docs/states.md.
+public func ageLimit(of glance: Glance, environment: StoreEnvironment, policy: Policy) -> Delay? {
+    let limits = AgeLimits(glance: glance, policy: policy)
+    let limit: Delay? =
+        switch environment {
+        case .sandbox: limits.sandbox
+        case .production: limits.production
+        }
+    return limit.map { max($0, shortestDelay) }
+}
+
+private struct AgeLimits {
+    let glance: Glance
+    let policy: Policy
+
+    var production: Delay? {
+        switch glance.state {
+        case .active:
+            return earlier(sweep, untilKnown)
+        case .awaitingRenewal:
+            // A replacement is mostly awaited since Apple said so, a renewal since an end that the clock brought.
+            guard glance.reason != .replacement else { return longest(scaled(Rhythm.longestStep), untilKnown) }
+            guard let end = glance.expiresAt else { return sweep }
+            return glance.answeredAt < end ? untilKnown : unknownOutcome(after: glance.answeredAt - end)
+        case .gracePeriod:
+            let afterGrace = glance.accessEndsAt.map {
+                $0 + scaled(Rhythm.afterGrace + Rhythm.afterGraceSpread) - glance.answeredAt
+            }
+            return earlier(retrying, afterGrace)
+        case .billingRetry:
+            guard let end = glance.expiresAt else { return longest(retrying, expired) }
+            return glance.answeredAt - end < scaled(Rhythm.retryEnds) ? retrying : expired
+        case .revoked:
+            let weekly = spread(Rhythm.revoked)
+            guard let since = glance.since else { return longest(weekly, expired) }
+            return glance.answeredAt - since < scaled(Rhythm.revokedIsYoung) ? weekly : expired
+        case .expired:
+            return expired
+        }
+    }
+
+    /// Up to the first check after the end.
+    private var untilKnown: Delay? {
+        glance.expiresAt.map { $0 + scaled(Rhythm.afterEnd + Rhythm.afterEndSpread) - glance.answeredAt }
+    }
+
+    /// The steps grow with the time passed, for each is a part longer than the one before.
+    private func unknownOutcome(after elapsed: Delay) -> Delay {
+        let growth = Delay(milliseconds: elapsed.milliseconds * (Rhythm.stepGrowthTenths - 10) / 10)
+        return min(scaled(Rhythm.firstStep) + growth, scaled(Rhythm.longestStep))
+    }
+
+    private var sweep: Delay {
+        let charged = glance.chargedAt ?? Instant(milliseconds: .min)
+        let delay = scaled(Rhythm.sweep(age: glance.answeredAt - charged, policy))
+        let patience = min(delay.divided(by: Rhythm.sweepPatiencePart), scaled(Rhythm.sweepPatience))
+        return delay + max(patience, scaled(Rhythm.spreadLongest))
+    }
+
+    private var retrying: Delay? {
+        guard let end = glance.expiresAt else { return spread(Rhythm.retryLater) }
+        // Grace or retries that the clock began are learnt about like every end.
+        guard glance.answeredAt >= end else { return untilKnown }
+        let elapsed = glance.answeredAt - end
+        guard elapsed < scaled(Rhythm.retryGrowsUntil) else { return spread(Rhythm.retryLater) }
+        let part = min(
+            max(elapsed.divided(by: Rhythm.retryPart), scaled(Rhythm.retryShortest)), scaled(Rhythm.retryLongest))
+        return part + part.divided(by: Rhythm.retrySpreadPart)
+    }
+
+    /// The next of the days; whoever does not know the end knows the longest stretch between two of them.
+    private var expired: Delay? {
+        guard let end = glance.expiresAt else { return spread(.days(30)) }
+        let next = Rhythm.expiredDays.lazy.map { Delay.days($0) }.first { end + scaled($0) > glance.answeredAt }
+        return next.map { end + scaled($0 + Rhythm.expiredSpread) - glance.answeredAt }
+    }
+
+    var sandbox: Delay? {
+        let part = Rhythm.sandboxSpreadPart
+        guard let end = glance.expiresAt else { return scaled(.days(1) + Delay.days(7).divided(by: part)) }
+        let next = Rhythm.sandbox.first { end + scaled($0) > glance.answeredAt }
+        return next.map { end + scaled($0 + $0.divided(by: part)) - glance.answeredAt }
+    }
+
+    private func spread(_ delay: Delay) -> Delay { scaled(delay + Rhythm.spreadLongest) }
+
+    private func scaled(_ delay: Delay) -> Delay { max(delay.divided(by: policy.speedup), shortestDelay) }
+
+    private func earlier(_ one: Delay?, _ other: Delay?) -> Delay? {
+        guard let one, let other else { return one ?? other }
+        return min(one, other)
+    }
+
+    private func longest(_ one: Delay?, _ other: Delay?) -> Delay? {
+        guard let one, let other else { return one ?? other }
+        return max(one, other)
+    }
+}

@@ -1,0 +1,79 @@
+/// The constants of the schedule, each named once: what `nextCheck` plans by and `ageLimit` promises by.
+///
+/// Operators differ in leeway, outage allowance, the spread of checks before an end and the pace of the refund sweep:
+/// those are the app's, in `Policy`. The rest is Apple's rhythm and the same for everybody. All are divided by the speedup.
+enum Rhythm {
+    /// Before an end: how long before it an expected renewal usually shows, and at most which part of the period.
+    static let lead = Delay.minutes(30)
+    static let leadPartsMin = 10
+    /// How much longer the checks before an end are spread where more ends come together than usual.
+    static let turnOfMonthFactor: Int64 = 6
+    /// After an end: when it is known at Apple's, and over how long the checks of ends that were chosen are spread.
+    static let afterEnd = Delay.seconds(90)
+    static let afterEndSpread = Delay.seconds(60)
+    /// While the outcome of an end is unknown: the first step, by how much the next is longer, the longest.
+    static let firstStep = Delay.minutes(3)
+    static let stepGrowthTenths: Int64 = 17
+    static let longestStep = Delay.hours(6)
+    /// While access goes on only because Apple could not be asked.
+    static let held = Delay.minutes(15)
+    /// An expiry that moved back waits for a second answer.
+    static let suspected = Delay.minutes(1)
+
+    /// While Apple tries to charge: a quarter of the time passed within these limits, then a fixed step, until it gives up.
+    static let retryPart = 4
+    static let retryShortest = Delay.hours(1)
+    static let retryLongest = Delay.days(1)
+    static let retrySpreadPart = 20
+    static let retryGrowsUntil = Delay.days(16)
+    static let retryLater = Delay.days(2)
+    static let retryEnds = Delay.days(65)
+    /// After grace.
+    static let afterGrace = Delay.minutes(1)
+    static let afterGraceSpread = Delay.minutes(2)
+
+    /// A refund may be taken back: weekly while it is young.
+    static let revoked = Delay.days(7)
+    static let revokedIsYoung = Delay.days(60)
+    /// After an end: these days, and daily while it is only that nothing was said.
+    static let expiredDays: [Int64] = [1, 7, 30, 60, 90, 120, 150, 180, 210, 240, 270, 300, 330, 360]
+    static let expiredSpread = Delay.minutes(30)
+    static let expiredUnsaid = Delay.days(1)
+
+    /// Looks for refunds, by the age of the newest charge: the first row that is older counts.
+    static let sweeps: [(youngerThan: Delay, every: Delay)] = [
+        (.days(14), .days(3)), (.days(60), .days(7)), (.days(90), .days(10)),
+    ]
+    static let sweepLater = Delay.days(30)
+
+    /// How long after one look for refunds the next one is, by the age of the newest charge.
+    static func sweep(age: Delay, _ policy: Policy) -> Delay {
+        let row = sweeps.first { age < max($0.youngerThan.divided(by: policy.speedup), shortestDelay) }
+        return (row?.every ?? sweepLater).times(Int64(policy.sweepStretch))
+    }
+
+    /// What is due anyway serves for the sweep when it comes at most this part of a delay, and this much, after it.
+    static let sweepPatiencePart = 2
+    static let sweepPatience = Delay.days(4)
+    /// One-time purchases are swept for this long.
+    static let purchaseSweepEnds = Delay.days(90)
+    /// Delays of days are spread by a part of themselves, at most this long.
+    static let spreadPart = 20
+    static let spreadLongest = Delay.minutes(30)
+
+    /// In the sandbox: after an end.
+    static let sandbox: [Delay] =
+        [.seconds(15)] + [1, 2, 5, 15, 60].map { .minutes($0) } + (1...7).map { .days($0) }
+    static let sandboxSpreadPart = 20
+
+    /// Without knowledge: an answer without purchases, a refusal of a receipt that was never vouched for, one that was.
+    static let emptySteps: [Delay] = [.hours(1), .days(1), .days(7)]
+    static let refusedSteps: [Delay] = [.hours(4), .hours(19)]
+    static let refusedDaily = Delay.days(1)
+    static let refusalsFinal = 3
+    static let refusedFinally = Delay.hours(72)
+    static let wrongSecret = Delay.hours(1)
+    /// After failed calls: the first and the longest limit of the back-off, for a new receipt and for others.
+    static let retryNew: (first: Delay, longest: Delay) = (.seconds(2), .minutes(5))
+    static let retryOthers: (first: Delay, longest: Delay) = (.seconds(30), .hours(1))
+}

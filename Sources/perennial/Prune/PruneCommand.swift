@@ -1,0 +1,86 @@
+import ArgumentParser
+import Foundation
+import Ledger
+import Tracking
+
+import struct Subscriptions.Instant
+import func Subscriptions.reconcile
+
+/// `perennial prune`
+struct PruneCommand: AsyncParsableCommand {
+    /// The audit is kept for three years unless told otherwise.
+    static let auditMonthsUsual = 36
+
+    static let configuration = CommandConfiguration(
+        commandName: "prune",
+        abstract: "Removes old answers of Apple's that nothing rests on, and old rows of the audit.",
+        discussion: """
+            Every receipt keeps its newest answer and whatever older one still says something that no newer one does. Before
+            an answer goes, all that its receipt holds is recomputed with it and without it, and it stays when that makes a
+            difference: `perennial rebuild` finds the same afterwards. Months of which nothing is left give their disk back.
+
+            Runs beside workers, and again after an interruption. Give it the settings the workers have.
+
+            Example:
+              perennial prune --keep-months 12
+            """)
+
+    @Option(help: ArgumentHelp("Keep every answer of this month and of so many months before it.", valueName: "N"))
+    var keepMonths: Int
+
+    @Option(help: ArgumentHelp("The same for the audit.", valueName: "N"))
+    var auditMonths = Self.auditMonthsUsual
+
+    @OptionGroup var flags: SettingsFlags
+
+    func validate() throws {
+        for (flag, months) in [("--keep-months", keepMonths), ("--audit-months", auditMonths)] {
+            guard (1...1_200).contains(months) else { throw ValidationError("\(flag) is a number from 1 to 1200.") }
+        }
+    }
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        try await withLedger(settings) { ledger in
+            let now = try await ledger.now()
+            let cutoff = try Self.start(ofMonth: keepMonths, before: now)
+            let sum = try await pruneAnswers(in: ledger, before: cutoff, speedup: settings.pollSpeedup)
+            let months = try await ledger.dropEmptyMonths(before: cutoff)
+            let audit = try await ledger.pruneAudit(before: try Self.start(ofMonth: auditMonths, before: now))
+            try await ledger.audit(.pruned, detail: ["before": cutoff.iso8601, "answers": "\(sum.dropped)"])
+            say(
+                "Answers from before \(cutoff.iso8601): removed \(sum.dropped), still needed \(sum.needed), left as they "
+                    + "are, for they cannot be rebuilt in full, \(sum.untouched). Months given back: \(months). Rows of the "
+                    + "audit removed: \(audit).")
+        }
+    }
+
+    private func pruneAnswers(
+        in ledger: SubscriptionLedger, before cutoff: Instant, speedup: Int
+    ) async throws -> PruneBatch {
+        var sum = PruneBatch()
+        var after: Int64? = 0
+        while let receipt = after {
+            let batch = try await ledger.prune(
+                after: receipt, before: cutoff, speedup: speedup, reading: { $0.evidence }
+            ) { stored, evidence, policy in
+                reconcile(stored, with: evidence, policy: policy)
+            }
+            sum.add(batch)
+            after = batch.next
+        }
+        return sum
+    }
+
+    /// The start of the month so many months before the one of an instant, in UTC.
+    static func start(ofMonth months: Int, before instant: Instant) throws -> Instant {
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = .gmt
+        let date = Date(timeIntervalSince1970: Double(instant.milliseconds) / 1000)
+        let month = calendar.dateComponents([.year, .month], from: date)
+        guard let start = calendar.date(from: month),
+            let earlier = calendar.date(byAdding: .month, value: -months, to: start)
+        else { throw Failure("The database's clock says \(instant.iso8601), which is no time to prune by.") }
+        return Instant(milliseconds: Int64(earlier.timeIntervalSince1970 * 1000))
+    }
+}

@@ -1,0 +1,60 @@
+import Postgres
+import SQL
+import Subscriptions
+import Tracking
+
+extension Listing {
+    /// A report reads one picture of the data. Compiling its plan takes longer than it saves, sorts shall fit into
+    /// memory, and rows of parallel workers and of an index cost less than PostgreSQL assumes.
+    private static let preparation = """
+        SET TRANSACTION READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB';
+        SET LOCAL parallel_tuple_cost = 0.01; SET LOCAL random_page_cost = 1.1
+        """
+
+    /// Runs a report with its variables' values, as the only thing its transaction does.
+    init(of report: ReportStatement, _ values: [String], in transaction: Transaction) throws {
+        try transaction.script(Self.preparation)
+        let quote = Statement(name: Queries.quoteValues.name, sql: Queries.quoteValues.text)
+        let quoted = try transaction.query(quote, [.texts(values)])
+        let sql = report.sql(literals: try quoted.map { try $0.text("literal") })
+        try self.init(reportRows: transaction.query(Statement(name: "report", sql: Self.described(sql))))
+    }
+
+    /// Every row as names, kinds and texts, so that a report may have any columns. JSON (not `jsonb`) keeps their
+    /// order.
+    static func described(_ sql: String) -> String {
+        """
+        SELECT names, kinds, texts
+        FROM (
+        \(sql)
+        ) report
+        CROSS JOIN LATERAL (
+            SELECT array_agg(f.key ORDER BY f.place) AS names,
+                   array_agg(json_typeof(f.value) ORDER BY f.place) AS kinds,
+                   array_agg(f.value #>> '{}' ORDER BY f.place) AS texts
+            FROM json_each(row_to_json(report)) WITH ORDINALITY AS f (key, value, place)
+        ) described
+        """
+    }
+
+    /// A listing of described rows; a report without rows has no columns to show.
+    init(reportRows: [Row]) throws {
+        self.init(columns: try reportRows.first?.texts("names") ?? [])
+        rows = try reportRows.map { row in
+            try zip(row.texts("kinds"), row.textElements("texts")).map { kind, text in
+                switch (kind, text) {
+                case (_, nil): .null
+                case ("boolean", let text?): .bool(text == "true")
+                case ("number", let text?): Int64(text).map { .integer($0) } ?? .string(text)
+                case (_, let text?): Self.value(text)
+                }
+            }
+        }
+    }
+
+    /// An instant prints as everywhere else, whatever the session's time zone; a date or any other text stays.
+    private static func value(_ text: String) -> JSONValue {
+        guard text.contains("T"), let instant = Instant(iso8601: text) else { return .string(text) }
+        return .string(instant.iso8601)
+    }
+}

@@ -1,0 +1,15 @@
+import Testing
+import TestSupport
+
+@testable import Postgres
+
+/// A connection without a pooler is seen as one.
+@Suite struct SessionTests {
+    @Test func ourOwnSessionIsRecognised() throws {
+        let configuration = DatabaseConfiguration(connectionString: try TestServer.required())
+        for role in [ConnectionSettings.Role.reads, .transactions] {
+            let connection = try Connection.open(ConnectionSettings(configuration, for: role), within: .seconds(5))
+            #expect(connection.session == .own)
+        }
+    }
+}

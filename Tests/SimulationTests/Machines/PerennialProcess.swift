@@ -1,0 +1,62 @@
+import Foundation
+
+/// The real executable as a process of its own; what it says is kept in a file.
+struct PerennialProcess {
+    let process = Process()
+    private let file: URL
+
+    /// Starts `perennial` with these arguments in a world, on another address of the database where one is given.
+    init(_ arguments: [String], in world: PretendWorld, further: [String: String] = [:]) throws {
+        file = FileManager.default.temporaryDirectory.appending(path: "said-\(UUID())")
+        try Data().write(to: file)
+        let output = try FileHandle(forWritingTo: file)
+        process.executableURL = PretendWorld.productsFolder.appendingPathComponent("perennial")
+        process.arguments = arguments
+        process.standardOutput = output
+        process.standardError = output
+        let environment = [
+            "DATABASE_URL": world.connectionString,
+            "PERENNIAL_MASTER_KEY": Data(PretendWorld.masterKey).base64EncodedString(),
+            "PERENNIAL_APPSTORE_URL": "http://127.0.0.1:\(world.port)/verifyReceipt",
+            "PERENNIAL_APPSTORE_SANDBOX_URL": "http://127.0.0.1:\(world.port)/sandbox/verifyReceipt",
+            "PERENNIAL_POLL_SPEEDUP": "\(world.speedup)", "PERENNIAL_LEASE_SECONDS": "10", "PERENNIAL_HTTP_PORT": "0",
+        ]
+        process.environment = environment.merging(further) { _, given in given }
+        try process.runHearingSignals()
+    }
+
+    /// All that it has said so far, or why that cannot be read.
+    var said: String {
+        do {
+            return try String(contentsOf: file, encoding: .utf8)
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    /// Waits for its end; answers its status.
+    func end() -> Int32 {
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
+    /// SIGTERM, and waits for its end; answers its status.
+    func stop() -> Int32 {
+        process.terminate()
+        return end()
+    }
+
+    /// Where a server listens, once it does; nil when it ended before.
+    func address() async throws -> String? {
+        while process.isRunning {
+            if let found = said.firstMatch(of: /listening on (http:\/\/127\.0\.0\.1:[0-9]+)/) {
+                return String(found.1)
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return nil
+    }
+
+    /// Removes what it said.
+    func forget() throws { try FileManager.default.removeItem(at: file) }
+}

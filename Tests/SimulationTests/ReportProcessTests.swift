@@ -1,0 +1,76 @@
+import Foundation
+import Ledger
+import Postgres
+import TestSupport
+import Testing
+
+@Suite("Reports as processes: what they say to scripts, and how they stop")
+struct ReportProcessTests {
+    @Test("A check is status 0 when it finds nothing and 2 when it does; a report that is not there is 1")
+    func statuses() async throws {
+        try await withReports { database, connectionString in
+            #expect(try run(["summaries_check"], connectionString).status == 0)
+            try await database.transaction {
+                try $0.script(
+                    """
+                    INSERT INTO ledger.summary_day
+                    SELECT app_id, 'Production', '2026-01-01', '', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0
+                    FROM ledger.app
+                    """)
+            }
+            let found = try run(["summaries_check", "--format", "csv"], connectionString)
+            #expect(found.status == 2)
+            #expect(found.text.contains("2026-01-01,com.example.app,,active,1,"), "\(found.text)")
+            // Another report that finds something is no check.
+            #expect(try run(["stuck_work"], connectionString).status == 0)
+            #expect(try run(["nonsense"], connectionString).status == 1)
+            #expect(try run(["stuck_work", "--interval", "3"], connectionString).status == 64)
+        }
+    }
+
+    @Test("--watch looks again and again until a signal, which ends it well", arguments: [SIGINT, SIGTERM])
+    func watch(signal: Int32) async throws {
+        try await withReports { _, connectionString in
+            let (process, output) = try start(
+                ["stuck_work", "--watch", "--interval", "1", "--format", "csv"], connectionString)
+            var text = ""
+            while text.components(separatedBy: "no worker,").count < 3 {
+                let bytes = output.fileHandleForReading.availableData
+                try #require(!bytes.isEmpty, "it ended by itself: \(text)")
+                text += String(decoding: bytes, as: UTF8.self)
+            }
+            kill(process.processIdentifier, signal)
+            _ = output.fileHandleForReading.readDataToEndOfFile()
+            process.waitUntilExit()
+            #expect(process.terminationReason == .exit)
+            #expect(process.terminationStatus == 0)
+        }
+    }
+
+    private func withReports(_ body: (Database, String) async throws -> Void) async throws {
+        try await withTestDatabase { database, connectionString in
+            let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
+            _ = try await ledger.migrate()
+            try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "secret", callsPerSecond: 0))
+            try await body(database, connectionString)
+        }
+    }
+
+    private func start(_ arguments: [String], _ connectionString: String) throws -> (Process, Pipe) {
+        let (process, output) = (Process(), Pipe())
+        process.executableURL = PretendWorld.productsFolder.appendingPathComponent("perennial")
+        process.arguments = ["report"] + arguments
+        process.environment = ["DATABASE_URL": connectionString]
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        return (process, output)
+    }
+
+    private func run(_ arguments: [String], _ connectionString: String) throws -> (status: Int32, text: String) {
+        let (process, output) = try start(arguments, connectionString)
+        let bytes = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: bytes, as: UTF8.self))
+    }
+}

@@ -1,0 +1,105 @@
+import Subscriptions
+import Testing
+
+/// What lookups state about the age of answers is never less than what the schedule plans.
+@Suite struct AgeLimitTests {
+    /// A plan made when an answer came, and the subscription it was made for.
+    private struct Planned {
+        let state: SubscriptionState
+        let answeredAt: Instant
+        let next: Instant
+        let environment: StoreEnvironment
+        let policy: Policy
+    }
+
+    private func planned(using random: inout Seeded) -> Planned? {
+        let environment = Bool.random(using: &random) ? StoreEnvironment.production : .sandbox
+        var policy = Policy.standard(
+            for: environment, speedup: [1, 1, 60, 100_000].randomElement(using: &random) ?? 1)
+        policy.sweepStretch = [1, 2].randomElement(using: &random) ?? 1
+        policy.preCheckSpread = .minutes([0, 10, 720].randomElement(using: &random) ?? 10)
+        policy.leeway = .minutes([0, 5, 120, 10_080].randomElement(using: &random) ?? 120)
+        let state = SubscriptionState(facts: RandomLife.facts(using: &random), policy: policy, version: 1)
+        // An answer that says the same again later is as good.
+        let far = Int64.random(in: 0...4, using: &random) == 0 ? Int64(500 * 86_400_000) : 40 * 86_400_000
+        let answeredAt = state.asOf + Delay(milliseconds: Int64.random(in: 0...far, using: &random))
+        let facts = SubscriptionFacts(
+            originalTransactionID: state.facts.originalTransactionID, asOf: answeredAt, periods: state.facts.periods,
+            renewal: state.facts.renewal)
+        let again = SubscriptionState(facts: facts, policy: policy, version: 2)
+        let plan = nextCheck(
+            for: [again], environment: environment, outcome: .verified, now: answeredAt, seed: random.next(),
+            policy: policy)
+        guard case .at(let next) = plan else { return nil }
+        return Planned(
+            state: again, answeredAt: answeredAt, next: next, environment: environment, policy: policy)
+    }
+
+    @Test(arguments: [20_261_121, 7, 8] as [UInt64])
+    func noCheckIsPlannedLaterThanStated(seed: UInt64) throws {
+        var random = Seeded(seed: seed)
+        var seen: [State: Int] = [:]
+        for _ in 0..<3_000 {
+            guard let planned = planned(using: &random) else { continue }
+            let wait = planned.next - planned.answeredAt
+            // Whoever looks at any time until the check must be told of an age at least as long.
+            for part in [0, 1, 50, 99, 100] as [Int64] {
+                let moment = planned.answeredAt + Delay(milliseconds: wait.milliseconds / 100 * part)
+                guard let outlook = Outlook(of: planned.state, at: moment, policy: planned.policy) else { continue }
+                seen[outlook.state, default: 0] += 1
+                for glance in glances(outlook, planned) {
+                    let limit = ageLimit(of: glance, environment: planned.environment, policy: planned.policy)
+                    // The last of all checks may lie a spread behind the last day that is promised.
+                    guard let limit else {
+                        #expect(wait <= .hours(9), "\(seed): no bound for \(glance), planned after \(wait)")
+                        continue
+                    }
+                    #expect(wait <= limit, "\(seed): \(glance) of \(planned.environment) at \(moment)")
+                }
+            }
+        }
+        for state in State.allCases { #expect(seen[state, default: 0] > 10, "\(state) was hardly seen: \(seen)") }
+    }
+
+    /// What somebody may know who looks: everything, or as little as a lookup.
+    private func glances(_ outlook: Outlook, _ planned: Planned) -> [Glance] {
+        let state = outlook.isHeld ? State.awaitingRenewal : outlook.state
+        let reason = outlook.isHeld ? Reason.renewal : outlook.reason
+        var all = Glance(
+            state: state, reason: reason, answeredAt: planned.answeredAt, expiresAt: outlook.expiresAt,
+            accessEndsAt: outlook.isHeld ? nil : outlook.accessEndsAt, since: outlook.since,
+            chargedAt: outlook.headStartsAt)
+        if outlook.isHeld { all.since = nil }
+        var little = all
+        (little.since, little.chargedAt) = (nil, nil)
+        return [all, little]
+    }
+
+    @Test func aBoundForEachState() {
+        let (now, policy) = (day(100), standardPolicy)
+        /// In hours.
+        func limit(
+            _ state: State, end: Double?, charged: Double? = nil, since: Double? = nil, stretch: Int = 1
+        ) -> Double? {
+            var policy = policy
+            policy.sweepStretch = stretch
+            let glance = Glance(
+                state: state, reason: nil, answeredAt: now, expiresAt: end.map { day($0) },
+                since: since.map { day($0) },
+                chargedAt: charged.map { day($0) })
+            return ageLimit(of: glance, environment: .production, policy: policy)
+                .map { Double($0.milliseconds) / 3_600_000 }
+        }
+        #expect([99, 80, 30, 1].map { limit(.active, end: 400, charged: $0) } == [108, 252, 336, 816])
+        #expect([99, 80, 30, 1].map { limit(.active, end: 400, charged: $0, stretch: 2) } == [216, 432, 576, 1_536])
+        #expect(limit(.active, end: nil) == 816)
+        #expect(limit(.active, end: 100) == 150.0 / 3_600)
+        #expect(limit(.awaitingRenewal, end: 100) == 0.05)
+        #expect(limit(.awaitingRenewal, end: 99) == 6)
+        #expect(limit(.gracePeriod, end: 99) == 6.3)
+        #expect(limit(.billingRetry, end: 80) == 48.5)
+        #expect(limit(.revoked, end: 130, since: 90) == 168.5)
+        #expect(limit(.expired, end: 95) == 48.5)
+        #expect(limit(.expired, end: -300) == nil)
+    }
+}

@@ -1,0 +1,36 @@
+import Foundation
+
+/// A folder of a server that tests run. As root the server runs under the account `postgres`, for such servers refuse root.
+struct ServerFolder: Sendable {
+    let path: String
+    private let account: String?
+
+    /// Makes the folder in the temporary one. A socket's path has room for 107 bytes, so its name is short.
+    init(prefix: String) throws {
+        account = getuid() == 0 ? "postgres" : nil
+        path =
+            FileManager.default.temporaryDirectory
+            .appendingPathComponent("\(prefix)\(UInt32.random(in: 0 ... .max))").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
+        if let account { attributes[.ownerAccountName] = account }
+        try FileManager.default.setAttributes(attributes, ofItemAtPath: path)
+    }
+
+    /// A program of the server's account, silent, not started yet.
+    func process(_ program: String, _ arguments: [String]) -> Process {
+        let process = Process()
+        let account = account.map { ["setpriv", "--reuid=\($0)", "--regid=\($0)", "--init-groups"] }
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = (account ?? []) + [program] + arguments
+        process.currentDirectoryURL = URL(fileURLWithPath: path)
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        return process
+    }
+
+    func remove() throws {
+        try FileManager.default.removeItem(atPath: path)
+    }
+}

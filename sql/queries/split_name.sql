@@ -1,0 +1,9 @@
+-- Split: from $2 on the name of customer $1 is their own again, and what was uploaded under it before it was merged.
+WITH renamed AS (
+    UPDATE ledger.customer c SET merged_into = NULL WHERE c.customer_id = $1::bigint
+), ended AS (
+    UPDATE ledger.customer_merge m SET applies = tstzrange(lower(m.applies), $2::timestamptz)
+    WHERE m.customer_id = $1::bigint AND upper_inf(m.applies)
+)
+UPDATE ledger.upload u SET customer_id = $1::bigint, brought_by = NULL
+WHERE u.brought_by = $1::bigint

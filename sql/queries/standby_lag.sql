@@ -1,0 +1,8 @@
+-- How many seconds the server that answers is behind; 0 for a primary. While the primary feeds a standby that has replayed
+-- all it got, nothing happened since; else the last transaction that it replayed tells, null when there was none.
+SELECT CASE
+    WHEN NOT pg_is_in_recovery() THEN 0
+    WHEN EXISTS (SELECT FROM pg_stat_wal_receiver)
+        AND pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() THEN 0
+    ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())
+END::float8 AS seconds
