@@ -8,11 +8,11 @@ sizes_rounds=90
 # Rounds while a transaction is held open: ten minutes at 500 receipts a second; those counted, at its end and without it.
 sizes_rounds_held=3000
 sizes_rounds_counted=300
-# The size whose growth is measured, by as many cycles of claim and settlement. Time goes twice as fast, and the server
-# looks for tables to tidy up twice as often as it usually does.
+# The size whose growth is measured, by as many cycles of claim and settlement. Time goes four times as fast, and the
+# server looks for tables to tidy up four times as often as it usually does.
 sizes_growth=1000000
-sizes_growth_rate=1000
-sizes_growth_naptime=30
+sizes_growth_rate=2000
+sizes_growth_naptime=15
 
 # Arguments: the root of the checkout, the cluster's folder, numbers of receipts.
 measure_sizes() {

@@ -91,6 +91,7 @@ public actor PrivateCluster {
         guard let found = folders.first(where: { FileManager.default.isExecutableFile(atPath: "\($0)/initdb") }) else {
             throw TestSupportError("initdb was not found: install the PostgreSQL server (Debian: postgresql).")
         }
-        return found
+        // A link to a single program does not lead to its companions.
+        return URL(fileURLWithPath: "\(found)/initdb").resolvingSymlinksInPath().deletingLastPathComponent().path
     }
 }

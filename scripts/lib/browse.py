@@ -102,9 +102,17 @@ class Visit:
     def __init__(self, browser, server, folder):
         self.browser, self.server, self.folder = browser, server, folder
 
+    def wait(self, expression, complaint):
+        """A click may return before the page it leads to is there, so what is expected has twenty seconds."""
+        for _ in range(100):
+            if self.browser.evaluate(expression):
+                return
+            time.sleep(0.2)
+        raise SystemExit(complaint)
+
     def heading(self, text):
-        found = self.browser.evaluate("document.querySelector('h1').textContent")
-        expect(found.startswith(text), f"the heading is {found!r}, not {text!r}")
+        heading = "document.querySelector('h1')"
+        self.wait(f"{heading} !== null && {heading}.textContent.startsWith({json.dumps(text)})", f"no heading {text!r}")
 
     def silent(self, name):
         complaints = self.browser.complaints()
@@ -130,7 +138,7 @@ class Visit:
         self.keep("sign-in")
         self.browser.type("#key", "perennial_wrong")
         self.browser.click("main button")
-        expect(self.browser.evaluate("document.querySelector('[role=alert]') !== null"), "a wrong key is not told")
+        self.wait("document.querySelector('[role=alert]') !== null", "a wrong key is not told")
         # A refusal is a response of status 403, which Chromium notes as a complaint.
         self.browser.complaints()
         self.browser.type("#key", key + "\n")
@@ -167,8 +175,9 @@ class Visit:
         self.heading("Receipt ")
         self.keep("receipt")
         self.browser.click("main form button")
+        # The page before has the same heading, so only the answer tells that the new one is there.
+        self.wait("document.querySelector('[role=status]') !== null", "asking Apple says nothing")
         self.heading("Receipt ")
-        expect(self.browser.evaluate("document.querySelector('[role=status]') !== null"), "asking Apple says nothing")
         self.silent("asking Apple")
 
     def leave(self):

@@ -204,3 +204,6 @@ DROP FUNCTION ledger.right_source(int, bigint, timestamptz, timestamptz);
 DROP FUNCTION ledger.hand_source(bigint, timestamptz, timestamptz);
 DROP FUNCTION ledger.provisional_source(int, bigint, timestamptz, timestamptz);
 DROP FUNCTION ledger.entitlement_source(int, bigint, timestamptz, timestamptz);
+
+-- Programs that looked up one customer at a time cannot any more.
+UPDATE ledger.compatibility SET program_min = 20;

@@ -71,9 +71,7 @@ public struct ReceiptData: Sendable, Hashable {
         } catch {
             switch error {
             case .signedTransaction, .serverNotification: throw error
-            case .empty, .tooLarge, .json, .propertyList, .webPage, .foreignCharacter, .cutShort, .tooShort,
-                .unlikeAnyReceipt:
-                return nil
+            case .empty, .tooLarge, .json, .propertyList, .webPage, .foreignCharacter, .cutShort: return nil
             }
         }
         guard inner.form == .unknown else { return inner }

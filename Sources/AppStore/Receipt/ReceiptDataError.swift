@@ -18,10 +18,6 @@ public enum ReceiptDataError: Error, Sendable, Hashable, CustomStringConvertible
     case foreignCharacter(String, position: Int)
     /// A length that Base64 cannot have; the end is missing.
     case cutShort(characters: Int)
-    /// Too few bytes to be any receipt, as a short word is that happens to be Base64.
-    case tooShort(bytes: Int)
-    /// Neither PKCS#7, as receipts have been since iOS 7, nor a property list, as they were before.
-    case unlikeAnyReceipt
 
     /// One sentence for a person.
     public var description: String {
@@ -42,10 +38,6 @@ public enum ReceiptDataError: Error, Sendable, Hashable, CustomStringConvertible
             "This is a web page, not a receipt; send the Base64 of the app's receipt file."
         case .foreignCharacter(let character, let position):
             "The receipt is not Base64: it has \(character) at position \(position); encode the receipt file as Base64."
-        case .tooShort(let bytes):
-            "This is Base64 of \(bytes) bytes, and no receipt has fewer than \(ReceiptData.bytesMin); send the app's receipt file."
-        case .unlikeAnyReceipt:
-            "This is Base64, but of neither PKCS#7 nor an old transaction receipt; send the app's receipt file."
         case .cutShort(let characters):
             "The receipt is cut short: \(characters) characters cannot be Base64; send the whole text."
         }

@@ -22,8 +22,8 @@ private struct AgeLimits {
         case .active:
             return earlier(sweep, untilKnown)
         case .awaitingRenewal:
-            // A replacement is awaited since Apple said so, a renewal since an end that the clock brought.
-            guard glance.reason != .replacement else { return scaled(Rhythm.longestStep) }
+            // A replacement is mostly awaited since Apple said so, a renewal since an end that the clock brought.
+            guard glance.reason != .replacement else { return longest(scaled(Rhythm.longestStep), untilKnown) }
             guard let end = glance.expiresAt else { return sweep }
             return glance.answeredAt < end ? untilKnown : unknownOutcome(after: glance.answeredAt - end)
         case .gracePeriod:

@@ -61,7 +61,6 @@ extension Upload {
     init(_ submission: Submission, app: App) throws {
         try Self.requireCustomer(submission.customer)
         let receipt = try ReceiptData(normalising: submission.receipt)
-        try receipt.requireShape()
         self.init(
             appID: app.id, customer: submission.customer, receipt: receipt.bytes, imported: submission.imported,
             storefront: submission.storefront, priceMilliunits: submission.priceMilliunits,

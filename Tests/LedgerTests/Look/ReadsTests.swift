@@ -52,7 +52,8 @@ struct ReadsTests {
         let table: [(StandbyStanding, Bool, [ReadSource])] = [
             (.none, false, [.primary]), (.none, true, [.primary]), (.away, false, [.primary]),
             (.away, true, [.primary]), (.following, false, [.standby, .primary]),
-            (.following, true, [.standby, .primary]), (.behind, false, [.primary, .standby]), (.behind, true, [.standby]),
+            (.following, true, [.standby, .primary]), (.behind, false, [.primary, .standby]),
+            (.behind, true, [.standby]),
         ]
         for (standing, isPrimaryAway, order) in table {
             #expect(standing.order(isPrimaryAway: isPrimaryAway) == order, "\(standing)")

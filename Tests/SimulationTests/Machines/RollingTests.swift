@@ -4,8 +4,10 @@ import Ledger
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
-/// Workers replaced one after the other while there is work: nothing is lost, and nobody is asked about twice.
+/// Workers replaced one after the other while there is work: nothing is lost, and no more is asked about twice
+/// than they hand back.
 @Suite(
     .serialized,
     .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
@@ -35,7 +37,10 @@ struct RollingTests {
                     try worker.forget()
                 }
                 #expect(calls.count >= 3, "everything was asked before anybody was replaced: \(calls)")
-                #expect(world.simulator.callCount == receipts, "somebody was asked about twice")
+                // Whoever is stopped hands back what has no answer after five seconds: at most what it had in the air.
+                let again = world.simulator.callCount - receipts
+                #expect(again <= calls.count * Worker.callsMax, "\(again) were asked about twice")
+                print("rolling: \(again) receipts were handed back and asked about again")
                 let stored = try await world.tracker.ledger.receipts(limit: 100_000)
                 #expect(stored.count == receipts)
                 #expect(stored.filter { $0.askedAt == nil }.count == 0, "an answer was lost")

@@ -59,7 +59,7 @@ struct ReceiptPage {
                 [
                     [.text("Next check"), .instant(schedule.dueAt)],
                     [.text("Lane"), .text("\(schedule.lane)")],
-                    [.text("Tries since the last answer"), .number(schedule.attempts)],
+                    [.text("Tries since the last answer"), .text(grouped(Int64(schedule.attempts)))],
                     [.text("Being asked about"), .text(schedule.isInFlight ? "yes" : "no")],
                     [.text("App paused"), .text(schedule.pausedBecause ?? "no")],
                 ]
