@@ -37,14 +37,17 @@ BEGIN
         ORDER BY c.relname
     LOOP
         EXECUTE format('SELECT NOT EXISTS (SELECT FROM ledger.%I)', name) INTO is_empty;
-        IF is_empty THEN
-            BEGIN
-                EXECUTE format('DROP TABLE ledger.%I', name);
-                dropped := dropped + 1;
-            EXCEPTION WHEN lock_not_available THEN
-                NULL;
-            END;
-        END IF;
+        CONTINUE WHEN NOT is_empty;
+        BEGIN
+            -- Somebody may have written there since.
+            EXECUTE format('LOCK TABLE ledger.%I IN ACCESS EXCLUSIVE MODE', name);
+            EXECUTE format('SELECT NOT EXISTS (SELECT FROM ledger.%I)', name) INTO is_empty;
+            CONTINUE WHEN NOT is_empty;
+            EXECUTE format('DROP TABLE ledger.%I', name);
+            dropped := dropped + 1;
+        EXCEPTION WHEN lock_not_available THEN
+            NULL;
+        END;
     END LOOP;
     RETURN dropped;
 END $$;
