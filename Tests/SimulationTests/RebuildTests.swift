@@ -12,7 +12,7 @@ import Testing
 @Suite(.serialized)
 struct RebuildTests {
     @Test func aLifeIsRebuiltFromItsObservations() async throws {
-        try await PretendWorld.with(seed: 20_261_122, customers: 60, sandboxCustomers: 6, monthSeconds: 6) { world in
+        try await PretendWorld.with(seed: 20_261_122, customers: 36, sandboxCustomers: 4, monthSeconds: 6) { world in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await world.work(seconds: 12) }
                 group.addTask {
@@ -26,7 +26,7 @@ struct RebuildTests {
             let faithful = try await world.rebuild(correcting: false)
             #expect(faithful.differences == [])
             #expect(faithful.gaps.map(\.reason) == [])
-            #expect(faithful.examined > 60)
+            #expect(faithful.examined > 36)
             try await world.run(
                 """
                 UPDATE ledger.period SET expires_at = expires_at + interval '1 second'

@@ -8,7 +8,7 @@ import Subscriptions
 /// As many as you like may run, on as many machines as you like.
 public struct Worker: Service {
     /// Receipts that one process has claimed and not yet settled, at most: the connections to Apple that it may need.
-    public static let callsMax = 384
+    public static let callsMax = 640
 
     let tracker: Tracker
 

@@ -49,7 +49,6 @@ struct WorkerCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
-        ProcessPriority.lower()
         if once { try await checkWhatIsDue(settings) } else { try await keepChecking(settings) }
     }
 

@@ -10,7 +10,7 @@ import Testing
 struct StormTests {
     @Test(.timeLimit(.minutes(5)))
     func nothingIsLostDoubledOrRefused() async throws {
-        try await storm(seed: 20_261_122, customers: 1_000, monthSeconds: 20, seconds: 60)
+        try await storm(seed: 20_261_122, customers: 1_000, monthSeconds: 20, seconds: 45)
     }
 
     @Test(
