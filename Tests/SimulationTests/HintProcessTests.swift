@@ -29,9 +29,6 @@ import Tracking
                 Submission(bundleID: BundleID(made.app), customer: made.customer, receipt: made.receipt, imported: true)
             ])
             try await until("the subscription is known") { try await world.quiet(of: made.customer) != nil }
-            #if os(Linux)
-                #expect(try niceness(of: worker.processIdentifier) >= 10, "a worker lets others go first")
-            #endif
             let id = try #require(try await world.quiet(of: made.customer))
             #expect(try world.simulator.act(CustomerAction(.refund), on: made.customer))
             let token = try await world.tracker.ledger.openNotifications(of: "com.example.tracker")
@@ -47,13 +44,6 @@ import Tracking
                 }
             }
         }
-    }
-
-    /// The nineteenth field of proc(5); the second is the name in brackets.
-    private func niceness(of process: Int32) throws -> Int {
-        let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
-        let fields = try #require(text.split(separator: ")").last).split(separator: " ")
-        return try #require(Int(fields[16]))
     }
 
     private func until(_ what: String, _ isSo: () async throws -> Bool) async throws {
