@@ -11,7 +11,7 @@ struct WorkerCommand: AsyncParsableCommand {
         discussion: """
             Runs until SIGTERM or SIGINT, then finishes what it asked within five seconds and hands the rest back. With
             --once it checks what was due when it began and exits: 0 when all was asked, 1 when something is left, saying
-            what and why. It runs with low priority (nice 10): a server and PostgreSQL on the same machine go first.
+            what and why.
 
             Examples:
               perennial worker
