@@ -1,8 +1,18 @@
--- Erase: customers ($1) get a random name at $2, and nobody can read any more why they were given rights by hand.
+-- Erase: customers ($1) get a random name at $2, and nobody can read any more why they were given rights by hand, or why
+-- anything else was decided about one of them.
 WITH grants AS (
     UPDATE ledger.hand_grant h
     SET reason = 'erased', end_reason = CASE WHEN h.end_reason IS NOT NULL THEN 'erased' END
     WHERE h.customer_id = ANY($1::bigint[])
+), moved AS (
+    -- A merge gave them to somebody else in the same words, and they stayed when it was undone.
+    UPDATE ledger.hand_grant h SET reason = 'erased'
+    FROM ledger.customer_merge m JOIN ledger.hand_grant f USING (customer_id)
+    WHERE m.customer_id = ANY($1::bigint[]) AND h.customer_id = m.into_id AND NOT h.customer_id = ANY($1::bigint[])
+      AND (h.entitlement, h.given_by, h.reason) = (f.entitlement, f.given_by, f.reason)
+), decisions AS (
+    UPDATE ledger.audit a SET detail = jsonb_set(a.detail, '{reason}', '"erased"', false)
+    WHERE a.decided_about && $1::bigint[]
 )
 UPDATE ledger.customer c
 SET name = 'erased-' || replace(gen_random_uuid()::text, '-', ''), erased_at = $2::timestamptz

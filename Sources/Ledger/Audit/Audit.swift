@@ -24,24 +24,36 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case pruned = "pruned"
 }
 
+/// A decision about customers as the audit keeps it: until one of them is erased, for its reason may speak of each.
+struct AuditedDecision: Sendable {
+    let decision: HandDecision
+    let about: [CustomerID]
+
+    /// Who decided and why, under the names that `perennial.audit_log` tells.
+    var detail: [String: String] { ["decided_by": decision.actor, "reason": decision.reason] }
+}
+
 extension SubscriptionLedger {
     /// Remembers, in the transaction of the write itself, who did it; a ledger in nobody's hands remembers nothing.
     ///
     /// - Parameters:
     ///   - customer: The operator's own id; a customer who is not stored by then is not remembered.
     ///   - detail: What else an auditor wants to know; never a secret, a receipt or a customer's name.
+    ///   - decided: The decision that it carries out; its reason is kept until somebody it is about is erased.
     func audit(
         _ action: AuditedAction, app bundleID: BundleID? = nil, customer: String? = nil, receipt: ReceiptID? = nil,
-        detail: [String: String] = [:], in transaction: Transaction
+        detail: [String: String] = [:], decided: AuditedDecision? = nil, in transaction: Transaction
     ) throws {
         guard let actor else { return }
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
+        let told = detail.merging(decided?.detail ?? [:]) { told, _ in told }
         try transaction.query(
             Queries.insertAudit,
             [
                 .int4(actor.key), .text(actor.user), .text(action.rawValue), .text(bundleID?.text), .text(customer),
-                .int8(receipt?.number), .jsonb(String(decoding: try encoder.encode(detail), as: UTF8.self)),
+                .int8(receipt?.number), .jsonb(String(decoding: try encoder.encode(told), as: UTF8.self)),
+                .int8s(decided?.about.map(\.number) ?? []),
             ])
     }
 

@@ -23,14 +23,14 @@ extension SubscriptionLedger {
             let found = try transaction.query(Queries.findCustomers, [.int4s([app.id]), .texts([customer])])
             guard let row = found.first else { throw LedgerError(.mismatch, "The customer was not stored.") }
             var run = try SettlementRun(locked: subscriptions, purchases: purchases, in: transaction)
-            run.give(
-                to: CustomerID(number: try row.int8("customer_id")), named: try row.text("called"),
-                because: .assignment)
+            let owner = CustomerID(number: try row.int8("customer_id"))
+            let people = run.owners.union([owner])
+            run.give(to: owner, named: try row.text("called"), because: .assignment)
             let things = try run.writeHandOver(in: transaction)
             if things > 0 {
                 try audit(
                     .ownerAssigned, app: bundleID, customer: customer, detail: ["original_transaction_id": id.text],
-                    in: transaction)
+                    decided: AuditedDecision(decision: decision, about: Array(people)), in: transaction)
             }
             return things
         }

@@ -18,7 +18,8 @@ extension SubscriptionLedger {
     /// Removes what is personal of a customer and of every name merged into theirs; figures stay under a random name.
     ///
     /// Gone are receipts that nobody else uploaded, with Apple's answers about them, uploads, imported words, account tokens
-    /// and reasons of rights given by hand. Periods, prices and events stay. What comes of them later comes of somebody new.
+    /// and reasons of what people decided about them; why they were erased stays. Periods, prices and events stay. What comes
+    /// of them later comes of somebody new.
     /// Throws `notFound` when nobody knows them, `busy` while Apple is being asked about a receipt of theirs.
     public func erase(
         _ customer: String, of bundleID: BundleID, deciding decision: HandDecision
@@ -36,7 +37,8 @@ extension SubscriptionLedger {
             let erasure = try people.erase(head.customer, deciding: decision, in: transaction)
             try audit(
                 .customerErased, app: bundleID, customer: erasure.pseudonym,
-                detail: ["receipts": "\(erasure.receipts)", "things": "\(erasure.things)"], in: transaction)
+                detail: ["receipts": "\(erasure.receipts)", "things": "\(erasure.things)"],
+                decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
             return erasure
         }
     }

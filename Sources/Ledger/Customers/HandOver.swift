@@ -80,6 +80,11 @@ extension SettlementRun {
         }
     }
 
+    /// Who owns what is locked, before anything is given.
+    var owners: Set<CustomerID> {
+        Set((subscriptions.values.map(\.ownership) + purchases.values.map(\.ownership)).compactMap(\.owner?.customer))
+    }
+
     /// How many things that are locked one of `owners` owns.
     func thingsOwned(by owners: Set<CustomerID>) -> Int {
         subscriptions.values.count { isOwned($0.ownership, by: owners) }

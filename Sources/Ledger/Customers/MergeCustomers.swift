@@ -35,7 +35,7 @@ extension SubscriptionLedger {
             if !merge.wasMerged {
                 try audit(
                     .customerMerged, app: bundleID, customer: into, detail: ["things": "\(merge.things)"],
-                    in: transaction)
+                    decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
             }
             return merge
         }

@@ -31,7 +31,8 @@ extension SubscriptionLedger {
             }
             let things = try people.giveBack(to: old, from: head, in: transaction)
             try audit(
-                .customerSplit, app: bundleID, customer: name, detail: ["things": "\(things)"], in: transaction)
+                .customerSplit, app: bundleID, customer: name, detail: ["things": "\(things)"],
+                decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
             return CustomerSplit(from: head.name, things: things)
         }
     }

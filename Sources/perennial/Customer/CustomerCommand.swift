@@ -131,8 +131,9 @@ struct CustomerEraseCommand: AsyncParsableCommand {
         abstract: "Removes what is personal of a customer; figures stay under a random name.",
         discussion: """
             Gone are the receipts nobody else uploaded with Apple's answers about them, uploads, imported words, account
-            tokens, reasons of rights given by hand and the id itself, with every name merged into it. Periods, prices and
-            events stay. This cannot be undone; backups and replicas' logs keep what they have until they are deleted.
+            tokens, reasons of what people decided about them and the id itself, with every name merged into it. Periods,
+            prices and events stay, and so does the reason given here: name nobody in it. This cannot be undone; backups
+            and replicas' logs keep what they have until they are deleted.
 
             Example:
               perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes

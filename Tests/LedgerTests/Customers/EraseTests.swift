@@ -48,8 +48,15 @@ struct EraseTests {
         try await check(coins, .verified(bought), in: test)
         try await ProvisionalTests.say(30, of: "gold", receipt: "promised-to-ann", by: "ann-of-the-dump", in: test)
         try await HandGrantTests.give(30, of: "pro", to: "ann-of-the-dump", in: test)
+        let app = test.app.bundleID
+        func because(_ reason: String) throws -> HandDecision { try HandDecision(by: "kim", because: reason) }
         _ = try await ledger.merge(
-            "anon-of-the-dump", into: "ann-of-the-dump", of: test.app.bundleID, deciding: try #require(Self.decision))
+            "anon-of-the-dump", into: "ann-of-the-dump", of: app, deciding: because("a reason to merge ann"))
+        // What was decided about somebody else was about them too: an assignment, and a merge that was undone.
+        _ = try await ledger.assign("c", to: "bob", of: app, deciding: because("a reason to take from ann"))
+        _ = try await ledger.assign("c", to: "ann-of-the-dump", of: app, deciding: because("a reason to give to ann"))
+        _ = try await ledger.merge("bob", into: "ann-of-the-dump", of: app, deciding: because("a reason to mix up ann"))
+        _ = try await ledger.split("bob", of: app, deciding: because("a reason to tell ann apart"))
         try await test.ledger.sequenceFeed()
         try await test.run(
             """
@@ -81,6 +88,7 @@ struct EraseTests {
             try await arrange(test)
             let traces = [
                 "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", "told-of-ann", Self.token,
+                "to merge ann", "to take from ann", "to give to ann", "to mix up ann", "to tell ann apart",
                 hex("bytes-of-ann"), hex("coins-of-ann"), hex("promised-to-ann"), hex("newest-bytes-of-ann"),
                 hex("secret-body"),
             ]
@@ -102,7 +110,37 @@ struct EraseTests {
                 try await test.text("SELECT customer FROM perennial.audit_log WHERE action = 'customer.erased'")
                     == erasure.pseudonym)
             #expect(try await test.ledger.entitlements(app: test.app.bundleID, customer: "ann-of-the-dump").isEmpty)
+            #expect(
+                try await test.rows(
+                    "SELECT action, detail ->> 'decided_by', detail ->> 'reason' FROM perennial.audit_log WHERE decided_about <> '{bob}'"
+                ).last == "customer.erased kim asked to be forgotten")
             try await test.expectSound()
+        }
+    }
+
+    @Test(
+        "Why a right was given is gone where a merge, undone since, had taken it; why they were erased goes with the next"
+    )
+    func reasonsElsewhere() async throws {
+        try await withLedger { test in
+            let (ledger, app) = (test.ledger.acting(as: .user("kim")), test.app.bundleID)
+            let decision = try HandDecision(by: "kim", because: "of ann alone")
+            for (name, why) in [("ann", "told by ann"), ("bob", "told by bob")] {
+                _ = try await ledger.grant(
+                    "pro of \(name)", to: name, of: app, until: nil, deciding: HandDecision(by: "kim", because: why))
+            }
+            _ = try await ledger.merge("ann", into: "bob", of: app, deciding: decision)
+            _ = try await ledger.split("ann", of: app, deciding: decision)
+            let held = "SELECT entitlement, reason FROM perennial.hand_grant_log WHERE customer = 'bob' ORDER BY 1"
+            #expect(try await test.rows(held) == ["pro of ann told by ann", "pro of bob told by bob"])
+            let pseudonym = try await ledger.erase("ann", of: app, deciding: decision).pseudonym
+            #expect(try await test.rows(held) == ["pro of ann erased", "pro of bob told by bob"])
+            let reasons = "SELECT action FROM perennial.audit_log WHERE detail ->> 'reason' = 'of ann alone' ORDER BY 1"
+            #expect(try await test.rows(reasons) == ["customer.erased"])
+            _ = try await ledger.erase(
+                pseudonym, of: app, deciding: HandDecision(by: "kim", because: "its reason said too much"))
+            #expect(try await test.rows(reasons) == [])
+            #expect(try dumped(test).contains("of ann alone") == false)
         }
     }
 

@@ -166,6 +166,30 @@ struct MergeTests {
         }
     }
 
+    @Test("Who decided what about whom, and why, is remembered; what changed nothing is not")
+    func remembered() async throws {
+        try await withLedger { test in
+            let (ledger, app) = (test.ledger.acting(as: .user("lee")), test.app.bundleID)
+            func because(_ reason: String) throws -> HandDecision { try HandDecision(by: "kim", because: reason) }
+            try await test.check(try await test.upload("a", by: "anon"), monthly(test))
+            for _ in 1...2 {
+                _ = try await ledger.merge("anon", into: "ann", of: app, deciding: because("logged in"))
+                _ = try await ledger.assign("1000", to: "bob", of: app, deciding: because("a \"shared\" device"))
+            }
+            _ = try await ledger.split("anon", of: app, deciding: because("somebody else"))
+            #expect(
+                try await test.rows(
+                    """
+                    SELECT actor, action, customer, decided_about::text, detail ->> 'decided_by', detail ->> 'reason'
+                    FROM perennial.audit_log ORDER BY audit_id
+                    """) == [
+                        "user lee customer.merged ann {ann,anon} kim logged in",
+                        "user lee customer.assigned bob {ann,bob} kim a \"shared\" device",
+                        "user lee customer.split anon {ann,anon} kim somebody else",
+                    ])
+        }
+    }
+
     @Test("A promise about a receipt that Apple has not seen moves too, and ends with the first answer")
     func provisional() async throws {
         try await withLedger { test in
