@@ -75,6 +75,8 @@ public enum Queries {
     public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
     /// `queries/read_compatibility.sql`
     public static let readCompatibility = SQLFile("read_compatibility", PackageResources.read_compatibility_sql)
+    /// `queries/read_contents.sql`
+    public static let readContents = SQLFile("read_contents", PackageResources.read_contents_sql)
     /// `queries/read_customer_events.sql`
     public static let readCustomerEvents = SQLFile("read_customer_events", PackageResources.read_customer_events_sql)
     /// `queries/read_feed.sql`
@@ -93,6 +95,8 @@ public enum Queries {
     public static let readIncidents = SQLFile("read_incidents", PackageResources.read_incidents_sql)
     /// `queries/read_keys.sql`
     public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
+    /// `queries/read_last_check.sql`
+    public static let readLastCheck = SQLFile("read_last_check", PackageResources.read_last_check_sql)
     /// `queries/read_links.sql`
     public static let readLinks = SQLFile("read_links", PackageResources.read_links_sql)
     /// `queries/read_merged_things.sql`

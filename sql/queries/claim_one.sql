@@ -1,4 +1,5 @@
--- Leases one receipt at once, due or not: worker $1, lease seconds $2, receipt $3; nothing while another holds a lease.
+-- Leases one receipt at once, due or not: worker $1, lease seconds $2, receipt $3; nothing while another holds a lease. What
+-- the worker itself holds was left behind by a check that was broken off: it checks a receipt once at a time.
 WITH leased AS (
     INSERT INTO ledger.poll_schedule AS s
         (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts)
@@ -11,7 +12,7 @@ WITH leased AS (
         leased_by = $1::int,
         attempts = LEAST(s.attempts + 1, 32000),
         want_at = CASE WHEN s.want_at > now() THEN s.want_at END
-    WHERE s.leased_by IS NULL OR s.due_at <= now()
+    WHERE s.leased_by IS NULL OR s.leased_by = $1::int OR s.due_at <= now()
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint
 )
 SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at, l.fingerprint,

@@ -212,10 +212,20 @@ struct ClaimTests {
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let claim = try await test.claim(receipt)
-            let busy = await #expect(throws: LedgerError.self) { _ = try await test.claim(receipt) }
+            let other = try await test.ledger.startWorker(host: "other", process: 1)
+            let busy = await #expect(throws: LedgerError.self) {
+                _ = try await test.ledger.claim(receipt, for: other, leaseSeconds: 60)
+            }
             #expect(busy?.kind == .busy)
             try await test.ledger.release([claim], of: test.worker)
             #expect(try await test.claim(receipt).attempts == 1)
+            // Its own lease is one that was left behind: the newer one counts, and the older one can no longer give it back.
+            let again = try await test.claim(receipt)
+            #expect(again.attempts == 2 && again.leaseToken > claim.leaseToken)
+            try await test.ledger.release([claim], of: test.worker)
+            await #expect(throws: LedgerError.self) {
+                _ = try await test.ledger.claim(receipt, for: other, leaseSeconds: 60)
+            }
             let missing = await #expect(throws: LedgerError.self) { _ = try await test.claim(ReceiptID(999)) }
             #expect(missing?.kind == .notFound)
         }

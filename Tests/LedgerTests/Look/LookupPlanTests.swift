@@ -1,4 +1,6 @@
+import Foundation
 import Postgres
+import SQL
 import Subscriptions
 import Testing
 
@@ -52,6 +54,29 @@ struct LookupPlanTests {
                 in: test)
             #expect(lines.contains { $0.contains("subscription_span") }, "the functions were not looked into: \(lines)")
             #expect(lines.filter { $0.contains("Seq Scan") } == [])
+        }
+    }
+
+    @Test("What a receipt holds is found from the receipt")
+    func receipts() async throws {
+        try await withLedger { test in
+            try await fill(test)
+            try await test.run(
+                """
+                INSERT INTO ledger.receipt (app_id, digest, data)
+                SELECT 1, sha256(n::text::bytea), 'x' FROM generate_series(1, \(Self.others)) n;
+                INSERT INTO ledger.receipt_subscription (receipt_id, subscription_id)
+                SELECT r.receipt_id, s.subscription_id
+                FROM ledger.receipt r JOIN ledger.subscription s ON s.subscription_id % 1000 = r.receipt_id % 1000;
+                ANALYZE;
+                """)
+            let values = ["NULL", "NULL", "7", "1"]
+            let sql = values.enumerated().reduce(Queries.findReceipts.text) { sql, value in
+                sql.replacingOccurrences(of: "$\(value.offset + 1)", with: value.element)
+            }
+            let statement = sql.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
+            let lines = try await plan("COSTS OFF", statement, in: test)
+            #expect(lines.contains { $0.contains("receipt_subscription_of_receipt") }, "\(lines)")
         }
     }
 

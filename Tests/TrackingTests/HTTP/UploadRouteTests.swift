@@ -112,6 +112,32 @@ import Testing
         }
     }
 
+    /// Who asks goes away in the middle, and may leave the lease behind: the next one asks all the same.
+    @Test func whoeverGoesAwayBlocksNobody() async throws {
+        try await ServedLedger.with { served in
+            let calls = CallCount()
+            let slow = counting(calls, seconds: 600)
+            let quick = Serving.answering(Sample.verified())
+            let tracker = Serving.tracker(
+                served.ledger,
+                appStore: AppStoreClient { request in
+                    await calls.count == 0 ? await slow.verify(request) : await quick.verify(request)
+                })
+            let submission = Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt())
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { _ = try? await tracker.submit(submission) }
+                while await calls.count == 0 { try await Task.sleep(for: .milliseconds(1)) }
+                group.cancelAll()
+                try await group.waitForAll()
+            }
+            guard case .settled(let settled, _) = try await tracker.submit(submission) else {
+                Issue.record("the lease of the one who went away is in the way")
+                return
+            }
+            #expect(settled.outcome == .verified)
+        }
+    }
+
     @Test func tenNewReceiptsAnHour() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Serving.tracker(served.ledger)) { client in

@@ -1,0 +1,113 @@
+import AppStore
+import Ledger
+import Subscriptions
+
+extension Tracker {
+    /// Asks Apple about one stored receipt now, within the app's budget of calls, and settles the answer; when this process
+    /// asks about it already, gets what that comes to.
+    ///
+    /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
+    public func check(_ receipt: ReceiptID) async throws -> Settled {
+        try await check(receipt, uploadedBy: nil, until: nil)
+    }
+
+    /// The same for whoever uploaded it: what another check comes to that served their upload is theirs as well, in whichever
+    /// process it was made.
+    ///
+    /// With `end` another process is waited for; throws `busy` also when Apple's answer takes longer than that: then the
+    /// receipt is handed to the workers.
+    func check(
+        _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
+    ) async throws -> Settled {
+        // Without a limit of its own a check ends with its lease.
+        try await checksUnderWay.outcome(
+            of: receipt, until: end ?? .now + .seconds(options.leaseSeconds),
+            isEnough: { settled in customer.map(settled.answers) ?? true },
+            check: { try await checkAlone(receipt, uploadedBy: customer, until: end) })
+    }
+
+    private func checkAlone(
+        _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
+    ) async throws -> Settled {
+        let worker = try await identity.worker(of: ledger)
+        switch try await turn(to: receipt, uploadedBy: customer, of: worker, until: end) {
+        case .served(let settled): return settled
+        case .ours(let claim): return try await check(claim, of: worker, until: end)
+        }
+    }
+
+    private func check(
+        _ claim: Claim, of worker: WorkerID, until end: ContinuousClock.Instant?
+    ) async throws -> Settled {
+        guard try await ledger.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
+            try await ledger.release([claim], of: worker)
+            let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up."
+            throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now: \(why)")
+        }
+        guard let answer = await ask(about: claim, until: end) else {
+            try await ledger.release([claim], of: worker)
+            throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
+        }
+        let settled = try await settleInFull(answer, by: worker)
+        do {
+            try await ledger.placeEvents()
+        } catch {
+            logger.warning("events wait for their position in the feed: \(error)")
+        }
+        await writeTally()
+        guard let settled else {
+            throw LedgerError(
+                .mismatch, "The answer about receipt \(claim.receiptID) could not be settled; see the log.")
+        }
+        return settled
+    }
+
+    private func ask(about claim: Claim, until end: ContinuousClock.Instant?) async -> Checked? {
+        guard let end else { return await ask(about: claim) }
+        return await within(end - .now) { await ask(about: claim) }
+    }
+}
+
+extension Tracker {
+    /// Whose a check is.
+    private enum Turn {
+        /// Ours, for as long as we hold the lease.
+        case ours(Claim)
+        /// Another process asked meanwhile, and its settlement served the upload.
+        case served(Settled)
+    }
+
+    /// How often another process that asks about the receipt is looked after.
+    private static let busyMilliseconds = 100
+
+    private func turn(
+        to receipt: ReceiptID, uploadedBy customer: String?, of worker: WorkerID, until end: ContinuousClock.Instant?
+    ) async throws -> Turn {
+        var before: LastCheck?
+        while true {
+            if before != nil, let settled = try await ledger.settled(receipt, servedTo: customer, since: before) {
+                return .served(settled)
+            }
+            do {
+                let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
+                // Nobody else settles from now on; whoever did, before this moment, did so for us too.
+                guard let settled = try await ledger.settled(receipt, servedTo: customer, since: before) else {
+                    return .ours(claim)
+                }
+                try await ledger.release([claim], of: worker)
+                return .served(settled)
+            } catch let error as LedgerError where error.kind == .busy {
+                guard let end, ContinuousClock.now < end else { throw error }
+                if before == nil { before = try await ledger.lastCheck(of: receipt, servedTo: customer) }
+                try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
+            }
+        }
+    }
+}
+
+extension Settled {
+    /// Whether it tells a customer what became of their upload: not when that came too late for it.
+    fileprivate func answers(_ customer: String) -> Bool {
+        subscriptions.isEmpty || subscriptions.contains { $0.ownership[customer] != nil }
+    }
+}

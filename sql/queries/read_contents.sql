@@ -1,0 +1,10 @@
+-- Upload: the subscriptions that receipt $1 holds and who owns each, in natural-key order.
+SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
+       s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
+       s.leeway_ms, c.name AS owner
+FROM ledger.receipt_subscription l
+JOIN ledger.subscription s USING (subscription_id)
+LEFT JOIN ledger.ownership o ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
+LEFT JOIN ledger.customer c USING (customer_id)
+WHERE l.receipt_id = $1::bigint
+ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C"

@@ -1,0 +1,8 @@
+-- Upload: what the last check of receipt $1 came to, which settlement wrote it, and whether it decided about what customer $2
+-- uploaded last.
+SELECT r.outcome::text AS outcome, r.reason, r.settled_token,
+       CASE WHEN s.leased_by IS NULL THEN s.due_at ELSE s.scheduled_for END AS next_check_at,
+       EXISTS (SELECT FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
+               WHERE u.receipt_id = r.receipt_id AND c.name = $2::text AND u.settled) AS served
+FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+WHERE r.receipt_id = $1::bigint
