@@ -6,7 +6,8 @@ import NIOCore
 struct LookupBenchmark: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lookups",
-        abstract: "Asks for entitlements: beside a constant route, and while a worker checks at full speed.")
+        abstract:
+            "Asks for entitlements: beside a constant route, and while a worker checks at full speed, or at a rate.")
 
     @Option(help: "Customers that are asked about.")
     var customers = 40_000
@@ -19,6 +20,9 @@ struct LookupBenchmark: AsyncParsableCommand {
 
     @Option(help: "Lookups a second that are offered beside the worker.")
     var offered = 300.0
+
+    @Option(help: "Checks a second that the app's rate allows the worker; 0 is full speed.")
+    var rate = 0
 
     private static let port = 8_192
 
@@ -54,6 +58,9 @@ struct LookupBenchmark: AsyncParsableCommand {
         let load = LoadGenerator(port: Self.port, connections: connections, offered: offered)
         let alone = try await load.run(seconds: seconds) { lookup($0, key: key) }
         print(alone.line("lookups alone"))
+        if rate > 0 {
+            try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(max(rate / 10, 1))"])
+        }
         try await world.makeEverythingDue()
         try world.start("worker", ["worker"])
         try await Task.sleep(for: .seconds(1))

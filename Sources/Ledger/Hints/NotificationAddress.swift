@@ -54,7 +54,9 @@ extension SubscriptionLedger {
     }
 
     private func setNotifications(of bundleID: BundleID, digest: [UInt8]?) async throws {
-        let rows = try await write(Queries.setNotificationDigest, [.text(bundleID.text), .bytea(digest)])
+        let rows = try await write(
+            Queries.setNotificationDigest, [.text(bundleID.text), .bytea(digest)], audited: .appChanged, app: bundleID,
+            detail: ["notifications": digest == nil ? "off" : "on"])
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 }

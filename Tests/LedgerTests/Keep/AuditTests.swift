@@ -21,11 +21,15 @@ struct AuditTests {
             try await person.rotateSecret(of: "com.example.two", to: "another secret")
             try await person.applyCatalog(
                 [CatalogProduct(id: "gold", entitlements: ["pro"])], to: "com.example.two")
+            _ = try await person.openNotifications(of: "com.example.two")
+            try await person.closeNotifications(of: "com.example.two")
             let key = try await person.createKey(scope: .write, for: "com.example.two")
             let caller = test.ledger.acting(as: .key(key.id))
             let upload = Upload(appID: 2, customer: "ann", receipt: [1], imported: false)
             let stored = try #require(try await caller.store([upload]).first)
             try await person.revokeKey(key.id)
+            _ = try await person.openImport(
+                of: ImportedFile(name: "old.ndjson", byteCount: 7, firstBytes: [1], lastBytes: [1]))
             let receipt = stored.receiptID
             #expect(
                 try await log(test) == [
@@ -33,9 +37,12 @@ struct AuditTests {
                     #"user kim app.changed com.example.two - - {"rate": "7.0"}"#,
                     "user kim app.secret_rotated com.example.two - - {}",
                     #"user kim catalog.applied com.example.two - - {"products": "1"}"#,
+                    #"user kim app.changed com.example.two - - {"notifications": "on"}"#,
+                    #"user kim app.changed com.example.two - - {"notifications": "off"}"#,
                     #"user kim key.created com.example.two - - {"key": "\#(key.id)", "scope": "write"}"#,
                     "key \(key.id) receipt.stored com.example.two ann \(receipt) {}",
                     #"user kim key.revoked com.example.two - - {"key": "\#(key.id)"}"#,
+                    #"user kim import.opened - - - {"file": "old.ndjson", "bytes": "7"}"#,
                 ])
         }
     }

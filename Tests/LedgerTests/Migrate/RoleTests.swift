@@ -115,9 +115,37 @@ struct RoleTests {
         }
     }
 
+    /// Whoever reads for people writes nothing, and calls nothing that looks behind what is told.
+    private static let forbiddenToRead = [
+        "INSERT INTO ledger.customer (app_id, name) VALUES (1, 'x')", "DELETE FROM ledger.event",
+        "UPDATE ledger.subscription SET version = 1", "UPDATE ledger.audit SET detail = '{}'",
+        "TRUNCATE ledger.receipt",
+        "DELETE FROM perennial.entitlement_now", "UPDATE perennial.subscription_now SET state = 'active'",
+        "DELETE FROM perennial.audit_log", "SELECT nextval('ledger.lease_token_seq')",
+        "SELECT * FROM ledger.entitlements(ARRAY[1]::bigint[], now(), now())",
+        "SELECT ledger.add_observation_month(now())", "SELECT ledger.drop_empty_observation_months(now())",
+    ]
+
+    @Test("Whoever reads for people writes nothing")
+    func readsOnly() async throws {
+        try await withLedger { test in
+            try await test.ledger.grantRoles()
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await acting(as: "perennial_report", on: test) { _, database in
+                for sql in Self.forbiddenToRead {
+                    let error = await #expect(throws: DatabaseError.self, "report may \(sql)") {
+                        try await database.transaction { try $0.script(sql) }
+                    }
+                    // What is no table cannot be written to at all.
+                    #expect(["42501", "55000"].contains(error?.sqlState), "\(sql): \(error?.sqlState ?? "")")
+                }
+            }
+        }
+    }
+
     @Test(
-        "No role but the owner's may change the structure",
-        arguments: ["perennial_worker", "perennial_api", "perennial_report"])
+        "No role but the owner of the database may change the structure",
+        arguments: ["perennial_worker", "perennial_api", "perennial_report", "perennial_owner"])
     func structure(role: String) async throws {
         try await withLedger { test in
             try await test.ledger.grantRoles()

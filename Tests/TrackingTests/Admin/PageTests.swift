@@ -120,6 +120,13 @@ import Testing
             let checked = try await browser.post(path + "/check", ["form_token": token])
             #expect(checked.headers[.location] == path + "?told=checked")
             #expect(try await world.ledger.wasAsked(about: receipt, withinSeconds: 60) == true)
+            let audit = try await world.database.query(
+                .init(
+                    name: "audit",
+                    sql:
+                        "SELECT actor FROM perennial.audit_log WHERE action = 'receipt.checked' AND receipt_id = \(receipt)"
+                ))
+            #expect(try audit.map { try $0.text("actor").hasPrefix("key ") } == [true])
             let told = try await browser.get(path + "?told=checked").text
             #expect(told.contains(ReceiptPage.Told.checked.sentence))
             #expect(try await !browser.get(path + "?told=%3Cb%3E").text.contains("role=\"status\""))

@@ -84,6 +84,90 @@ import Testing
         }
     }
 
+    /// A right by hand is called, given and explained by such texts as by any other; a question about many has them in its order.
+    @Test func oddTextsInRightsAndQuestions() async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                let grants = "/v1/apps/com.example.app/customers/kim/grants"
+                for text in Self.oddTexts {
+                    let (word, odd) = (try json(text), Self.encoded(text))
+                    let body = #"{"entitlement":\#(word),"actor":\#(word),"reason":\#(word)}"#
+                    let given = try await client.send(.post, grants, secret: served.secret, body: body)
+                    #expect(given.status == .created, "\(word): \(String(buffer: given.body))")
+                    #expect(String(buffer: given.body).contains(#""reason":\#(word)"#))
+                    let query = "?entitlement=\(odd)&actor=\(odd)&reason=\(odd)"
+                    let revoked = try await client.send(.delete, grants + query, secret: served.secret)
+                    #expect(revoked.status == .ok, "\(word): \(String(buffer: revoked.body))")
+                    #expect(String(buffer: revoked.body).contains(#""ended_by":\#(word)"#))
+                }
+                let customers = try Self.oddTexts.map(json).joined(separator: ",")
+                let told = try await client.send(
+                    .post, "/v1/apps/com.example.app/entitlements:batch", secret: served.secret,
+                    body: #"{"customers":[\#(customers)]}"#)
+                #expect(told.status == .ok)
+                var rest = Substring(String(buffer: told.body))
+                for text in Self.oddTexts {
+                    let found = try #require(rest.firstRange(of: #""customer":\#(try json(text))"#), "\(text)")
+                    rest = rest[found.upperBound...]
+                }
+                #expect(try await served.ledger.apps().count == 2)
+            }
+        }
+    }
+
+    /// What a header or a secret address says is nobody's word for anything.
+    @Test func oddTextsInHeadersAndAddresses() async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                for text in Self.oddTexts {
+                    let address = "/v1/notifications/\(Self.encoded(text))"
+                    try expectProblem(
+                        try await client.send(.post, address, body: #"{"signedPayload":"x"}"#), "not-found", status: 404
+                    )
+                    let headers: HTTPFields = [.init("X-Request-Id")!: text, .ifNoneMatch: text, .contentType: text]
+                    let rights = try await client.send(
+                        .get, Serving.entitlements, secret: served.secret, headers: headers)
+                    #expect(rights.status == .ok, "\(text.debugDescription): \(rights.status)")
+                    let body = Sample.upload(Sample.receipt())
+                    try expectProblem(
+                        try await client.send(
+                            .post, Serving.receipts, secret: served.secret, body: body, headers: [.contentType: text]),
+                        "unsupported-media", status: 415)
+                    try expectProblem(
+                        try await client.send(.get, Serving.entitlements, headers: [.authorization: "Bearer \(text)"]),
+                        "unauthenticated", status: 401)
+                }
+            }
+        }
+    }
+
+    /// The first and the last instant that may be asked for are answered; what lies outside never reaches the database.
+    @Test func instantsOutOfRange() async throws {
+        let instants = [
+            ("1970-01-01T00:00:00Z", 200), ("9999-12-31T23:59:59.999Z", 200), ("1969-12-31T23:59:59.999Z", 400),
+            ("10000-01-01T00:00:00Z", 400), ("0000-01-01T00:00:00Z", 400), ("-0001-01-01T00:00:00Z", 400),
+            ("294277-01-01T00:00:00Z", 400), ("2026-02-30T00:00:00Z", 400), ("2026-01-01T25:00:00Z", 400),
+            ("infinity", 400), ("-infinity", 400), ("now", 400), ("99999999999999999999", 400),
+        ]
+        try await ServedLedger.with { served in
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                for (instant, status) in instants {
+                    for query in ["at", "known_at"] {
+                        let answer = try await client.send(
+                            .get, Serving.entitlements + "?\(query)=\(Self.encoded(instant))", secret: served.secret)
+                        #expect(answer.status.code == status, "\(query)=\(instant)")
+                        if status == 400 { try expectProblem(answer, "invalid", status: 400) }
+                    }
+                    let grant = #"{"entitlement":"pro","actor":"kim","reason":"x","until":"\#(instant)"}"#
+                    let given = try await client.send(
+                        .post, "/v1/apps/com.example.app/customers/kim/grants", secret: served.secret, body: grant)
+                    // What is over already is not given either.
+                    #expect(given.status.code == (instant.hasPrefix("9999-") ? 201 : 400), "until \(instant)")
+                }
+            }
+        }
+    }
+
     @Test(arguments: [
         "", "{", "[]", "null", "0", "\"\"", "{}", "{\"customer\":1}", "\u{FEFF}{}", "{\"customer\":\"\\ud800\"}",
         String(repeating: "[", count: 100_000), String(repeating: "{\"a\":", count: 10_000),
@@ -135,6 +219,18 @@ import Testing
                 try expectProblem(
                     try await client.send(.post, foreign + "/entitlements:batch", secret: other, body: question),
                     "forbidden", status: 403)
+                let right = #"{"entitlement":"pro","actor":"kim","reason":"x"}"#
+                let ending = "/customers/kim/grants?entitlement=pro&actor=kim&reason=x"
+                let given = try await client.send(
+                    .post, foreign + "/customers/kim/grants", secret: served.secret, body: right)
+                #expect(given.status == .created)
+                try expectProblem(
+                    try await client.send(.post, foreign + "/customers/kim/grants", secret: other, body: right),
+                    "forbidden", status: 403)
+                try expectProblem(
+                    try await client.send(.delete, foreign + ending, secret: other), "forbidden", status: 403)
+                try expectProblem(
+                    try await client.send(.delete, own + ending, secret: other), "not-found", status: 404)
                 let events = try AnswerBody(await client.send(.get, "/v1/events", secret: other))
                 #expect(events.list("events")?.isEmpty == true)
                 // The same receipt sent to the other app is another receipt: its owner there is nobody yet.

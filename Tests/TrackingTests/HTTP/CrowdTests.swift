@@ -84,6 +84,33 @@ import Testing
         }
     }
 
+    /// Ten kilobytes are within what a head may have, so that they get their problem and the next request its answer.
+    @Test func idsOfTenKilobytes() async throws {
+        try await serving { served, port in
+            let long = String(repeating: "k", count: 10 * 1024)
+            let key = "Host: here\r\nConnection: close\r\nAuthorization: Bearer \(served.secret)\r\n"
+            let requests = [
+                ("GET /v1/apps/com.example.app/customers/\(long)", "400", "invalid"),
+                ("GET /v1/apps/com.example.app/customers/\(long)/entitlements", "400", "invalid"),
+                ("GET /v1/apps/\(long)/customers/kim/entitlements", "404", "unknown-app"),
+                ("GET /v1/apps/com.example.app/receipts/\(long)", "404", "not-found"),
+                ("GET /v1/events?feed=\(long)", "409", "other-feed"),
+                ("GET /v1/events?after=\(long)", "400", "invalid"),
+                ("POST /v1/notifications/\(long)", "404", "not-found"),
+                ("GET /\(long)", "404", "not-found"),
+            ]
+            for (request, status, kind) in requests {
+                let answer = try await RawExchange.send("\(request) HTTP/1.1\r\n\(key)\r\n", port: port)
+                #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(request.prefix(50)): \(answer.prefix(200))")
+                #expect(
+                    answer.contains("urn:perennial:problem:\(kind)"), "\(request.prefix(50)): \(answer.suffix(300))")
+                #expect(!answer.contains(long), "\(request.prefix(50)) is sent back")
+            }
+            let alive = try await RawExchange.send("GET /healthz HTTP/1.1\r\n\(key)\r\n", port: port)
+            #expect(alive.hasPrefix("HTTP/1.1 200 "))
+        }
+    }
+
     /// A connection that is silent for as long as connections may be is not: the server has yet to answer.
     @Test func waitingForEventsIsNotSilence() async throws {
         var limits = ServerLimits()

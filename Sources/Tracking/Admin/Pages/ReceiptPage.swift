@@ -115,17 +115,18 @@ extension AdminSite {
     var checkReceipt: Route {
         form("/admin/receipts/{id}/check") { visit in
             let id = try visit.receiptID()
-            let told = try await check(id)
+            let told = try await check(id, by: .key(visit.session.keyID))
             return Response.redirect(to: address(ReceiptPage.path(of: id), ["told": told.rawValue]))
         }
     }
 
-    private func check(_ id: ReceiptID) async throws -> ReceiptPage.Told {
+    private func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.Told {
         let asked = try await tracker.ledger.wasAsked(about: id, withinSeconds: ReceiptPage.askedAgainSeconds)
         guard let asked else { throw Problem(.notFound, "There is no receipt \(id).") }
         guard !asked else { return .lately }
         do {
             _ = try await tracker.check(id)
+            try await tracker.ledger.acting(as: person).audit(.receiptChecked, receipt: id)
             return .checked
         } catch let error as LedgerError where error.kind == .busy {
             return .busy

@@ -11,10 +11,14 @@ struct Problem: Error, Sendable {
     /// Members beside those of the RFC.
     var members: [String: JSONValue] = [:]
 
+    /// The longest sentence, in characters; more is what a caller sent, who knows it.
+    private static let detailCharactersMax = 600
+
     /// A problem with its sentence.
     init(_ kind: Kind, _ detail: String, headers: HTTPFields = [:], members: [String: JSONValue] = [:]) {
         self.kind = kind
-        self.detail = detail
+        let isLong = detail.unicodeScalars.count > Self.detailCharactersMax
+        self.detail = isLong ? String(detail.unicodeScalars.prefix(Self.detailCharactersMax)) + "…" : detail
         self.headers = headers
         self.members = members
     }
