@@ -1,8 +1,7 @@
 -- What people decide about customers is kept with who decided it and why, until one of those it is about is erased; and what
--- a receipt holds is found from the receipt.
+-- was bought with a receipt is found from it.
 
--- Receipts are told with what they hold one by one, and customers by their receipts; the primary keys lead the other way.
-CREATE INDEX receipt_subscription_of_receipt ON ledger.receipt_subscription (receipt_id);
+-- Customers are told by their receipts, and what is erased is found from them; the primary key leads the other way.
 CREATE INDEX receipt_purchase_of_receipt ON ledger.receipt_purchase (receipt_id);
 
 ALTER TABLE ledger.audit ADD COLUMN decided_about bigint[];
