@@ -19,19 +19,24 @@ WITH clock AS MATERIALIZED (
       AND ($6::bigint IS NULL OR $6::bigint = u.price_milliunits) AND ($7::text IS NULL OR $7::text = u.currency)
       AND NOT EXISTS (
           SELECT FROM ledger.receipt_purchase l
-          LEFT JOIN ledger.ownership o ON o.purchase_id = l.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
-          WHERE l.receipt_id = r.receipt_id AND o.customer_id IS DISTINCT FROM u.customer_id)
+          LEFT JOIN LATERAL (
+              SELECT true AS is_theirs FROM ledger.ownership o
+              WHERE o.customer_id = u.customer_id AND o.purchase_id = l.purchase_id
+                AND upper_inf(o.known) AND upper_inf(o.valid) LIMIT 1) owner ON true
+          WHERE l.receipt_id = r.receipt_id AND owner.is_theirs IS NULL)
 ), held AS MATERIALIZED (
     SELECT k.receipt_id, k.called, k.due_at, s.subscription_id, current.state,
-           o.customer_id = k.customer_id AND s.version > 0 AND s.suspected IS NULL
+           owner.is_theirs AND s.version > 0 AND s.suspected IS NULL
                AND current.state IN ('active', 'expired', 'revoked')
                AND (upper_inf(current.valid) OR upper(current.valid) > k.soon)
                AND (p.receipt_id IS NULL OR (p.leased_by IS NULL AND p.want_at IS NULL AND p.due_at > k.soon)) AS is_quiet
     FROM known k
     JOIN ledger.receipt_subscription l USING (receipt_id)
     JOIN ledger.subscription s USING (subscription_id)
-    LEFT JOIN ledger.ownership o
-        ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
+    LEFT JOIN LATERAL (
+        SELECT true AS is_theirs FROM ledger.ownership o
+        WHERE o.customer_id = k.customer_id AND o.subscription_id = s.subscription_id
+          AND upper_inf(o.known) AND upper_inf(o.valid) LIMIT 1) owner ON true
     LEFT JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
     LEFT JOIN LATERAL (
         SELECT t.state, t.valid FROM ledger.subscription_span t

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("A graceful stop while every call is under way")
+@Suite("Many calls under way, and a graceful stop while they are")
 struct StopTests {
     /// More than one process may ask about at once, so that it waits for calls to end before it claims again.
     private static let receipts = Worker.callsMax + 100
@@ -60,8 +60,10 @@ struct StopTests {
         var failed: Int64 = 0
     }
 
-    /// Runs until all slots are taken, then stops gracefully.
-    private func stop(patienceSeconds: Double, answering: Bool) async throws -> Left {
+    /// Runs until `callsMin` are under way and some rounds longer, then stops gracefully. An app with a rate has tokens for all.
+    private func stop(
+        patienceSeconds: Double, answering: Bool, rate: Int = 0, callsMin: Int = Worker.callsMax
+    ) async throws -> Left {
         let store = SlowStore()
         let left = Mutex(Left())
         try await ServedLedger.with { served in
@@ -70,6 +72,7 @@ struct StopTests {
                 (0..<Self.receipts).map {
                     Upload(appID: app.id, customer: "c\($0)", receipt: Array("receipt \($0)".utf8), imported: true)
                 })
+            try await served.run("UPDATE ledger.app_budget SET rate = \(rate), burst = 1000, tokens = 1000")
             let tracker = Tracker(
                 ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: Journal().logger)
             let checking = Checking(tracker: tracker, patienceSeconds: patienceSeconds) {
@@ -78,7 +81,8 @@ struct StopTests {
             let group = ServiceGroup(services: [checking], logger: Journal().logger)
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }
-                while store.callCount < Worker.callsMax { try await Task.sleep(for: .milliseconds(20)) }
+                while store.callCount < callsMin { try await Task.sleep(for: .milliseconds(20)) }
+                if rate > 0 { try await Task.sleep(for: .seconds(0.6)) }
                 await group.triggerGracefulShutdown()
                 try await tasks.waitForAll()
             }
@@ -100,6 +104,14 @@ struct StopTests {
         #expect(left.calls == Worker.callsMax)
         #expect(left.due == Self.receipts, "another worker can take all of them at once")
         #expect(left.failed == 0, "that they were given up is not Apple's fault")
+    }
+
+    /// With tokens for all of them, too: answers that come slowly are no reason to have ever more calls under way.
+    @Test("No more calls are under way than the rate brings in five seconds", .timeLimit(.minutes(1)))
+    func boundedByRateTimesLatency() async throws {
+        let left = try await stop(patienceSeconds: 0.2, answering: false, rate: 20, callsMin: 100)
+        #expect(left.calls == 100)
+        #expect(left.due == Self.receipts)
     }
 
     @Test("Nothing new is asked when the answers come after the stop", .timeLimit(.minutes(1)))
