@@ -23,6 +23,7 @@ public enum Migrations {
         SQLFile("0019_machines", PackageResources._019_machines_sql),
         SQLFile("0020_lookups", PackageResources._020_lookups_sql),
         SQLFile("0021_reports", PackageResources._021_reports_sql),
+        SQLFile("0022_report_rows", PackageResources._022_report_rows_sql),
         SQLFile("0024_machines_more", PackageResources._024_machines_more_sql),
     ]
 }

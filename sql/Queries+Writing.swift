@@ -9,6 +9,8 @@ extension Queries {
         "add_observation_months", PackageResources.add_observation_months_sql)
     /// `queries/add_shares.sql`
     public static let addShares = SQLFile("add_shares", PackageResources.add_shares_sql)
+    /// `queries/add_summary_rows.sql`
+    public static let addSummaryRows = SQLFile("add_summary_rows", PackageResources.add_summary_rows_sql)
     /// `queries/ask_refused_again.sql`
     public static let askRefusedAgain = SQLFile("ask_refused_again", PackageResources.ask_refused_again_sql)
     /// `queries/audit_uploads.sql`
@@ -67,6 +69,8 @@ extension Queries {
     public static let forgetRefusals = SQLFile("forget_refusals", PackageResources.forget_refusals_sql)
     /// `queries/forget_shares.sql`
     public static let forgetShares = SQLFile("forget_shares", PackageResources.forget_shares_sql)
+    /// `queries/forget_summary_rows.sql`
+    public static let forgetSummaryRows = SQLFile("forget_summary_rows", PackageResources.forget_summary_rows_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
     /// `queries/insert_aliases.sql`
@@ -155,6 +159,8 @@ extension Queries {
     public static let lockUploaded = SQLFile("lock_uploaded", PackageResources.lock_uploaded_sql)
     /// `queries/mark_import.sql`
     public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
+    /// `queries/mark_summarised.sql`
+    public static let markSummarised = SQLFile("mark_summarised", PackageResources.mark_summarised_sql)
     /// `queries/merge_names.sql`
     public static let mergeNames = SQLFile("merge_names", PackageResources.merge_names_sql)
     /// `queries/merge_uploads.sql`

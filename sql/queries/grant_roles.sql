@@ -10,7 +10,8 @@ GRANT INSERT, UPDATE ON
     ledger.period, ledger.period_past, ledger.transaction_alias, ledger.purchase, ledger.purchase_past,
     ledger.observation, ledger.event_outbox, ledger.worker, ledger.app_budget, ledger.import, ledger.provisional,
     ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.vouched_minute, ledger.apple_breaker,
-    ledger.admin_session, ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress
+    ledger.admin_session, ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress,
+    ledger.summarised, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal, ledger.summary_trial
     TO perennial_worker, perennial_api;
 REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledger.event_feed
     FROM perennial_worker, perennial_api;
@@ -21,7 +22,8 @@ GRANT UPDATE (position) ON ledger.feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute,
-    ledger.admin_session, ledger.check_hour, ledger.summary_share
+    ledger.admin_session, ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue,
+    ledger.summary_renewal, ledger.summary_trial
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;

@@ -23,41 +23,45 @@ WITH due AS (
     WHERE r.environment = :'environment' AND (:'bundle_id' = '' OR r.bundle_id = :'bundle_id') AND r.will_renew
       AND t.state = 'active' AND NOT 'family_shared' = ANY (t.flags)
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
+), charged AS (
+    -- Only what was said of the same product, and not of an offer, speaks of the renewal.
+    SELECT DISTINCT ON (d.stream_id) d.*,
+           COALESCE(c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis = 'said', false) AS is_said,
+           c.amount_milliunits AS said_amount, c.currency AS said_currency
+    FROM due d
+    LEFT JOIN perennial.revenue_as_known('infinity') c
+        ON c.stream_id = d.stream_id AND c.charge_kind = 'subscription' AND c.kind = 'charge'
+    ORDER BY d.stream_id, c.purchased_at DESC NULLS LAST, c.charge_id DESC
+), placed AS (
+    SELECT DISTINCT ON (d.stream_id) d.*, w.storefront
+    FROM charged d
+    LEFT JOIN perennial.price_said w
+        ON w.stream_id = d.stream_id AND w.kind = 'subscription' AND w.storefront IS NOT NULL
+    ORDER BY d.stream_id, w.said_at DESC NULLS LAST, w.said_id DESC
 ), renewal AS (
     SELECT d.*, COALESCE(again.at, d.expires_at) AS renews_at, again.nth IS NOT DISTINCT FROM 1 OR again.nth IS NULL AS is_next
-    FROM due d
+    FROM placed d
     LEFT JOIN perennial.product_now p ON p.bundle_id = d.bundle_id AND p.product_id = d.product_id
     LEFT JOIN LATERAL generate_series(
         d.expires_at, :'at'::timestamptz + :'days'::int * interval '1 day' - interval '1 microsecond', p.period::interval)
         WITH ORDINALITY AS again (at, nth) ON p.period IS NOT NULL
-), place AS (
-    SELECT DISTINCT ON (stream_id) stream_id, storefront FROM perennial.price_said
-    WHERE kind = 'subscription' AND storefront IS NOT NULL ORDER BY stream_id, said_at DESC, said_id DESC
-), last AS (
-    SELECT DISTINCT ON (c.stream_id) c.stream_id, c.product_id, c.amount_milliunits, c.currency, c.price_basis, c.offer
-    FROM perennial.charges_as_known('infinity') c
-    WHERE c.kind = 'subscription' AND c.environment = :'environment' AND c.price_basis IS NOT NULL
-      AND c.stream_id IN (SELECT stream_id FROM due)
-    ORDER BY c.stream_id, c.purchased_at DESC, c.charge_id DESC
 ), priced AS (
     SELECT (r.renews_at AT TIME ZONE :'time_zone')::date AS day, r.bundle_id, r.product_id, r.price_consent_pending,
            basis.word AS price_basis,
-           CASE basis.word WHEN 'said' THEN last.amount_milliunits WHEN 'storefront' THEN there.price_milliunits
+           CASE basis.word WHEN 'said' THEN r.said_amount WHEN 'storefront' THEN there.price_milliunits
                            WHEN 'default' THEN anywhere.price_milliunits END AS amount,
-           CASE basis.word WHEN 'said' THEN last.currency WHEN 'storefront' THEN there.currency
+           CASE basis.word WHEN 'said' THEN r.said_currency WHEN 'storefront' THEN there.currency
                            WHEN 'default' THEN anywhere.currency END AS currency
     FROM renewal r
-    LEFT JOIN place USING (stream_id)
-    LEFT JOIN last ON last.stream_id = r.stream_id AND last.product_id = r.product_id AND last.offer IS NULL
     LEFT JOIN perennial.price_history there
-        ON there.bundle_id = r.bundle_id AND there.product_id = r.product_id AND there.storefront = place.storefront
+        ON there.bundle_id = r.bundle_id AND there.product_id = r.product_id AND there.storefront = r.storefront
         AND there.valid_from <= r.renews_at AND r.renews_at < there.valid_until AND there.known_until IS NULL
     LEFT JOIN perennial.price_history anywhere
         ON anywhere.bundle_id = r.bundle_id AND anywhere.product_id = r.product_id AND anywhere.storefront = ''
         AND anywhere.valid_from <= r.renews_at AND r.renews_at < anywhere.valid_until AND anywhere.known_until IS NULL
     CROSS JOIN LATERAL (
         SELECT CASE WHEN r.offer IS NOT NULL AND r.is_next THEN 'unknown'
-                    WHEN last.price_basis = 'said' THEN 'said'
+                    WHEN r.is_said THEN 'said'
                     WHEN there.price_milliunits IS NOT NULL THEN 'storefront'
                     WHEN anywhere.price_milliunits IS NOT NULL THEN 'default'
                     ELSE 'unknown' END AS word) basis

@@ -24,7 +24,7 @@ WITH brought AS (
     FROM perennial.revenue_as_known(:'as_known_at'::timestamptz) r
     WHERE charge_kind = 'subscription' AND environment = :'environment'
       AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND (occurred_at AT TIME ZONE :'time_zone')::date < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
+      AND occurred_at < date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone')
     GROUP BY stream_id, bundle_id, currency
 ), member AS (
     SELECT *, date_trunc(:'bucket', began_at AT TIME ZONE :'time_zone') AS since

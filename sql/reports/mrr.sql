@@ -15,9 +15,12 @@
 \if :{?time_zone} \else \set time_zone UTC \endif
 WITH edge AS (
     SELECT day, bundle_id, currency, price_basis, sum(change) AS subscriptions, sum(change * monthly_milliunits) AS monthly
-    FROM perennial.paying_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    FROM perennial.paying_as_known(:'as_known_at'::timestamptz)
+    CROSS JOIN LATERAL (
+        SELECT (paying_from AT TIME ZONE :'time_zone')::date AS first_day,
+               (paying_until AT TIME ZONE :'time_zone')::date AS end_day) stretch
     CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, change)
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id') AND first_day < end_day
     GROUP BY day, bundle_id, currency, price_basis
 ), moved AS (
     SELECT day, bundle_id, currency, sum(subscriptions) AS subscriptions, sum(monthly) AS monthly,
@@ -38,7 +41,7 @@ WITH edge AS (
            sum(m.monthly) OVER sofar AS monthly, sum(m.said) OVER sofar AS said, sum(m.storefront) OVER sofar AS storefront,
            sum(m."default") OVER sofar AS "default", sum(m.unknown) OVER sofar AS unknown
     FROM days d
-    LEFT JOIN moved m ON m.day = d.day AND m.bundle_id = d.bundle_id AND m.currency IS NOT DISTINCT FROM d.currency
+    LEFT JOIN moved m ON m.day = d.day AND m.bundle_id = d.bundle_id AND COALESCE(m.currency, '') = COALESCE(d.currency, '')
     WINDOW sofar AS (PARTITION BY d.bundle_id, d.currency ORDER BY d.day)
 )
 SELECT day, bundle_id, currency, subscriptions, round(monthly / 1000, 3) AS mrr,

@@ -25,9 +25,9 @@ WITH bought AS (
     WHERE kind IN ('charge', 'refund') AND environment = :'environment'
       AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
       AND occurred_at <= LEAST(:'as_known_at'::timestamptz, now())
-      AND (purchased_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (purchased_at AT TIME ZONE :'time_zone')::date
-          < LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
+      AND purchased_at >= :'from'::date::timestamp AT TIME ZONE :'time_zone'
+      AND purchased_at < LEAST(:'until'::date::timestamp AT TIME ZONE :'time_zone',
+                               date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
     GROUP BY since, bundle_id, product_id, currency
 )
 SELECT since::date AS since, bundle_id, product_id, currency, charges, refunds,

@@ -22,9 +22,9 @@ WITH refund AS (
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
     FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
     WHERE kind = 'refund' AND environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND (occurred_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (occurred_at AT TIME ZONE :'time_zone')::date
-          < LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
+      AND occurred_at >= :'from'::date::timestamp AT TIME ZONE :'time_zone'
+      AND occurred_at < LEAST(:'until'::date::timestamp AT TIME ZONE :'time_zone',
+                              date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
     GROUP BY since, bundle_id, product_id, currency
 )
 SELECT since, bundle_id, product_id, currency, refunds, of_subscriptions, of_purchases, round(amount / 1000, 3) AS amount,

@@ -14,46 +14,27 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
-WITH clock AS (
-    SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at
-), period AS (
-    -- What is neither a trial nor shared by the family was paid for.
-    SELECT p.*, NOT is_family_shared AND offer IS DISTINCT FROM 'trial' AS is_paid,
-           lead(purchased_at) OVER stream AS next_purchased_at,
-           lead(NOT is_family_shared AND offer IS DISTINCT FROM 'trial') OVER stream AS next_is_paid
-    FROM perennial.period_history p
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
-      AND COALESCE(cancelled_at > purchased_at, true)
-    WINDOW stream AS (PARTITION BY stream_id ORDER BY purchased_at, expires_at, charge_id)
-), due AS (
+WITH due AS (
     SELECT date_trunc(:'bucket', p.expires_at AT TIME ZONE :'time_zone') AS since, p.bundle_id, p.product_id,
            CASE WHEN p.next_is_paid AND p.next_purchased_at <= clock.at
                      AND p.next_purchased_at <= p.expires_at + interval '1 hour' THEN 'renewed'
                 WHEN p.next_is_paid AND p.next_purchased_at <= clock.at
-                     AND p.next_purchased_at <= p.expires_at + interval '65 days'
-                     AND EXISTS (
-                         SELECT FROM perennial.timeline ended
-                         WHERE ended.subscription_id = p.stream_id
-                           AND ended.valid_from <= p.expires_at AND p.expires_at < ended.valid_until
-                           AND ended.known_from <= :'as_known_at'::timestamptz
-                           AND COALESCE(ended.known_until > :'as_known_at'::timestamptz, true)
-                           AND ended.state IN ('grace_period', 'billing_retry', 'awaiting_renewal')) THEN 'recovered'
+                     AND p.next_purchased_at <= p.expires_at + interval '65 days' AND p.was_awaited THEN 'recovered'
                 WHEN p.next_purchased_at <= clock.at THEN 'not_renewed'
                 WHEN told.state IN ('expired', 'revoked') AND COALESCE(told.access_until <= clock.at, true)
                      THEN 'not_renewed'
                 ELSE 'undecided' END AS outcome
-    FROM period p
-    CROSS JOIN clock
+    FROM perennial.renewals_as_known(:'as_known_at'::timestamptz) p
+    CROSS JOIN LATERAL (SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at) clock
     LEFT JOIN perennial.timeline told
         ON told.subscription_id = p.stream_id
         AND told.valid_from <= clock.at AND clock.at < told.valid_until
         AND told.known_from <= :'as_known_at'::timestamptz
         AND COALESCE(told.known_until > :'as_known_at'::timestamptz, true)
-    WHERE p.is_paid AND NOT p.is_upgraded AND COALESCE(p.cancelled_at >= p.expires_at, true)
+    WHERE p.environment = :'environment' AND (:'bundle_id' = '' OR p.bundle_id = :'bundle_id')
       AND p.expires_at <= clock.at
-      AND (p.expires_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (p.expires_at AT TIME ZONE :'time_zone')::date < :'until'::date
+      AND p.expires_at >= :'from'::date::timestamp AT TIME ZONE :'time_zone'
+      AND p.expires_at < :'until'::date::timestamp AT TIME ZONE :'time_zone'
 )
 SELECT since::date AS since, bundle_id, product_id, count(*) AS due,
        count(*) FILTER (WHERE outcome = 'renewed') AS renewed,
@@ -63,7 +44,8 @@ SELECT since::date AS since, bundle_id, product_id, count(*) AS due,
        round(100.0 * count(*) FILTER (WHERE outcome IN ('renewed', 'recovered'))
            / NULLIF(count(*) FILTER (WHERE outcome <> 'undecided'), 0), 1) AS renewal_pct,
        bool_and(outcome <> 'undecided')
-           AND since + ('1 ' || :'bucket')::interval <= (SELECT at FROM clock) AT TIME ZONE :'time_zone' AS is_mature
+           AND since + ('1 ' || :'bucket')::interval
+               <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature
 FROM due
 GROUP BY due.since, bundle_id, product_id
 ORDER BY since, bundle_id, product_id;

@@ -17,22 +17,22 @@
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
 WITH moved AS (
-    SELECT date_trunc(:'bucket', day::timestamp)::date AS since, bundle_id, product_id, currency,
-           commission_percent, commission_reason, sum(movements) AS movements,
-           COALESCE(sum(movements) FILTER (WHERE kind = 'charge'), 0) AS charges,
-           COALESCE(sum(movements) FILTER (WHERE kind = 'refund'), 0) AS refunds,
-           COALESCE(sum(movements) FILTER (WHERE kind = 'proration'), 0) AS prorations,
+    SELECT date_trunc(:'bucket', occurred_at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, currency,
+           commission_percent, commission_reason, count(*) AS movements, count(*) FILTER (WHERE kind = 'charge') AS charges,
+           count(*) FILTER (WHERE kind = 'refund') AS refunds, count(*) FILTER (WHERE kind = 'proration') AS prorations,
            sum(amount_milliunits) FILTER (WHERE kind = 'charge') AS charged,
            sum(amount_milliunits) FILTER (WHERE kind = 'refund') AS refunded,
            sum(amount_milliunits) FILTER (WHERE kind = 'proration') AS prorated,
            sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'said'), 0) AS said,
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
-    FROM perennial.revenue_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id') AND day >= :'from'::date
-      AND day < LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
+           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
+           count(*) FILTER (WHERE price_basis = 'default') AS "default",
+           count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
+    FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
+    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+      AND occurred_at >= :'from'::date::timestamp AT TIME ZONE :'time_zone'
+      AND occurred_at < LEAST(:'until'::date::timestamp AT TIME ZONE :'time_zone',
+                              date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
     GROUP BY since, bundle_id, product_id, currency, commission_percent, commission_reason
 )
 SELECT since, bundle_id, product_id, currency, commission_percent, commission_reason, charges, refunds, prorations,

@@ -83,6 +83,48 @@ import Testing
         }
     }
 
+    /// How many subscriptions reports read from the history.
+    private func untold(_ test: TestLedger) async throws -> String {
+        try await test.text("SELECT count(*)::text FROM perennial.unsummarised")
+    }
+
+    @Test("Reports read the history of what was settled, said or priced since it was summarised, until it is again")
+    func rows() async throws {
+        try await withLedger { test in
+            for number in 0..<3 {
+                let answer = Answer(from: test.at(-40), asOf: test.at(-30)).but {
+                    $0.subscription = OriginalTransactionID("s\(number)")
+                }
+                try await test.check(try await test.upload("r\(number)"), answer)
+            }
+            #expect(try await untold(test) == "3")
+            try await summariseAll(test)
+            #expect(try await untold(test) == "0")
+            let stored = "SELECT count(*)::text FROM perennial.summary_revenue"
+            #expect(try await test.text(stored) == "3")
+
+            let later = Answer(from: test.at(-40), asOf: test.at(-1)).but { ($0.subscription, $0.periods) = ("s1", 2) }
+            try await test.check(try await test.upload("r1"), later)
+            #expect(try await untold(test) == "1")
+            let told = "SELECT count(*)::text FROM perennial.revenue_as_known('infinity')"
+            #expect(try await test.text(told) == "4")
+            try await summariseAll(test)
+            #expect(try await untold(test) == "0")
+            #expect(try await test.text(stored) == "4")
+
+            // An equal answer moves clocks only.
+            try await test.check(try await test.upload("r1"), later.but { $0.asOf = test.at(-0.5) })
+            try await summariseAll(test)
+            #expect(try await untold(test) == "0")
+
+            let said = Upload(
+                appID: test.app.id, customer: "ann", receipt: Array("r2".utf8), imported: false, priceMilliunits: 4_990,
+                currency: "EUR")
+            _ = try await test.ledger.store([said])
+            #expect(try await untold(test) == "1")
+        }
+    }
+
     @Test("An erased subscription leaves the sums")
     func erased() async throws {
         try await withLedger { test in
