@@ -1,5 +1,4 @@
--- Many machines: what a receipt holds is found without reading what all receipts hold.
-CREATE INDEX receipt_subscription_of_receipt ON ledger.receipt_subscription (receipt_id);
+-- Many machines: which purchases a receipt holds is found without reading what all receipts hold.
 CREATE INDEX receipt_purchase_of_receipt ON ledger.receipt_purchase (receipt_id);
 
 -- As before, but one month a call, and waiting for nobody: whoever drops a month, or waits for that, keeps new answers of
