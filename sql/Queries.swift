@@ -81,8 +81,6 @@ public enum Queries {
     public static let readFeed = SQLFile("read_feed", PackageResources.read_feed_sql)
     /// `queries/read_feed_head.sql`
     public static let readFeedHead = SQLFile("read_feed_head", PackageResources.read_feed_head_sql)
-    /// `queries/read_fresh_answer.sql`
-    public static let readFreshAnswer = SQLFile("read_fresh_answer", PackageResources.read_fresh_answer_sql)
     /// `queries/read_hand_clock.sql`
     public static let readHandClock = SQLFile("read_hand_clock", PackageResources.read_hand_clock_sql)
     /// `queries/read_hand_grants.sql`

@@ -41,7 +41,7 @@ struct UploadBatch: Sendable {
 
 extension Upload {
     /// What two uploads of one receipt have in common.
-    var digest: [UInt8] {
+    fileprivate var digest: [UInt8] {
         receipt.withUnsafeBytes { bytes in
             var hash = SHA256()
             hash.update(bufferPointer: bytes)

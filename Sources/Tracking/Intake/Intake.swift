@@ -7,18 +7,12 @@ extension Tracker {
     ///
     /// Throws `ReceiptDataError` for what is no receipt, `LedgerError` for an unknown app or a bad customer id, or when
     /// `limits` are exceeded. What is stored stays stored: when Apple cannot be asked now, the answer is `pending` and the
-    /// schedule goes on. With `limits` an upload that was answered just now is answered the same without asking Apple.
+    /// schedule goes on.
     public func submit(_ submission: Submission, within limits: SubmissionLimits? = nil) async throws
         -> SubmissionAnswer
     {
         let app = try await ledger.app(submission.bundleID)
         let upload = try Upload(submission, app: app)
-        if let seconds = limits?.freshSeconds(speedup: options.speedup),
-            let fresh = try await ledger.freshAnswer(
-                to: upload, for: app, withinSeconds: seconds, speedup: options.speedup)
-        {
-            return .settled(fresh.settled, customer: fresh.customer)
-        }
         guard let stored = try await ledger.store([upload], newReceiptsMax: limits?.newReceiptsMax).first else {
             throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
         }
@@ -99,12 +93,4 @@ public struct SubmissionLimits: Sendable {
     public var answerSeconds: Double = 10
     /// Receipts that nobody knew before, of one customer in an hour.
     public var newReceiptsMax = 10
-    /// How old Apple's last answer may be that is given to the same upload again, in seconds of an App Store that is not
-    /// accelerated; 0: Apple is always asked.
-    public var freshSeconds: Double = 60
-
-    /// The same beside an accelerated App Store, at least a quarter of a second.
-    fileprivate func freshSeconds(speedup: Int) -> Double? {
-        freshSeconds > 0 ? max(0.25, freshSeconds / Double(speedup)) : nil
-    }
 }

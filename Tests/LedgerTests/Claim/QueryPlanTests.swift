@@ -50,10 +50,6 @@ struct QueryPlanTests {
             ["receipt_digest_unique"]
         ),
         (Queries.readHeld, "\(ids)", ["receipt_subscription_of_receipt", "receipt_purchase_of_receipt"]),
-        (
-            Queries.readFreshAnswer, "2, '\\x00', 'c77', 60, NULL, NULL, NULL",
-            ["receipt_digest_unique", "receipt_subscription_of_receipt", "subscription_span_open"]
-        ),
         (Queries.entitlements, "'{app.1,app.2}', '{c77,c78}', NULL, NULL", ["customer_name_"]),
     ]
 
