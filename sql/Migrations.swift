@@ -25,5 +25,6 @@ public enum Migrations {
         SQLFile("0021_reports", PackageResources._021_reports_sql),
         SQLFile("0022_report_rows", PackageResources._022_report_rows_sql),
         SQLFile("0023_decisions", PackageResources._023_decisions_sql),
+        SQLFile("0024_machines_more", PackageResources._024_machines_more_sql),
     ]
 }

@@ -72,7 +72,8 @@ public struct Tracker: Sendable {
         let answer = await answer(about: claim)
         metrics.answered(answer)
         let checked = Checked(claim: claim, answer: answer, speedup: options.speedup)
-        tally.count(checked)
+        // A call that was given up is no answer of Apple's.
+        if answer.response != nil || !Task.isCancelled { tally.count(checked) }
         return checked
     }
 

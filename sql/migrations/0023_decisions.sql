@@ -1,8 +1,4 @@
--- What people decide about customers is kept with who decided it and why, until one of those it is about is erased; and what
--- was bought with a receipt is found from it.
-
--- Customers are told by their receipts, and what is erased is found from them; the primary key leads the other way.
-CREATE INDEX receipt_purchase_of_receipt ON ledger.receipt_purchase (receipt_id);
+-- What people decide about customers is kept with who decided it and why, until one of those it is about is erased.
 
 ALTER TABLE ledger.audit ADD COLUMN decided_about bigint[];
 COMMENT ON COLUMN ledger.audit.decided_about IS

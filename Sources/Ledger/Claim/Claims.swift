@@ -65,8 +65,12 @@ extension SubscriptionLedger {
     }
 
     /// Says that a worker is alive, or that it stopped.
+    ///
+    /// Throws `mismatch` to one that is alive when the schema was changed meanwhile so that only later programs work with it.
     public func beat(_ worker: WorkerID, stopped: Bool = false) async throws {
-        _ = try await write(Queries.beatWorker, [.int4(worker.number), .bool(stopped)])
+        let rows = try await write(Queries.beatWorker, [.int4(worker.number), .bool(stopped)])
+        guard !stopped, let row = rows.first else { return }
+        try Self.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
     }
 
     /// How many receipts of each app and lane are due, counted up to `limit`; paused apps are left out.

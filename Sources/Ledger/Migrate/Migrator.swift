@@ -75,7 +75,11 @@ extension SubscriptionLedger {
 
     /// A program is replaced machine by machine, so it goes on with a schema that later programs have only added to.
     private static func refuseLaterHistory(_ compatibility: [Row]) throws {
-        let programMin = try compatibility.first?.int4("program_min") ?? .max
+        try refuseEarlierPrograms(than: compatibility.first?.int4("program_min") ?? .max)
+    }
+
+    /// Throws `mismatch` when this program knows fewer migrations than one must to work with the schema.
+    static func refuseEarlierPrograms(than programMin: Int32) throws {
         guard programMin <= Migrations.all.count else {
             throw LedgerError(
                 .mismatch,

@@ -50,9 +50,12 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Gives back the disk of the months before `cutoff` of which nothing is kept; how many they were.
+    /// Gives back the disk of the months before `cutoff` of which nothing is kept, each in a transaction of its own; how many
+    /// they were. What somebody reads at the moment is left for the next time, for workers would wait behind us.
     public func dropEmptyMonths(before cutoff: Instant) async throws -> Int {
-        Int(try await write(Queries.dropEmptyMonths, [.instant(cutoff)]).first?.int4("months") ?? 0)
+        var months = 0
+        while try await write(Queries.dropEmptyMonths, [.instant(cutoff)]).first?.int4("months") == 1 { months += 1 }
+        return months
     }
 
     /// Removes what was written to the audit before `cutoff`; how many rows went.

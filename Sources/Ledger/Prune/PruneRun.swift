@@ -28,11 +28,12 @@ struct PruneRun {
         for receipt in old.keys.sorted() {
             let answers = old[receipt] ?? []
             let things = HeldThings(of: receipt, among: held)
-            guard isWhole(things, replay) else {
+            guard isWhole(things, replay), let whole = WholeThings(of: things, replay, run: self) else {
                 batch.untouched += answers.count
                 continue
             }
-            drop(answers[...], of: things, replay, &dropped)
+            let needed = whole.needed(besides: dropped)
+            drop(answers.filter { !needed.contains($0) }[...], of: whole, &dropped)
             batch.needed += answers.count { !dropped.contains($0) }
         }
         batch.dropped = dropped.count
@@ -46,61 +47,15 @@ struct PruneRun {
     }
 
     /// Drops as many of the answers as nobody needs: all at once, else each half for itself.
-    private func drop(
-        _ answers: ArraySlice<Int64>, of things: HeldThings, _ replay: Replay, _ dropped: inout Set<Int64>
-    ) {
+    private func drop(_ answers: ArraySlice<Int64>, of whole: WholeThings, _ dropped: inout Set<Int64>) {
+        guard !answers.isEmpty else { return }
         let without = dropped.union(answers)
-        if saysTheSame(of: things, replay, without: without) {
+        if whole.isSame(without: without) {
             dropped = without
         } else if answers.count > 1 {
             let middle = answers.startIndex + answers.count / 2
-            drop(answers[..<middle], of: things, replay, &dropped)
-            drop(answers[middle...], of: things, replay, &dropped)
+            drop(answers[..<middle], of: whole, &dropped)
+            drop(answers[middle...], of: whole, &dropped)
         }
-    }
-
-    /// Whether the facts are the same to the last clock, so that whatever is learnt later finds the same too.
-    private func saysTheSame(of things: HeldThings, _ replay: Replay, without dropped: Set<Int64>) -> Bool {
-        let subscriptionsAgree = things.allSubscriptions.allSatisfy { target in
-            guard let app = apps[target.key.appID] else { return false }
-            let policy = app.policy(for: target.key.environment, speedup: speedup)
-            let whole = replay.state(of: target, policy: policy, by: reconcile)
-            let rest = replay.state(of: target, policy: policy, without: dropped, by: reconcile)
-            return whole.map(Said.init) == rest.map(Said.init)
-        }
-        return subscriptionsAgree
-            && things.allPurchases.allSatisfy {
-                let (whole, rest) = (replay.state(of: $0.key), replay.state(of: $0.key, without: dropped))
-                return whole?.facts.withoutPaths == rest?.facts.withoutPaths
-            }
-    }
-}
-
-/// Everything that is known of a subscription with its clocks, but not in which answer it stood: of equal answers any one
-/// will do.
-private struct Said: Equatable {
-    let asOf: Instant
-    let periods: [PeriodRecord]
-    let renewal: Renewal?
-    let renewalAsOf: Instant?
-    let suspected: SuspectedShrink?
-
-    init(_ state: SubscriptionState) {
-        asOf = state.asOf
-        periods = state.facts.records.map(\.withoutPaths)
-        renewal = state.facts.renewal?.value
-        renewalAsOf = state.facts.renewal?.asOf
-        suspected = state.suspectedShrink
-    }
-}
-
-extension PurchaseFacts {
-    fileprivate var withoutPaths: PurchaseFacts {
-        var copy = self
-        copy.terms.origin.path = ""
-        copy.revocation.origin.path = ""
-        copy.ownership?.origin.path = ""
-        copy.appAccountToken?.origin.path = ""
-        return copy
     }
 }

@@ -140,6 +140,20 @@ struct Replay {
             .reduce(nil) { state, said in reconcilePurchase(state, with: said.slice)?.state ?? state }
     }
 
+    /// Which observations spoke of a subscription at which instants.
+    func speakers(of key: SubscriptionRowKey) -> [Instant: Set<Int64>] {
+        (slices[key] ?? []).reduce(into: [:]) { speakers, said in
+            for clock in said.slice.clocks { speakers[clock, default: []].insert(said.place.observation) }
+        }
+    }
+
+    /// Which observations spoke of a purchase at which instants.
+    func speakers(of key: PurchaseRowKey) -> [Instant: Set<Int64>] {
+        (purchases[key] ?? []).reduce(into: [:]) { speakers, said in
+            for clock in said.slice.clocks { speakers[clock, default: []].insert(said.place.observation) }
+        }
+    }
+
     /// Why a subscription cannot be rebuilt in full; nil when everything that was said of it is kept.
     func gap(of target: Target) -> String? {
         gap(links.subscriptions[target.rowID], earliest: slices[target.key]?.map(\.place).min()?.asOf)

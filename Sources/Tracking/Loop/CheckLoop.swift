@@ -11,13 +11,12 @@ struct CheckLoop: Sendable {
     /// Settlements at the same time, and answers in one, at most.
     static let settlers = 2
     static let settlementAnswersMax = 256
-    /// How long a graceful stop waits for answers; receipts without one then are handed back.
-    static let patienceSeconds = 5.0
-
     let tracker: Tracker
     let worker: WorkerID
     /// Only what was due by then is claimed, where given.
     var dueBy: Instant?
+    /// How long a graceful stop waits for answers; receipts without one then are handed back.
+    var patienceSeconds = 5.0
     /// Told of every settled batch.
     var report: @Sendable (CheckedBatch) async -> Void = { _ in }
 
@@ -51,7 +50,7 @@ struct CheckLoop: Sendable {
     private func patience() async {
         do {
             try await gracefulShutdown()
-            try await Task.sleep(for: .seconds(Self.patienceSeconds))
+            try await Task.sleep(for: .seconds(patienceSeconds))
         } catch {
             // Cancelled: everything was answered before.
         }
@@ -61,8 +60,10 @@ struct CheckLoop: Sendable {
         await withDiscardingTaskGroup { calls in
             var turns = ClaimTurns()
             var pace = Pace()
-            while await !isOver(pace.isIdle) {
+            while true {
                 let room = await slots.take(atLeast: Self.claimSlotsMin, atMost: Self.claimReceiptsMax)
+                // Asked after the wait for slots: with slow answers it is long, and a stop may have come meanwhile.
+                guard await !isOver(pace.isIdle) else { return await slots.give(room) }
                 let due = await tracker.attempt("claim receipts") {
                     try await tracker.claimDue(
                         as: worker, receiptsMax: room, dueBy: dueBy, inFlight: await callsInFlight.byApp, &turns)
@@ -84,6 +85,7 @@ struct CheckLoop: Sendable {
         await callsInFlight.end(claim)
         if Task.isCancelled, answer.answer.response == nil {
             await unasked.add(claim)
+            await slots.give(1)
         } else {
             await answers.add(answer)
         }

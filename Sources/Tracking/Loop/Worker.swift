@@ -18,19 +18,46 @@ public struct Worker: Service {
     }
 
     /// Works until graceful shutdown; what is claimed then is finished first.
+    ///
+    /// Throws `LedgerError` `mismatch`, after what is claimed is finished, when the schema was changed meanwhile so that only
+    /// later programs work with it.
     public func run() async throws {
         guard let worker = await announced() else { return }
         tracker.logger.info("worker started", metadata: ["worker": "\(worker.number)"])
-        let loop = CheckLoop(tracker: tracker, worker: worker)
-        await withDiscardingTaskGroup { group in
-            group.addTask { await loop.run { _ in isStopping() } }
-            group.addTask { await keepHouse(as: worker) }
-            group.addTask { await keepSummaries() }
-            group.addTask { await tracker.keepFeed() }
+        try await ServiceGroup(configuration: services(as: worker)).run()
+    }
+
+    /// Whoever gives the signs of life learns that this program is out of date; everything else then stops as if asked to.
+    private func services(as worker: WorkerID) -> ServiceGroupConfiguration {
+        ServiceGroupConfiguration(
+            services: [
+                .init(service: Checking(worker: self, id: worker)),
+                .init(
+                    service: SignsOfLife(tracker: tracker, worker: worker),
+                    successTerminationBehavior: .gracefullyShutdownGroup,
+                    failureTerminationBehavior: .gracefullyShutdownGroup),
+            ], logger: tracker.logger)
+    }
+
+    /// All that a worker does but breathe.
+    private struct Checking: Service {
+        let worker: Worker
+        let id: WorkerID
+
+        func run() async {
+            let loop = CheckLoop(tracker: worker.tracker, worker: id)
+            await withDiscardingTaskGroup { group in
+                group.addTask { await loop.run { _ in isStopping() } }
+                group.addTask { await worker.keepHouse() }
+                group.addTask { await worker.keepSummaries() }
+                group.addTask { await worker.tracker.keepFeed() }
+            }
+            await worker.placeEvents()
+            await worker.tracker.attempt("say that it stopped") {
+                try await worker.tracker.ledger.beat(id, stopped: true)
+            }
+            worker.tracker.logger.info("worker stopped", metadata: ["worker": "\(id.number)"])
         }
-        await placeEvents()
-        await tracker.attempt("say that it stopped") { try await tracker.ledger.beat(worker, stopped: true) }
-        tracker.logger.info("worker stopped", metadata: ["worker": "\(worker.number)"])
     }
 
     /// Announces the worker as soon as the database is there; nil when shutdown comes first.
@@ -47,14 +74,13 @@ public struct Worker: Service {
         return nil
     }
 
-    /// What only needs to happen now and then: signs of life, the feed, ends of outage allowances, incidents, old
-    /// notifications, room for next month.
-    private func keepHouse(as worker: WorkerID) async {
+    /// What only needs to happen now and then: the feed, ends of outage allowances, incidents, old notifications, room for
+    /// next month.
+    private func keepHouse() async {
         var rounds = 0
         while !isStopping() {
             await placeEvents()
             if rounds % 20 == 0 {
-                await tracker.attempt("give a sign of life") { try await tracker.ledger.beat(worker) }
                 await tracker.attempt("end exhausted allowances") { _ = try await tracker.endHolds() }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.watchCanaries() }
             }

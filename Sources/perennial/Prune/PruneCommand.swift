@@ -58,7 +58,9 @@ struct PruneCommand: AsyncParsableCommand {
     private func pruneAnswers(
         in ledger: SubscriptionLedger, before cutoff: Instant, speedup: Int
     ) async throws -> PruneBatch {
+        let newest = try await ledger.receipts(limit: 1).first?.id
         var sum = PruneBatch()
+        var line = ProgressNote()
         var after: Int64? = 0
         while let receipt = after {
             let batch = try await ledger.prune(
@@ -68,7 +70,11 @@ struct PruneCommand: AsyncParsableCommand {
             }
             sum.add(batch)
             after = batch.next
+            if let next = after, let newest {
+                line.show("receipt \(next) of \(newest): removed \(sum.dropped), still needed \(sum.needed)")
+            }
         }
+        line.clear()
         return sum
     }
 

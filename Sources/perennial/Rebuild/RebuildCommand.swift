@@ -57,7 +57,7 @@ struct RebuildCommand: AsyncParsableCommand {
         _ scope: RebuildScope, in ledger: SubscriptionLedger, speedup: Int
     ) async throws -> RebuildSum {
         var sum = RebuildSum(total: Int(try await ledger.rebuildable(scope)))
-        var line = RebuildProgress()
+        var line = ProgressNote()
         var place: RebuildPlace? = .start
         while let here = place {
             let batch = try await ledger.rebuild(
@@ -69,7 +69,7 @@ struct RebuildCommand: AsyncParsableCommand {
             for difference in batch.differences { say(difference.sentence) }
             for gap in batch.gaps { say("\(gap.subject) cannot be rebuilt in full: \(gap.reason)") }
             sum.add(batch)
-            line.show(sum)
+            line.show(sum.note)
             place = batch.next
         }
         line.clear()

@@ -20,6 +20,9 @@ struct RebuildSum {
         gaps += batch.gaps.count
     }
 
+    /// How far it is.
+    var note: String { "\(examined) of \(total), \(differences) differences" }
+
     /// All of it in one line.
     func sentence(verifying: Bool) -> String {
         let looked = "Subscriptions and purchases looked at: \(examined)"
@@ -27,26 +30,5 @@ struct RebuildSum {
         let done = verifying || differences == 0 ? "" : "; corrected: \(corrected)"
         let left = gaps == 0 ? "" : "; left as they are, for they cannot be rebuilt in full: \(gaps)"
         return "\(looked); \(found)\(done)\(left)."
-    }
-}
-
-/// Shows how far a rebuild is on standard error: one line on a terminal, a line now and then elsewhere.
-struct RebuildProgress {
-    private let isTerminal = Terminal.isStandardError
-    private var lastShown = ContinuousClock.now
-
-    private var interval: Duration { isTerminal ? .milliseconds(200) : .seconds(5) }
-
-    /// Shows the progress when it is time for it.
-    mutating func show(_ sum: RebuildSum) {
-        guard ContinuousClock.now - lastShown >= interval else { return }
-        lastShown = ContinuousClock.now
-        let line = "\(sum.examined) of \(sum.total), \(sum.differences) differences"
-        if isTerminal { write("\r\(line)\u{1B}[K", to: .standardError) } else { sayOnStandardError(line) }
-    }
-
-    /// Removes the line.
-    func clear() {
-        if isTerminal { write("\r\u{1B}[K", to: .standardError) }
     }
 }

@@ -56,8 +56,8 @@ struct OpenSnapshotTests {
 }
 
 extension TestLedger {
-    /// Runs `body` while another session keeps a transaction open that has seen the present.
-    fileprivate func holdingSnapshot(_ body: () async throws -> Void) async throws {
+    /// Runs `body` while another session keeps a transaction open that has seen the present, and has read a table.
+    func holdingSnapshot(of table: String = "ledger.receipt", _ body: () async throws -> Void) async throws {
         let other = Database(DatabaseConfiguration(connectionString: connectionString, writeConnections: 1)) {
             print($0)
         }
@@ -68,7 +68,7 @@ extension TestLedger {
             group.addTask {
                 try await other.transaction { transaction in
                     try transaction.script("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                    _ = try transaction.query(.test("SELECT count(*) AS receipts FROM ledger.receipt"))
+                    _ = try transaction.query(.test("SELECT count(*) AS rows FROM \(table)"))
                     open.yield()
                     end.wait()
                 }

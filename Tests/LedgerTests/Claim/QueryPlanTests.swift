@@ -49,6 +49,7 @@ struct QueryPlanTests {
             Queries.findDigests, "\(small), \(bytes)",
             ["receipt_digest_unique"]
         ),
+        (Queries.readHeld, "\(ids)", ["receipt_subscription_of_receipt", "receipt_purchase_of_receipt"]),
         (Queries.entitlements, "'{app.1,app.2}', '{c77,c78}', NULL, NULL", ["customer_name_"]),
     ]
 
@@ -92,8 +93,9 @@ struct QueryPlanTests {
         }
     }
 
-    /// A hundred thousand receipts of five apps, each with a customer and a subscription with two open spans. With far
-    /// fewer it would be right to read a table from end to end. What keeps the rows sound is left out while they are made.
+    /// A hundred thousand receipts of five apps, each with a customer, a purchase and a subscription with two open spans. With
+    /// far fewer it would be right to read a table from end to end. What keeps the rows sound is left out while they are
+    /// made.
     private static let population = """
         SET LOCAL session_replication_role = replica;
         ALTER TABLE ledger.subscription_span DROP CONSTRAINT subscription_span_says_one_thing;
@@ -113,6 +115,9 @@ struct QueryPlanTests {
             app_id, environment, original_transaction_id, polled_by, answered_by, version, as_of, checked_at, recorded_at)
         SELECT app_id, 'Production', 't' || receipt_id, receipt_id, receipt_id, 1, now(), now(), now() FROM ledger.receipt;
         INSERT INTO ledger.receipt_subscription SELECT polled_by, subscription_id FROM ledger.subscription;
+        INSERT INTO ledger.purchase (app_id, environment, original_transaction_id, product_id)
+        SELECT app_id, 'Production', 'p' || receipt_id, 'lifetime' FROM ledger.receipt;
+        INSERT INTO ledger.receipt_purchase SELECT purchase_id, purchase_id FROM ledger.purchase;
         INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
         SELECT subscription_id, tstzrange(now(), now() + interval '1 month'), tstzrange(now(), NULL), 'active'::ledger.state, NULL::ledger.reason, true,
                'monthly', 1 FROM ledger.subscription

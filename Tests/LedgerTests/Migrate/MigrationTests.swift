@@ -109,4 +109,18 @@ struct MigrationTests {
             #expect(try await test.text("SELECT count(*) FROM ledger.observation_other") == "0")
         }
     }
+
+    @Test("Tables whose rows are replaced all the time are vacuumed by settings of their own")
+    func vacuumed() async throws {
+        try await withLedger { test in
+            let without = try await test.text(
+                """
+                SELECT COALESCE(string_agg(c.relname, ' '), 'none') FROM pg_class c
+                WHERE c.relnamespace = 'ledger'::regnamespace
+                  AND c.relname = ANY ('{poll_schedule,app_budget,apple_breaker,worker,vouched_minute,event_outbox}')
+                  AND NOT COALESCE(array_to_string(c.reloptions, ' ') LIKE '%autovacuum_vacuum_threshold=%', false)
+                """)
+            #expect(without == "none")
+        }
+    }
 }

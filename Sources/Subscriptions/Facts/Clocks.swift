@@ -1,0 +1,36 @@
+extension SubscriptionFacts {
+    /// The instants at which anybody spoke whose word still counts.
+    public var clocks: Set<Instant> {
+        periods.reduce(into: Set([asOf, renewal?.asOf].compactMap(\.self))) { $0.formUnion($1.clocks) }
+    }
+}
+
+extension Period {
+    fileprivate var clocks: [Instant] {
+        let said = [
+            details.originalPurchasedAt?.asOf, details.isTrial?.asOf, details.isIntro?.asOf,
+            details.promotionalOfferID?.asOf, details.offerCodeRefName?.asOf, details.groupID?.asOf,
+            details.ownership?.asOf, details.appAccountToken?.asOf, details.replacedBy?.asOf, ending?.asOf,
+        ]
+        return [terms.asOf, revocation.asOf] + said.compactMap(\.self)
+    }
+}
+
+extension SubscriptionEvidence {
+    /// The instants for which it speaks.
+    public var clocks: Set<Instant> {
+        Set([asOf] + transactions.map(\.asOf) + renewals.map(\.asOf))
+    }
+}
+
+extension PurchaseEvidence {
+    /// The instants for which it speaks.
+    public var clocks: Set<Instant> { Set([asOf] + transactions.map(\.asOf)) }
+}
+
+extension PurchaseFacts {
+    /// The instants at which anybody spoke whose word still counts.
+    public var clocks: Set<Instant> {
+        Set([asOf, terms.asOf, revocation.asOf] + [ownership?.asOf, appAccountToken?.asOf].compactMap(\.self))
+    }
+}

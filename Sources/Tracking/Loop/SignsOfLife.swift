@@ -1,0 +1,26 @@
+import Ledger
+import ServiceLifecycle
+
+/// Says now and then that a worker is alive, and learns at the same time whether it still fits the schema.
+struct SignsOfLife: Service {
+    /// How long it is silent in between, in seconds.
+    static let restSeconds = 5.0
+
+    let tracker: Tracker
+    let worker: WorkerID
+
+    /// Goes on until shutdown; throws `LedgerError` `mismatch` when the schema is for later programs only.
+    func run() async throws {
+        while !isStopping() {
+            do {
+                try await tracker.ledger.beat(worker)
+            } catch let error as LedgerError where error.kind == .mismatch {
+                tracker.logger.error("stopping, after what is under way is finished: \(error)")
+                throw error
+            } catch {
+                tracker.logger.warning("could not give a sign of life: \(error)")
+            }
+            await rest(seconds: Self.restSeconds)
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import AppStoreSimulator
+import Foundation
+import Testing
+
+/// `perennial prune` as an operator runs it.
+@Suite(.serialized)
+struct PruneProcessTests {
+    /// Runs the command to its end.
+    private func run(_ arguments: [String], in world: PretendWorld) throws -> (status: Int32, said: String) {
+        let process = try PerennialProcess(
+            arguments, in: world, further: ["PERENNIAL_POLL_SPEEDUP": "\(world.speedup)"])
+        defer { withExtendedLifetime(process) {} }
+        let status = process.end()
+        let said = process.said
+        try process.forget()
+        return (status, said)
+    }
+
+    @Test func whatIsOldGoesAndIsNotMissed() async throws {
+        try await PretendWorld.with(seed: 20_261_123, customers: 8, sandboxCustomers: 0, monthSeconds: 6) { world in
+            try await world.work(seconds: 8)
+            // Apple's answers came long ago, those about one receipt apart, which a killed run would have left.
+            try await world.run(
+                """
+                SELECT ledger.add_observation_month(now() - interval '5 months');
+                UPDATE ledger.observation SET recorded_at = recorded_at - interval '5 months';
+                """)
+            let first = try run(["prune", "--keep-months", "2"], in: world)
+            #expect(first.status == 0, "\(first.said)")
+            let removed = try #require(first.said.firstMatch(of: /removed ([0-9]+), still needed ([0-9]+)/))
+            #expect(Int(removed.1) ?? 0 > 0 && Int(removed.2) ?? 0 > 0, "\(first.said)")
+            let second = try run(["prune", "--keep-months", "2"], in: world)
+            #expect(
+                second.status == 0 && second.said.contains("removed 0, still needed \(removed.2),"), "\(second.said)")
+            let verified = try run(["rebuild", "--verify"], in: world)
+            #expect(verified.status == 0, "\(verified.said)")
+            #expect(!verified.said.contains("cannot be rebuilt"), "\(verified.said)")
+            for wrong in [
+                [], ["--keep-months", "0"], ["--keep-months", "soon"], ["--keep-months", "2", "--audit-months", "-1"],
+            ] {
+                let refused = try run(["prune"] + wrong, in: world)
+                #expect(refused.status == 64 && refused.said.contains("months"), "\(wrong): \(refused.said)")
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import AppStore
+import Foundation
+import Ledger
+import Postgres
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+@testable import Tracking
+
+@Suite("Many calls under way, and a graceful stop while they are")
+struct StopTests {
+    /// More than one process may ask about at once, so that it waits for calls to end before it claims again.
+    private static let receipts = Worker.callsMax + 100
+
+    /// An App Store that answers nothing until it is told to, or the call is given up.
+    private final class SlowStore: Sendable {
+        private let asked = Mutex(0)
+        private let isOpen = Mutex(false)
+
+        var callCount: Int { asked.withLock { $0 } }
+
+        func open() { isOpen.withLock { $0 = true } }
+
+        var client: AppStoreClient {
+            AppStoreClient { [self] request in
+                asked.withLock { $0 += 1 }
+                while !isOpen.withLock({ $0 }), !Task.isCancelled {
+                    // Being cancelled is the only way to fail, and that ends the loop.
+                    try? await Task.sleep(for: .milliseconds(20))
+                }
+                return await Serving.answering(isOpen.withLock { $0 } ? Sample.verified() : nil).verify(request)
+            }
+        }
+    }
+
+    /// Checks as a worker does, with so much patience; the store may answer as soon as the stop begins.
+    private struct Checking: Service {
+        let tracker: Tracker
+        let patienceSeconds: Double
+        let atStop: @Sendable () -> Void
+
+        func run() async throws {
+            let worker = try await tracker.ledger.startWorker(host: "test", process: 1)
+            var loop = CheckLoop(tracker: tracker, worker: worker)
+            loop.patienceSeconds = patienceSeconds
+            let checking = loop
+            await withGracefulShutdownHandler {
+                await checking.run { _ in isStopping() }
+            } onGracefulShutdown: {
+                atStop()
+            }
+        }
+    }
+
+    /// What a stop left: calls made, receipts that another worker can take at once, answers counted as failed.
+    private struct Left {
+        var calls = 0
+        var due = 0
+        var failed: Int64 = 0
+    }
+
+    /// Runs until `callsMin` are under way and some rounds longer, then stops gracefully. An app with a rate has tokens for all.
+    private func stop(
+        patienceSeconds: Double, answering: Bool, rate: Int = 0, callsMin: Int = Worker.callsMax
+    ) async throws -> Left {
+        let store = SlowStore()
+        let left = Mutex(Left())
+        try await ServedLedger.with { served in
+            let app = try await served.ledger.app(ServedLedger.app)
+            _ = try await served.ledger.store(
+                (0..<Self.receipts).map {
+                    Upload(appID: app.id, customer: "c\($0)", receipt: Array("receipt \($0)".utf8), imported: true)
+                })
+            try await served.run("UPDATE ledger.app_budget SET rate = \(rate), burst = 1000, tokens = 1000")
+            let tracker = Tracker(
+                ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: Journal().logger)
+            let checking = Checking(tracker: tracker, patienceSeconds: patienceSeconds) {
+                if answering { store.open() }
+            }
+            let group = ServiceGroup(services: [checking], logger: Journal().logger)
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask { try await group.run() }
+                while store.callCount < callsMin { try await Task.sleep(for: .milliseconds(20)) }
+                if rate > 0 { try await Task.sleep(for: .seconds(0.6)) }
+                await group.triggerGracefulShutdown()
+                try await tasks.waitForAll()
+            }
+            let found = try await served.database.query(
+                Statement(
+                    name: "free",
+                    sql: "SELECT count(*) AS free FROM ledger.poll_schedule WHERE leased_by IS NULL AND due_at <= now()"
+                ))
+            let due = Int(try found.first?.int8("free") ?? 0)
+            let failed = Int64(tracker.tally.take()[app.id]?.failed ?? 0)
+            left.withLock { $0 = Left(calls: store.callCount, due: due, failed: failed) }
+        }
+        return left.withLock { $0 }
+    }
+
+    @Test("Calls that get no answer are handed back, and the process ends", .timeLimit(.minutes(1)))
+    func givesUp() async throws {
+        let left = try await stop(patienceSeconds: 0.2, answering: false)
+        #expect(left.calls == Worker.callsMax)
+        #expect(left.due == Self.receipts, "another worker can take all of them at once")
+        #expect(left.failed == 0, "that they were given up is not Apple's fault")
+    }
+
+    /// With tokens for all of them, too: answers that come slowly are no reason to have ever more calls under way.
+    @Test("No more calls are under way than the rate brings in five seconds", .timeLimit(.minutes(1)))
+    func boundedByRateTimesLatency() async throws {
+        let left = try await stop(patienceSeconds: 0.2, answering: false, rate: 20, callsMin: 100)
+        #expect(left.calls == 100)
+        #expect(left.due == Self.receipts)
+    }
+
+    @Test("Nothing new is asked when the answers come after the stop", .timeLimit(.minutes(1)))
+    func asksNothingNew() async throws {
+        let left = try await stop(patienceSeconds: 30, answering: true)
+        #expect(left.calls == Worker.callsMax)
+        #expect(left.due == Self.receipts - Worker.callsMax)
+    }
+}
