@@ -78,7 +78,9 @@ struct OverviewPage {
         guard let at = late.summarisedAt else { return "No worker has summarised anything yet." }
         let whole =
             late.isComplete
-            ? "" : " The first round through all subscriptions is not over: the figures are too small."
+            ? ""
+            : " A round through all subscriptions is under way, the first or at new prices: "
+                + "figures are as before where it has not been yet."
         return "Days are UTC days that are over. Summarised at \(readable(at)), "
             + "\(grouped(max(0, late.eventsBehind))) events behind the feed.\(whole)"
     }
