@@ -69,7 +69,7 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL"], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL", crypto], path: "Tests/TestSupport",
             swiftSettings: strict),
         .testTarget(name: "SubscriptionsTests", dependencies: ["Subscriptions"], swiftSettings: strict),
         .testTarget(

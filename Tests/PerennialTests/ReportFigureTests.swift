@@ -43,9 +43,8 @@ import Testing
         let file = try #require(Reports.all.first { $0.name == Self.report(of: name) })
         let statement = ReportStatement(file.text)
         let values = try statement.values(Self.variables(in: fixture), report: file.name)
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            _ = try await ledger.migrate()
             try await database.transaction { try $0.script(history) }
             try await database.transaction { try $0.script(fixture) }
             func expectAsComputed(_ how: Comment) async throws {

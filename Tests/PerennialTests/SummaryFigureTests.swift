@@ -67,9 +67,8 @@ import Tracking
     @Test func `the summaries say what the full reports say`() async throws {
         let folder = ReportFigureTests.folder
         let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            _ = try await ledger.migrate()
             try await database.transaction { try $0.script(history) }
             while try await ledger.summarise(isFirstRound: true)?.isBehind == true {}
             for one in Self.comparisons {
@@ -93,9 +92,8 @@ import Tracking
     @Test func `the overview says what the full reports say of its last day`() async throws {
         let folder = ReportFigureTests.folder
         let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            _ = try await ledger.migrate()
             try await database.transaction { try $0.script(history) }
             while try await ledger.summarise(isFirstRound: true)?.isBehind == true {}
             let rows = try await database.query(

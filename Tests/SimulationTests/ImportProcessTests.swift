@@ -86,9 +86,8 @@ private struct ImportWorld {
     let folder: URL
 
     static func with(_ body: (ImportWorld) async throws -> Void) async throws {
-        try await withTestDatabase { database, connectionString in
+        try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "secret", callsPerSecond: 0))
             let folder = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID())")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

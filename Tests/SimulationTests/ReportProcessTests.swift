@@ -48,9 +48,8 @@ struct ReportProcessTests {
     }
 
     private func withReports(_ body: (Database, String) async throws -> Void) async throws {
-        try await withTestDatabase { database, connectionString in
+        try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "secret", callsPerSecond: 0))
             try await body(database, connectionString)
         }

@@ -27,11 +27,18 @@ public struct TestSupportError: Error, CustomStringConvertible {
 
 /// Creates an empty database of a random name, runs `body` with it and its connection string, and drops it.
 public func withTestDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
+    // template0 has no sessions of its own, so that many tests may copy it at once.
+    try await withTestDatabase(copying: "template0", body)
+}
+
+/// The same with a copy of another database, to which nobody may be connected.
+func withTestDatabase<R>(
+    copying template: String, _ body: (Database, String) async throws -> R
+) async throws -> R {
     let server = try DatabaseConfiguration(connectionString: TestServer.required(), writeConnections: 1)
     let name = "perennial_test_\(UInt64.random(in: 0 ... .max))"
     let maintenance = Database(server) { print("test server: \($0)") }
-    // template0 has no sessions of its own, so that many tests may copy it at once.
-    try await maintenance.runOutsideTransaction("CREATE DATABASE \(name) TEMPLATE template0")
+    try await maintenance.runOutsideTransaction("CREATE DATABASE \(name) TEMPLATE \(template)")
     let connectionString = try server.connectionString(forDatabase: name)
     let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("test database: \($0)") }
     do {

@@ -73,7 +73,7 @@ func endHolds(_ ledger: SubscriptionLedger, limit: Int = 100) async throws -> In
 func withLedger<R>(
     connections: Int = 2, policy: OwnershipPolicy = .transfer, _ body: (TestLedger) async throws -> R
 ) async throws -> R {
-    try await withTestDatabase { _, connectionString in
+    try await withMigratedDatabase { _, connectionString in
         let database = Database(
             DatabaseConfiguration(connectionString: connectionString, writeConnections: connections)
         ) { print("test ledger: \($0)") }
@@ -94,7 +94,6 @@ extension TestLedger {
 
     fileprivate init(_ database: Database, _ connectionString: String, _ policy: OwnershipPolicy) async throws {
         let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Self.seal))
-        _ = try await ledger.migrate()
         try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
         var change = AppChange()
         change.ownershipPolicy = policy

@@ -23,10 +23,9 @@ struct AdminWorld: Sendable {
     static let receipt = Data([0x30, 0x82, 0x01, 0x00] + [UInt8](repeating: 0x2A, count: 256)).base64EncodedString()
 
     static func with(_ body: @escaping @Sendable (AdminWorld) async throws -> Void) async throws {
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: app, secret: "shared secret"))
             let secret = try await ledger.createKey(scope: .admin, for: nil).secret
             try await body(AdminWorld(ledger: ledger, database: database, secret: secret))

@@ -83,10 +83,9 @@ import Testing
     }
 
     private func withWorld(_ body: (World) async throws -> Void) async throws {
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 1, count: 32)))
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
             try await body(
                 World(

@@ -103,9 +103,8 @@ import Testing
     }
 
     @Test func sql() async throws {
-        try await withTestDatabase { database, address in
+        try await withMigratedDatabase { database, address in
             let ledger = SubscriptionLedger(database: database)
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
             let tracker = Serving.tracker(ledger, appStore: Serving.answering(Sample.verified()))
             _ = try await tracker.submit(

@@ -18,9 +18,8 @@ import Testing
     private func withLedger(
         _ body: @escaping @Sendable (SubscriptionLedger, String) async throws -> Void
     ) async throws {
-        try await withTestDatabase { database, connectionString in
+        try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Self.masterKey))
-            _ = try await ledger.migrate()
             try await ledger.grantRoles()
             try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "shared secret", callsPerSecond: 0))
             try await body(ledger, connectionString)

@@ -30,10 +30,9 @@ struct ServedLedger: Sendable {
 
     /// Makes one and drops it afterwards.
     static func with(_ body: @escaping @Sendable (ServedLedger) async throws -> Void) async throws {
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: Self.app, secret: "shared secret", callsPerSecond: 0))
             try await ledger.addApp(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
             let key = try await ledger.createKey(scope: .admin, for: nil, rate: RequestRate(perSecond: 0))

@@ -31,10 +31,9 @@ struct MetricsPageTests {
     private func withTracker(
         receipts: Int, _ body: @escaping @Sendable (Tracker, Journal) async throws -> Void
     ) async throws {
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "shared secret", callsPerSecond: 0))
             let app = try await ledger.app("com.example.app")
             _ = try await ledger.store(

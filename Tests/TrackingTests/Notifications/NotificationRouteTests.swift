@@ -14,10 +14,9 @@ struct NotificationRouteTests {
     private func withAddress(
         _ body: @escaping @Sendable (any TestClientProtocol, SubscriptionLedger, Tracker, String) async throws -> Void
     ) async throws {
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "shared secret"))
             let token = try await ledger.openNotifications(of: "com.example.app")
             let tracker = Serving.tracker(ledger)
