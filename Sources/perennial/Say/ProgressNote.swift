@@ -6,11 +6,20 @@ struct ProgressNote {
     /// A terminal is refreshed often, a log seldom.
     private var interval: Duration { isTerminal ? .milliseconds(200) : .seconds(5) }
 
-    /// Shows the line when it is time for one.
-    mutating func show(_ line: String) {
+    /// Shows the line when it is time for one, or another one where standard error is no terminal.
+    mutating func show(_ line: @autoclosure () -> String, elsewhere other: @autoclosure () -> String? = nil) {
         guard ContinuousClock.now - lastShown >= interval else { return }
         lastShown = ContinuousClock.now
-        if isTerminal { write("\r\(line)\u{1B}[K", to: .standardError) } else { sayOnStandardError(line) }
+        if isTerminal {
+            write("\r\(line())\u{1B}[K", to: .standardError)
+        } else {
+            sayOnStandardError(other() ?? line())
+        }
+    }
+
+    /// Writes a line that stays; the other one comes back when it is shown again.
+    func say(_ line: String) {
+        sayOnStandardError(isTerminal ? "\r\u{1B}[K\(line)" : line)
     }
 
     /// Removes the line.
