@@ -1,6 +1,6 @@
 -- Changes what is given (null: keep) of the app with bundle $1: name $2, sandbox $3, ownership policy $4, rate $5, burst $6,
 -- sweep $7, milliseconds: over which checks before an end are spread $8, of leeway $9, in the sandbox $10, of outage
--- allowance $11.
+-- allowance $11. A burst that nobody chose, as many calls as a second's, goes with the rate.
 WITH changed AS (
     UPDATE ledger.app SET
         name = COALESCE($2::text, name),
@@ -13,7 +13,12 @@ WITH changed AS (
     RETURNING app_id
 )
 UPDATE ledger.app_budget b
-SET rate = COALESCE($5::float8, b.rate), burst = COALESCE($6::float8, b.burst),
-    tokens = LEAST(b.tokens, COALESCE($6::float8, b.burst))
-FROM changed c WHERE b.app_id = c.app_id
+SET rate = COALESCE($5::float8, b.rate), burst = next.burst, tokens = LEAST(b.tokens, next.burst)
+FROM changed c
+JOIN ledger.app_budget present USING (app_id)
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN $6::float8 IS NOT NULL THEN $6::float8
+                WHEN present.burst = GREATEST(1, present.rate) THEN GREATEST(1, COALESCE($5::float8, present.rate))
+                ELSE present.burst END AS burst) next
+WHERE b.app_id = c.app_id
 RETURNING b.app_id

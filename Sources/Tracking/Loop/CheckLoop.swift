@@ -122,20 +122,24 @@ struct CheckLoop: Sendable {
 
 /// How fast a process claims: at once while there is work, slower while there is none or the database fails.
 struct Pace: Sendable {
+    /// The longest rest while the database answers, in seconds.
+    static let idleSecondsMax = 0.25
     /// Whether the last round found nothing.
     private(set) var isIdle = false
+    private var idleSeconds = idleSecondsMax
     private var failures = 0
 
     /// Takes in how a round of claiming went; nil when it failed.
     mutating func record(_ due: DueClaims?) {
         failures = due == nil ? failures + 1 : 0
         isIdle = due.map { $0.claims.isEmpty && $0.quarantined.isEmpty } ?? false
+        idleSeconds = min(Self.idleSecondsMax, due?.refillSeconds ?? .infinity)
     }
 
     /// Seconds to rest before the next round.
     var restSeconds: Double {
         guard failures == 0 else { return min(30, 0.5 * Double(1 << min(failures, 6))) }
-        return isIdle ? 0.25 : 0
+        return isIdle ? idleSeconds : 0
     }
 }
 

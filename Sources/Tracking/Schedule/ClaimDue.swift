@@ -33,7 +33,9 @@ extension Tracker {
         turns.nextApp = BatchPlan.next(after: shares, first: turns.nextApp)
         let claims = try await claim(usual, shares, apps: apps, as: worker, dueBy: dueBy, &turns, from: marks)
         turns.lowWater.looked(now: .now)
-        return DueClaims(claims: claims, quarantined: lone.compactMap { apps[$0.appID] })
+        return DueClaims(
+            claims: claims, quarantined: lone.compactMap { apps[$0.appID] },
+            refillSeconds: waiting.compactMap { $1 > 0 ? apps[$0]?.refillSeconds : nil }.min())
     }
 
     /// Claims one quarantined receipt of an app; nil when its budget is used up or another worker was faster.
@@ -84,4 +86,11 @@ struct DueClaims: Sendable {
     var claims: [Claim] = []
     /// Apps with due receipts that have to be asked about alone.
     var quarantined: [App] = []
+    /// Seconds after which a budget that is used up is worth asking again; nil while nothing is due.
+    var refillSeconds: Double?
+}
+
+extension App {
+    /// Seconds in which half of the calls that may be made at once come back: a longer rest would waste some of them.
+    var refillSeconds: Double? { callsPerSecond > 0 ? burst / callsPerSecond / 2 : nil }
 }

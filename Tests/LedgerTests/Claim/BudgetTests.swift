@@ -32,6 +32,22 @@ struct BudgetTests {
         }
     }
 
+    @Test("A burst that nobody chose goes with the rate; a chosen one stays")
+    func burstOfRate() async throws {
+        try await withLedger { test in
+            var change = AppChange()
+            for rate in [0.0, 80, 0.5] {
+                change.callsPerSecond = rate
+                try await test.ledger.setApp(test.app.bundleID, change)
+                #expect(try await test.appNow().burst == max(1, rate))
+            }
+            try await limit(test, rate: 50, burst: 7)
+            change.callsPerSecond = 80
+            try await test.ledger.setApp(test.app.bundleID, change)
+            #expect(try await test.appNow().burst == 7)
+        }
+    }
+
     @Test("A rate of 0 is unlimited; a pause gives nothing whatever the rate", arguments: [0.0, 50.0])
     func pause(rate: Double) async throws {
         try await withLedger { test in

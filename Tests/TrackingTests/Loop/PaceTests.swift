@@ -1,0 +1,47 @@
+import Foundation
+import Ledger
+import Synchronization
+import Testing
+
+@testable import Tracking
+
+@Suite("How long the loop rests")
+struct PaceTests {
+    /// The rest after a round of claiming that found receipts due and the budget used up.
+    private func restSeconds(rate: Double, burst: Double) async throws -> Double {
+        let rest = Mutex(0.0)
+        try await ServedLedger.with { served in
+            var change = AppChange()
+            (change.callsPerSecond, change.burst) = (rate, burst)
+            try await served.ledger.setApp(ServedLedger.app, change)
+            let app = try await served.ledger.app(ServedLedger.app)
+            _ = try await served.ledger.store(
+                [Upload(appID: app.id, customer: "ann", receipt: Array("receipt".utf8), imported: true)])
+            try await served.run("UPDATE ledger.app_budget SET tokens = 0, refilled_at = now() + interval '1 day'")
+            let tracker = Tracker(
+                ledger: served.ledger, appStore: Serving.answering(nil), options: TrackerOptions(),
+                logger: Journal().logger)
+            let worker = try await served.ledger.startWorker(host: "test", process: 1)
+            var turns = ClaimTurns()
+            let due = try await tracker.claimDue(as: worker, receiptsMax: 10, &turns)
+            var pace = Pace()
+            pace.record(due)
+            #expect(due.claims.isEmpty && pace.isIdle)
+            rest.withLock { $0 = pace.restSeconds }
+        }
+        return rest.withLock { $0 }
+    }
+
+    @Test("Not longer than a small burst lasts: fifty calls a second stay fifty when one may be made at once")
+    func smallBurst() async throws {
+        #expect(try await restSeconds(rate: 50, burst: 1) == 0.01)
+    }
+
+    @Test("A quarter of a second at most")
+    func usual() async throws {
+        #expect(try await restSeconds(rate: 50, burst: 50) == 0.25)
+        var pace = Pace()
+        pace.record(DueClaims())
+        #expect(pace.restSeconds == 0.25)
+    }
+}
