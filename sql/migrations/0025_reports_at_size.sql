@@ -1,4 +1,5 @@
--- What moved past figures: found by parallel workers, and of one-time purchases only what something else was said of.
+-- Reports at a million subscriptions: what moved past figures is found by parallel workers, and of one-time purchases only
+-- what something else was said of; the summaries are checked with as much memory as a part of the subscriptions needs.
 
 -- Subscriptions and one-time purchases of which something else was said between two moments of knowing.
 CREATE FUNCTION perennial.told_between(known_before timestamptz, known_after timestamptz)
@@ -72,3 +73,68 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- A recomputation reads every history, and no row that is kept: naming the subscriptions says so. So many at a time that
+-- they fit into memory.
+CREATE FUNCTION perennial.slices() RETURNS SETOF bigint[]
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT array_agg(n.stream_id)
+    FROM (SELECT k.stream_id, row_number() OVER (ORDER BY k.stream_id) AS place FROM perennial.subscription_key k) n
+    GROUP BY n.place / 10000
+$$;
+CREATE OR REPLACE FUNCTION perennial.shares_recomputed()
+RETURNS TABLE (
+    subscription_id bigint, day date, currency text, active int, trial int, paying int, monthly_milliunits bigint,
+    began int, returned int, churned int, trials_started int, trials_converted int, trials_lost int)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+DECLARE
+    slice bigint[];
+BEGIN
+    FOR slice IN SELECT * FROM perennial.slices() LOOP
+        RETURN QUERY SELECT * FROM perennial.shares_of(slice);
+    END LOOP;
+END $$;
+
+-- Rows that reports read and the history does not tell (1 and more), or the other way round (-1 and less).
+CREATE FUNCTION perennial.rows_differing()
+RETURNS TABLE (at timestamptz, bundle_id text, environment text, currency text, figure text, difference bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+DECLARE
+    slice bigint[];
+BEGIN
+    FOR slice IN SELECT * FROM perennial.slices() LOOP
+        slice := ARRAY(SELECT k.stream_id FROM perennial.summarised k WHERE k.stream_id = ANY (slice));
+        RETURN QUERY
+        SELECT (r.told).occurred_at, (r.told).bundle_id, (r.told).environment, COALESCE((r.told).currency, ''),
+               'revenue_rows', sum(r.sign)
+        FROM (
+            SELECT t AS told, 1 AS sign FROM perennial.summary_revenue t WHERE t.stream_id = ANY (slice)
+            UNION ALL
+            SELECT ROW(h.*)::perennial.summary_revenue, -1 FROM perennial.revenue_of('infinity', slice) h) r
+        GROUP BY r.told HAVING sum(r.sign) <> 0;
+        RETURN QUERY
+        SELECT (r.told).paying_from, (r.told).bundle_id, (r.told).environment, COALESCE((r.told).currency, ''),
+               'paying_rows', sum(r.sign)
+        FROM (
+            SELECT t AS told, 1 AS sign FROM perennial.summary_paying t WHERE t.stream_id = ANY (slice)
+            UNION ALL
+            SELECT ROW(h.*)::perennial.summary_paying, -1 FROM perennial.paying_of('infinity', slice) h) r
+        GROUP BY r.told HAVING sum(r.sign) <> 0;
+        RETURN QUERY
+        SELECT (r.told).expires_at, (r.told).bundle_id, (r.told).environment, '', 'renewal_rows', sum(r.sign)
+        FROM (
+            SELECT t AS told, 1 AS sign FROM perennial.summary_renewal t WHERE t.stream_id = ANY (slice)
+            UNION ALL
+            SELECT ROW(h.*)::perennial.summary_renewal, -1 FROM perennial.renewals_of('infinity', slice) h) r
+        GROUP BY r.told HAVING sum(r.sign) <> 0;
+        RETURN QUERY
+        SELECT (r.told).started_at, (r.told).bundle_id, (r.told).environment, '', 'trial_rows', sum(r.sign)
+        FROM (
+            SELECT t AS told, 1 AS sign FROM perennial.summary_trial t WHERE t.stream_id = ANY (slice)
+            UNION ALL
+            SELECT ROW(h.*)::perennial.summary_trial, -1 FROM perennial.trial_runs_of('infinity', slice) h) r
+        GROUP BY r.told HAVING sum(r.sign) <> 0;
+    END LOOP;
+END $$;
