@@ -71,12 +71,15 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL", crypto], path: "Tests/TestSupport",
             swiftSettings: strict),
-        .testTarget(name: "SubscriptionsTests", dependencies: ["Subscriptions"], swiftSettings: strict),
+        .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
         .testTarget(
-            name: "AppStoreTests", dependencies: ["AppStore", asn1, asyncHTTPClient, hummingbird],
+            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: strict),
+        .testTarget(
+            name: "AppStoreTests", dependencies: ["AppStore", "SeededRandom", asn1, asyncHTTPClient, hummingbird],
             swiftSettings: strict),
         .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
-        .testTarget(name: "LedgerTests", dependencies: ["Ledger", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "TrackingTests", dependencies: ["Tracking", "TestSupport", hummingbirdTesting], swiftSettings: strict),
         .testTarget(
@@ -86,7 +89,8 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "perennial", "Tracking", "AppStoreSimulator", "TestSupport", asyncHTTPClient, serviceLifecycle,
+                "perennial", "Tracking", "AppStoreSimulator", "SeededRandom", "TestSupport", asyncHTTPClient,
+                serviceLifecycle,
             ],
             swiftSettings: strict),
         .testTarget(name: "TidyTests", swiftSettings: strict),

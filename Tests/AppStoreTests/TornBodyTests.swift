@@ -1,3 +1,4 @@
+import SeededRandom
 import Testing
 
 @testable import AppStore
@@ -18,7 +19,7 @@ import Testing
     @Test func noDamagedByteBreaksIt() throws {
         let seed: UInt64 = 4711
         print("seed \(seed)")
-        var generator = SeededGenerator(seed: seed)
+        var generator = Seeded(seed: seed)
         let body = Array(ResponseTests.unified.utf8)
         var read = 0
         for _ in 0..<4000 {

@@ -1,3 +1,4 @@
+import SeededRandom
 import Subscriptions
 
 /// A customer's life with one subscription as Apple knows it, made by a seed: a second opinion on what is true when.

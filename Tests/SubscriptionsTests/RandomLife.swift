@@ -1,3 +1,4 @@
+import SeededRandom
 import Subscriptions
 
 /// Answers that no life explains, made by a seed: renewals, gaps, refunds, upgrades, device receipts, rows without

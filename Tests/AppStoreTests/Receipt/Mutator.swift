@@ -1,3 +1,5 @@
+import SeededRandom
+
 /// Damages samples: flips, cuts, splices, repeats, and lies about lengths. The same seed and number give the same
 /// input.
 struct Mutator {
@@ -10,13 +12,13 @@ struct Mutator {
 
     /// The input with this number.
     func input(_ number: Int) -> [UInt8] {
-        var generator = SeededGenerator(seed: seed &+ UInt64(number) &* 0x1_0000_0001)
+        var generator = Seeded(seed: seed &+ UInt64(number) &* 0x1_0000_0001)
         var bytes = samples[Int.random(in: 0..<samples.count, using: &generator)]
         for _ in 0..<Int.random(in: 1...4, using: &generator) { damage(&bytes, &generator) }
         return bytes.count > Self.bytesMax ? Array(bytes.prefix(Self.bytesMax)) : bytes
     }
 
-    private func damage(_ bytes: inout [UInt8], _ generator: inout SeededGenerator) {
+    private func damage(_ bytes: inout [UInt8], _ generator: inout Seeded) {
         guard !bytes.isEmpty else { return }
         let place = Int.random(in: 0..<bytes.count, using: &generator)
         switch Int.random(in: 0..<9, using: &generator) {
@@ -41,7 +43,7 @@ struct Mutator {
         }
     }
 
-    private func stretch(of bytes: [UInt8], from start: Int, _ generator: inout SeededGenerator) -> Range<Int> {
+    private func stretch(of bytes: [UInt8], from start: Int, _ generator: inout Seeded) -> Range<Int> {
         let longest = min(bytes.count - start, 1 << Int.random(in: 0...10, using: &generator))
         return start..<(start + Int.random(in: 0...longest, using: &generator))
     }

@@ -1,4 +1,5 @@
 import Foundation
+import SeededRandom
 import Testing
 
 @testable import AppStore
@@ -23,7 +24,7 @@ import Testing
     @Test func damagedTextsComeToTheSame() {
         let seed: UInt64 = 64_64
         print("seed \(seed)")
-        var generator = SeededGenerator(seed: seed)
+        var generator = Seeded(seed: seed)
         let alphabet = Array("AZaz09+/=-_ \n\"\\%!é".unicodeScalars)
         var unhurt = 0
         for round in 0..<6000 {
@@ -68,7 +69,7 @@ import Testing
     @Test func theTableDecodesWhatFoundationEncodes() {
         let seed: UInt64 = 4648
         print("seed \(seed)")
-        var generator = SeededGenerator(seed: seed)
+        var generator = Seeded(seed: seed)
         for count in 1..<400 {
             let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
             let text = Array(Data(bytes).base64EncodedString().utf8)

@@ -1,4 +1,5 @@
 import Foundation
+import SeededRandom
 import Testing
 
 @testable import AppStore
@@ -106,7 +107,7 @@ import Testing
     @Test func noBytesAtAllBreakIt() {
         let seed: UInt64 = 20_261_120
         print("seed \(seed)")
-        var generator = SeededGenerator(seed: seed)
+        var generator = Seeded(seed: seed)
         let alphabet = Array("AZaz09+/=-_ \n\r\t\\\"'%{}<>.,:unrdeyJ\u{E9}\u{200B}\u{0}".unicodeScalars)
         for _ in 0..<3000 {
             var text = String.UnicodeScalarView()

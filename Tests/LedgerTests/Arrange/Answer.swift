@@ -99,21 +99,3 @@ func rejected(_ kind: Refusal.Kind = .notAuthentic, status: Int = 21003) -> Find
 
 /// Apple said nothing usable.
 let outage = Finding.indeterminate(Trouble(reason: "Apple did not answer.", status: nil, retryable: true))
-
-/// Random numbers that a printed seed repeats (SplitMix64).
-struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-        print("seed \(seed)")
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}

@@ -1,5 +1,6 @@
 import Postgres
 import SQL
+import SeededRandom
 import Subscriptions
 import Testing
 
@@ -197,6 +198,7 @@ struct ConfirmTests {
     func outlooks() async throws {
         try await withLedger { test in
             var random = Seeded(seed: 20_261_121)
+            print(random)
             for number in 0..<40 {
                 let id = OriginalTransactionID("s\(number)")
                 let receipt = try await test.upload("r\(number)")

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import SeededRandom
 import Subscriptions
 import Testing
 
@@ -13,6 +14,7 @@ struct FeedTests {
     func dense(seed: UInt64) async throws {
         try await withLedger(connections: 8) { test in
             var random = Seeded(seed: seed)
+            print(random)
             var receipts: [ReceiptID] = []
             for index in 0..<8 { receipts.append(try await test.upload("r\(index)", by: "c\(index)")) }
             let plans = receipts.map { _ in (0..<5).map { _ in Bool.random(using: &random) } }

@@ -1,3 +1,4 @@
+import SeededRandom
 import Subscriptions
 import Testing
 
@@ -88,14 +89,14 @@ struct ImportTests {
     @Test("Many writers of the same receipts and customers in any order: no deadlock, nothing doubled")
     func manyWriters() async throws {
         try await withLedger(connections: 8) { test in
-            var random = SeededOrder(seed: 4_711)
+            var random = Seeded(seed: 4_711)
             print("order of seed 4711")
             let uploads = (0..<200).map {
                 Upload(
                     appID: test.app.id, customer: "c\($0 % 37)", receipt: Array("r\($0 % 150)".utf8), imported: true,
                     provisional: Provisional(productID: "monthly", until: test.at(5)))
             }
-            let orders = (0..<32).map { _ in random.shuffled(uploads) }
+            let orders = (0..<32).map { _ in uploads.shuffled(using: &random) }
             let ongoing = try await test.ledger.openImport(of: Self.file)
             let new = try await withThrowingTaskGroup(of: Int.self) { group in
                 for (index, order) in orders.enumerated() {
@@ -203,27 +204,5 @@ struct ImportTests {
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             #expect(try await test.ledger.waiting().map(\.receipts) == [1])
         }
-    }
-}
-
-/// Orders that a seed repeats.
-struct SeededOrder: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    /// SplitMix64 (Steele, Lea and Flood 2014).
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func shuffled<Element>(_ elements: [Element]) -> [Element] {
-        elements.shuffled(using: &self)
     }
 }

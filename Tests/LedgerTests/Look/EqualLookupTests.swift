@@ -1,4 +1,5 @@
 import Postgres
+import SeededRandom
 import Subscriptions
 import Testing
 
@@ -87,6 +88,7 @@ struct EqualLookupTests {
     func agree(seed: UInt64) async throws {
         try await withLedger { test in
             var random = Seeded(seed: seed)
+            print(random)
             for history in 0..<Self.histories {
                 let known = try await tell(history, in: test, using: &random)
                 try await compare(history, known, in: test, using: &random, seed: seed)

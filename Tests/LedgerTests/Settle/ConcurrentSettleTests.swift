@@ -1,4 +1,5 @@
 import Postgres
+import SeededRandom
 import Subscriptions
 import Testing
 
@@ -12,6 +13,7 @@ struct ConcurrentSettleTests {
     func sharedSubscriptions(seed: UInt64) async throws {
         try await withLedger(connections: 8) { test in
             var random = Seeded(seed: seed)
+            print(random)
             var receipts: [ReceiptID] = []
             for index in 0..<8 { receipts.append(try await test.upload("r\(index)", by: "customer \(index % 3)")) }
             for round in 0..<4 {

@@ -1,5 +1,6 @@
 import AppStoreSimulator
 import Foundation
+import SeededRandom
 import Subscriptions
 import TestSupport
 import Testing
@@ -45,7 +46,7 @@ struct StormTests {
     private func weather(_ storm: StormWorld, seed: UInt64, seconds: Double) async throws -> (kills: Int, sent: Int) {
         try await withThrowingTaskGroup(of: (kills: Int, sent: Int).self) { group in
             group.addTask {
-                var random = SeededNumbers(seed: seed)
+                var random = Seeded(seed: seed)
                 return (try await storm.keepKilling(every: 4, using: &random), 0)
             }
             group.addTask { (0, await storm.keepUploading()) }
@@ -61,22 +62,5 @@ struct StormTests {
             group.cancelAll()
             return try await group.reduce((0, 0)) { ($0.0 + $1.kills, $0.1 + $1.sent) }
         }
-    }
-}
-
-/// Numbers that a printed seed repeats (SplitMix64).
-struct SeededNumbers: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
