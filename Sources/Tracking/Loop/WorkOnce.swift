@@ -37,6 +37,7 @@ extension Worker {
         try await ledger.watchCanaries()
         try await ledger.sequenceFeed()
         await tracker.writeTally()
+        await removeWhatIsOld()
         try await ledger.beat(worker, stopped: true)
         let overdue = try await ledger.overdue(by: begin)
         let troubles = await tally.troubles

@@ -92,11 +92,17 @@ public struct Worker: Service {
                 }
             }
             if rounds % 120 == 0 {
-                await tracker.attempt("remove old notifications") { _ = try await tracker.ledger.pruneNotifications() }
+                await removeWhatIsOld()
             }
             rounds += 1
             await rest(seconds: 0.5)
         }
+    }
+
+    /// Notifications and workers of long ago, a bounded number of them.
+    func removeWhatIsOld() async {
+        await tracker.attempt("remove old notifications") { try await tracker.ledger.pruneNotifications() }
+        await tracker.attempt("forget old workers") { try await tracker.ledger.forgetWorkers() }
     }
 
     private func placeEvents() async {

@@ -73,6 +73,30 @@ struct OnceTests {
         }
     }
 
+    @Test("Notifications and workers of long ago are removed, where nothing but cron runs too", .timeLimit(.minutes(1)))
+    func removesWhatIsOld() async throws {
+        try await withTracker(rate: "0") { served, tracker, _ in
+            try await served.run(
+                """
+                INSERT INTO ledger.worker (host, pid, heartbeat_at)
+                SELECT 'old', d, now() + interval '1 hour' - make_interval(days => d) FROM generate_series(29, 32) d;
+                INSERT INTO ledger.notification (app_id, received_at, version, kind, effect, body)
+                SELECT 1, now() + interval '1 hour' - make_interval(days => d), 2, 'TEST', 'no_subscription', '{}'
+                FROM generate_series(89, 92) d
+                """)
+            _ = try await Worker(tracker).runOnce(maxSeconds: nil)
+            let left = try await served.database.query(
+                Statement(
+                    name: "left",
+                    sql: """
+                        SELECT (SELECT count(*) FROM ledger.worker WHERE host = 'old') AS workers,
+                               (SELECT count(*) FROM ledger.notification) AS notifications
+                        """))
+            let row = try #require(left.first)
+            #expect(try row.int8("workers") == 2 && row.int8("notifications") == 2)
+        }
+    }
+
     /// The command refuses such a rate; whoever writes it into the database makes no worker crash.
     @Test("A rate beyond all numbers is as good as none", .timeLimit(.minutes(1)))
     func rateBeyondNumbers() async throws {
