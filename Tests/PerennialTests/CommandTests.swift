@@ -27,6 +27,8 @@ import Testing
         ["receipt", "check", "--customer", "c"], ["receipt", "check", "--receipt", "1", "--app", "a"],
         ["key", "create", "--scope", "root"], ["app", "set", "a"], ["app", "add"], ["import"], ["nonsense"],
         ["explain", "--response", "x", "--at", "yesterday"], ["simulator", "--month-seconds", "0"],
+        ["simulator", "--month-seconds", "1e300"], ["simulator", "--customers", "9223372036854775807"],
+        ["simulator", "--arrivals-per-month", "1e300"],
         ["app", "add", "--bundle-id", "a", "--rate", "-1"], ["app", "set", "a", "--rate", "1e300"],
         ["app", "set", "a", "--rate", "1e-9"], ["app", "set", "a", "--rate", "nan"],
         ["app", "set", "a", "--burst", "1e300"], ["app", "set", "a", "--burst", "0"],
