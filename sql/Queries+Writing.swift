@@ -71,6 +71,8 @@ extension Queries {
     public static let forgetShares = SQLFile("forget_shares", PackageResources.forget_shares_sql)
     /// `queries/forget_summary_rows.sql`
     public static let forgetSummaryRows = SQLFile("forget_summary_rows", PackageResources.forget_summary_rows_sql)
+    /// `queries/forget_workers.sql`
+    public static let forgetWorkers = SQLFile("forget_workers", PackageResources.forget_workers_sql)
     /// `queries/grant_roles.sql`
     public static let grantRoles = SQLFile("grant_roles", PackageResources.grant_roles_sql)
     /// `queries/insert_aliases.sql`

@@ -16,7 +16,8 @@ actor CheckerIdentity {
     /// The process's registration in the ledger.
     func worker(of ledger: SubscriptionLedger) async throws -> WorkerID {
         if let known { return known }
-        let worker = try await ledger.startWorker(host: ProcessIdentity.host, process: ProcessIdentity.number)
+        let worker = try await ledger.startWorker(
+            host: ProcessIdentity.host, process: ProcessIdentity.number, singly: true)
         known = worker
         return worker
     }

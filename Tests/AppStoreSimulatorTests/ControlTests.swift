@@ -69,7 +69,12 @@ import Testing
         #expect(try store.control("POST", "/simulator/customers", "{").code == 400)
         #expect(try store.control("POST", "/simulator/customers", #"{"kind":"ghost"}"#).code == 400)
         #expect(try store.control("POST", "/simulator/customers", #"{"environment":"Moon"}"#).code == 400)
-        #expect(try store.control("POST", "/simulator/faults", #"{"kind":"html","share":2}"#).code == 400)
+        for odd in [
+            #"{"kind":"html","share":2}"#, #"{"kind":"slow","seconds":1e300}"#, #"{"kind":"hang","seconds":-1}"#,
+            #"{"kind":"http","code":99999}"#,
+        ] {
+            #expect(try store.control("POST", "/simulator/faults", odd).code == 400, "\(odd)")
+        }
         #expect(store.respond(to: SimulatorRequest(method: "GET", path: "/")).code == 404)
     }
 

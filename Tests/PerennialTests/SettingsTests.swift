@@ -62,6 +62,25 @@ import Testing
         #expect(!lines.contains { $0.contains("c2VjcmV0") })
     }
 
+    @Test func `settings that are described in a log tell no secret`() throws {
+        struct Service {
+            let name = "server"
+            let settings: Settings
+        }
+        let (settings, _) = try Self.settings([
+            "DATABASE_URL": "postgresql://u:hushhush@h/d", "DATABASE_READ_URL": "postgresql://u:hushhush@r/d",
+            "PERENNIAL_MASTER_KEY": Self.key,
+        ])
+        let service = Service(settings: settings)
+        var dumped = ""
+        dump(service, to: &dumped)
+        let texts = ["\(settings)", "\(service)", "\([service] as [Any])", String(reflecting: service), dumped]
+        for text in texts {
+            #expect(!text.contains("hushhush") && !text.contains(Self.key), "\(text)")
+            #expect(!text.contains("0, 1, 2, 3") && !text.contains("32 elements"), "\(text)")
+        }
+    }
+
     @Test(
         arguments: [
             ([:], 1), (["PGHOST": "h"], 0), (["DATABASE_URL": "postgresql:///x"], 0),

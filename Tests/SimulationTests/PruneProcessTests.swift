@@ -1,5 +1,7 @@
 import AppStoreSimulator
 import Foundation
+import Postgres
+import Subscriptions
 import Testing
 
 /// `perennial prune` as an operator runs it.
@@ -14,6 +16,37 @@ struct PruneProcessTests {
         let said = process.said
         try process.forget()
         return (status, said)
+    }
+
+    /// Commands that write leave a row of the audit each, with the user who ran them; those that only look leave none.
+    private func expectAudit(in world: PretendWorld) async throws {
+        let app = world.bundleID.text
+        let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
+        func read(_ column: String, _ sql: String) async throws -> [String] {
+            try await database.query(Statement(name: "audit_\(column)", sql: sql)).map { try $0.text(column) }
+        }
+        let good = "FROM perennial.receipt_now WHERE outcome = 'verified' ORDER BY receipt_id LIMIT 1"
+        let receipt = try #require(try await read("receipt", "SELECT receipt_id::text AS receipt \(good)").first)
+        let customer = try #require(try await read("customer", "SELECT customers[1] AS customer \(good)").first)
+        for command in [
+            ["rebuild"], ["rebuild", "--app", app, "--customer", customer], ["receipt", "check", "--receipt", receipt],
+            ["receipt", "show", receipt], ["status"],
+        ] {
+            let ran = try run(command, in: world)
+            #expect(ran.status == 0, "\(command): \(ran.said)")
+        }
+        let rows = try await read(
+            "row",
+            """
+            SELECT concat_ws(' ', action, bundle_id, customer, receipt_id, detail ->> 'before' IS NOT NULL) AS row
+            FROM perennial.audit_log WHERE actor = 'user \(NSUserName())' ORDER BY audit_id
+            """)
+        #expect(
+            rows == [
+                "pruned t", "pruned t", "rebuilt f", "rebuilt \(app) \(customer) f",
+                "receipt.checked \(receipt) f",
+            ])
+        await database.close()
     }
 
     @Test func whatIsOldGoesAndIsNotMissed() async throws {
@@ -35,6 +68,7 @@ struct PruneProcessTests {
             let verified = try run(["rebuild", "--verify"], in: world)
             #expect(verified.status == 0, "\(verified.said)")
             #expect(!verified.said.contains("cannot be rebuilt"), "\(verified.said)")
+            try await expectAudit(in: world)
             for wrong in [
                 [], ["--keep-months", "0"], ["--keep-months", "soon"], ["--keep-months", "2", "--audit-months", "-1"],
             ] {

@@ -190,6 +190,8 @@ import Testing
             case .wrongSecret, .accountGone: #expect(!isRetired)
             }
         }
+        let refusedSecret = hoursAfter(.rejected(.wrongSecret, since: day(9), wasVerified: true), 1).map { $0 * 60 }
+        #expect(refusedSecret.map { (5...5.25).contains($0) } == true, "as long as the app pauses")
         #expect(
             hoursAfter(.rejected(.accountGone, since: day(7), wasVerified: false), 3) == nil,
             "three equal ones over 72 hours")

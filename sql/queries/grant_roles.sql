@@ -21,7 +21,7 @@ GRANT INSERT ON ledger.event, ledger.event_feed TO perennial_worker, perennial_a
 GRANT UPDATE (position) ON ledger.feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
-    ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.refusal, ledger.vouched_minute,
+    ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.vouched_minute,
     ledger.admin_session, ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue,
     ledger.summary_renewal, ledger.summary_trial
     TO perennial_worker, perennial_api;

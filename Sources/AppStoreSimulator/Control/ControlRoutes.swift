@@ -46,6 +46,10 @@ extension Simulator {
     private func addFault(_ body: [UInt8]) throws -> SimulatorReply {
         let fault = try JSONDecoder().decode(Fault.self, from: Data(body))
         guard (0...1).contains(fault.share) else { return .refused(400, "share is between 0 and 1") }
+        guard fault.seconds.map((0...Fault.secondsMax).contains) ?? true else {
+            return .refused(400, "seconds are between 0 and \(Int(Fault.secondsMax))")
+        }
+        guard fault.code.map((400...599).contains) ?? true else { return .refused(400, "code is 400 to 599") }
         add(fault)
         return try .json(["faults": troubles.faults.count])
     }

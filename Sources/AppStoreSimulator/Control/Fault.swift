@@ -21,6 +21,9 @@ public struct Fault: Decodable, Sendable {
         case drip
     }
 
+    /// How long a fault may hang, wait or drip, in seconds.
+    public static let secondsMax = 86_400.0
+
     /// What goes wrong.
     public var kind: Kind
     /// The share of the calls, 0 to 1.

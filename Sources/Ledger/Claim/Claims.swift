@@ -57,9 +57,13 @@ public struct DueMark: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// Announces a worker process.
-    public func startWorker(host: String, process: Int32) async throws -> WorkerID {
-        let rows = try await write(Queries.startWorker, [.text(host), .int4(process)])
+    /// How long a worker that gives no sign of life is remembered, in days; and how many are forgotten at once, at most.
+    static let workerDays: Int32 = 30
+    static let workersForgottenMax: Int32 = 1_000
+
+    /// Announces a worker process; `singly` is one that asks about single receipts when told to, and counts as none.
+    public func startWorker(host: String, process: Int32, singly: Bool = false) async throws -> WorkerID {
+        let rows = try await write(Queries.startWorker, [.text(host), .int4(process), .bool(singly)])
         guard let row = rows.first else { throw LedgerError(.mismatch, "The worker was not registered.") }
         return WorkerID(number: try row.int4("worker_id"))
     }
@@ -71,6 +75,13 @@ extension SubscriptionLedger {
         let rows = try await write(Queries.beatWorker, [.int4(worker.number), .bool(stopped)])
         guard !stopped, let row = rows.first else { return }
         try Self.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
+    }
+
+    /// Forgets workers of long ago, a bounded number at a time; says how many.
+    @discardableResult
+    public func forgetWorkers() async throws -> Int {
+        let rows = try await write(Queries.forgetWorkers, [.int4(Self.workerDays), .int4(Self.workersForgottenMax)])
+        return Int(try rows.first?.int8("removed") ?? 0)
     }
 
     /// How many receipts of each app and lane are due, counted up to `limit`; paused apps are left out.

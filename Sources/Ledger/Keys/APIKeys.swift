@@ -26,6 +26,10 @@ public enum Scope: String, Sendable, CaseIterable {
 public struct RequestRate: Sendable, Hashable {
     /// What a key gets unless told otherwise: more than one server answers, so that only a runaway caller meets it.
     public static let usual = RequestRate(perSecond: 20_000)
+    /// What may be chosen but 0: a request in a quarter of an hour at least, and no more than anybody could send.
+    static let perSecondAllowed = 0.001...1_000_000.0
+    /// How many requests at once may be chosen.
+    static let burstAllowed = 1.0...10_000_000
 
     /// Requests a second in the long run; 0 is unlimited.
     public let perSecond: Double
@@ -36,6 +40,11 @@ public struct RequestRate: Sendable, Hashable {
     public init(perSecond: Double, burst: Double? = nil) {
         self.perSecond = perSecond
         self.burst = burst ?? max(1, 2 * perSecond)
+    }
+
+    /// Whether a key may have it.
+    var isAllowed: Bool {
+        (perSecond == 0 || Self.perSecondAllowed.contains(perSecond)) && Self.burstAllowed.contains(burst)
     }
 }
 
@@ -77,9 +86,11 @@ extension SubscriptionLedger {
     public func createKey(
         scope: Scope, for bundleID: BundleID?, rate: RequestRate = .usual
     ) async throws -> (id: Int32, secret: String) {
-        guard rate.perSecond >= 0, rate.perSecond.isFinite, rate.burst >= 1, rate.burst.isFinite else {
+        guard rate.isAllowed else {
             throw LedgerError(
-                .invalid, "A key's rate is 0 (unlimited) or more requests a second, and its burst at least 1.")
+                .invalid,
+                "A key's rate is 0 (unlimited) or 0.001 to 1000000 requests a second, and its burst 1 to 10000000 requests."
+            )
         }
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }

@@ -57,6 +57,9 @@ public struct LedgerStatus: Sendable {
     public let lastCheckedAt: Instant?
     /// Apps whose checks are paused, with the reason.
     public let pauses: [(bundleID: BundleID, pause: App.Pause)]
+    /// Apps that are asked about more slowly than they may be, because Apple asked for fewer calls or was overloaded: the calls
+    /// a second at present, and those the operator allows (0 is any number).
+    public let slowed: [(bundleID: BundleID, callsPerSecond: Double, callsPerSecondMax: Double)]
     /// Incidents that run or ended within 24 hours, newest first.
     public let incidents: [Incident]
 }
@@ -67,7 +70,9 @@ extension SubscriptionLedger {
         let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)]).map(
             LedgerStatus.LaneStatus.init(row:))
         let promises = try await promises()
-        let pauses = try await apps().compactMap { app in app.pause.map { (app.bundleID, $0) } }
+        let apps = try await apps()
+        let pauses = apps.compactMap { app in app.pause.map { (app.bundleID, $0) } }
+        let slowed = apps.filter { $0.callsPerSecondNow != $0.callsPerSecond }
         let incidents = try await query(Queries.statusIncidents).map(Incident.init(row:))
         guard let row = try await query(Queries.statusTotals, [.int8(LedgerStatus.totalsCounted)]).first else {
             throw LedgerError(.mismatch, "The ledger gave no totals; run `perennial migrate`.")
@@ -78,7 +83,8 @@ extension SubscriptionLedger {
             isEstimated: try row.bool("estimated"), promises: promises,
             subscriptions: try row.int8("subscriptions"), unsequencedEvents: try row.int8("unsequenced"),
             feedPosition: try row.int8("position"), feedID: try row.text("feed_id"), workers: try row.int8("workers"),
-            lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, incidents: incidents)
+            lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses,
+            slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents)
     }
 }
 

@@ -72,15 +72,12 @@ extension SettlementRun {
         let countsNot = refusal.kind == .wrongSecret
         let rejections = (before?.rejections ?? 0) + (countsNot ? 0 : 1)
         let since = rejections == 0 ? nil : before?.rejectedSince ?? recordedAt
-        let next: CheckPlan =
-            countsNot
-            ? .at(recordedAt + .seconds(Self.wrongSecretPauseSeconds))
-            : planWithoutAnswer(
+        return ReceiptPlan(
+            settlement: settlement,
+            next: planWithoutAnswer(
                 settlement,
                 outcome: .rejected(refusal.kind, since: since ?? recordedAt, wasVerified: before?.verifiedAt != nil),
-                attempts: rejections)
-        return ReceiptPlan(
-            settlement: settlement, next: next,
+                attempts: rejections),
             lane: settlement.claim.lane,
             attempts: countsNot ? settlement.claim.attempts - 1 : settlement.claim.attempts, rejections: rejections,
             rejectedSince: since, emptyAnswers: before?.emptyAnswers ?? 0)

@@ -72,7 +72,8 @@ enum Rhythm {
     static let refusedDaily = Delay.days(1)
     static let refusalsFinal = 3
     static let refusedFinally = Delay.hours(72)
-    static let wrongSecret = Delay.hours(1)
+    /// For so long the app pauses too, so that a corrected secret is noticed soon.
+    static let wrongSecret = Delay.minutes(5)
     /// After failed calls: the first and the longest limit of the back-off, for a new receipt and for others.
     static let retryNew: (first: Delay, longest: Delay) = (.seconds(2), .minutes(5))
     static let retryOthers: (first: Delay, longest: Delay) = (.seconds(30), .hours(1))

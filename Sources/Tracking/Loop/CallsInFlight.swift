@@ -22,8 +22,10 @@ extension App {
     /// up at Apple's.
     static let latencySecondsMax = 5.0
 
-    /// Calls under way at the same time in one process, at most: rate times latency; nil without a limit.
+    /// Calls under way at the same time in one process, at most: rate times latency; nil without a limit, as where that is
+    /// more than a process makes anyway.
     var callsInFlightMax: Int? {
-        callsPerSecondNow == 0 ? nil : max(1, Int((callsPerSecondNow * Self.latencySecondsMax).rounded(.up)))
+        let calls = (callsPerSecondNow * Self.latencySecondsMax).rounded(.up)
+        return calls == 0 || calls >= Double(Worker.callsMax) ? nil : max(1, Int(calls))
     }
 }

@@ -24,19 +24,21 @@ public struct Worker: Service {
     public func run() async throws {
         guard let worker = await announced() else { return }
         tracker.logger.info("worker started", metadata: ["worker": "\(worker.number)"])
-        try await ServiceGroup(configuration: services(as: worker)).run()
+        try await breathing(as: worker, while: Checking(worker: self, id: worker))
     }
 
-    /// Whoever gives the signs of life learns that this program is out of date; everything else then stops as if asked to.
-    private func services(as worker: WorkerID) -> ServiceGroupConfiguration {
-        ServiceGroupConfiguration(
+    /// Gives signs of life while `work` runs. Whoever gives them learns that this program is out of date; the work then stops
+    /// as if asked to, and the reason is thrown.
+    func breathing(as worker: WorkerID, while work: any Service) async throws {
+        let configuration = ServiceGroupConfiguration(
             services: [
-                .init(service: Checking(worker: self, id: worker)),
+                .init(service: work, successTerminationBehavior: .gracefullyShutdownGroup),
                 .init(
                     service: SignsOfLife(tracker: tracker, worker: worker),
                     successTerminationBehavior: .gracefullyShutdownGroup,
                     failureTerminationBehavior: .gracefullyShutdownGroup),
             ], logger: tracker.logger)
+        try await ServiceGroup(configuration: configuration).run()
     }
 
     /// All that a worker does but breathe.
@@ -90,11 +92,17 @@ public struct Worker: Service {
                 }
             }
             if rounds % 120 == 0 {
-                await tracker.attempt("remove old notifications") { _ = try await tracker.ledger.pruneNotifications() }
+                await removeWhatIsOld()
             }
             rounds += 1
             await rest(seconds: 0.5)
         }
+    }
+
+    /// Notifications and workers of long ago, a bounded number of them.
+    func removeWhatIsOld() async {
+        await tracker.attempt("remove old notifications") { try await tracker.ledger.pruneNotifications() }
+        await tracker.attempt("forget old workers") { try await tracker.ledger.forgetWorkers() }
     }
 
     private func placeEvents() async {

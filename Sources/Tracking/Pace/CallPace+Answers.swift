@@ -15,7 +15,7 @@ extension CallPace {
 
     /// The pace after a round of answers: additive growth, multiplicative cuts, one breaker.
     ///
-    /// Growth is by the clock (`callsPerSecond(at:)`). Too many HTTP 429 halve the calls; other signs of overload cut half
+    /// Growth is by the clock (`callsPerSecond(at:)`), but not while Apple wishes not to be asked. Too many HTTP 429 halve the calls; other signs of overload cut half
     /// of the part of the answers that they are, so that single errors do little. A pause grows with each round that
     /// fails, and after it the calls begin at the slowest pace. Only answers to questions of after the last cut or pause
     /// count against it.
@@ -30,8 +30,17 @@ extension CallPace {
             pause = Self.pauseSeconds(after: next.failures)
         }
         if pause > 0 { next.slowed = Slowed(to: Self.callsPerSecondMin, at: now + .milliseconds(of: pause)) }
-        if let asked = round.retryAfterSeconds { pause = max(pause, min(asked, Self.retryAfterSecondsMax)) }
+        if let asked = round.retryAfterSeconds {
+            pause = max(pause, min(asked, Self.retryAfterSecondsMax))
+            if pause > 0 { next.slowed = next.kept(until: now + .milliseconds(of: pause), now: now) }
+        }
         return (next, pause)
+    }
+
+    /// A pause in which nobody is asked shows nothing of how much Apple can take, so a slowed pace grows from its end on.
+    private func kept(until end: Instant, now: Instant) -> Slowed? {
+        guard let slowed, callsPerSecond(at: now) != callsPerSecondMax, slowed.at < end else { return slowed }
+        return Slowed(to: callsPerSecond(at: now), at: end)
     }
 
     /// Seconds to wait after so many failed rounds in a row; 0 while Apple answers.

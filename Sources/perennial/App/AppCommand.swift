@@ -25,6 +25,11 @@ enum SandboxChoice: String, ExpressibleByArgument, CaseIterable {
 
 /// The budget of calls to Apple.
 struct BudgetFlags: ParsableArguments {
+    /// The lowest rate but 0, in calls a second: one in a quarter of an hour.
+    static let rateMin = 0.001
+    /// The highest rate and burst; whoever wants more means 0.
+    static let callsMax = 100_000.0
+
     @Option(help: ArgumentHelp("Calls a second to Apple, 50 unless set; 0 is unlimited.", valueName: "N"))
     var rate: Double?
 
@@ -35,7 +40,13 @@ struct BudgetFlags: ParsableArguments {
     var isGiven: Bool { rate != nil || burst != nil }
 
     func validate() throws {
-        if let rate, !(rate.isFinite && rate >= 0) { throw ValidationError("--rate is 0 or more calls a second.") }
-        if let burst, !(burst.isFinite && burst >= 1) { throw ValidationError("--burst is at least 1 call.") }
+        guard rate.map({ $0 == 0 || (Self.rateMin...Self.callsMax).contains($0) }) ?? true else {
+            throw ValidationError(
+                "--rate is 0, for unlimited, or a number of calls a second from \(Self.rateMin) to \(Int(Self.callsMax))."
+            )
+        }
+        guard burst.map((1...Self.callsMax).contains) ?? true else {
+            throw ValidationError("--burst is a number of calls from 1 to \(Int(Self.callsMax)).")
+        }
     }
 }

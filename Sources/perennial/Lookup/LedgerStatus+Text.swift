@@ -12,6 +12,11 @@ extension LedgerStatus {
         for pause in pauses {
             parts.append("Paused: \(pause.bundleID) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
         }
+        for (bundleID, now, most) in slowed {
+            parts.append(
+                "Slowed: \(bundleID) to \(now.tenths) calls a second of \(most == 0 ? "any number" : most.tenths), for Apple "
+                    + "had too much to do; they grow again")
+        }
         parts += incidents.map(\.text)
         if let until = promises.until {
             let count = promises.isMore ? "more than \(Promises.countedMax)" : "\(promises.receipts)"
@@ -38,6 +43,12 @@ extension LedgerStatus {
                         "reason": .string(pause.pause.reason),
                     ]
                 }),
+            "slowed": .array(
+                slowed.map { bundleID, now, most in
+                    [
+                        "app": .string(bundleID.text), "calls_per_second": .number(now), "rate": .number(most),
+                    ]
+                }),
             "incidents": .array(incidents.map(\.json)),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [
@@ -62,6 +73,11 @@ extension LedgerStatus {
         }
         return listing
     }
+}
+
+extension Double {
+    /// With one decimal, as a pace is told.
+    fileprivate var tenths: String { Int64(exactly: self).map { "\($0)" } ?? "\((self * 10).rounded() / 10)" }
 }
 
 /// A number that was counted up to a limit.

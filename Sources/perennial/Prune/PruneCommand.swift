@@ -44,10 +44,11 @@ struct PruneCommand: AsyncParsableCommand {
         try await withLedger(settings) { ledger in
             let now = try await ledger.now()
             let cutoff = try Self.start(ofMonth: keepMonths, before: now)
+            // Said before it begins, so that one that is interrupted is known too; `ledger.pruned_receipt` counts what went.
+            try await ledger.audit(.pruned, detail: ["before": cutoff.iso8601])
             let sum = try await pruneAnswers(in: ledger, before: cutoff, speedup: settings.pollSpeedup)
             let months = try await ledger.dropEmptyMonths(before: cutoff)
             let audit = try await ledger.pruneAudit(before: try Self.start(ofMonth: auditMonths, before: now))
-            try await ledger.audit(.pruned, detail: ["before": cutoff.iso8601, "answers": "\(sum.dropped)"])
             say(
                 "Answers from before \(cutoff.iso8601): removed \(sum.dropped), still needed \(sum.needed), left as they "
                     + "are, for they cannot be rebuilt in full, \(sum.untouched). Months given back: \(months). Rows of the "

@@ -45,9 +45,9 @@ struct RebuildCommand: AsyncParsableCommand {
         let scope = RebuildScope(app: app, customer: customer)
         let sum = try await withLedger(settings) { ledger in
             if let app { _ = try await ledger.app(app) }
-            let sum = try await rebuild(scope, in: ledger, speedup: settings.pollSpeedup)
+            // Said before it begins, so that one that is interrupted is known too.
             if !verify { try await ledger.audit(.rebuilt, app: app, customer: customer) }
-            return sum
+            return try await rebuild(scope, in: ledger, speedup: settings.pollSpeedup)
         }
         say(sum.sentence(verifying: verify))
         if verify, sum.differences > 0 { throw Self.foundDifference }

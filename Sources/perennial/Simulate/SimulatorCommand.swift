@@ -6,6 +6,11 @@ import struct Subscriptions.Instant
 
 /// `perennial simulator`
 struct SimulatorCommand: AsyncParsableCommand {
+    /// More than anybody's memory holds.
+    static let customersMax = 10_000_000
+    /// A year.
+    static let monthSecondsMax = 31_622_400.0
+
     static let configuration = CommandConfiguration(
         commandName: "simulator",
         abstract: "Runs a pretend App Store whose months are short.",
@@ -80,9 +85,11 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535.") }
-        guard customers >= 0, sandboxCustomers >= 0 else { throw ValidationError("Customers are 0 or more.") }
-        guard arrivalsPerMonth.map({ $0.isFinite && $0 >= 0 }) ?? true else {
-            throw ValidationError("--arrivals-per-month is 0 or more.")
+        guard [customers, sandboxCustomers].allSatisfy((0...Self.customersMax).contains) else {
+            throw ValidationError("Customers are 0 to \(Self.customersMax).")
+        }
+        guard arrivalsPerMonth.map((0...Double(Self.customersMax)).contains) ?? true else {
+            throw ValidationError("--arrivals-per-month is 0 to \(Self.customersMax).")
         }
         guard (0...3_600_000).contains(latencyMs) else { throw ValidationError("--latency-ms is 0 to 3600000.") }
         guard (0...1).contains(faultRate) else { throw ValidationError("--fault-rate is between 0 and 1.") }
@@ -91,7 +98,9 @@ struct SimulatorCommand: AsyncParsableCommand {
         } catch {
             throw ValidationError("--fault-kinds: \(error.description)")
         }
-        guard monthSeconds.isFinite, monthSeconds >= 1 else { throw ValidationError("--month-seconds is at least 1.") }
+        guard (1...Self.monthSecondsMax).contains(monthSeconds) else {
+            throw ValidationError("--month-seconds is 1 to \(Int(Self.monthSecondsMax)).")
+        }
     }
 
     func run() async throws {

@@ -138,6 +138,12 @@ struct BudgetTests {
             try await test.settle(claim, rejected(.wrongSecret, status: 21004))
             #expect(try await test.text("SELECT attempts FROM ledger.poll_schedule") == "0")
             #expect(try await test.text("SELECT rejections, rejected_since FROM ledger.receipt") == "0 -")
+            #expect(
+                try await test.text(
+                    """
+                    SELECT due_at BETWEEN open_until AND open_until + interval '16 s'
+                    FROM ledger.poll_schedule JOIN ledger.app_budget USING (app_id)
+                    """) == "true")
             let pause = try #require(try await test.appNow().pause)
             #expect(pause.reason.contains("21004"))
             #expect(try await take(test, 5) == 0)

@@ -239,6 +239,7 @@ struct HintTests {
             let ledger = SubscriptionLedger(database: database)
             #expect(try await ledger.keep(refund, for: app) == .pulled)
             #expect(try await ledger.pruneNotifications(olderThanDays: -1) == 1)
+            try await ledger.forgetWorkers()
             await #expect(throws: DatabaseError.self) { try await ledger.openNotifications(of: "com.example.app") }
             await database.close()
         }

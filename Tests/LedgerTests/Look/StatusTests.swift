@@ -33,6 +33,19 @@ struct StatusTests {
         }
     }
 
+    @Test("A process that asks about single receipts when told to is no worker that anybody counts on")
+    func workers() async throws {
+        try await withLedger { test in
+            let before = try await test.ledger.status().workers
+            _ = try await test.ledger.startWorker(host: "h", process: 1, singly: true)
+            #expect(try await test.ledger.status().workers == before)
+            #expect(try await test.ledger.gauges().workers == before)
+            _ = try await test.ledger.startWorker(host: "h", process: 2)
+            #expect(try await test.ledger.status().workers == before + 1)
+            #expect(try await test.ledger.gauges().workers == before + 1)
+        }
+    }
+
     @Test("Small ledgers are counted, large ones estimated in the same time")
     func totals() async throws {
         try await withLedger { test in

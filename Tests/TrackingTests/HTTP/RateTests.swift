@@ -45,6 +45,26 @@ import Testing
         for _ in 0..<10_000 { #expect(limiter.secondsToWait(of: free.id, at: free.rate) == nil) }
     }
 
+    @Test func nobodyIsToldToWaitForLongerThanAnHour() {
+        let limiter = RateLimiter<Int32>()
+        let slowest = key(1, 1e-300, 1)
+        #expect(pause(limiter, slowest) == nil)
+        #expect(pause(limiter, slowest) == RateLimiter<Int32>.waitSecondsMax)
+    }
+
+    @Test func aRateThatNobodyCanMeanIsRefused() async throws {
+        try await ServedLedger.with { served in
+            for (perSecond, burst) in [
+                (1e-300, 1), (-1, 1), (1e300, 1), (.infinity, 1), (.nan, 1), (1, 0), (1, 1e300),
+            ] as [(Double, Double)] {
+                let error = await #expect(throws: LedgerError.self, "\(perSecond), \(burst)") {
+                    try await served.key(.read, rate: RequestRate(perSecond: perSecond, burst: burst))
+                }
+                #expect(error?.kind == .invalid)
+            }
+        }
+    }
+
     @Test func manyKeysAreNotRememberedForEver() {
         let clock = HandClock()
         let limiter = RateLimiter<Int32> { clock.now }

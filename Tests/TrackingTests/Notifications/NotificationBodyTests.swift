@@ -33,6 +33,14 @@ struct NotificationBodyTests {
                     environment: .production, originalTransactionID: "1000", body: Self.versionTwo))
     }
 
+    @Test("A password beside a signed payload is not kept either")
+    func versionTwoWithPassword() throws {
+        let body = Self.versionTwo.replacing("{\"signedPayload\"", with: #"{"password":"hush","signedPayload""#)
+        let found = try hint(body)
+        #expect(found.kind == "REFUND" && found.originalTransactionID == "1000")
+        #expect(!found.body.contains("hush") && found.body.contains("redacted") && found.body.contains("signedPayload"))
+    }
+
     @Test("Without a transaction the renewal names the subscription; without data there is none")
     func versionTwoParts() throws {
         let renewal = Self.signed(#"{"originalTransactionId":"2000","environment":"Sandbox"}"#)

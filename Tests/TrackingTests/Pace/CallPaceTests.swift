@@ -75,6 +75,22 @@ import Testing
         #expect(pause(1e9) == 900)
     }
 
+    @Test func aPaceDoesNotGrowWhileAppleWishesToBeLeftAlone() {
+        let pace = CallPace(callsPerSecondMax: 60)
+        let cut = pace.after(round(overloaded: 20, tooMany: 20, retryAfter: 120), now: now).pace
+        let end = now + .seconds(120)
+        #expect(cut.callsPerSecond(at: end) == 30)
+        #expect(cut.callsPerSecond(at: end + .seconds(10)) == 40)
+        // What was under way says the same again: the pace is not cut twice, and begins no sooner.
+        let later = now + .seconds(2)
+        let again = cut.after(round(overloaded: 9, tooMany: 9, retryAfter: 120, claimedAt: now), now: later).pace
+        #expect(again.callsPerSecond(at: later + .seconds(120)) == 30)
+        // Whoever is at the full rate and is asked for something else than fewer calls keeps it.
+        #expect(pace.after(round(troubled: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
+        let grown = CallPace(callsPerSecondMax: 60, slowed: .init(to: 1, at: now - .seconds(600)))
+        #expect(grown.after(round(troubled: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
+    }
+
     @Test func pausesGrowWhileNobodyAnswersAndEndWithASlowStart() {
         var pace = CallPace(callsPerSecondMax: 50)
         var clock = now

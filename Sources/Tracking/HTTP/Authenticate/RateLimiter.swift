@@ -11,6 +11,9 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
     /// How many callers are counted; when there are more, those that are full again are forgotten.
     static var callersMax: Int { 1000 }
 
+    /// The longest wait that is told, in seconds: whoever waited that long may ask again in any case.
+    static var waitSecondsMax: Double { 3_600 }
+
     private let now: @Sendable () -> ContinuousClock.Instant
     private let buckets = Mutex<[ID: Bucket]>([:])
 
@@ -31,7 +34,7 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
             if missing <= 0 { bucket.tokens -= 1 }
             if buckets[caller] == nil, buckets.count >= Self.callersMax { Self.forgetFull(&buckets, at: moment) }
             buckets[caller] = bucket
-            return missing <= 0 ? nil : missing / rate.perSecond
+            return missing <= 0 ? nil : min(missing / rate.perSecond, Self.waitSecondsMax)
         }
     }
 

@@ -14,10 +14,12 @@ extension Hint {
         guard let text = String(validating: bytes, as: UTF8.self), text.first != "\u{FEFF}",
             let body = JSONFields(Data(bytes))
         else { throw Problem(.invalid, "The body is not a JSON object.") }
+        // Only version 1 has passwords of Apple's, but whatever comes with one is kept without it.
+        let kept = body.withoutPasswords ?? text
         if let payload = body.text("signedPayload", bytesMax: bytes.count) {
-            try self.init(signedPayload: payload, body: text)
+            try self.init(signedPayload: payload, body: kept)
         } else {
-            try self.init(unsigned: body, text: text)
+            try self.init(unsigned: body, kept: kept)
         }
     }
 
@@ -41,7 +43,7 @@ extension Hint {
     }
 
     /// Version 1: what it names at the top, else the newest of its rows.
-    private init(unsigned body: JSONFields, text: String) throws(Problem) {
+    private init(unsigned body: JSONFields, kept: String) throws(Problem) {
         guard let kind = body.word("notification_type") else {
             throw Problem(.invalid, "The body has neither signedPayload nor notification_type.")
         }
@@ -54,7 +56,7 @@ extension Hint {
             version: .one, kind: kind, bundleID: body.text("bid", bytesMax: 255).map { BundleID($0) },
             environment: (body.word("environment") ?? unified?.word("environment")).flatMap(StoreEnvironment.init(v1:)),
             originalTransactionID: named.map { OriginalTransactionID($0) },
-            body: body.withoutPasswords ?? text)
+            body: kept)
     }
 }
 

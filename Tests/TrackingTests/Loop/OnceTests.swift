@@ -1,0 +1,109 @@
+import AppStore
+import Ledger
+import Postgres
+import Synchronization
+import Testing
+
+@testable import Tracking
+
+/// `worker --once`.
+@Suite("What is due is asked about once")
+struct OnceTests {
+    private static let receipts = 400
+
+    /// Counts the calls about receipts that are all due.
+    private final class CountedStore: Sendable {
+        private let asked = Mutex(0)
+
+        var callCount: Int { asked.withLock { $0 } }
+
+        var client: AppStoreClient {
+            AppStoreClient { [self] request in
+                asked.withLock { $0 += 1 }
+                return await Serving.answering(Sample.verified()).verify(request)
+            }
+        }
+    }
+
+    private func withTracker(
+        rate: String, _ body: @escaping @Sendable (ServedLedger, Tracker, CountedStore) async throws -> Void
+    ) async throws {
+        let store = CountedStore()
+        try await ServedLedger.with { served in
+            let app = try await served.ledger.app(ServedLedger.app)
+            _ = try await served.ledger.store(
+                (0..<Self.receipts).map {
+                    Upload(appID: app.id, customer: "c\($0)", receipt: Array("receipt \($0)".utf8), imported: true)
+                })
+            try await served.run("UPDATE ledger.app_budget SET rate = \(rate), burst = 20, tokens = 0")
+            let tracker = Tracker(
+                ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: Journal().logger)
+            try await body(served, tracker, store)
+        }
+    }
+
+    private func migrateFurther(_ served: ServedLedger, whenAsked store: CountedStore) async throws {
+        while store.callCount < 5 { try await Task.sleep(for: .milliseconds(20)) }
+        try await served.run(
+            """
+            INSERT INTO ledger.migration (name, digest) VALUES ('9999_newer', '\\x00');
+            UPDATE ledger.compatibility SET program_min = 9999
+            """)
+    }
+
+    @Test("A schema that becomes too new ends it, after what it holds is finished", .timeLimit(.minutes(1)))
+    func theSchemaBecomesTooNew() async throws {
+        try await withTracker(rate: "20") { served, tracker, store in
+            async let migrated: Void = migrateFurther(served, whenAsked: store)
+            let error = await #expect(throws: LedgerError.self) { try await Worker(tracker).runOnce(maxSeconds: nil) }
+            #expect(error?.kind == .mismatch)
+            try await migrated
+            let left = try await served.database.query(
+                Statement(
+                    name: "left",
+                    sql: """
+                        SELECT (SELECT count(*) FROM ledger.poll_schedule WHERE leased_by IS NOT NULL) AS held,
+                               (SELECT count(*) FROM ledger.receipt WHERE asked_at IS NOT NULL) AS asked,
+                               (SELECT count(*) FROM ledger.worker WHERE stopped_at IS NULL) AS workers
+                        """))
+            let row = try #require(left.first)
+            #expect(try row.int8("held") == 0 && row.int8("workers") == 0)
+            #expect(try Int(row.int8("asked")) == store.callCount)
+            #expect(store.callCount < Self.receipts, "it went on claiming")
+        }
+    }
+
+    @Test("Notifications and workers of long ago are removed, where nothing but cron runs too", .timeLimit(.minutes(1)))
+    func removesWhatIsOld() async throws {
+        try await withTracker(rate: "0") { served, tracker, _ in
+            try await served.run(
+                """
+                INSERT INTO ledger.worker (host, pid, heartbeat_at)
+                SELECT 'old', d, now() + interval '1 hour' - make_interval(days => d) FROM generate_series(29, 32) d;
+                INSERT INTO ledger.notification (app_id, received_at, version, kind, effect, body)
+                SELECT 1, now() + interval '1 hour' - make_interval(days => d), 2, 'TEST', 'no_subscription', '{}'
+                FROM generate_series(89, 92) d
+                """)
+            _ = try await Worker(tracker).runOnce(maxSeconds: nil)
+            let left = try await served.database.query(
+                Statement(
+                    name: "left",
+                    sql: """
+                        SELECT (SELECT count(*) FROM ledger.worker WHERE host = 'old') AS workers,
+                               (SELECT count(*) FROM ledger.notification) AS notifications
+                        """))
+            let row = try #require(left.first)
+            #expect(try row.int8("workers") == 2 && row.int8("notifications") == 2)
+        }
+    }
+
+    /// The command refuses such a rate; whoever writes it into the database makes no worker crash.
+    @Test("A rate beyond all numbers is as good as none", .timeLimit(.minutes(1)))
+    func rateBeyondNumbers() async throws {
+        try await withTracker(rate: "1e300") { _, tracker, store in
+            let report = try await Worker(tracker).runOnce(maxSeconds: nil)
+            #expect(report.asked == Self.receipts && report.left == 0, "\(report.why)")
+            #expect(store.callCount == Self.receipts)
+        }
+    }
+}
