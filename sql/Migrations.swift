@@ -26,5 +26,6 @@ public enum Migrations {
         SQLFile("0022_report_rows", PackageResources._022_report_rows_sql),
         SQLFile("0023_decisions", PackageResources._023_decisions_sql),
         SQLFile("0024_machines_more", PackageResources._024_machines_more_sql),
+        SQLFile("0025_reports_at_size", PackageResources._025_reports_at_size_sql),
     ]
 }

@@ -13,7 +13,10 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
-WITH moved AS (
+-- Materialized, else the planner takes what one environment moved for little and sorts it all.
+WITH moves AS MATERIALIZED (
+    SELECT * FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+), moved AS (
     SELECT date_trunc(:'bucket', day::timestamp) AS since, bundle_id,
            sum(movements) FILTER (WHERE kind = 'new') AS new,
            sum(movements) FILTER (WHERE kind = 'reactivation') AS returned,
@@ -21,7 +24,7 @@ WITH moved AS (
            sum(movements) FILTER (WHERE kind = 'churn' AND ended_reason = 'voluntary') AS voluntary,
            sum(movements) FILTER (WHERE kind = 'churn' AND (ended_state = 'billing_retry' OR ended_reason = 'billing_error')) AS billing,
            sum(movements) FILTER (WHERE kind = 'churn' AND ended_reason = 'refund') AS refund
-    FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    FROM moves
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
       AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
     GROUP BY since, bundle_id

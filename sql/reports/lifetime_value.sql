@@ -29,11 +29,12 @@ WITH brought AS (
 ), member AS (
     SELECT *, date_trunc(:'bucket', began_at AT TIME ZONE :'time_zone') AS since
     FROM (
-        SELECT *, min(charged_at) OVER (PARTITION BY stream_id) AS began_at,
-               row_number() OVER (PARTITION BY stream_id ORDER BY currency) AS currencies
-        FROM brought) b
-    WHERE (began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date
+        SELECT *, first_value(charged_at) OVER stream AS began_at, row_number() OVER stream AS currencies
+        FROM brought
+        WINDOW stream AS (PARTITION BY stream_id ORDER BY charged_at)) b
+    -- One expression, else the planner takes the cohorts for small.
+    WHERE COALESCE((began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+               AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date, false)
 ), told AS (
     SELECT since, bundle_id, currency, sum(movements) AS movements, sum(charges) AS charges,
            sum(net) AS net, sum(proceeds) AS proceeds, sum(said) AS said, sum(storefront) AS storefront,

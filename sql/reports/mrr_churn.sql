@@ -11,7 +11,10 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
-WITH moved AS (
+-- Materialized, else the planner takes what one environment moved for little and sorts it all.
+WITH moves AS MATERIALIZED (
+    SELECT * FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+), moved AS (
     SELECT date_trunc(:'bucket', day::timestamp) AS since, bundle_id, currency, sum(movements) AS movements,
            sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,
            sum(CASE WHEN kind = 'reactivation' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
@@ -29,7 +32,7 @@ WITH moved AS (
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
-    FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    FROM moves
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
       AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
     GROUP BY since, bundle_id, currency

@@ -12,7 +12,10 @@
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
-WITH moved AS (
+-- Materialized, else the planner takes what one environment moved for little and sorts it all.
+WITH moves AS MATERIALIZED (
+    SELECT * FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+), moved AS (
     SELECT day, bundle_id, currency, sum(movements) AS movements,
            sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,
            sum(CASE WHEN kind = 'reactivation' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
@@ -24,7 +27,7 @@ WITH moved AS (
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
-    FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    FROM moves
     WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
       AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
     GROUP BY day, bundle_id, currency

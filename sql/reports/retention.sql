@@ -31,8 +31,9 @@ WITH clock AS (
 ), counted AS (
     SELECT since, bundle_id, before_it, until_end, reached, count(*) AS stretches
     FROM paying
-    WHERE (began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date
+    -- One expression, else the planner takes the cohorts for small.
+    WHERE COALESCE((began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
+               AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date, false)
     GROUP BY since, bundle_id, before_it, until_end, reached
 ), told AS (
     SELECT since, bundle_id, month, sum(stretches) FILTER (WHERE reached IS NOT NULL) AS subscriptions,
