@@ -24,6 +24,11 @@ struct ReportProcessTests {
             // Another report that finds something is no check.
             #expect(try run(["stuck_work"], connectionString).status == 0)
             #expect(try run(["nonsense"], connectionString).status == 1)
+            for odd in [["--from", "someday"], ["--set", "time_zone=Nowhere"]] {
+                let refused = try run(["churn"] + odd, connectionString)
+                #expect(refused.status == 1)
+                #expect(refused.text.contains("Dates are written 2026-01-31"), "\(refused.text)")
+            }
             #expect(try run(["stuck_work", "--interval", "3"], connectionString).status == 64)
         }
     }

@@ -126,7 +126,17 @@ struct ReportCommand: AsyncParsableCommand {
             return listing
         } catch {
             await database.close()
-            throw error
+            throw unreadable(error) ?? error
         }
+    }
+
+    /// What to do about a variable's value that PostgreSQL cannot read (SQLSTATE class 22); nil for any other error.
+    private static func unreadable(_ error: any Error) -> Failure? {
+        guard let error = error as? DatabaseError, error.sqlState?.hasPrefix("22") == true else { return nil }
+        return Failure(
+            """
+            A variable of the report has a value that PostgreSQL cannot read: \(error.message). Dates are written \
+            2026-01-31, instants 2026-01-31T12:00Z, time zones Europe/Berlin, buckets day, week, month, quarter or year.
+            """)
     }
 }
