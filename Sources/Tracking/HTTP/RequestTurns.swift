@@ -25,6 +25,8 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
     /// What came behind the request that is being answered, in order.
     private var waiting = CircularBuffer<Arrival>()
     private var isAnswering = false
+    /// Whether the server stops: it answers what it has begun, and begins nothing.
+    private var isStopping = false
     /// Whether more was asked for while something waited.
     private var isMoreWanted = false
     /// Ends the connection, unless its caller reads before.
@@ -50,8 +52,10 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) { arrive(.failure(error), context) }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A server that stops answers what it has begun, and begins nothing.
-        if event is ChannelShouldQuiesceEvent { waiting.removeAll() }
+        if event is ChannelShouldQuiesceEvent {
+            isStopping = true
+            waiting.removeAll()
+        }
         arrive(.event(event), context)
     }
 
@@ -104,7 +108,7 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func isItsTurn(_ arrival: Arrival) -> Bool {
         switch arrival {
-        case .part(.head): !isAnswering
+        case .part(.head): !isAnswering && !isStopping
         case .part(.body), .part(.end), .event, .failure: true
         }
     }

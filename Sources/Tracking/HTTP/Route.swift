@@ -60,7 +60,8 @@ extension Request {
     /// customer of that name.
     fileprivate func requireWholePath() throws {
         let slash = UInt8(ascii: "/")
-        let path = uri.path.utf8
+        // Somebody whose address of the server ends with a slash is understood.
+        let path = uri.path.utf8.drop { $0 == slash }
         guard zip(path, path.dropFirst()).contains(where: { $0 == slash && $1 == slash }) else { return }
         throw Problem(.notFound, "The path has an empty part, such as a customer without an id.")
     }
