@@ -60,6 +60,7 @@ public struct Tracker: Sendable {
     /// Settles one answer in full, even when it says what the last one said: somebody wants to be told.
     func settleInFull(_ answer: Checked, by worker: WorkerID) async throws -> Settled? {
         let begin = ContinuousClock.now
+        warnOfSilence(in: [answer])
         let settled = try await settle([answer.settlement], by: worker)
         let batch = CheckedBatch(receipts: settled.count, settled: settled)
         metrics.settled([answer], equal: [], batch, elapsed: ContinuousClock.now - begin)
@@ -84,6 +85,7 @@ public struct Tracker: Sendable {
         let confirmed = try await ledger.confirm(answers.compactMap(\.equal), by: worker, speedup: options.speedup)
         let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
         warnOfUnreadableRows(in: news)
+        warnOfSilence(in: news)
         let settled = try await settle(news.map(\.settlement), by: worker)
         let elapsed = ContinuousClock.now - begin
         let batch = CheckedBatch(receipts: confirmed.count + settled.count, settled: settled)
@@ -99,6 +101,15 @@ public struct Tracker: Sendable {
         logger.warning(
             "rows of Apple's answers cannot be read; see `perennial receipt show` and `perennial explain`",
             metadata: ["answers": "\(odd.count)", "receipt": "\(first.claim.receiptID)", "row": "\(path)"])
+    }
+
+    /// One line a batch: what is stored and told of it leaves out what the network called it.
+    private func warnOfSilence(in answers: [Checked]) {
+        let silent = answers.filter { $0.answer.response == nil }
+        guard let first = silent.first, let trouble = first.answer.troubleInFull else { return }
+        logger.warning(
+            "Apple gave no answer",
+            metadata: ["answers": "\(silent.count)", "receipt": "\(first.claim.receiptID)", "trouble": "\(trouble)"])
     }
 
     private func settle(_ settlements: [Settlement], by worker: WorkerID) async throws -> [Settled] {
@@ -130,7 +141,8 @@ public struct Tracker: Sendable {
         } catch {
             logger.error("cannot ask about receipt \(claim.receiptID): \(error)")
             return AppStoreAnswer(
-                environment: endpoint, httpStatus: nil, body: [], response: nil, trouble: "\(error)", calls: 0,
+                environment: endpoint, httpStatus: nil, body: [], response: nil,
+                trouble: "The app's shared secret cannot be read here; the log says why.", calls: 0,
                 usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
         }
     }

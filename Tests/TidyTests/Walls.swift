@@ -35,7 +35,8 @@ struct Wall {
             ["Subscriptions", "Postgres", "SQL", "Crypto"], plus: foundation.union(toolchain)),
         "Sources/Tracking": Wall(
             [
-                "Subscriptions", "AppStore", "Ledger", "Hummingbird", "HTTPTypes", "NIOCore", "ServiceLifecycle",
+                "Subscriptions", "AppStore", "Ledger", "Hummingbird", "HTTPTypes", "NIOCore", "NIOHTTPTypes",
+                "ServiceLifecycle",
                 "Logging", "Metrics", "Mustache",
             ], plus: foundation.union(toolchain)),
         "Sources/AppStoreSimulator": Wall(

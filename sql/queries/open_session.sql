@@ -4,3 +4,4 @@ WITH ended AS (
 )
 INSERT INTO ledger.admin_session (digest, key_id, expires_at)
 VALUES ($1::bytea, $2::int, now() + make_interval(secs => $3::float8))
+RETURNING key_id

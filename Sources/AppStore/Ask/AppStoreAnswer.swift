@@ -9,8 +9,11 @@ public struct AppStoreAnswer: Sendable, Equatable {
     public let body: [UInt8]
     /// The body decoded; nil when HTTP was not 200 or the body is not a verifyReceipt answer. Its `status` may still be nil.
     public let response: VerifyReceiptResponse?
-    /// One sentence when there is no usable response; nil otherwise. Never holds a secret or a receipt.
+    /// One sentence when there is no usable response; nil otherwise. Never holds a secret, a receipt or the name of a host, so
+    /// that anybody may read it.
     public let trouble: String?
+    /// What the network called the trouble, where `trouble` does not say as much; for the log. Never holds a secret.
+    public let troubleDetail: String?
     /// How many requests were sent for this answer: 0 to 3.
     public let calls: Int
     /// Whether the final call used the previous secret. Unless its status is 21004 again, the current secret is wrong.
@@ -25,7 +28,8 @@ public struct AppStoreAnswer: Sendable, Equatable {
     /// An answer, as a test or another implementation of the seam makes it.
     public init(
         environment: Endpoint, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
-        trouble: String?, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int, correlationID: String?,
+        trouble: String?, troubleDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
+        correlationID: String?,
         retryAfterSeconds: Double? = nil
     ) {
         self.environment = environment
@@ -33,10 +37,16 @@ public struct AppStoreAnswer: Sendable, Equatable {
         self.body = body
         self.response = response
         self.trouble = trouble
+        self.troubleDetail = troubleDetail
         self.calls = calls
         self.usedPreviousSecret = usedPreviousSecret
         self.elapsedMilliseconds = elapsedMilliseconds
         self.correlationID = correlationID
         self.retryAfterSeconds = retryAfterSeconds
+    }
+
+    /// The trouble with its detail, for whoever runs the program.
+    public var troubleInFull: String? {
+        trouble.map { sentence in troubleDetail.map { "\(sentence) (\($0))" } ?? sentence }
     }
 }

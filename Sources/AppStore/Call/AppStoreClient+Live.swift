@@ -86,7 +86,8 @@ struct LiveCheck: Sendable {
     ) -> AppStoreAnswer {
         AppStoreAnswer(
             environment: asked.environment, httpStatus: exchange.httpStatus, body: exchange.body, response: response,
-            trouble: exchange.trouble.map { secrets.hidden(in: $0) }, calls: calls,
+            trouble: exchange.trouble.map { secrets.hidden(in: $0) },
+            troubleDetail: exchange.troubleDetail.map { secrets.hidden(in: $0) }, calls: calls,
             usedPreviousSecret: asked.usesPreviousSecret,
             elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
             correlationID: exchange.correlationID.map { secrets.hidden(in: $0) },

@@ -53,10 +53,12 @@ struct Caller: Sendable {
         } else if let status = arrived.httpStatus, status != 200 {
             exchange.trouble = Trouble.http(status, body: arrived.body)
         } else if arrived.httpStatus != nil, !Trouble.isOutOfTime(error) {
-            exchange.trouble = Trouble.brokenTransfer(bytes: arrived.body.count, error)
+            exchange.trouble = Trouble.brokenTransfer(bytes: arrived.body.count)
+            exchange.troubleDetail = Trouble.name(of: error)
         } else {
             exchange.body = []
             exchange.trouble = Trouble.failure(error)
+            exchange.troubleDetail = Trouble.detail(of: error)
         }
         return exchange
     }

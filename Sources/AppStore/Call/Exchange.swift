@@ -8,6 +8,8 @@ struct Exchange: Sendable {
     var body: [UInt8] = []
     /// Why there is no whole answer with HTTP 200; nil when there is one.
     var trouble: String?
+    /// What the network called it, for the log.
+    var troubleDetail: String?
 
     /// Apple's name for this call; printable and short.
     var correlationID: String? {

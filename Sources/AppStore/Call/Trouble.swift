@@ -1,7 +1,8 @@
 import AsyncHTTPClient
 import NIOCore
 
-/// Sentences for everything that can go wrong on the way to Apple. None quotes a body or a request: they may hold secrets.
+/// Sentences for everything that can go wrong on the way to Apple. None quotes a body or a request: they may hold secrets;
+/// none quotes the network either, which names hosts: what it calls an error is its detail, for the log.
 enum Trouble {
     static let followedRedirect =
         "The answer came from a redirect and is not trusted; make the HTTP client with AppStoreOptions.clientConfiguration."
@@ -19,9 +20,7 @@ enum Trouble {
     static let tooSlow =
         "The answer came in drops, less than a kilobyte a second, and was not waited for; it will be asked again."
 
-    static func brokenTransfer(bytes: Int, _ error: any Error) -> String {
-        "The answer broke off after \(bytes) bytes (\(name(of: error)))."
-    }
+    static func brokenTransfer(bytes: Int) -> String { "The answer broke off after \(bytes) bytes." }
 
     /// An HTTP status other than 200, with what kind of body came.
     static func http(_ status: Int, body: [UInt8]) -> String {
@@ -40,9 +39,15 @@ enum Trouble {
     }
 
     /// A call that brought no answer.
-    static func failure(_ error: any Error) -> String {
+    static func failure(_ error: any Error) -> String { known(error) ?? unreachable(error) }
+
+    /// What the network calls an error, in a few printable words; nil where `failure` says as much.
+    static func detail(of error: any Error) -> String? { known(error) == nil ? name(of: error) : nil }
+
+    /// The sentence of an error that needs no detail.
+    private static func known(_ error: any Error) -> String? {
         if error is CancellationError { return "The check was cancelled, for example because the process is stopping." }
-        guard let error = error as? HTTPClientError else { return unreachable(error) }
+        guard let error = error as? HTTPClientError else { return nil }
         switch error {
         case .cancelled: return "The check was cancelled, for example because the process is stopping."
         case .deadlineExceeded, .readTimeout, .writeTimeout: return "The store did not answer in time."
@@ -51,20 +56,19 @@ enum Trouble {
         case .remoteConnectionClosed: return "The store closed the connection before answering."
         case .invalidURL, .emptyHost, .emptyScheme:
             return "The configured address of the store is not a URL; check the configuration."
-        default: return unreachable(error)
+        default: return nil
         }
     }
 
     private static func unreachable(_ error: any Error) -> String {
         let isTLS = String(reflecting: type(of: error)).contains("SSL") || name(of: error).contains("SSL")
-        if isTLS {
-            return "The TLS connection to the store failed (\(name(of: error))); check certificates and the clock."
-        }
-        return "The store could not be reached (\(name(of: error)))."
+        return isTLS
+            ? "The TLS connection to the store failed; check certificates and the clock."
+            : "The store could not be reached."
     }
 
-    /// An error in a few printable words.
-    private static func name(of error: any Error) -> String {
+    /// What the network calls an error, in a few printable words.
+    static func name(of error: any Error) -> String {
         let text = (error as? HTTPClientError)?.shortDescription ?? String(describing: error)
         return text.printable(charactersMax: 160)
     }

@@ -21,13 +21,15 @@ extension SubscriptionLedger {
     /// How long a session lasts, in seconds: a working day.
     public static let sessionSeconds = 12.0 * 3_600
 
-    /// Opens a session for the holder of a key and returns its secret for the browser; only a hash of it is kept.
+    /// Opens a session for the holder of a key and returns its secret for the browser; only a hash of it is kept. The audit
+    /// remembers it as the key's.
     public func openSession(of key: APIKey) async throws -> String {
         var generator = SystemRandomNumberGenerator()
         let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }.hexadecimal
-        _ = try await write(
+        _ = try await acting(as: .key(key.id)).write(
             Queries.openSession,
-            [.bytea(Self.digest(ofSession: secret)), .int4(key.id), .float8(Self.sessionSeconds)])
+            [.bytea(Self.digest(ofSession: secret)), .int4(key.id), .float8(Self.sessionSeconds)],
+            audited: .signedIn)
         return secret
     }
 
@@ -38,9 +40,10 @@ extension SubscriptionLedger {
         return try rows.first.map { AdminSession(keyID: try $0.int4("key_id"), secret: secret) }
     }
 
-    /// Ends a session at once.
-    public func closeSession(withSecret secret: String) async throws {
-        _ = try await write(Queries.closeSession, [.bytea(Self.digest(ofSession: secret))])
+    /// Ends a session of a key at once.
+    public func closeSession(withSecret secret: String, of keyID: Int32) async throws {
+        _ = try await acting(as: .key(keyID)).write(
+            Queries.closeSession, [.bytea(Self.digest(ofSession: secret))], audited: .signedOut)
     }
 
     private static func digest(ofSession secret: String) -> [UInt8] {

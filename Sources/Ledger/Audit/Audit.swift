@@ -20,6 +20,9 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case customerMerged = "customer.merged"
     case customerSplit = "customer.split"
     case customerErased = "customer.erased"
+    case signedIn = "admin.signed_in"
+    case signInRefused = "admin.sign_in_refused"
+    case signedOut = "admin.signed_out"
     case rebuilt = "rebuilt"
     case pruned = "pruned"
 }

@@ -20,8 +20,9 @@ public struct HandDecision: Sendable, Hashable {
 
     /// Throws `invalid` unless the text can be stored.
     static func require(_ text: String, _ what: String, charactersMax: Int) throws(LedgerError) {
+        guard !text.unicodeScalars.contains("\0") else { throw LedgerError(.invalid, "\(what) cannot hold a NUL.") }
         let count = text.unicodeScalars.count
-        guard (1...charactersMax).contains(count), !text.unicodeScalars.contains("\0") else {
+        guard (1...charactersMax).contains(count) else {
             throw LedgerError(.invalid, "\(what) has 1 to \(charactersMax) characters; this one has \(count).")
         }
     }

@@ -63,12 +63,12 @@ extension SubscriptionLedger {
         return try rows.compactMap { row -> Settled.SubscriptionOutcome? in
             guard let draft = byID[try row.int8("subscription_id")], let state = draft.stored else { return nil }
             let policy = Policy.standard(for: draft.key.environment).with(leeway: state.leeway)
-            let owner = try row.textIfPresent("owner")
-            let answer: OwnershipAnswer? = owner.map { $0 == customer ? .held : .refused("Another customer owns it.") }
+            let (name, owner) = (ExactName(customer), try row.textIfPresent("owner").map { ExactName($0) })
+            let answer: OwnershipAnswer? = owner.map { $0 == name ? .held : .refused("Another customer owns it.") }
             return Settled.SubscriptionOutcome(
                 id: draft.key.id, environment: draft.key.environment,
                 verdict: verdict(of: state.facts, at: state.asOf, policy: policy), events: [],
-                ownership: answer.map { [customer: $0] } ?? [:])
+                ownership: answer.map { [name: $0] } ?? [:])
         }
     }
 }

@@ -38,12 +38,12 @@ public struct Upload: Sendable {
         self.provisional = provisional
     }
 
+    /// The longest id of a customer, in characters.
+    private static let customerCharactersMax = 255
+
     /// Throws unless the text can be a customer's id: 1 to 255 characters, none of them NUL.
     public static func requireCustomer(_ customer: String) throws(LedgerError) {
-        guard (1...255).contains(customer.unicodeScalars.count), !customer.unicodeScalars.contains("\0") else {
-            throw LedgerError(
-                .invalid, "A customer id has 1 to 255 characters; this one has \(customer.unicodeScalars.count).")
-        }
+        try HandDecision.require(customer, "A customer id", charactersMax: customerCharactersMax)
     }
 }
 

@@ -38,7 +38,10 @@ struct Route: Sendable {
     /// Makes the router answer this path.
     func add(to router: Router<BasicRequestContext>) {
         for (method, answer) in answers {
-            router.on(RouterPath(path), method: method) { request, context in try await answer(request, context) }
+            router.on(RouterPath(path), method: method) { request, context in
+                try request.requireWholePath()
+                return try await answer(request, context)
+            }
         }
         let allow = allowed.map(\.rawValue).joined(separator: ", ")
         router.on(RouterPath(path), method: .options) { _, _ in
@@ -49,6 +52,18 @@ struct Route: Sendable {
                 throw Problem(.methodNotAllowed, "Here only \(allow) is answered.", headers: [.allow: allow])
             }
         }
+    }
+}
+
+extension Request {
+    /// The router takes `customers//entitlements` for `customers/entitlements`: somebody without an id would be told about a
+    /// customer of that name.
+    fileprivate func requireWholePath() throws {
+        let slash = UInt8(ascii: "/")
+        // Somebody whose address of the server ends with a slash is understood.
+        let path = uri.path.utf8.drop { $0 == slash }
+        guard zip(path, path.dropFirst()).contains(where: { $0 == slash && $1 == slash }) else { return }
+        throw Problem(.notFound, "The path has an empty part, such as a customer without an id.")
     }
 }
 

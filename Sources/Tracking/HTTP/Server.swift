@@ -61,6 +61,7 @@ public struct Server: Service {
             router: router,
             server: .http1(
                 configuration: .init(
+                    additionalChannelHandlers: [RequestTurns(limits: limits, logger: logger)],
                     idleTimeout: .seconds(limits.idleSeconds),
                     httpDecoderConfiguration: .init(
                         maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerListBytesMax,

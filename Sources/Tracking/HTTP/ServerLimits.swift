@@ -8,12 +8,16 @@ struct ServerLimits: Sendable {
     var submission = SubmissionLimits()
     /// How long a connection may be silent between requests, or while its headers arrive.
     var idleSeconds: Int64 = 60
-    /// The largest single header, and the request line.
-    var headerBytesMax = 16 * 1024
+    /// The largest single header, and the request line: an id of 10 kB in any script, percent-encoded, gets its problem.
+    var headerBytesMax = 32 * 1024
     /// All headers of a request together.
-    var headerListBytesMax = 32 * 1024
+    var headerListBytesMax = 48 * 1024
     /// How many headers a request may have.
     var headerFieldsMax = 100
+    /// What the kernel keeps of answers that a caller does not read, doubled by Linux; without it, some MiB.
+    var sendBufferBytes = 256 * 1024
+    /// How long a caller may leave what is more than that unread.
+    var unreadSecondsMax: Int64 = 60
     /// Open connections; more wait until one closes.
     var connectionsMax = 4096
 }

@@ -39,7 +39,7 @@ struct AnswerRound: Sendable, Hashable {
         guard isSilent else { return }
         troubled += 1
         newestTroubleAt = max(newestTroubleAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
-        trouble = trouble ?? answer.answer.trouble
+        trouble = trouble ?? answer.answer.troubleInFull
     }
 
     /// Counts an answer.
@@ -51,6 +51,6 @@ struct AnswerRound: Sendable, Hashable {
         retryAfterSeconds = [retryAfterSeconds, answer.answer.retryAfterSeconds].compactMap(\.self).max()
         guard answer.isTroubled || answer.isOverloaded else { return }
         newestTroubleAt = max(newestTroubleAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
-        trouble = trouble ?? answer.answer.trouble
+        trouble = trouble ?? answer.answer.troubleInFull
     }
 }

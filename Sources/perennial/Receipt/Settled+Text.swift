@@ -40,7 +40,7 @@ extension Listing {
                 .string(verdict.state.rawValue), .optional(verdict.reason?.rawValue), .bool(verdict.entitled),
                 .optional(verdict.entitledUntil), .array(verdict.flags.map { .string($0.rawValue) }),
                 .string(
-                    outcome.ownership.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.text)" }
+                    outcome.ownership.sorted { $0.key.text < $1.key.text }.map { "\($0.key.text) \($0.value.text)" }
                         .joined(separator: ", ")),
             ]
         }

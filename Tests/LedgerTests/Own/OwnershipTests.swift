@@ -81,7 +81,7 @@ struct OwnershipTests {
             let settled = try await test.check(receipt, monthly(test, token: "bob"))
             #expect(settled.subscriptions[0].ownership["Bob"] == .assigned)
             for other in ["ann", "cid"] {
-                guard case .refused = settled.subscriptions[0].ownership[other] else {
+                guard case .refused = settled.subscriptions[0].ownership[ExactName(other)] else {
                     Issue.record("\(other) was not refused")
                     continue
                 }
@@ -92,6 +92,26 @@ struct OwnershipTests {
             try await test.check(second, monthly(test).but { $0.subscription = "2" })
             #expect(try await test.owner(of: "2") == "cid")
             #expect(try await test.events(of: "2") == ["1.0 subscription.started", "2.0 ownership.assigned"])
+        }
+    }
+
+    @Test("Two names that are written alike are two customers, each with an answer of their own")
+    func namesWrittenAlike() async throws {
+        try await withLedger { test in
+            let (one, two) = ("jos\u{e9}", "jose\u{301}")
+            #expect(one == two && ExactName(one) != ExactName(two))
+            let receipt = try await test.upload("a", by: one)
+            try await test.upload("a", by: two)
+            let answers = try await test.check(receipt, monthly(test)).subscriptions[0].ownership
+            #expect(answers.count == 2 && answers[ExactName(two)] == .assigned)
+            guard case .refused = answers[ExactName(one)] else {
+                Issue.record("\(answers)")
+                return
+            }
+            #expect(try await Array(test.owner().utf8) == Array(two.utf8))
+            let served = try #require(
+                try await test.ledger.settled(receipt, servedTo: one, since: nil)?.subscriptions.first)
+            #expect(served.ownership[ExactName(one)] == .refused("Another customer owns it."))
         }
     }
 

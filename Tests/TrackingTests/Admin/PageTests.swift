@@ -124,9 +124,10 @@ import Testing
                 .init(
                     name: "audit",
                     sql:
-                        "SELECT actor FROM perennial.audit_log WHERE action = 'receipt.checked' AND receipt_id = \(receipt)"
+                        "SELECT actor, bundle_id FROM perennial.audit_log WHERE action = 'receipt.checked' AND receipt_id = \(receipt)"
                 ))
             #expect(try audit.map { try $0.text("actor").hasPrefix("key ") } == [true])
+            #expect(try audit.map { try $0.text("bundle_id") } == ["com.example.app"])
             let told = try await browser.get(path + "?told=checked").text
             #expect(told.contains(ReceiptPage.Told.checked.sentence))
             #expect(try await !browser.get(path + "?told=%3Cb%3E").text.contains("role=\"status\""))

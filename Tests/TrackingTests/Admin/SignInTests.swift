@@ -109,6 +109,39 @@ import Testing
         }
     }
 
+    /// Who came, who left and whose key was not enough is remembered; whoever has no key of ours has no name to remember.
+    @Test func whoSignedInIsRemembered() async throws {
+        try await AdminWorld.with { world in
+            let read = try await world.ledger.createKey(scope: .read, for: nil)
+            let ofOneApp = try await world.ledger.createKey(scope: .admin, for: AdminWorld.app)
+            let journal = Journal()
+            let tracker = Tracker(
+                ledger: world.ledger, appStore: Serving.answering(nil), options: TrackerOptions(),
+                logger: journal.logger)
+            try await Serving.with(tracker) { client in
+                let browser = Browser(client: client)
+                for secret in [read.secret, ofOneApp.secret, "nonsense", world.secret] {
+                    try await browser.signIn(secret)
+                }
+                let token = try await browser.formToken(on: "/admin/incidents")
+                _ = try await browser.post("/admin/sign-out", ["form_token": token])
+            }
+            let key = try #require(try await world.ledger.key(withSecret: world.secret))
+            let kept = try await world.database.query(
+                .init(name: "kept", sql: "SELECT actor, action, bundle_id FROM perennial.audit_log ORDER BY audit_id"))
+            #expect(
+                try kept.map { row in
+                    "\(try row.text("actor")) \(try row.text("action")) \(try row.textIfPresent("bundle_id") ?? "-")"
+                } == [
+                    "key \(read.id) admin.sign_in_refused -",
+                    "key \(ofOneApp.id) admin.sign_in_refused com.example.app",
+                    "key \(key.id) admin.signed_in -", "key \(key.id) admin.signed_out -",
+                ])
+            #expect(journal.lines.count { $0.hasPrefix("warning a sign-in") } == 1, "\(journal.lines)")
+            #expect(!journal.lines.contains { $0.contains("nonsense") || $0.contains("perennial_") })
+        }
+    }
+
     @Test func aRevokedKeyEndsItsSessions() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in

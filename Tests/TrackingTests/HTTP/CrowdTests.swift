@@ -1,5 +1,6 @@
 import Hummingbird
 import Ledger
+import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
@@ -11,13 +12,13 @@ import Testing
 @Suite struct CrowdTests {
     /// Runs a server on a ledger and a free port while `body` talks to it.
     private func serving(
-        _ limits: ServerLimits = ServerLimits(),
+        _ limits: ServerLimits = ServerLimits(), logger: Logger = Serving.quiet,
         _ body: @escaping @Sendable (ServedLedger, Int) async throws -> Void
     ) async throws {
         try await ServedLedger.with { served in
             let (ports, found) = AsyncStream.makeStream(of: Int.self)
             let server = Server(
-                tracker: Serving.tracker(served.ledger), logger: Serving.quiet, onListening: { found.yield($0) },
+                tracker: Serving.tracker(served.ledger), logger: logger, onListening: { found.yield($0) },
                 limits: limits, keys: KeyRing { try await served.ledger.key(withSecret: $0) })
             let services = ServiceGroup(configuration: .init(services: [server], logger: Serving.quiet))
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -84,10 +85,65 @@ import Testing
         }
     }
 
-    /// Ten kilobytes are within what a head may have, so that they get their problem and the next request its answer.
-    @Test func idsOfTenKilobytes() async throws {
+    /// They get no more answers made than a connection holds, and are let go.
+    @Test func whoDoesNotReadIsLetGo() async throws {
+        var limits = ServerLimits()
+        limits.sendBufferBytes = 64 * 1024
+        limits.unreadSecondsMax = 1
+        let journal = Journal()
+        try await serving(limits, logger: journal.logger) { _, port in
+            let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
+            let deaf = try await connect(port, reading: false)
+            deaf.writeAndFlush(ByteBuffer(string: many), promise: nil)
+            let end = ContinuousClock.now + .seconds(30)
+            while !journal.lines.contains(where: { $0.contains("its caller did not read") }) {
+                try #require(ContinuousClock.now < end, "nobody was let go")
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            #expect(journal.lines.count { $0.hasPrefix("debug answered") } < 50)
+            try await deaf.close()
+        }
+    }
+
+    /// Requests that come in one packet are all answered, in their order, whatever they are.
+    @Test func requestsInOnePacket() async throws {
         try await serving { served, port in
-            let long = String(repeating: "k", count: 10 * 1024)
+            let key = "Host: here\r\nAuthorization: Bearer \(served.secret)\r\n"
+            let body = #"{"customers":["kim"]}"#
+            let requests = (0..<60).map { number in
+                let fields = "\(key)X-Request-Id: number-\(number)\r\n"
+                return switch number % 3 {
+                case 0: "GET \(Serving.entitlements) HTTP/1.1\r\n\(fields)\r\n"
+                case 1:
+                    "POST /v1/apps/com.example.app/entitlements:batch HTTP/1.1\r\n\(fields)"
+                        + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+                default: "DELETE /healthz HTTP/1.1\r\n\(fields)Content-Length: 4\r\n\r\nnone"
+                }
+            }
+            let last = "GET /healthz HTTP/1.1\r\n\(key)X-Request-Id: number-60\r\nConnection: close\r\n\r\n"
+            let answer = try await RawExchange.send(requests.joined() + last, port: port)
+            let told = answer.matches(of: #/X-Request-Id: number-(\d+)/#).map { Int($0.output.1) }
+            #expect(told == Array(0...60))
+            #expect(answer.matches(of: #/HTTP/1.1 (\d+)/#).map(\.output.1).prefix(3) == ["200", "200", "405"])
+        }
+    }
+
+    /// What came before the nonsense is answered before it.
+    @Test func nonsenseBehindARequest() async throws {
+        try await serving { served, port in
+            let answer = try await RawExchange.send(
+                "GET /healthz HTTP/1.1\r\nHost: here\r\n\r\nGET /readyz HTTP/1.1\r\nHost: here\r\n\r\nNONSENSE\r\n\r\n",
+                port: port)
+            #expect(
+                answer.matches(of: #/HTTP/1.1 (\d+)/#).map(\.output.1) == ["200", "200", "400"], "\(answer)")
+        }
+    }
+
+    /// Ten kilobytes are within what a head may have, in every script, so that they get their problem and the next request its
+    /// answer.
+    @Test(arguments: [String(repeating: "k", count: 10 * 1024), String(repeating: "%F0%9F%98%80", count: 10 * 256)])
+    func idsOfTenKilobytes(_ long: String) async throws {
+        try await serving { served, port in
             let key = "Host: here\r\nConnection: close\r\nAuthorization: Bearer \(served.secret)\r\n"
             let requests = [
                 ("GET /v1/apps/com.example.app/customers/\(long)", "400", "invalid"),

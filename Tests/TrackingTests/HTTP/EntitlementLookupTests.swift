@@ -20,10 +20,11 @@ import Testing
     }
 
     private static func lookup(
-        _ entitlements: [Entitlement], time: Instant? = nil, now: Instant = now, speedup: Int = 1
+        _ entitlements: [Entitlement], time: Instant? = nil, knownAt: Instant? = nil, now: Instant = now,
+        speedup: Int = 1
     ) -> EntitlementLookup {
         EntitlementLookup(
-            bundleID: "com.example.app", customer: "kim", time: time, knownAt: nil, now: now,
+            bundleID: "com.example.app", customer: "kim", time: time, knownAt: knownAt, now: now,
             terms: FreshnessTerms(
                 production: .standard(for: .production, speedup: speedup),
                 sandbox: .standard(for: .sandbox, speedup: speedup), leaseSeconds: 60),
@@ -103,6 +104,35 @@ import Testing
             #expect(changed.response(ifNoneMatch: [tag]).status == .ok)
             #expect(changed.response(ifNoneMatch: []).headers[.eTag] != tag)
         }
+    }
+
+    /// Apple was asked again and said the same: whoever holds the earlier answer holds this one.
+    @Test func theTagOutlivesACheck() throws {
+        let before = Self.lookup([Self.entitlement(.active, endsIn: 90_000, checkedAgo: .minutes(5))])
+        let after = Self.lookup([Self.entitlement(.active, endsIn: 90_000)])
+        let tag = try #require(before.response(ifNoneMatch: []).headers[.eTag])
+        #expect(after.response(ifNoneMatch: [tag]).status == .notModified)
+        var tags: Set<String> = [tag]
+        for (name, entitlement) in [
+            ("longer", Self.entitlement(.active, endsIn: 90_001)),
+            ("over", Self.entitlement(.expired, endsIn: nil, reason: .voluntary, expiredAgo: .days(2))),
+            (
+                "for another reason",
+                Self.entitlement(.expired, endsIn: nil, reason: .billingError, expiredAgo: .days(2))
+            ),
+            ("of a tester", Self.entitlement(.active, endsIn: 90_000, environment: .sandbox)),
+            ("by hand", Self.entitlement(.active, endsIn: 90_000, basis: "by_hand")),
+            ("old", Self.entitlement(.active, endsIn: 90_000, checkedAgo: .days(35))),
+        ] {
+            let other = try #require(Self.lookup([entitlement]).response(ifNoneMatch: []).headers[.eTag])
+            #expect(tags.insert(other).inserted, "\(name)")
+        }
+    }
+
+    /// All that will ever be known is, for now, all that is known now.
+    @Test func whatIsKnownLaterIsAsFreshAsNow() {
+        let active = [Self.entitlement(.active, endsIn: 60 * Self.day)]
+        #expect(!Self.lookup(active, knownAt: Self.now + .days(1_000)).freshness.isStale)
     }
 
     @Test func theComparisonOfTagsIsWeak() {

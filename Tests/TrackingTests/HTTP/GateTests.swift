@@ -14,7 +14,8 @@ import Testing
         (.write, "POST", Serving.receipts, 400), (.admin, "POST", Serving.receipts, 400),
         (.otherApp, "POST", Serving.receipts, 403), (.unknown, "POST", Serving.receipts, 401),
         (.read, "GET", "/v1/apps/com.example.ap%70/customers/kim/entitlements", 503),
-        (.otherApp, "GET", "//v1/apps/com.example.app//customers/kim/entitlements", 403),
+        (.otherApp, "GET", "//v1/apps/com.example.app//customers/kim/entitlements", 404),
+        (.otherApp, "GET", "//v1/apps/com.example.app/customers/kim/entitlements", 403),
     ])
     func whoIsLetIn(_ key: TestKey, _ method: String, _ path: String, _ status: Int) async throws {
         let method = try #require(HTTPRequest.Method(rawValue: method))

@@ -1,3 +1,4 @@
+import AppStore
 import Foundation
 import Hummingbird
 import HummingbirdTesting
@@ -129,6 +130,34 @@ import Testing
                 }
             }
         }
+    }
+
+    /// What the network calls an outage is the operator's to know: it may name hosts.
+    @Test func whyAppleIsAwayIsForTheLog() async throws {
+        let away = AppStoreClient { _ in
+            AppStoreAnswer(
+                environment: .production, httpStatus: nil, body: [], response: nil,
+                trouble: "The store could not be reached.", troubleDetail: "proxy.internal: refused (errno: 111)",
+                calls: 1,
+                usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
+        }
+        let journal = Journal()
+        try await withLedger { ledger, secret in
+            let tracker = Tracker(
+                ledger: ledger, appStore: away, options: TrackerOptions(), logger: journal.logger)
+            try await Serving.with(tracker) { client in
+                let kept = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
+                #expect(kept.status == .accepted)
+                let stored = try await client.send(
+                    .get, try #require(kept.headers[.location]), secret: secret)
+                for response in [kept, stored] {
+                    #expect(try AnswerBody(response).text("reason") == "The store could not be reached.")
+                    #expect(!String(buffer: response.body).contains("errno"))
+                }
+            }
+        }
+        let told = journal.lines.filter { $0.hasPrefix("warning Apple gave no answer") }
+        #expect(told.count == 1 && told[0].contains("proxy.internal: refused (errno: 111)"), "\(journal.lines)")
     }
 
     @Test(arguments: ["", "<html></html>", #"{\"signedPayload\":\"x\"}"#, "!!!"])

@@ -17,6 +17,17 @@ private struct Surprise: Error {
         try expectProblem(response, "not-found", status: 404)
     }
 
+    /// A customer without an id is nobody, not a customer called `entitlements`.
+    @Test(arguments: [
+        "/v1/apps/com.example.app/customers//entitlements", "/v1/apps//customers/kim",
+        "/v1//apps/com.example.app/receipts/1",
+        "/v1/apps/com.example.app/receipts//1",
+    ])
+    func aPathWithAnEmptyPart(_ path: String) async throws {
+        let response = try await Serving.withoutDatabase { try await $0.send(.get, path, secret: TestKey.read.secret) }
+        try expectProblem(response, "not-found", status: 404)
+    }
+
     @Test(arguments: [
         ("PUT", Serving.receipts, "POST, OPTIONS"), ("GET", Serving.receipts, "POST, OPTIONS"),
         ("HEAD", Serving.receipts, "POST, OPTIONS"), ("TRACE", Serving.receipts, "POST, OPTIONS"),

@@ -2,6 +2,8 @@ import AppStore
 import Foundation
 import HummingbirdTesting
 import Logging
+import NIOCore
+import NIOPosix
 import Postgres
 import Subscriptions
 import Synchronization
@@ -132,6 +134,26 @@ struct MetricsPageTests {
                     #expect(try await client.send(.get, path).status == .ok)
                 }
                 try expectProblem(try await client.send(.get, Serving.entitlements), "not-found", status: 404)
+            }
+        }
+    }
+
+    @Test("Who only connects does not keep others from a worker's health")
+    func silentConnections() async throws {
+        try await withTracker(receipts: 0) { tracker, _ in
+            var server = MetricsServer(tracker: tracker, host: "127.0.0.1", port: 0)
+            server.limits.idleSeconds = 1
+            try await server.application.test(.live) { client in
+                let port = try #require(client.port)
+                let silent = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                var open: [any Channel] = []
+                for _ in 0..<MetricsServer.connectionsMax {
+                    open.append(try await silent.connect(host: "127.0.0.1", port: port).get())
+                }
+                let answer = try await RawExchange.send(
+                    "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n", port: port)
+                #expect(answer.hasPrefix("HTTP/1.1 200 "))
+                for channel in open { try await channel.closeFuture.get() }
             }
         }
     }

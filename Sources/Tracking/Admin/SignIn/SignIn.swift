@@ -40,10 +40,13 @@ extension AdminSite {
             let form = try await AdminForm(request)
             guard let key = try await keys.key(withSecret: form["key"].filter { !$0.isWhitespace }) else {
                 attempts.fail()
+                // Whoever it was has no name that the audit could keep.
+                tracker.logger.warning("a sign-in to the admin pages was refused: the key is unknown or revoked")
                 return try signInPage("The key is unknown or revoked.", status: .forbidden)
             }
             guard key.scope.covers(.admin), key.bundleID == nil else {
                 attempts.fail()
+                try await tracker.ledger.acting(as: .key(key.id)).audit(.signInRefused, app: key.bundleID)
                 return try signInPage(
                     "The key may not see this: it takes one of scope admin for every app.", status: .forbidden)
             }
@@ -59,7 +62,9 @@ extension AdminSite {
     /// `POST /admin/sign-out`
     var signOut: Route {
         form("/admin/sign-out") { visit in
-            if let secret = visit.request.sessionSecret { try await tracker.ledger.closeSession(withSecret: secret) }
+            if let secret = visit.request.sessionSecret {
+                try await tracker.ledger.closeSession(withSecret: secret, of: visit.session.keyID)
+            }
             var answer = Response.redirect(to: SignIn.path)
             answer.setCookie(cookie("ended", seconds: 0, for: visit.request))
             return answer

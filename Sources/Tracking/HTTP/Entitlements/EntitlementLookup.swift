@@ -18,25 +18,29 @@ struct EntitlementLookup: Sendable {
 
     /// How fresh all of them are together.
     var freshness: Freshness {
-        Freshness(of: entitlements.map { $0.freshness(at: time ?? now, now: knownAt ?? now, terms) })
+        // Knowledge that is yet to come is all there is now.
+        let known = min(knownAt ?? now, now)
+        return Freshness(of: entitlements.map { $0.freshness(at: time ?? now, now: known, terms) })
     }
 
     /// The answer, or 304 when the caller has it already.
     func response(ifNoneMatch: [String]) -> Response {
         let told = JSONValue.array(entitlements.map(\.json))
-        let tag = entityTag(of: told)
+        let tag = entityTag
         // What is kept must be asked about again each time: a purchase has to show at once.
         let headers: HTTPFields = [.eTag: tag.description, .cacheControl: "private, no-cache", .vary: "Authorization"]
         guard !tag.isNamed(in: ifNoneMatch) else { return Response(status: .notModified, headers: headers) }
         return Response(json(telling: told), headers: headers)
     }
 
-    /// The tag of what the answer says; the instants of asking are no part of it, or no two answers were equal.
-    private func entityTag(of told: JSONValue) -> EntityTag {
-        EntityTag([
-            .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
-            .bool(freshness.isStale), told,
-        ])
+    /// The tag of what the answer means. The instants of asking are no part of it, or no two answers were equal; nor are the
+    /// clocks of Apple's answers, or every check of Apple's made it another one.
+    private var entityTag: EntityTag {
+        EntityTag(
+            [
+                .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
+                .bool(freshness.isStale),
+            ] + entitlements.flatMap(\.meaning))
     }
 
     private func json(telling told: JSONValue) -> JSONValue {
@@ -53,6 +57,14 @@ struct EntitlementLookup: Sendable {
 }
 
 extension Entitlement {
+    /// What it says but for the clocks of the answers that say so.
+    fileprivate var meaning: [JSONValue] {
+        [
+            .string(name), .bool(granted), .optional(until?.milliseconds), .optional(productID?.text),
+            .optional(state), .optional(reason), .string(environment.rawValue), .string(basis),
+        ]
+    }
+
     /// The entitlement as lookups tell it.
     var json: JSONValue {
         [

@@ -11,6 +11,8 @@ public struct MetricsServer: Service {
     private let host: String
     private let port: Int
     private let onListening: (@Sendable (Int) async -> Void)?
+    /// What it puts up with; tests have other limits.
+    var limits = ServerLimits()
 
     /// A server of a tracker's metrics.
     /// - Parameters:
@@ -34,6 +36,7 @@ public struct MetricsServer: Service {
 
     /// The application that answers, for `run` and for tests.
     var application: some ApplicationProtocol {
+        let limits = limits
         let router = Router(options: .autoGenerateHeadEndpoints)
         router.add(middleware: AnswerProblems())
         for route in [Route.isAlive, .isReady(tracker.ledger), .metrics(MetricsPage(tracker))] {
@@ -41,6 +44,10 @@ public struct MetricsServer: Service {
         }
         return Application(
             router: router,
+            server: .http1(
+                configuration: .init(
+                    additionalChannelHandlers: [RequestTurns(limits: limits, logger: tracker.logger)],
+                    idleTimeout: .seconds(limits.idleSeconds))),
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: "perennial",
                 availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),
