@@ -1,7 +1,22 @@
--- What was due by $1 and is still to be asked about, per app, with the reason of a paused app.
-SELECT a.bundle_id, count(*) AS receipts, count(*) FILTER (WHERE s.leased_by IS NOT NULL) AS leased,
+-- What was due by $1 and is still to be asked about, per app, with the reason of a paused app. Nobody leases for longer than
+-- the longest lease of $2 seconds (claim.sql), so that only the beginning of the due index is read.
+WITH unasked AS MATERIALIZED (
+    SELECT a.app_id, s.is_leased
+    FROM ledger.app a
+    CROSS JOIN generate_series(0, 5) l(lane)
+    CROSS JOIN LATERAL (
+        SELECT s.leased_by IS NOT NULL AS is_leased
+        FROM ledger.poll_schedule s
+        WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= $1::timestamptz AND s.scheduled_for <= $1::timestamptz
+        UNION ALL
+        SELECT true
+        FROM ledger.poll_schedule s
+        WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at > $1::timestamptz
+          AND s.due_at <= now() + make_interval(secs => $2::float8 * CASE l.lane WHEN 5 THEN 1024 ELSE 64 END)
+          AND s.leased_by IS NOT NULL AND s.scheduled_for <= $1::timestamptz) s
+)
+SELECT a.bundle_id, count(*) AS receipts, count(*) FILTER (WHERE u.is_leased) AS leased,
        CASE WHEN b.open_until > now() THEN b.open_reason WHEN g.open_until > now() THEN g.open_reason END AS paused_because
-FROM ledger.poll_schedule s JOIN ledger.app a USING (app_id) JOIN ledger.app_budget b USING (app_id)
+FROM unasked u JOIN ledger.app a USING (app_id) JOIN ledger.app_budget b USING (app_id)
 CROSS JOIN ledger.apple_breaker g
-WHERE GREATEST(s.due_at, s.scheduled_for) <= $1::timestamptz OR (s.leased_by IS NOT NULL AND s.scheduled_for <= $1::timestamptz)
 GROUP BY a.bundle_id, b.open_until, b.open_reason, g.open_until, g.open_reason ORDER BY a.bundle_id

@@ -77,7 +77,7 @@ extension SubscriptionLedger {
         try openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
     }
 
-    /// Stops asking Apple for one app for a while.
+    /// Stops asking Apple for one app for a while; a pause that lasts longer stays.
     public func pause(_ appID: Int32, seconds: Double, because reason: String) async throws {
         _ = try await write(Queries.pauseApp, [.int4(appID), .float8(seconds), .text(reason)])
     }

@@ -101,9 +101,10 @@ extension SubscriptionLedger {
         }
     }
 
-    /// What was due by `instant` and is still to be asked about: one sentence an app, and the number of receipts.
-    public func overdue(by instant: Instant) async throws -> (receipts: Int, why: [String]) {
-        let rows = try await query(Queries.overdue, [.instant(instant)])
+    /// What was due by `instant` and is still to be asked about: one sentence an app, and the number of receipts. Workers lease
+    /// for `leaseSeconds`.
+    public func overdue(by instant: Instant, leaseSeconds: Double) async throws -> (receipts: Int, why: [String]) {
+        let rows = try await query(Queries.overdue, [.instant(instant), .float8(leaseSeconds)])
         let sentences = try rows.map { row in
             let (bundle, count) = (try row.text("bundle_id"), try row.int8("receipts"))
             let leased = try row.int8("leased")

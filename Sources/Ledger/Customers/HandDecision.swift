@@ -10,12 +10,17 @@ public struct HandDecision: Sendable, Hashable {
     /// Why, in words for the next person who asks.
     public let reason: String
 
-    /// Throws `invalid` when one of the two is missing, too long or holds NUL.
+    /// Throws `invalid` when one of the two is missing, blank, too long or holds NUL.
     public init(by actor: String, because reason: String) throws(LedgerError) {
-        try Self.require(actor, "A name of who decides", charactersMax: Self.actorCharactersMax)
-        try Self.require(reason, "A reason", charactersMax: Self.reasonCharactersMax)
+        try Self.requireWords(actor, "A name of who decides", charactersMax: Self.actorCharactersMax)
+        try Self.requireWords(reason, "A reason", charactersMax: Self.reasonCharactersMax)
         self.actor = actor
         self.reason = reason
+    }
+
+    private static func requireWords(_ text: String, _ what: String, charactersMax: Int) throws(LedgerError) {
+        try require(text, what, charactersMax: charactersMax)
+        guard !text.allSatisfy(\.isWhitespace) else { throw LedgerError(.invalid, "\(what) is more than blanks.") }
     }
 
     /// Throws `invalid` unless the text can be stored.

@@ -39,7 +39,7 @@ extension Worker {
         await tracker.writeTally()
         await removeWhatIsOld()
         try await ledger.beat(worker, stopped: true)
-        let overdue = try await ledger.overdue(by: begin)
+        let overdue = try await ledger.overdue(by: begin, leaseSeconds: tracker.options.leaseSeconds)
         let troubles = await tally.troubles
         return OnceReport(
             asked: await tally.asked, left: overdue.receipts + troubles.count,

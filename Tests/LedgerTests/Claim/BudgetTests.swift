@@ -56,6 +56,8 @@ struct BudgetTests {
             try await test.ledger.pause(test.app.id, seconds: 60, because: "a test")
             #expect(try await take(test, 1) == 0)
             #expect(try await test.appNow().pause?.reason == "a test")
+            try await test.ledger.pause(test.app.id, seconds: 1, because: "a shorter one")
+            #expect(try await test.appNow().pause?.reason == "a test")
             try await test.upload("a")
             #expect(try await test.ledger.due(limit: 9).isEmpty)
             try await test.run("UPDATE ledger.app_budget SET open_until = now()")

@@ -200,9 +200,11 @@ struct ClaimTests {
             let quotas = [quota(test, .edge, 5)]
             #expect(try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(-2)).isEmpty)
             #expect(try await test.ledger.due(limit: 5, by: test.at(-2)).isEmpty)
-            #expect(try await test.ledger.overdue(by: test.at(0)).receipts == 1)
+            #expect(try await test.ledger.overdue(by: test.at(0), leaseSeconds: 60).receipts == 1)
             #expect(
                 try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(0)).count == 1)
+            let leased = try await test.ledger.overdue(by: test.at(0), leaseSeconds: 60)
+            #expect(leased.why == ["com.example.app: 1 left: 1 held by another worker"])
         }
     }
 

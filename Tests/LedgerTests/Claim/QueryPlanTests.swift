@@ -28,6 +28,7 @@ struct QueryPlanTests {
         (Queries.claimOne, "1, 60, 77", ["receipt_pkey"]),
         (Queries.countDue, "192, NULL, '{}', '{}', '{}'", ["poll_schedule_due"]),
         (Queries.countDue, "192, NULL, '{1}', '{4}', ARRAY[now()]", ["poll_schedule_due"]),
+        (Queries.overdue, "now() - interval '1 day', 60", ["poll_schedule_due"]),
         (Queries.status, "10000", ["poll_schedule_due"]),
         (Queries.gaugeLanes, "10000", ["poll_schedule_due"]),
         (Queries.release, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),

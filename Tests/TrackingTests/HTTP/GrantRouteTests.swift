@@ -96,6 +96,8 @@ import Testing
                     "", "[]", "{}", #"{"entitlement":"","actor":"kim","reason":"x"}"#,
                     #"{"entitlement":"pro","actor":"kim"}"#, #"{"entitlement":"pro","actor":"","reason":"x"}"#,
                     #"{"entitlement":"pro","actor":"kim\u0000","reason":"x"}"#,
+                    #"{"entitlement":"pro","actor":"kim","reason":" "}"#,
+                    #"{"entitlement":"pro","actor":"\u00a0\n","reason":"x"}"#,
                     grant(until: "tomorrow"), grant(until: "2001-01-01T00:00:00Z"),
                     #"{"entitlement":"\#(String(repeating: "e", count: 10_000))","actor":"kim","reason":"x"}"#,
                 ]
@@ -105,6 +107,7 @@ import Testing
                 }
                 for query in [
                     "", "?entitlement=pro", "?entitlement=pro&actor=kim", "?entitlement=pro&actor=kim&reason=",
+                    "?entitlement=pro&actor=%20&reason=x",
                 ] {
                     try expectProblem(
                         try await client.send(.delete, Self.grants + query, secret: admin), "invalid", status: 400)
