@@ -44,7 +44,7 @@ struct PruneProcessTests {
         #expect(
             rows == [
                 "pruned t", "pruned t", "rebuilt f", "rebuilt \(app) \(customer) f",
-                "receipt.checked \(receipt) f",
+                "receipt.checked \(app) \(receipt) f",
             ])
         await database.close()
     }
