@@ -11,7 +11,7 @@ import Testing
 struct StormTests {
     @Test(.timeLimit(.minutes(5)))
     func nothingIsLostDoubledOrRefused() async throws {
-        try await storm(seed: 20_261_122, customers: 1_000, monthSeconds: 20, seconds: 45)
+        try await storm(seed: 20_261_122, customers: 1_000, monthSeconds: 20, seconds: 30)
     }
 
     @Test(
