@@ -91,6 +91,11 @@ struct DueClaims: Sendable {
 }
 
 extension App {
-    /// Seconds in which half of the calls that may be made at once come back: a longer rest would waste some of them.
-    var refillSeconds: Double? { callsPerSecond > 0 ? burst / callsPerSecond / 2 : nil }
+    /// Seconds in which half of the calls that may be made at once come back, at the present pace: a longer rest would waste
+    /// some of them. Nil without a limit.
+    var refillSeconds: Double? {
+        guard callsPerSecondNow > 0 else { return nil }
+        let atOnce = callsPerSecond > 0 ? burst * callsPerSecondNow / callsPerSecond : callsPerSecondNow
+        return max(1, atOnce) / callsPerSecondNow / 2
+    }
 }

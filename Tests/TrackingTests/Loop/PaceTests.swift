@@ -8,7 +8,7 @@ import Testing
 @Suite("How long the loop rests")
 struct PaceTests {
     /// The rest after a round of claiming that found receipts due and the budget used up.
-    private func restSeconds(rate: Double, burst: Double) async throws -> Double {
+    private func restSeconds(rate: Double, burst: Double, slowedTo: Double? = nil) async throws -> Double {
         let rest = Mutex(0.0)
         try await ServedLedger.with { served in
             var change = AppChange()
@@ -18,6 +18,10 @@ struct PaceTests {
             _ = try await served.ledger.store(
                 [Upload(appID: app.id, customer: "ann", receipt: Array("receipt".utf8), imported: true)])
             try await served.run("UPDATE ledger.app_budget SET tokens = 0, refilled_at = now() + interval '1 day'")
+            if let slowedTo {
+                try await served.run(
+                    "UPDATE ledger.app_budget SET slowed_to = \(slowedTo), slowed_at = now() + interval '1 day'")
+            }
             let tracker = Tracker(
                 ledger: served.ledger, appStore: Serving.answering(nil), options: TrackerOptions(),
                 logger: Journal().logger)
@@ -35,6 +39,12 @@ struct PaceTests {
     @Test("Not longer than a small burst lasts: fifty calls a second stay fifty when one may be made at once")
     func smallBurst() async throws {
         #expect(try await restSeconds(rate: 50, burst: 1) == 0.01)
+    }
+
+    @Test("An app that Apple slowed down is not looked at all the time")
+    func slowed() async throws {
+        #expect(try await restSeconds(rate: 50, burst: 1, slowedTo: 0.5) == 0.25)
+        #expect(try await restSeconds(rate: 0, burst: 1, slowedTo: 20) == 0.25)
     }
 
     @Test("A quarter of a second at most")
