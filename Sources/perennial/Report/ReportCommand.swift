@@ -135,7 +135,7 @@ struct ReportCommand: AsyncParsableCommand {
         guard let error = error as? DatabaseError, error.sqlState?.hasPrefix("22") == true else { return nil }
         return Failure(
             """
-            A variable of the report has a value that PostgreSQL cannot read: \(error.message). Dates are written \
+            A variable of the report has a value that PostgreSQL cannot read: \(error.message) Dates are written \
             2026-01-31, instants 2026-01-31T12:00Z, time zones Europe/Berlin, buckets day, week, month, quarter or year.
             """)
     }
