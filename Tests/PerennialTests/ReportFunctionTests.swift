@@ -114,4 +114,22 @@ import Testing
             #expect(try row.int8("told") > 1_000)
         }
     }
+
+    @Test func `a recomputation in slices reads every subscription once`() async throws {
+        try await withHistory { database in
+            let rows = try await database.query(
+                Statement(
+                    name: "slices",
+                    sql: """
+                        SELECT (SELECT string_agg(cardinality(s)::text, ',' ORDER BY cardinality(s) DESC)
+                                FROM perennial.slices(4) s) AS sizes,
+                               (SELECT array_agg(id ORDER BY id) FROM perennial.slices(4) s CROSS JOIN unnest(s) id)
+                                   = (SELECT array_agg(subscription_id ORDER BY subscription_id)
+                                      FROM ledger.subscription) AS is_whole
+                        """))
+            let row = try #require(rows.first)
+            #expect(try row.bool("is_whole"))
+            #expect(try row.text("sizes") == "4,4,2")
+        }
+    }
 }

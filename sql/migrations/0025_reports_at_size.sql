@@ -76,11 +76,11 @@ $$;
 
 -- A recomputation reads every history, and no row that is kept: naming the subscriptions says so. So many at a time that
 -- they fit into memory.
-CREATE FUNCTION perennial.slices() RETURNS SETOF bigint[]
+CREATE FUNCTION perennial.slices(size int DEFAULT 10000) RETURNS SETOF bigint[]
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT array_agg(n.stream_id)
     FROM (SELECT k.stream_id, row_number() OVER (ORDER BY k.stream_id) AS place FROM perennial.subscription_key k) n
-    GROUP BY n.place / 10000
+    GROUP BY (n.place - 1) / size
 $$;
 CREATE OR REPLACE FUNCTION perennial.shares_recomputed()
 RETURNS TABLE (

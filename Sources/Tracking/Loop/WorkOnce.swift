@@ -63,10 +63,10 @@ private struct AskingOnce: Service {
         await loop.run { idle in
             if isStopping() || end.map({ ContinuousClock.now >= $0 }) ?? false { return true }
             guard idle else { return false }
-            return await tracker.attempt("see what is due") {
+            let isDone = await tracker.attempt("see what is due") {
                 try await tracker.ledger.due(limit: 1, by: dueBy).isEmpty
             }
-                ?? true
+            return isDone ?? true
         }
     }
 }

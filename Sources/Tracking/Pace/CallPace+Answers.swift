@@ -15,10 +15,10 @@ extension CallPace {
 
     /// The pace after a round of answers: additive growth, multiplicative cuts, one breaker.
     ///
-    /// Growth is by the clock (`callsPerSecond(at:)`), but not while Apple wishes not to be asked. Too many HTTP 429 halve the calls; other signs of overload cut half
-    /// of the part of the answers that they are, so that single errors do little. A pause grows with each round that
-    /// fails, and after it the calls begin at the slowest pace. Only answers to questions of after the last cut or pause
-    /// count against it.
+    /// Growth is by the clock (`callsPerSecond(at:)`), but not while Apple wishes not to be asked. Too many HTTP 429 halve
+    /// the calls; other signs of overload cut half of the part of the answers that they are, so that single errors do
+    /// little. A pause grows with each round that fails, and after it the calls begin at the slowest pace. Only answers to
+    /// questions of after the last cut or pause count against it.
     func after(_ round: AnswerRound, now: Instant) -> (pace: CallPace, pauseSeconds: Double) {
         var next = self
         next.slowed = slowed(after: round, now: now)
