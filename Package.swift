@@ -64,7 +64,7 @@ let package = Package(
             name: "perennial",
             dependencies: [
                 "Subscriptions", "AppStore", "Postgres", "SQL", "Ledger", "Tracking", "AppStoreSimulator",
-                argumentParser, asyncHTTPClient, configuration, logging, serviceLifecycle, unixSignals, yams,
+                argumentParser, asyncHTTPClient, configuration, logging, nioPosix, serviceLifecycle, unixSignals, yams,
             ],
             swiftSettings: strict),
 
@@ -81,7 +81,8 @@ let package = Package(
         .testTarget(
             name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "TrackingTests", dependencies: ["Tracking", "TestSupport", hummingbirdTesting], swiftSettings: strict),
+            name: "TrackingTests", dependencies: ["Tracking", "TestSupport", hummingbirdTesting, nioPosix],
+            swiftSettings: strict),
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
             swiftSettings: strict),

@@ -10,11 +10,14 @@ public struct TrackerOptions: Sendable {
     public var speedup: Int
     /// How long a claim is ours; a crashed worker's receipts are taken over after it.
     public var leaseSeconds: Double
+    /// Where checks run: best where Apple's answers arrive. Nil: on Swift's own threads.
+    public var executor: (any TaskExecutor)?
 
     /// Options with the defaults of production.
-    public init(speedup: Int = 1, leaseSeconds: Double = 60) {
+    public init(speedup: Int = 1, leaseSeconds: Double = 60, executor: (any TaskExecutor)? = nil) {
         self.speedup = speedup
         self.leaseSeconds = leaseSeconds
+        self.executor = executor
     }
 }
 

@@ -35,9 +35,8 @@ struct Wall {
             ["Subscriptions", "Postgres", "SQL", "Crypto"], plus: foundation.union(toolchain)),
         "Sources/Tracking": Wall(
             [
-                "Subscriptions", "AppStore", "Ledger", "Hummingbird", "HTTPTypes", "NIOCore", "NIOHTTPTypes",
-                "ServiceLifecycle",
-                "Logging", "Metrics", "Mustache",
+                "Subscriptions", "AppStore", "Ledger", "Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore",
+                "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "Mustache",
             ], plus: foundation.union(toolchain)),
         "Sources/AppStoreSimulator": Wall(
             ["Hummingbird", "HTTPTypes", "ServiceLifecycle", "Logging"], families: ["NIO"],

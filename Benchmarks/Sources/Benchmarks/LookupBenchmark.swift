@@ -10,7 +10,7 @@ struct LookupBenchmark: AsyncParsableCommand {
             "Asks for entitlements: beside a constant route, and while a worker checks at full speed, or at a rate.")
 
     @Option(help: "Customers that are asked about.")
-    var customers = 40_000
+    var customers = 50_000
 
     @Option(help: "Seconds of each load.")
     var seconds = 10.0
@@ -53,22 +53,24 @@ struct LookupBenchmark: AsyncParsableCommand {
         print("lookups over constant route: \((lookups.rate / constant.rate).shown)")
     }
 
-    /// The same rate of lookups alone, and while a worker asks about every receipt as fast as it can.
+    /// The same rate of lookups while a worker asks about every receipt as fast as it can, and before and after that.
     private func besideAWorker(_ world: World, key: String) async throws {
         let load = LoadGenerator(port: Self.port, connections: connections, offered: offered)
-        let alone = try await load.run(seconds: seconds) { lookup($0, key: key) }
-        print(alone.line("lookups alone"))
         if rate > 0 {
             try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(max(rate / 10, 1))"])
         }
-        try await world.makeEverythingDue()
+        try await world.skipSummaries()
         try world.start("worker", ["worker"])
+        let before = try await load.run(seconds: seconds / 2) { lookup($0, key: key) }
+        try await world.makeEverythingDue()
         try await Task.sleep(for: .seconds(1))
-        let before = try await world.dueReceipts()
+        let due = try await world.dueReceipts()
         let beside = try await load.run(seconds: seconds) { lookup($0, key: key) }
         let left = try await world.dueReceipts()
         world.stop("worker")
-        print(beside.line("lookups beside \(Int(Double(before - left) / seconds)) checks a second"))
+        let alone = before.joined(by: try await load.run(seconds: seconds / 2) { lookup($0, key: key) })
+        print(alone.line("lookups alone"))
+        print(beside.line("lookups beside \(Int(Double(due - left) / seconds)) checks a second"))
         if left == 0 { print("the worker had nothing left to do: more --customers are needed") }
         let ratio = beside.milliseconds(atShare: 0.99) / alone.milliseconds(atShare: 0.99)
         print("p99 beside the worker over p99 alone: \(ratio.shown)")

@@ -8,6 +8,8 @@ struct Route: Sendable {
     let path: String
     /// What answers, by method.
     let answers: [HTTPRequest.Method: Answer]
+    /// Whether the answers are a matter of microseconds, and so are made on the thread of the connection's event loop.
+    private(set) var isBrief = false
 
     /// Every method of RFC 9110 and RFC 5789, and QUERY.
     private static let knownMethods: [HTTPRequest.Method] =
@@ -30,6 +32,13 @@ struct Route: Sendable {
         Route(path, answers.merging(other.answers) { own, _ in own })
     }
 
+    /// The same path, answered without leaving the event loop's thread: other connections wait meanwhile.
+    var brief: Route {
+        var route = self
+        route.isBrief = true
+        return route
+    }
+
     /// The methods that are answered, as the `Allow` header lists them.
     private var allowed: [HTTPRequest.Method] {
         Self.knownMethods.filter { answers[$0] != nil || $0 == .options || ($0 == .head && answers[.get] != nil) }
@@ -40,7 +49,9 @@ struct Route: Sendable {
         for (method, answer) in answers {
             router.on(RouterPath(path), method: method) { request, context in
                 try request.requireWholePath()
-                return try await answer(request, context)
+                return try await withTaskExecutorPreference(isBrief ? nil : globalConcurrentExecutor) {
+                    try await answer(request, context)
+                }
             }
         }
         let allow = allowed.map(\.rawValue).joined(separator: ", ")

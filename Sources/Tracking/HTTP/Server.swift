@@ -1,4 +1,5 @@
 import Hummingbird
+import HummingbirdCore
 import Logging
 import ServiceLifecycle
 
@@ -59,18 +60,21 @@ public struct Server: Service {
     var application: some ApplicationProtocol {
         Application(
             router: router,
-            server: .http1(
-                configuration: .init(
-                    additionalChannelHandlers: [RequestTurns(limits: limits, logger: logger)],
-                    idleTimeout: .seconds(limits.idleSeconds),
-                    httpDecoderConfiguration: .init(
-                        maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerListBytesMax,
-                        maxHeaderFieldCount: limits.headerFieldsMax))),
+            server: HTTPServerBuilder { OnEventLoop(connection: HTTP1Channel(responder: $0, configuration: http)) },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: "perennial",
                 availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: logger)
+    }
+
+    private var http: HTTP1Channel.Configuration {
+        .init(
+            additionalChannelHandlers: [RequestTurns(limits: limits, logger: logger)],
+            idleTimeout: .seconds(limits.idleSeconds),
+            httpDecoderConfiguration: .init(
+                maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerListBytesMax,
+                maxHeaderFieldCount: limits.headerFieldsMax))
     }
 
     private var router: Router<BasicRequestContext> {

@@ -33,6 +33,11 @@ struct CheckLoop: Sendable {
 
     /// Works until `isOver`, which is told whether the last round found nothing to claim; what is asked then is settled.
     func run(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
+        await withTaskExecutorPreference(tracker.options.executor) { await work(isOver: isOver) }
+        await tracker.attempt("hand receipts back") { try await tracker.ledger.release(unasked.claims, of: worker) }
+    }
+
+    private func work(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
         await withDiscardingTaskGroup { group in
             for _ in 0..<Self.settlers { group.addTask { await keepSettling() } }
             await withTaskGroup { race in
@@ -43,7 +48,6 @@ struct CheckLoop: Sendable {
             }
             await answers.finish()
         }
-        await tracker.attempt("hand receipts back") { try await tracker.ledger.release(unasked.claims, of: worker) }
     }
 
     /// Ends some time after a shutdown began.

@@ -1,7 +1,9 @@
 extension Worker {
-    /// How long the summaries rest when they are up to date, and while they are behind, in seconds.
+    /// How long the summaries rest when they are up to date, in seconds.
     private static let upToDateRestSeconds = 10.0
-    private static let behindRestSeconds = 0.2
+    /// While they are behind they rest as long as they worked, and at least so long, in seconds: a database that has a
+    /// million subscriptions to sum up has other things to do as well.
+    private static let behindRestSecondsMin = 0.2
     /// After how many steps everything is looked through for what was written without an event: ten minutes.
     private static let stepsToLookThrough = 60
 
@@ -11,13 +13,15 @@ extension Worker {
         var steps = 0
         while !isStopping() {
             await tracker.writeTally()
+            let begin = ContinuousClock.now
             let step = await tracker.attempt("keep the summaries") {
                 try await tracker.ledger.summarise(
                     isFirstRound: isBehind, findsWritten: !isBehind && steps % Self.stepsToLookThrough == 0)
             }
             steps += 1
             isBehind = step.flatMap(\.self)?.isBehind ?? false
-            await rest(seconds: isBehind ? Self.behindRestSeconds : Self.upToDateRestSeconds)
+            let workSeconds = (ContinuousClock.now - begin).seconds
+            await rest(seconds: isBehind ? max(Self.behindRestSecondsMin, workSeconds) : Self.upToDateRestSeconds)
         }
         await tracker.writeTally()
     }

@@ -1,9 +1,13 @@
 import AppStore
 import AsyncHTTPClient
 import Ledger
+import NIOPosix
 import Tracking
 
 /// Gives `body` the line from a receipt to the ledger. The only place that makes an HTTP client, and shuts it down.
+///
+/// Calls and checks share one thread: a check wakes no other on its way, and the other processors are left to PostgreSQL and
+/// to whoever looks something up.
 func withTracker<Result: Sendable>(
     _ settings: Settings, ledger: SubscriptionLedger, _ body: (Tracker) async throws -> Result
 ) async throws -> Result {
@@ -12,17 +16,22 @@ func withTracker<Result: Sendable>(
     // All calls of one check end within half the lease, so that an answer is settled while the receipt is still ours.
     options.deadline = min(options.deadline, .seconds(settings.leaseSeconds / 2))
     options.connectionsPerHostMax = Worker.callsMax
-    let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
+    let thread = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let client = HTTPClient(eventLoopGroupProvider: .shared(thread), configuration: options.clientConfiguration)
     do {
         let tracker = Tracker(
             ledger: ledger, appStore: .live(options, client: client) { logger.warning("\($0)") },
-            options: TrackerOptions(speedup: settings.pollSpeedup, leaseSeconds: settings.leaseSeconds), logger: logger)
+            options: TrackerOptions(
+                speedup: settings.pollSpeedup, leaseSeconds: settings.leaseSeconds,
+                executor: EventLoopExecutor(thread.next())), logger: logger)
         let result = try await body(tracker)
         try await client.shutdown()
+        try await thread.shutdownGracefully()
         return result
     } catch {
-        // The first error is the one worth telling; a client that does not shut down ends with the process anyway.
+        // The first error is the one worth telling; what does not shut down ends with the process anyway.
         try? await client.shutdown()
+        try? await thread.shutdownGracefully()
         throw error
     }
 }

@@ -52,6 +52,11 @@ struct LoadResult: Sendable {
 
     var rate: Double { Double(latencies.count) / seconds }
 
+    /// This and another load as one.
+    func joined(by other: LoadResult) -> LoadResult {
+        LoadResult(latencies: (latencies + other.latencies).sorted(), seconds: seconds + other.seconds)
+    }
+
     /// Milliseconds that a share of the requests took at most.
     func milliseconds(atShare share: Double) -> Double {
         guard !latencies.isEmpty else { return 0 }

@@ -15,7 +15,7 @@ final class World: @unchecked Sendable {
     private(set) var database: Database
     private(set) var ledger: SubscriptionLedger
     private let postmaster: Int32
-    private var running: [String: Process] = [:]
+    private var running: [String: LongProcess] = [:]
 
     /// Runs `body` in a migrated ledger of its own, then ends every process that it started.
     static func with(_ body: (World) async throws -> Void) async throws {
@@ -77,7 +77,7 @@ final class World: @unchecked Sendable {
 
     /// Seconds of processor time used so far, by process.
     func processorSeconds() -> [String: Double] {
-        var seconds = running.mapValues { ProcessTimes.seconds(ofTree: $0.processIdentifier) }
+        var seconds = running.mapValues { ProcessTimes.seconds(ofTree: $0.identifier) }
         seconds["postgres"] = ProcessTimes.seconds(ofTree: postmaster)
         seconds["benchmark"] = ProcessTimes.seconds(ofTree: ProcessInfo.processInfo.processIdentifier)
         return seconds
@@ -95,26 +95,18 @@ final class World: @unchecked Sendable {
 
     /// Starts a process of the product that goes on until `stop`; `nice` lowers its priority.
     func start(_ name: String, _ arguments: [String], nice: Int = 0) throws {
-        running[name] = try process(arguments, nice: nice)
+        running[name] = try LongProcess(executable, arguments, environment: environment, nice: nice)
     }
 
     /// Ends a process.
-    func stop(_ name: String) {
-        guard let process = running.removeValue(forKey: name) else { return }
-        process.terminate()
-        process.waitUntilExit()
-    }
+    func stop(_ name: String) { running.removeValue(forKey: name)?.end(by: SIGTERM) }
 
     /// Kills a process at once.
-    func kill(_ name: String) {
-        guard let process = running.removeValue(forKey: name) else { return }
-        Foundation.kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-    }
+    func kill(_ name: String) { running.removeValue(forKey: name)?.end(by: SIGKILL) }
 
     /// The most memory that a running process has held, in megabytes.
     func peakMegabytes(_ name: String) -> Double? {
-        running[name].flatMap { ProcessTimes.peakMegabytes(of: $0.processIdentifier) }
+        running[name].flatMap { ProcessTimes.peakMegabytes(of: $0.identifier) }
     }
 
     /// Runs a command of the product to its end; what it printed. Its processor time counts as the benchmark's.
@@ -137,15 +129,6 @@ final class World: @unchecked Sendable {
     struct Failed: Error, CustomStringConvertible {
         let arguments: [String]
         var description: String { "\(arguments.joined(separator: " ")) failed; its lines above say why." }
-    }
-
-    private func process(_ arguments: [String], nice: Int) throws -> Process {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["nice", "-n", "\(nice)", executable] + arguments
-        process.environment = environment
-        try process.run()
-        return process
     }
 
     /// The column `number` of a query's only row.

@@ -32,6 +32,6 @@ struct GetEntitlements: Sendable {
                 bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
                 terms: tracker.terms(of: app), entitlements: found)
             return lookup.response(ifNoneMatch: visit.request.headers[values: .ifNoneMatch])
-        }
+        }.brief
     }
 }
