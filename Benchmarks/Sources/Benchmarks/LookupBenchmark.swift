@@ -60,9 +60,9 @@ struct LookupBenchmark: AsyncParsableCommand {
             try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(max(rate / 10, 1))"])
         }
         try await world.skipSummaries()
-        try world.start("worker", ["worker"])
         let before = try await load.run(seconds: seconds / 2) { lookup($0, key: key) }
         try await world.makeEverythingDue()
+        try world.start("worker", ["worker"])
         try await Task.sleep(for: .seconds(1))
         let due = try await world.dueReceipts()
         let beside = try await load.run(seconds: seconds) { lookup($0, key: key) }
