@@ -2,7 +2,7 @@ import NIOCore
 
 /// Runs tasks on the thread of an event loop, so that what arrives there is worked on without waking another thread.
 ///
-/// For work of microseconds: as long as a task runs, nothing else of that loop does.
+/// For short work between waits: as long as a task runs, nothing else of that loop does.
 public final class EventLoopExecutor: TaskExecutor {
     private let loop: any EventLoop
 

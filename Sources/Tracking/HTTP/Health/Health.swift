@@ -3,7 +3,7 @@ import Ledger
 
 extension Route {
     /// `GET /healthz`: the process is alive, whatever the database does.
-    static let isAlive = Route(.get, "/healthz") { _, _ in Response(["status": "alive"]) }
+    static let isAlive = Route(.get, "/healthz") { _, _ in Response(["status": "alive"]) }.brief
 
     /// `GET /readyz`: lookups can be answered, from a database with a schema that this program fits.
     ///
