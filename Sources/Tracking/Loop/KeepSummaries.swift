@@ -9,16 +9,17 @@ extension Worker {
 
     /// Keeps what the overview shows: the summaries of the feed and the count of Apple's answers.
     func keepSummaries() async {
-        var isBehind = true
+        // Most workers start beside summaries that are up to date: only the first step tells, so it is a small one.
+        var isBehind = false
         var steps = 0
         while !isStopping() {
             await tracker.writeTally()
+            steps += 1
             let begin = ContinuousClock.now
             let step = await tracker.attempt("keep the summaries") {
                 try await tracker.ledger.summarise(
                     isFirstRound: isBehind, findsWritten: !isBehind && steps % Self.stepsToLookThrough == 0)
             }
-            steps += 1
             isBehind = step.flatMap(\.self)?.isBehind ?? false
             let workSeconds = (ContinuousClock.now - begin).seconds
             await rest(seconds: isBehind ? max(Self.behindRestSecondsMin, workSeconds) : Self.upToDateRestSeconds)
