@@ -7,6 +7,12 @@ extension HTTPFields.Element.Name {
     static let requestID = Self("X-Request-Id")!
 }
 
+/// What requests are called whose callers gave them no name.
+enum RequestID {
+    /// A new one.
+    static func random() -> String { String(UInt64.random(in: 0 ... .max), radix: 16) }
+}
+
 extension Request {
     private static let requestIDCharactersMax = 128
 

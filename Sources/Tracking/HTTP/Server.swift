@@ -70,7 +70,9 @@ public struct Server: Service {
 
     private var http: HTTP1Channel.Configuration {
         .init(
-            additionalChannelHandlers: [RequestTurns(limits: limits, logger: logger)],
+            additionalChannelHandlers: [
+                RequestTurns(limits: limits, logger: logger), ExplainUnreadable(limits: limits, logger: logger),
+            ],
             idleTimeout: .seconds(limits.idleSeconds),
             httpDecoderConfiguration: .init(
                 maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerListBytesMax,

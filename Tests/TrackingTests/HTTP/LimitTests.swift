@@ -85,10 +85,36 @@ import Testing
             let some = "X: " + String(repeating: "x", count: 150) + "\r\n"
             for fields in [long, some + some + some, "A: 1\r\nB: 1\r\nC: 1\r\nD: 1\r\n"] {
                 let answer = try await RawExchange.send(get + fields + "\r\n", port: port)
-                #expect(answer.hasPrefix("HTTP/1.1 400 "))
+                #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("may have 5 headers"))
             }
             let answer = try await RawExchange.send(get + some + "\r\n", port: port)
             #expect(answer.hasPrefix("HTTP/1.1 200 "))
+        }
+    }
+
+    @Test(
+        "What is no HTTP gets its problem and the end of its connection",
+        arguments: [
+            "NONSENSE\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\u{16}\u{3}\u{1}\u{0}\r\n\r\n",
+            post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
+        ])
+    func noHTTP(nonsense: String) async throws {
+        try await serving(ServerLimits()) { port in
+            let answer = try await RawExchange.send(nonsense, port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("urn:perennial:problem:invalid"))
+            #expect(answer.contains("Content-Type: application/problem+json\r\n") && answer.contains("X-Request-Id: "))
+            let alive = "GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n"
+            let behind = try await RawExchange.send(alive + nonsense, port: port)
+            #expect(behind.hasPrefix("HTTP/1.1 200 ") && behind.contains(#"{"status":"alive"}HTTP/1.1 400 "#))
+            #expect(behind.contains("urn:perennial:problem:invalid"))
+        }
+    }
+
+    @Test func aBodyThatIsNoHTTP() async throws {
+        try await serving(ServerLimits()) { port in
+            let answer = try await RawExchange.send(
+                Self.post + "Transfer-Encoding: chunked\r\n\r\nNO CHUNK\r\n", port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("The body does not arrive as HTTP has it"))
         }
     }
 

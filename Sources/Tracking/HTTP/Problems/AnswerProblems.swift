@@ -36,8 +36,7 @@ struct AnswerProblems: RouterMiddleware {
     /// The id that every log line of the request carries: the caller's, else the server's own; a log that keeps no metadata
     /// has none, then a new one serves.
     private func requestID(_ request: Request, _ context: BasicRequestContext) -> String {
-        request.givenID ?? context.logger[metadataKey: Self.requestIDKey]?.description
-            ?? String(UInt64.random(in: 0 ... .max), radix: 16)
+        request.givenID ?? context.logger[metadataKey: Self.requestIDKey]?.description ?? RequestID.random()
     }
 
     /// What is the caller's doing is not worth a line of its own; what is ours is.

@@ -23,8 +23,18 @@ struct Problem: Error, Sendable {
         self.members = members
     }
 
+    /// What the body of every problem is (RFC 9457, section 3).
+    static let mediaType = "application/problem+json"
+
     /// The problem's answer to the request with the given id.
     func response(requestID: String) -> Response {
+        var fields = headers
+        fields[.contentType] = Self.mediaType
+        return Response(json(requestID: requestID), status: kind.status, headers: fields)
+    }
+
+    /// The body of that answer.
+    func json(requestID: String) -> JSONValue {
         var body: [String: JSONValue] = [
             "type": .string("urn:perennial:problem:\(kind.rawValue)"),
             "title": .string(kind.title),
@@ -33,9 +43,7 @@ struct Problem: Error, Sendable {
             "request_id": .string(requestID),
         ]
         body.merge(members) { own, _ in own }
-        var fields = headers
-        fields[.contentType] = "application/problem+json"
-        return Response(.object(body), status: kind.status, headers: fields)
+        return .object(body)
     }
 }
 

@@ -8,7 +8,7 @@ extension ServerLimits {
         return try await withThrowingTaskGroup(of: ByteBuffer?.self) { group in
             group.addTask {
                 var request = request
-                return try await request.collectBody(upTo: bodyBytesMax)
+                return try await collectBody(of: &request)
             }
             group.addTask {
                 try await Task.sleep(for: .seconds(bodySecondsMax))
@@ -22,6 +22,15 @@ extension ServerLimits {
             }
             throw Problem(
                 .timedOut, "The body did not arrive within \(bodySecondsMax) seconds.", headers: [.connection: "close"])
+        }
+    }
+
+    private func collectBody(of request: inout Request) async throws -> ByteBuffer {
+        do {
+            return try await request.collectBody(upTo: bodyBytesMax)
+        } catch let error where !(error is any HTTPResponseError || error is CancellationError) {
+            throw Problem(
+                .invalid, "The body does not arrive as HTTP has it: \(error).", headers: [.connection: "close"])
         }
     }
 
