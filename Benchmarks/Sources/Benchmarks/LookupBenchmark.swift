@@ -24,6 +24,9 @@ struct LookupBenchmark: AsyncParsableCommand {
     @Option(help: "Checks a second that the app's rate allows the worker; 0 is full speed.")
     var rate = 0
 
+    @Option(help: "By how much the worker is nicer than the server; docs/scaling.md says why.")
+    var nice = 10
+
     private static let port = 8_192
 
     func run() async throws { try await World.with(measure) }
@@ -62,7 +65,7 @@ struct LookupBenchmark: AsyncParsableCommand {
         try await world.skipSummaries()
         let before = try await load.run(seconds: seconds / 2) { lookup($0, key: key) }
         try await world.makeEverythingDue()
-        try world.start("worker", ["worker"])
+        try world.start("worker", ["worker"], nice: nice)
         try await Task.sleep(for: .seconds(1))
         let due = try await world.dueReceipts()
         let beside = try await load.run(seconds: seconds) { lookup($0, key: key) }

@@ -60,7 +60,8 @@ final class Connection: @unchecked Sendable {
     func cancellation() -> Cancellation? { PQgetCancel(pointer).map(Cancellation.init(owning:)) }
 }
 
-/// Asks the server, over a connection of its own, to cancel what another connection runs.
+/// Asks the server, over a connection of its own, to cancel what another connection runs. It only holds a copy of where and
+/// whom to ask, which libpq lets any thread use.
 final class Cancellation: @unchecked Sendable {
     private let pointer: OpaquePointer
 
