@@ -27,5 +27,6 @@ public enum Migrations {
         SQLFile("0023_decisions", PackageResources._023_decisions_sql),
         SQLFile("0024_machines_more", PackageResources._024_machines_more_sql),
         SQLFile("0025_reports_at_size", PackageResources._025_reports_at_size_sql),
+        SQLFile("0026_right_changes", PackageResources._026_right_changes_sql),
     ]
 }

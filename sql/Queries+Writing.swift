@@ -222,6 +222,8 @@ extension Queries {
     public static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
     /// `queries/take_refusals_back.sql`
     public static let takeRefusalsBack = SQLFile("take_refusals_back", PackageResources.take_refusals_back_sql)
+    /// `queries/tend_right_log.sql`
+    public static let tendRightLog = SQLFile("tend_right_log", PackageResources.tend_right_log_sql)
     /// `queries/upsert_products.sql`
     public static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
     /// `queries/write_apple_breaker.sql`

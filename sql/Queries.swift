@@ -129,6 +129,10 @@ public enum Queries {
     public static let readTimelines = SQLFile("read_timelines", PackageResources.read_timelines_sql)
     /// `queries/read_uploads.sql`
     public static let readUploads = SQLFile("read_uploads", PackageResources.read_uploads_sql)
+    /// `queries/right_changes.sql`
+    public static let rightChanges = SQLFile("right_changes", PackageResources.right_changes_sql)
+    /// `queries/rights.sql`
+    public static let rights = SQLFile("rights", PackageResources.rights_sql)
     /// `queries/search_customers.sql`
     public static let searchCustomers = SQLFile("search_customers", PackageResources.search_customers_sql)
     /// `queries/standby_lag.sql`

@@ -5,10 +5,38 @@ struct JSONText {
     /// UTF-8.
     private(set) var bytes: [UInt8] = []
 
+    /// A value to be written, or one that is written already.
+    enum Part {
+        case value(JSONValue)
+        case written(JSONText)
+    }
+
     /// The text of a value.
     init(_ value: JSONValue) {
         bytes.reserveCapacity(512)
         write(value)
+    }
+
+    /// The text of an object whose members come in the order of their names.
+    init(members: KeyValuePairs<String, Part>) {
+        bytes.reserveCapacity(768)
+        write(all: members, between: "{", "}") { text, member in
+            text.write(text: member.key)
+            text.put(":")
+            text.write(member.value)
+        }
+    }
+
+    /// The text of a list.
+    init(elements: [JSONText]) {
+        write(all: elements, between: "[", "]") { $0.bytes += $1.bytes }
+    }
+
+    private mutating func write(_ part: Part) {
+        switch part {
+        case .value(let value): write(value)
+        case .written(let text): bytes += text.bytes
+        }
     }
 
     private mutating func write(_ value: JSONValue) {
@@ -29,7 +57,7 @@ struct JSONText {
     }
 
     private mutating func write<Element>(
-        all elements: [Element], between first: StaticString, _ last: StaticString,
+        all elements: some Sequence<Element>, between first: StaticString, _ last: StaticString,
         each write: (inout JSONText, Element) -> Void
     ) {
         put(first)

@@ -83,7 +83,10 @@ extension Parameters {
     ///
     /// Refused are what is not UTF-8, and NUL, where PostgreSQL's text would end.
     func decoded(_ name: String) throws -> String {
-        guard let bytes = Self.bytes(percentEncoded: try require(name)),
+        let encoded = String(try require(name))
+        // Most ids are written as they are.
+        guard encoded.utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == 0 }) else { return encoded }
+        guard let bytes = Self.bytes(percentEncoded: encoded),
             let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0)
         else {
             throw Problem(.invalid, "The path's \(name) is not percent-encoded UTF-8 text.")

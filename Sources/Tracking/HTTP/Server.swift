@@ -1,5 +1,6 @@
 import Hummingbird
 import HummingbirdCore
+import Ledger
 import Logging
 import ServiceLifecycle
 
@@ -52,6 +53,8 @@ public struct Server: Service {
     /// Answers until graceful shutdown; throws when the address cannot be bound.
     public func run() async throws {
         logger.info("server started")
+        // Cancelled and waited for when the application ends.
+        async let _: Void = tracker.keepRightLog()
         try await application.run()
         logger.info("server stopped")
     }
@@ -85,11 +88,12 @@ public struct Server: Service {
         router.add(middleware: AnswerProblems())
         let gate = Gate(keys: keys)
         let apps = KnownApps(tracker.ledger)
+        let rights = RightsLookup(tracker.ledger, count: tracker.metrics.lookedUp)
         let routes = [
             PostReceipt(tracker: tracker, limits: limits).route(behind: gate),
             GetReceipt(ledger: tracker.ledger).route(behind: gate),
-            GetEntitlements(tracker: tracker, apps: apps).route(behind: gate),
-            PostBatch(tracker: tracker, apps: apps, limits: limits).route(behind: gate),
+            GetEntitlements(tracker: tracker, apps: apps, rights: rights).route(behind: gate),
+            PostBatch(tracker: tracker, apps: apps, rights: rights, limits: limits).route(behind: gate),
             GetCustomer(tracker: tracker, apps: apps).route(behind: gate),
             GrantRoutes(ledger: tracker.ledger, limits: limits).route(behind: gate),
             GetEvents(ledger: tracker.ledger).route(behind: gate),

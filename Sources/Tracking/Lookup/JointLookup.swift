@@ -1,21 +1,21 @@
 import Ledger
 import Synchronization
 
-/// Lookups that come while another one is under way are asked together, in one statement: that costs the database a small
-/// part of what they cost one by one.
+/// Lookups that come while another one is under way are asked together: that costs the database a small part of what they
+/// cost one by one.
 ///
-/// The first goes at once, so a quiet server adds no delay. Every answer comes from a statement that began after its
-/// question was there, and none is remembered. A server has no more questions than connections, which bounds the line.
-final class JointLookup: Sendable {
-    /// Questions of one statement, at most.
-    static let questionsMax = 256
+/// The first goes at once, so a quiet server adds no delay. What is asked is asked after the question was there. A server
+/// has no more questions than connections, which bounds the line.
+final class JointLookup<Answer: Sendable>: Sendable {
+    /// Questions that go together, at most.
+    static var questionsMax: Int { 256 }
 
     /// What becomes of a question.
     private enum Turn {
         /// It goes now, and these with it.
         case ask([Waiting])
         /// It went with another one.
-        case answered([Entitlement])
+        case answered(Answer)
         /// What it went with failed, which may be no fault of its own: it goes by itself.
         case alone
     }
@@ -30,22 +30,22 @@ final class JointLookup: Sendable {
         var waiting: [Waiting] = []
     }
 
-    private let ask: @Sendable ([CustomerName]) async throws -> [[Entitlement]]
+    private let ask: @Sendable ([CustomerName]) async throws -> [Answer]
     private let line = Mutex(Line())
 
     /// Lookups by `ask`, which answers in the order of the question.
-    init(by ask: @escaping @Sendable ([CustomerName]) async throws -> [[Entitlement]]) {
+    init(by ask: @escaping @Sendable ([CustomerName]) async throws -> [Answer]) {
         self.ask = ask
     }
 
     /// How many wait for their turn.
     var waiting: Int { line.withLock { $0.waiting.count } }
 
-    /// What a customer may use now.
-    func entitlements(of customer: CustomerName) async throws -> [Entitlement] {
+    /// The answer about a customer.
+    func answer(about customer: CustomerName) async throws -> Answer {
         switch await turn(of: customer) {
         case .ask(let others): return try await answer(customer, and: others)
-        case .answered(let entitlements): return entitlements
+        case .answered(let answer): return answer
         case .alone: return try await answer(customer)
         }
     }
@@ -64,7 +64,7 @@ final class JointLookup: Sendable {
         }
     }
 
-    private func answer(_ customer: CustomerName, and others: [Waiting]) async throws -> [Entitlement] {
+    private func answer(_ customer: CustomerName, and others: [Waiting]) async throws -> Answer {
         do {
             let answers = try await ask([customer] + others.map(\.customer))
             sendNext()
@@ -78,7 +78,7 @@ final class JointLookup: Sendable {
         }
     }
 
-    private func answer(_ customer: CustomerName) async throws -> [Entitlement] { try await ask([customer])[0] }
+    private func answer(_ customer: CustomerName) async throws -> Answer { try await ask([customer])[0] }
 
     /// The one who has waited longest asks for all who wait.
     private func sendNext() {

@@ -93,6 +93,7 @@ public struct Worker: Service {
             }
             if rounds % 120 == 0 {
                 await removeWhatIsOld()
+                await tracker.tendRightLog()
             }
             rounds += 1
             await rest(seconds: 0.5)

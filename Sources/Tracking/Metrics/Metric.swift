@@ -13,6 +13,7 @@ enum Metric: String, CaseIterable, Sendable {
     case events = "perennial_events_total"
     case lastSettlement = "perennial_last_settlement_timestamp_seconds"
     case notifications = "perennial_notifications_total"
+    case lookups = "perennial_lookups_total"
     case requests = "perennial_http_requests_total"
     case requestSeconds = "perennial_http_request_seconds"
     case databaseUp = "perennial_database_up"
@@ -47,6 +48,7 @@ enum Metric: String, CaseIterable, Sendable {
         case .events: "Events that settlements of this process committed, by kind."
         case .lastSettlement: "When this process last settled answers."
         case .notifications: "Notifications of Apple's, by what they did."
+        case .lookups: "Answers about what customers may use, by where they came from."
         case .requests: "HTTP requests answered."
         case .requestSeconds: "How long an HTTP answer took."
         case .databaseUp: "Whether the database answered this scrape; what is read from it is absent otherwise."
@@ -88,7 +90,8 @@ enum Metric: String, CaseIterable, Sendable {
     /// Of which kind it is.
     var kind: Kind {
         switch self {
-        case .answers, .appStoreCalls, .settledReceipts, .events, .notifications, .requests, .seriesDropped: .counter
+        case .answers, .appStoreCalls, .settledReceipts, .events, .notifications, .lookups, .requests, .seriesDropped:
+            .counter
         case .appStoreSeconds: .histogram([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30])
         case .settlementSeconds: .histogram([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5])
         case .requestSeconds: .histogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30])

@@ -9,12 +9,16 @@ struct TrackerMetrics: Sendable {
     private let inFlight: Meter
     private let production: EndpointMetrics
     private let sandbox: EndpointMetrics
+    private let lookupsFromMemory: Counter
+    private let lookupsFromDatabase: Counter
 
     init(_ registry: MetricsRegistry) {
         self.registry = registry
         inFlight = registry.gauge(.inFlight)
         production = EndpointMetrics("production", registry)
         sandbox = EndpointMetrics("sandbox", registry)
+        lookupsFromMemory = registry.counter(.lookups, [("source", RightsLookup.Source.memory.rawValue)])
+        lookupsFromDatabase = registry.counter(.lookups, [("source", RightsLookup.Source.database.rawValue)])
         registry.gauge(.processStart).set(Date.now.timeIntervalSince1970)
     }
 
@@ -65,6 +69,14 @@ struct TrackerMetrics: Sendable {
             .notifications,
             [("app", app.bundleID.text), ("version", "\(hint.version.rawValue)"), ("effect", effect.rawValue)]
         ).increment()
+    }
+
+    /// Answers about what customers may use were found.
+    func lookedUp(from source: RightsLookup.Source, _ answers: Int) {
+        switch source {
+        case .memory: lookupsFromMemory.increment(by: answers)
+        case .database: lookupsFromDatabase.increment(by: answers)
+        }
     }
 
     private func count(_ receipts: Int, as way: String) {

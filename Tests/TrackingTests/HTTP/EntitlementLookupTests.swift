@@ -28,7 +28,7 @@ import Testing
             terms: FreshnessTerms(
                 production: .standard(for: .production, speedup: speedup),
                 sandbox: .standard(for: .sandbox, speedup: speedup), leaseSeconds: 60),
-            entitlements: entitlements)
+            rights: Rights(entitlements))
     }
 
     private static let day: Int64 = 86_400_000

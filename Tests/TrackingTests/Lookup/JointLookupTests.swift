@@ -35,7 +35,7 @@ struct JointLookupTests {
         let told = await withTaskGroup(of: (String, String?).self) { group in
             func ask(_ name: String) {
                 group.addTask {
-                    (name, try? await joint.entitlements(of: CustomerName(name, of: Self.app)).first?.name)
+                    (name, try? await joint.answer(about: CustomerName(name, of: Self.app)).first?.name)
                 }
             }
             ask("first")
@@ -60,9 +60,9 @@ struct JointLookupTests {
 
     @Test("A statement has a bounded number of questions")
     func bounded() async {
-        let names = (0..<JointLookup.questionsMax + 3).map { "c\($0)" }
+        let names = (0..<JointLookup<[Entitlement]>.questionsMax + 3).map { "c\($0)" }
         let (told, asked) = await together(names)
-        #expect(asked.map(\.count) == [1, JointLookup.questionsMax, 3])
+        #expect(asked.map(\.count) == [1, JointLookup<[Entitlement]>.questionsMax, 3])
         #expect(told.count == names.count + 1 && told.allSatisfy { $0.key == $0.value })
     }
 
@@ -81,8 +81,8 @@ struct JointLookupTests {
             return customers.map { [Entitlement(named: $0.name)] }
         }
         for _ in 0..<3 {
-            await #expect(throws: Broken()) { try await joint.entitlements(of: CustomerName("bad", of: Self.app)) }
-            let told = try await joint.entitlements(of: CustomerName("kim", of: Self.app))
+            await #expect(throws: Broken()) { try await joint.answer(about: CustomerName("bad", of: Self.app)) }
+            let told = try await joint.answer(about: CustomerName("kim", of: Self.app))
             #expect(told.map(\.name) == ["kim"] && joint.waiting == 0)
         }
     }

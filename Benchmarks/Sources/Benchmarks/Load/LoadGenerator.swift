@@ -148,11 +148,27 @@ private final class RepeatingRequest: ChannelInboundHandler {
 
     /// Bytes of the whole answer, once they are all there.
     private func answerLength() -> Int? {
-        let text = arrived.readableBytesView
-        guard let head = text.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
-        let lines = String(decoding: text[..<head.lowerBound], as: UTF8.self).lowercased().split(separator: "\r\n")
-        let body = lines.first { $0.hasPrefix("content-length:") }?.split(separator: " ").last.flatMap { Int($0) } ?? 0
-        let length = head.upperBound - text.startIndex + body
-        return text.count >= length ? length : nil
+        arrived.withUnsafeReadableBytes { bytes in
+            var (start, body) = (0, 0)
+            while let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) {
+                let line = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+                start = end + 1
+                guard line.count > 1 else { return bytes.count >= start + body ? start + body : nil }
+                body = Self.contentLength(in: line) ?? body
+            }
+            return nil
+        }
+    }
+
+    /// What a line of a head says of the length of the body.
+    private static func contentLength(in line: UnsafeRawBufferPointer) -> Int? {
+        let name: StaticString = "content-length:"
+        let isNamed = name.withUTF8Buffer { name in
+            line.count > name.count && zip(name, line).allSatisfy { $0 == $1 | 0x20 || $0 == $1 }
+        }
+        guard isNamed else { return nil }
+        return line.dropFirst(name.utf8CodeUnitCount).reduce(0) { number, byte in
+            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) ? number * 10 + Int(byte & 0x0F) : number
+        }
     }
 }

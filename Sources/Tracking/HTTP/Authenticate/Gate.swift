@@ -57,8 +57,16 @@ struct Gate: Sendable {
                     .forbidden, "The API key has the scope \(key.scope.rawValue); this needs \(scope.rawValue).",
                     headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"\(scope.rawValue)\""])
             }
-            return try await answer(Visit(request: request, parameters: context.parameters, key: key))
+            let response = try await answer(Visit(request: request, parameters: context.parameters, key: key))
+            if scope != .read { await outlastMemories() }
+            return response
         }
+    }
+
+    /// Whoever is told that something was written finds it in the answers of every server.
+    private func outlastMemories() async {
+        // Cancelled only when nobody waits for the answer any more.
+        try? await Task.sleep(for: .milliseconds(RightsLookup.behindMillisecondsMax))
     }
 
     /// RFC 6750, sections 2.1 and 3: the scheme's case does not matter; no error code when no key was sent.

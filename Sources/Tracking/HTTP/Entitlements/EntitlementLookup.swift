@@ -12,72 +12,63 @@ struct EntitlementLookup: Sendable {
     let knownAt: Instant?
     /// When it was asked, for what the caller left open.
     let now: Instant
-    /// What the age of answers depends on.
-    let terms: FreshnessTerms
-    let entitlements: [Entitlement]
+    /// How fresh all entitlements are together.
+    let freshness: Freshness
+    private let told: ToldEntitlements
 
-    /// How fresh all of them are together.
-    var freshness: Freshness {
+    /// An answer with `rights`, asked for at `now`; `terms` are what the age of answers depends on.
+    init(
+        bundleID: BundleID, customer: String, time: Instant?, knownAt: Instant?, now: Instant, terms: FreshnessTerms,
+        rights: Rights
+    ) {
+        self.bundleID = bundleID
+        self.customer = customer
+        self.time = time
+        self.knownAt = knownAt
+        self.now = now
         // Knowledge that is yet to come is all there is now.
         let known = min(knownAt ?? now, now)
-        return Freshness(of: entitlements.map { $0.freshness(at: time ?? now, now: known, terms) })
+        freshness = Freshness(of: rights.entitlements.map { $0.freshness(at: time ?? now, now: known, terms) })
+        told = rights.told(by: ToldEntitlements.init)
     }
 
     /// The answer, or 304 when the caller has it already.
     func response(ifNoneMatch: [String]) -> Response {
-        let told = JSONValue.array(entitlements.map(\.json))
         let tag = entityTag
         // What is kept must be asked about again each time: a purchase has to show at once.
         let headers: HTTPFields = [.eTag: tag.description, .cacheControl: "private, no-cache", .vary: "Authorization"]
         guard !tag.isNamed(in: ifNoneMatch) else { return Response(status: .notModified, headers: headers) }
-        return Response(json(telling: told), headers: headers)
+        return Response(text, headers: headers)
     }
 
     /// The tag of what the answer means. The instants of asking are no part of it, or no two answers were equal; nor are the
     /// clocks of Apple's answers, or every check of Apple's made it another one.
     private var entityTag: EntityTag {
-        EntityTag(
-            [
-                .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
-                .bool(freshness.isStale),
-            ] + entitlements.flatMap(\.meaning))
+        told.tag.joined(with: [
+            .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
+            .bool(freshness.isStale),
+        ])
     }
 
-    private func json(telling told: JSONValue) -> JSONValue {
-        [
-            "app": .string(bundleID.text),
-            "customer": .string(customer),
-            "at": .string((time ?? now).iso8601),
-            "known_at": .string((knownAt ?? now).iso8601),
-            "stale": .bool(freshness.isStale),
-            "max_age_s": .optional(freshness.ageSecondsMax),
-            "entitlements": told,
-        ]
-    }
-}
-
-extension Entitlement {
-    /// What it says but for the clocks of the answers that say so.
-    fileprivate var meaning: [JSONValue] {
-        [
-            .string(name), .bool(granted), .optional(until?.milliseconds), .optional(productID?.text),
-            .optional(state), .optional(reason), .string(environment.rawValue), .string(basis),
-        ]
+    private var text: JSONText {
+        JSONText(members: [
+            "app": .value(.string(bundleID.text)),
+            "at": .value(.string((time ?? now).iso8601)),
+            "customer": .value(.string(customer)),
+            "entitlements": .written(told.text),
+            "known_at": .value(.string((knownAt ?? now).iso8601)),
+            "max_age_s": .value(.optional(freshness.ageSecondsMax)),
+            "stale": .value(.bool(freshness.isStale)),
+        ])
     }
 
-    /// The entitlement as lookups tell it.
-    var json: JSONValue {
-        [
-            "entitlement": .string(name),
-            "granted": .bool(granted),
-            "until": .optional(until?.iso8601),
-            "product_id": .optional(productID?.text),
-            "state": .optional(state),
-            "reason": .optional(reason),
-            "environment": .string(environment.rawValue),
-            "basis": .string(basis),
-            "as_of": .optional(asOf?.iso8601),
-            "checked_at": .optional(checkedAt?.iso8601),
-        ]
+    /// The answer as one of many.
+    var entry: JSONText {
+        JSONText(members: [
+            "customer": .value(.string(customer)),
+            "entitlements": .written(told.text),
+            "max_age_s": .value(.optional(freshness.ageSecondsMax)),
+            "stale": .value(.bool(freshness.isStale)),
+        ])
     }
 }

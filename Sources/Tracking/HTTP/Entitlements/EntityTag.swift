@@ -6,10 +6,17 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
 
     /// The tag of some values.
     init(_ values: [JSONValue]) {
-        fingerprint = JSONText(.array(values)).bytes.reduce(0xCBF2_9CE4_8422_2325) { hash, byte in
+        self.init(values, behind: 0xCBF2_9CE4_8422_2325)
+    }
+
+    private init(_ values: [JSONValue], behind start: UInt64) {
+        fingerprint = JSONText(.array(values)).bytes.reduce(start) { hash, byte in
             (hash ^ UInt64(byte)) &* 0x100_0000_01B3
         }
     }
+
+    /// The tag of these values and some more.
+    func joined(with values: [JSONValue]) -> EntityTag { EntityTag(values, behind: fingerprint) }
 
     /// The tag as the header has it.
     var description: String {
@@ -19,6 +26,7 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
 
     /// Whether an `If-None-Match` names it; the comparison is weak, as RFC 9110, section 13.1.2 has it.
     func isNamed(in fields: [String]) -> Bool {
+        guard !fields.isEmpty else { return false }
         let opaque = description.dropFirst(2)
         return fields.flatMap { $0.split(separator: ",") }.contains { candidate in
             let text = candidate.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }

@@ -7,13 +7,15 @@ import Subscriptions
 struct GetEntitlements: Sendable {
     let tracker: Tracker
     let apps: KnownApps
-    private let present: JointLookup
+    private let rights: RightsLookup
+    private let present: JointLookup<Rights>
 
     /// A route over what `tracker` remembers.
-    init(tracker: Tracker, apps: KnownApps) {
+    init(tracker: Tracker, apps: KnownApps, rights: RightsLookup) {
         self.tracker = tracker
         self.apps = apps
-        present = JointLookup { try await tracker.ledger.entitlements(of: $0) }
+        self.rights = rights
+        present = JointLookup(by: rights.rights)
     }
 
     func route(behind gate: Gate) -> Route {
@@ -24,14 +26,19 @@ struct GetEntitlements: Sendable {
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
             let name = CustomerName(customer, of: visit.bundleID)
             let app = try await apps.require(visit.bundleID)
-            let found =
+            let rights =
                 time == nil && knownAt == nil
-                ? try await present.entitlements(of: name)
-                : try await tracker.ledger.entitlements(of: [name], at: time, knownAt: knownAt)[0]
+                ? try await presentRights(of: name)
+                : try await tracker.ledger.rights(of: [name], at: time, knownAt: knownAt)[0]
             let lookup = EntitlementLookup(
                 bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
-                terms: tracker.terms(of: app), entitlements: found)
+                terms: tracker.terms(of: app), rights: rights)
             return lookup.response(ifNoneMatch: visit.request.headers[values: .ifNoneMatch])
         }.brief
+    }
+
+    private func presentRights(of customer: CustomerName) async throws -> Rights {
+        if let remembered = rights.remembered(of: customer) { return remembered }
+        return try await present.answer(about: customer)
     }
 }

@@ -10,6 +10,7 @@ struct PostBatch: Sendable {
 
     let tracker: Tracker
     let apps: KnownApps
+    let rights: RightsLookup
     let limits: ServerLimits
 
     /// The body of the question.
@@ -35,32 +36,24 @@ struct PostBatch: Sendable {
             let knownAt = try question.knownAt.map { try Instant(asked: $0, as: "The body's known_at") }
             let terms = tracker.terms(of: try await apps.require(visit.bundleID))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let found = try await tracker.ledger.entitlements(
-                of: question.customers.map { CustomerName($0, of: visit.bundleID) }, at: time, knownAt: knownAt)
-            let answers = zip(question.customers, found).map { customer, entitlements in
+            let names = question.customers.map { CustomerName($0, of: visit.bundleID) }
+            let found =
+                time == nil && knownAt == nil
+                ? try await rights.rights(of: names)
+                : try await tracker.ledger.rights(of: names, at: time, knownAt: knownAt)
+            let answers = zip(question.customers, found).map { customer, rights in
                 EntitlementLookup(
                     bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
-                    terms: terms, entitlements: entitlements
+                    terms: terms, rights: rights
                 ).entry
             }
-            return Response([
-                "app": .string(visit.bundleID.text),
-                "at": .string((time ?? now).iso8601),
-                "known_at": .string((knownAt ?? now).iso8601),
-                "customers": .array(answers),
-            ])
+            return Response(
+                JSONText(members: [
+                    "app": .value(.string(visit.bundleID.text)),
+                    "at": .value(.string((time ?? now).iso8601)),
+                    "customers": .written(JSONText(elements: answers)),
+                    "known_at": .value(.string((knownAt ?? now).iso8601)),
+                ]))
         }
-    }
-}
-
-extension EntitlementLookup {
-    /// The answer as one of many.
-    fileprivate var entry: JSONValue {
-        [
-            "customer": .string(customer),
-            "stale": .bool(freshness.isStale),
-            "max_age_s": .optional(freshness.ageSecondsMax),
-            "entitlements": .array(entitlements.map(\.json)),
-        ]
     }
 }

@@ -1,16 +1,20 @@
 /// First in, first out, without moving what stays.
-struct Fifo<Element> {
+package struct Fifo<Element> {
     private var elements: [Element?] = []
     private var head = 0
 
-    var isEmpty: Bool { head == elements.count }
-    var first: Element? { isEmpty ? nil : elements[head] }
+    /// An empty line.
+    package init() {}
+
+    package var isEmpty: Bool { head == elements.count }
+    package var count: Int { elements.count - head }
+    package var first: Element? { isEmpty ? nil : elements[head] }
     /// What is inside, oldest first.
     var all: [Element] { elements[head...].compactMap { $0 } }
 
-    mutating func append(_ element: Element) { elements.append(element) }
+    package mutating func append(_ element: Element) { elements.append(element) }
 
-    mutating func removeFirst() {
+    package mutating func removeFirst() {
         guard !isEmpty else { return }
         elements[head] = nil
         head += 1
@@ -20,3 +24,5 @@ struct Fifo<Element> {
         }
     }
 }
+
+extension Fifo: Sendable where Element: Sendable {}

@@ -1,0 +1,73 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// A look at what changed: the next one is told what has changed since.
+struct RightLook: Sendable, Hashable {
+    /// Which log was looked at; after a crash, a failover or a restore it is another one.
+    let log: String
+    /// What the look could see, as PostgreSQL's `pg_snapshot`.
+    let snapshot: String
+}
+
+/// What changed between two looks.
+struct RightChanges: Sendable {
+    /// What answers rest on that changed.
+    enum Extent: Sendable, Hashable {
+        /// Only this.
+        case these([RightBasis])
+        /// All of it, or so much, or it is not known any more.
+        case everything
+    }
+
+    /// The later look.
+    let look: RightLook
+    /// The database's clock at that look.
+    let time: Instant
+    /// What changed.
+    let extent: Extent
+}
+
+extension SubscriptionLedger {
+    /// Statements whose changes are told one by one; when there are more, everything has changed.
+    static let rightChangesMax = 10_000
+
+    /// What has changed since `look`, by everyone whose commit was over when this was called; nil for the first look.
+    ///
+    /// Nil where changes are not logged: on a standby, and after a crash until the log is tended.
+    func rightChanges(since look: RightLook?) async throws -> RightChanges? {
+        let most = Self.rightChangesMax
+        guard let rows = try await loggedChanges(since: look, atMost: most + 1), let first = rows.first else {
+            return nil
+        }
+        let changed = try rows.filter { try $0.boolIfPresent("is_noted") ?? false }.map(RightBasis.all)
+        let isKnown = try first.bool("follows") && changed.count <= most && !changed.contains([])
+        return RightChanges(
+            look: RightLook(log: try first.text("log"), snapshot: try first.text("snapshot")),
+            time: try first.instant("now"), extent: isKnown ? .these(changed.flatMap(\.self)) : .everything)
+    }
+
+    /// Nil on a standby, which cannot read a table that is not logged for it.
+    private func loggedChanges(since look: RightLook?, atMost most: Int) async throws -> [Row]? {
+        do {
+            return try await query(
+                Queries.rightChanges, [.text(look?.log), .text(look?.snapshot), .int8(Int64(most))])
+        } catch let error as DatabaseError where error.sqlState == "0A000" {
+            return nil
+        }
+    }
+
+    /// Begins to log changes where they are not logged, and forgets those that no server asks about any more.
+    public func tendRightLog() async throws {
+        _ = try await write(Queries.tendRightLog)
+    }
+}
+
+extension RightBasis {
+    /// What a row names.
+    static func all(in row: Row) throws -> [RightBasis] {
+        try (row.int8sIfPresent("customers") ?? []).map { .customer($0) }
+            + (row.int8sIfPresent("subscriptions") ?? []).map { .subscription($0) }
+            + (row.int8sIfPresent("purchases") ?? []).map { .purchase($0) }
+    }
+}

@@ -1,0 +1,80 @@
+import Synchronization
+
+/// What customers may use now: from memory where the database says that nothing of it has changed, else from the
+/// database.
+///
+/// What has changed is asked about after the question came, or was at most `behindMillisecondsMax` before: an answer shows
+/// everything that was committed so long before its question.
+public final class RightsLookup: Sendable {
+    /// Where an answer came from.
+    public enum Source: String, Sendable, CaseIterable {
+        case memory
+        case database
+    }
+
+    private let ledger: SubscriptionLedger
+    private let count: @Sendable (Source, Int) -> Void
+    private let memory = Mutex(RightsMemory())
+
+    /// Lookups in `ledger`; `count` is told how many answers came from where.
+    public init(_ ledger: SubscriptionLedger, count: @escaping @Sendable (Source, Int) -> Void = { _, _ in }) {
+        self.ledger = ledger
+        self.count = count
+    }
+
+    /// By how much an answer may be behind the database, in milliseconds.
+    public static var behindMillisecondsMax: Int64 { RightsMemory.behindMillisecondsMax }
+
+    /// What a customer may use now, where that is known without asking the database.
+    public func remembered(of customer: CustomerName) -> Rights? {
+        let rights = memory.withLock { $0.rights(of: customer, at: ContinuousClock.now) }
+        if rights != nil { count(.memory, 1) }
+        return rights
+    }
+
+    /// How many answers are remembered.
+    var remembered: Int { memory.withLock { $0.count } }
+
+    /// What customers may use now, in their order; one may be named twice, and whom nobody knows has nothing.
+    public func rights(of customers: [CustomerName]) async throws -> [Rights] {
+        guard !ledger.reads.mayLag else { return try await read(customers) }
+        let (mark, unknown) = memory.withLock { memory in
+            let mark = memory.begin(at: ContinuousClock.now)
+            return (mark, customers.indices.filter { !memory.probablyKnows(customers[$0], at: mark) })
+        }
+        async let found = read(unknown.map { customers[$0] }, since: mark)
+        guard let changes = try await ledger.rightChanges(since: mark.look) else {
+            memory.withLock { $0.forget() }
+            return try await read(customers)
+        }
+        let (again, remembered) = memory.withLock { memory in
+            memory.note(changes, lookingSince: mark)
+            let remembered = customers.map { memory.rights(of: $0, at: changes.time, askedAt: mark) }
+            return (memory.begin(at: ContinuousClock.now), remembered)
+        }
+        var answers = remembered
+        for (place, rights) in zip(unknown, try await found) { answers[place] = rights }
+        let changed = answers.indices.filter { answers[$0] == nil }
+        let foundAgain = try await read(changed.map { customers[$0] }, since: again)
+        for (place, rights) in zip(changed, foundAgain) { answers[place] = rights }
+        count(.memory, customers.count - unknown.count - changed.count)
+        count(.database, unknown.count + changed.count)
+        return answers.compactMap(\.self)
+    }
+
+    /// Reads rights and keeps them, as far as nothing of them has changed since `mark`.
+    private func read(_ customers: [CustomerName], since mark: RightsMemory.Mark) async throws -> [Rights] {
+        guard !customers.isEmpty else { return [] }
+        let found = try await ledger.rights(of: customers)
+        memory.withLock { memory in
+            for (customer, rights) in zip(customers, found) { memory.keep(rights, of: customer, readSince: mark) }
+        }
+        return found
+    }
+
+    /// Reads what may not be kept.
+    private func read(_ customers: [CustomerName]) async throws -> [Rights] {
+        count(.database, customers.count)
+        return try await ledger.entitlements(of: customers).map { Rights($0) }
+    }
+}

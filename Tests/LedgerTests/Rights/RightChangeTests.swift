@@ -1,0 +1,218 @@
+import Postgres
+import Subscriptions
+import Synchronization
+import Testing
+
+@testable import Ledger
+
+@Suite("Whoever changes what a customer may use says so in the same commit")
+struct RightChangeTests {
+    /// Lets something happen between two looks; what changed.
+    private func changes(
+        in test: TestLedger, by action: () async throws -> Void
+    ) async throws -> RightChanges.Extent {
+        let before = try #require(try await test.ledger.rightChanges(since: nil))
+        #expect(before.extent == .everything)
+        try await action()
+        let after = try #require(try await test.ledger.rightChanges(since: before.look))
+        let none = try #require(try await test.ledger.rightChanges(since: after.look))
+        #expect(none.extent == .these([]), "a change is told once")
+        return after.extent
+    }
+
+    /// What the answer about a customer rests on now.
+    private func basis(_ customer: String, in test: TestLedger) async throws -> Set<RightBasis> {
+        let rights = try await test.ledger.rights(of: [CustomerName(customer, of: test.app.bundleID)])
+        return Set(rights[0].basis)
+    }
+
+    /// Whether what changed touches what the answer about a customer rested on before.
+    private func touches(
+        _ customer: String, in test: TestLedger, by action: () async throws -> Void
+    ) async throws -> Bool {
+        let before = try await basis(customer, in: test)
+        let extent = try await changes(in: test, by: action)
+        switch extent {
+        case .everything: return true
+        case .these(let changed): return !before.isDisjoint(with: changed)
+        }
+    }
+
+    private func decision() throws -> HandDecision { try HandDecision(by: "kim", because: "asked") }
+
+    @Test("A settlement, an equal answer, a purchase, an erasure: who owns it is read again, and nobody else")
+    func settlements() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let other = try await test.upload("b", by: "bob")
+            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-2)))
+            try await test.check(
+                other, Answer(from: test.at(-9), asOf: test.at(-2)).but { $0.subscription = "2000" })
+            #expect(try await basis("ann", in: test).count == 2)
+            let renewed = Answer(from: test.at(-39), periods: 2, asOf: test.at(-1))
+            for answer in [renewed, renewed.but { $0.asOf = test.at(-0.5) }] {
+                #expect(try await touches("ann", in: test) { try await test.check(receipt, answer) })
+            }
+            #expect(
+                try await !touches("bob", in: test) {
+                    try await test.check(receipt, renewed.but { $0.asOf = test.at(-0.4) })
+                })
+            #expect(
+                try await touches("ann", in: test) {
+                    try await test.check(
+                        try await test.upload("p"), purchase("p", at: test.at(-2), asOf: test.at(-1)))
+                })
+            #expect(try await basis("ann", in: test).count == 3)
+            #expect(
+                try await touches("ann", in: test) {
+                    let refund = purchase("p", at: test.at(-2), asOf: test.at(-0.5), refundedAt: test.at(-0.6))
+                    try await test.check(try await test.upload("p"), refund)
+                })
+            #expect(
+                try await touches("bob", in: test) {
+                    _ = try await test.ledger.erase("bob", of: test.app.bundleID, deciding: try decision())
+                })
+        }
+    }
+
+    @Test("Grants, merges, splits, assignments and promises touch whom they are about")
+    func people() async throws {
+        try await withLedger { test in
+            let (app, ledger) = (test.app.bundleID, test.ledger)
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-2)))
+            try await test.upload("b", by: "bob")
+            #expect(
+                try await touches("ann", in: test) {
+                    _ = try await ledger.grant("pro", to: "ann", of: app, until: nil, deciding: try decision())
+                })
+            #expect(
+                try await touches("ann", in: test) {
+                    _ = try await ledger.revokeGrant(of: "pro", from: "ann", of: app, deciding: try decision())
+                })
+            for customer in ["ann", "bob"] {
+                #expect(
+                    try await touches(customer, in: test) {
+                        _ = try await ledger.assign(
+                            "1000", to: customer == "ann" ? "bob" : "ann", of: app, deciding: try decision())
+                    })
+            }
+            #expect(
+                try await touches("ann", in: test) {
+                    _ = try await ledger.merge("ann", into: "bob", of: app, deciding: try decision())
+                })
+            #expect(try await basis("ann", in: test).isSuperset(of: try await basis("bob", in: test)))
+            #expect(
+                try await touches("ann", in: test) {
+                    _ = try await ledger.grant("pro", to: "bob", of: app, until: nil, deciding: try decision())
+                })
+            #expect(
+                try await touches("ann", in: test) {
+                    _ = try await ledger.split("ann", of: app, deciding: try decision())
+                })
+            #expect(
+                try await touches("bob", in: test) {
+                    try await ProvisionalTests.say(9, of: "monthly", receipt: "c", by: "bob", in: test)
+                })
+            let promised = try await test.upload("c", by: "bob")
+            #expect(
+                try await touches("bob", in: test) {
+                    try await test.check(promised, Answer(from: test.at(-1), periods: 0, asOf: test.at(-0.5)))
+                })
+        }
+    }
+
+    @Test("A new catalog changes everything")
+    func catalog() async throws {
+        try await withLedger { test in
+            let extent = try await changes(in: test) {
+                try await test.run(
+                    "INSERT INTO ledger.catalog_grant VALUES (1, 'monthly', 'pro', '[2020-01-01,)', '[2020-01-01,)')")
+            }
+            #expect(extent == .everything)
+        }
+    }
+
+    @Test("A change is told once it is committed, however long that takes and whoever looked meanwhile")
+    func commitOrder() async throws {
+        try await withLedger { test in
+            try await test.upload("a")
+            try await test.upload("b", by: "bob")
+            let grant =
+                "INSERT INTO ledger.hand_grant (customer_id, entitlement, valid, known, given_by, reason) VALUES"
+            var look = try #require(try await test.ledger.rightChanges(since: nil)).look
+            let (began, begin) = AsyncStream<Void>.makeStream()
+            let mayCommit = Mutex(false)
+            async let slow: Void = test.database.transaction { transaction in
+                try transaction.script("\(grant) (1, 'pro', '[2020-01-01,)', '[2020-01-01,)', 'kim', 'x')")
+                begin.yield()
+                for _ in 0..<1_000 where !mayCommit.withLock(\.self) { try transaction.script("SELECT pg_sleep(0.01)") }
+            }
+            for await _ in began { break }
+            for round in 0..<3 {
+                let changes = try #require(try await test.ledger.rightChanges(since: look))
+                #expect(changes.extent == .these(round == 1 ? [.customer(2)] : []))
+                look = changes.look
+                if round == 0 {
+                    try await test.run("\(grant) (2, 'pro', '[2020-01-01,)', '[2020-01-01,)', 'kim', 'x')")
+                }
+            }
+            mayCommit.withLock { $0 = true }
+            try await slow
+            #expect(try await test.ledger.rightChanges(since: look)?.extent == .these([.customer(1)]))
+        }
+    }
+
+    @Test("Too many changes are a change of everything")
+    func tooMany() async throws {
+        try await withLedger { test in
+            for (count, isEverything) in [
+                (SubscriptionLedger.rightChangesMax, false), (SubscriptionLedger.rightChangesMax + 1, true),
+            ] {
+                let extent = try await changes(in: test) {
+                    try await test.run(
+                        "INSERT INTO ledger.right_change (purchases) SELECT ARRAY[n] FROM generate_series(1, \(count)) n"
+                    )
+                }
+                #expect((extent == .everything) == isEverything)
+            }
+        }
+    }
+
+    @Test("Old changes are removed after a while; who has not looked since takes everything for changed")
+    func forgetting() async throws {
+        try await withLedger { test in
+            let old = try #require(try await test.ledger.rightChanges(since: nil)).look
+            try await test.upload("a")
+            try await ProvisionalTests.say(9, of: "monthly", receipt: "a", by: "ann", in: test)
+            var recent = try #require(try await test.ledger.rightChanges(since: old))
+            #expect(recent.extent == .these([.customer(1)]))
+            let aMinuteLater = "UPDATE ledger.right_log SET noted_at = now() - interval '61 seconds'"
+            try await test.ledger.tendRightLog()
+            #expect(
+                try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "1",
+                "within a minute nothing goes")
+            for _ in 0..<2 {
+                recent = try #require(try await test.ledger.rightChanges(since: recent.look))
+                try await test.run(aMinuteLater)
+                try await test.ledger.tendRightLog()
+            }
+            #expect(try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "0")
+            #expect(try await test.ledger.rightChanges(since: old)?.extent == .everything)
+            #expect(try await test.ledger.rightChanges(since: recent.look)?.extent == .these([]))
+        }
+    }
+
+    @Test("Without a log nothing is remembered; the next one is another one")
+    func crash() async throws {
+        try await withLedger { test in
+            let before = try #require(try await test.ledger.rightChanges(since: nil)).look
+            // What a crash of the server does to tables that are not logged.
+            try await test.run("TRUNCATE ledger.right_change, ledger.right_log")
+            #expect(try await test.ledger.rightChanges(since: before) == nil)
+            try await test.ledger.tendRightLog()
+            let after = try #require(try await test.ledger.rightChanges(since: before))
+            #expect(after.extent == .everything)
+            #expect(try await test.ledger.rightChanges(since: after.look)?.extent == .these([]))
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import Postgres
+import SeededRandom
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("What is remembered is what would be read")
+struct RightsLookupTests {
+    private static let names = ["ann", "bob", "cat", "dan"]
+    private static let steps = 60
+
+    private func names(in test: TestLedger) -> [CustomerName] {
+        (Self.names + ["nobody"]).map { CustomerName($0, of: test.app.bundleID) }
+    }
+
+    /// Compares both; again when the clock passed an instant between two reads.
+    private func compare(_ lookup: RightsLookup, in test: TestLedger, after step: String) async throws {
+        for _ in 0..<20 {
+            let before = try await test.ledger.entitlements(of: names(in: test))
+            let told = try await lookup.rights(of: names(in: test)).map(\.entitlements)
+            guard try await test.ledger.entitlements(of: names(in: test)) == before else { continue }
+            #expect(told == before, "after \(step)")
+            return
+        }
+        Issue.record("the answers never rest, after \(step)")
+    }
+
+    /// One thing that somebody does, or time that passes.
+    private func act(in test: TestLedger, using random: inout Seeded) async throws -> String {
+        let customer = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
+        let other = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
+        let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "seed"))
+        let receipt = "r\(Int.random(in: 0..<3, using: &random))"
+        let kind = Int.random(in: 0..<11, using: &random)
+        do {
+            switch kind {
+            case 0: try await test.check(try await test.upload(receipt, by: customer), answer(in: test, using: &random))
+            case 1:
+                let soon = try await test.ledger.now() + Delay(milliseconds: Int64.random(in: 20...200, using: &random))
+                _ = try await test.ledger.grant("pro", to: customer, of: app, until: soon, deciding: decision)
+            case 2: _ = try await test.ledger.grant("pro", to: customer, of: app, until: nil, deciding: decision)
+            case 3: _ = try await test.ledger.revokeGrant(of: "pro", from: customer, of: app, deciding: decision)
+            case 4: _ = try await test.ledger.merge(customer, into: other, of: app, deciding: decision)
+            case 5: _ = try await test.ledger.split(customer, of: app, deciding: decision)
+            case 6: _ = try await test.ledger.assign("1000", to: customer, of: app, deciding: decision)
+            case 7: try await ProvisionalTests.say(9, of: "yearly", receipt: "said", by: customer, in: test)
+            case 8:
+                let id = "p\(Int.random(in: 0..<2, using: &random))"
+                let refund = Bool.random(using: &random) ? test.at(-1) : nil
+                try await test.check(
+                    try await test.upload(id, by: customer),
+                    purchase(id, at: test.at(-2), asOf: try await test.ledger.now(), refundedAt: refund))
+            case 9: _ = try await test.ledger.erase(customer, of: app, deciding: decision)
+            default: try await test.run("SELECT pg_sleep(0.06)")
+            }
+        } catch let error as LedgerError {
+            return "\(kind), refused: \(error)"
+        }
+        return "\(kind) \(customer) \(other) \(receipt)"
+    }
+
+    /// A subscription whose period ends soon, or did long ago.
+    private func answer(in test: TestLedger, using random: inout Seeded) async throws -> Answer {
+        let now = try await test.ledger.now()
+        let soon = Delay(milliseconds: Int64.random(in: 20...150, using: &random))
+        let age = Bool.random(using: &random) ? Delay(milliseconds: soon.milliseconds - 30 * 86_400_000) : .days(-9)
+        var answer = Answer(from: now + age, asOf: now)
+        answer.subscription = ["1000", "2000"][Int.random(in: 0..<2, using: &random)]
+        answer.willRenew = Bool.random(using: &random)
+        answer.intent = answer.willRenew == true ? nil : "1"
+        return answer
+    }
+
+    @Test("After whatever happens, and while time passes", arguments: [1, 2, 3] as [UInt64])
+    func agree(seed: UInt64) async throws {
+        try await withLedger { test in
+            var random = Seeded(seed: seed)
+            print(random)
+            let lookup = RightsLookup(test.ledger)
+            var remembered = 0
+            for _ in 0..<Self.steps {
+                let step = try await act(in: test, using: &random)
+                try await compare(lookup, in: test, after: step)
+                remembered = max(remembered, lookup.remembered)
+            }
+            #expect(remembered == Self.names.count)
+        }
+    }
+
+    @Test("While others write, no answer is older than the question")
+    func beside() async throws {
+        try await withLedger(connections: 4) { test in
+            let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "a race"))
+            let lookup = RightsLookup(test.ledger)
+            try await withThrowingTaskGroup { group in
+                for name in Self.names {
+                    group.addTask {
+                        for round in 0..<40 {
+                            let right = "right \(round)"
+                            _ = try await test.ledger.grant(right, to: name, of: app, until: nil, deciding: decision)
+                            let told = try await lookup.rights(of: [CustomerName(name, of: app)])[0].entitlements
+                            #expect(told.contains { $0.name == right && $0.granted }, "\(name) lost \(right)")
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test("Asked again, the rights are not read again; without a log they always are")
+    func reads() async throws {
+        try await withLedger { test in
+            let lookup = RightsLookup(test.ledger)
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            let ann = [CustomerName("ann", of: test.app.bundleID)]
+            _ = try await lookup.rights(of: ann)
+            let first = try await lookup.rights(of: ann)[0].entitlements
+            // Behind the back of the triggers: whoever reads it again sees it.
+            try await test.run(
+                "SET LOCAL session_replication_role = replica; UPDATE ledger.subscription SET checked_at = checked_at + interval '1 h'"
+            )
+            #expect(try await lookup.rights(of: ann)[0].entitlements == first)
+            try await test.run("TRUNCATE ledger.right_change, ledger.right_log")
+            #expect(try await lookup.rights(of: ann)[0].entitlements != first)
+        }
+    }
+}
