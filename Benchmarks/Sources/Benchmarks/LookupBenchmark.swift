@@ -63,27 +63,44 @@ struct LookupBenchmark: AsyncParsableCommand {
         print("lookups over constant route: \((lookups.rate / constant.rate).shown)")
     }
 
-    /// The same rate of lookups while a worker asks about every receipt as fast as it can, and before and after that.
+    /// The same rate of lookups while a worker asks about every receipt as fast as it can, and before and after that; at the
+    /// same time the constant route, which tells what of it is the machine's.
     private func besideAWorker(_ world: World, key: String) async throws {
-        let load = LoadGenerator(port: Self.port, connections: connections, offered: offered)
         if rate > 0 {
             try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(max(rate / 10, 1))"])
         }
         try await world.skipSummaries()
-        let before = try await load.run(seconds: seconds / 2) { lookup($0, key: key) }
+        let before = try await measureOffered(for: seconds / 2, key: key)
         try await world.makeEverythingDue()
         try world.start("worker", ["worker"], nice: nice)
         try await Task.sleep(for: .seconds(1))
         let due = try await world.dueReceipts()
-        let beside = try await load.run(seconds: seconds) { lookup($0, key: key) }
+        let beside = try await measureOffered(for: seconds, key: key)
         let left = try await world.dueReceipts()
         world.stop("worker")
-        let alone = before.joined(by: try await load.run(seconds: seconds / 2) { lookup($0, key: key) })
-        print(alone.line("lookups alone"))
-        print(beside.line("lookups beside \(Int(Double(due - left) / seconds)) checks a second"))
+        let after = try await measureOffered(for: seconds / 2, key: key)
         if left == 0 { print("the worker had nothing left to do: more --customers are needed") }
-        let ratio = beside.milliseconds(atShare: 0.99) / alone.milliseconds(atShare: 0.99)
-        print("p99 beside the worker over p99 alone: \(ratio.shown)")
+        let checks = Int(Double(due - left) / seconds)
+        for (name, load) in [("constant route", \OfferedLoad.constant), ("lookups", \OfferedLoad.lookups)] {
+            let alone = before[keyPath: load].joined(by: after[keyPath: load])
+            print(alone.line("\(name) alone"))
+            print(beside[keyPath: load].line("\(name) beside \(checks) checks a second"))
+            let ratio = beside[keyPath: load].milliseconds(atShare: 0.99) / alone.milliseconds(atShare: 0.99)
+            print("p99 of \(name) beside the worker over p99 alone: \(ratio.shown)")
+        }
+    }
+
+    /// What came of requests at the offered rate.
+    private struct OfferedLoad: Sendable {
+        let constant: LoadResult
+        let lookups: LoadResult
+    }
+
+    private func measureOffered(for seconds: Double, key: String) async throws -> OfferedLoad {
+        let load = LoadGenerator(port: Self.port, connections: connections, offered: offered)
+        async let constant = load.run(seconds: seconds) { _ in Self.request("/healthz", key: key) }
+        async let lookups = load.run(seconds: seconds) { lookup($0, key: key) }
+        return try await OfferedLoad(constant: constant, lookups: lookups)
     }
 
     private func lookup(_ number: Int, key: String) -> ByteBuffer {

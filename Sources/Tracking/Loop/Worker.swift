@@ -93,17 +93,17 @@ public struct Worker: Service {
             }
             if rounds % 120 == 0 {
                 await removeWhatIsOld()
-                await tracker.tendRightLog()
             }
             rounds += 1
             await rest(seconds: 0.5)
         }
     }
 
-    /// Notifications and workers of long ago, a bounded number of them.
+    /// Notifications and workers of long ago, a bounded number of them, and changes that no server asks about any more.
     func removeWhatIsOld() async {
         await tracker.attempt("remove old notifications") { try await tracker.ledger.pruneNotifications() }
         await tracker.attempt("forget old workers") { try await tracker.ledger.forgetWorkers() }
+        await tracker.tendRightLog()
     }
 
     private func placeEvents() async {
