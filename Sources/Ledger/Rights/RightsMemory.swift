@@ -9,13 +9,15 @@ struct RightsMemory: Sendable {
     /// Answers that are kept, at most.
     static let answersMax = 100_000
     /// Changes that are kept, at most.
-    static let changesMax = 500_000
+    static let changesMax = 1_000_000
     /// How long after a look answers are given without another one, in milliseconds.
     static let behindMillisecondsMax: Int64 = 20
     /// What one answer may rest on: who owns more is always read again.
     static let basisMax = 100
-    /// How long an answer is kept at most, and a change at least.
+    /// How long an answer is kept, at most.
     static let answerSeconds = 60
+    /// How long a change is kept: longer than an answer whose read began before the change was told.
+    static let changeSeconds = 120
 
     /// When a read or a look began: of what had changed until then it knows.
     struct Mark: Sendable {
@@ -23,21 +25,20 @@ struct RightsMemory: Sendable {
         let look: RightLook?
         fileprivate let looks: Int
         fileprivate let time: ContinuousClock.Instant
-
-        /// Whether what began then is too long ago at another mark.
-        fileprivate func isOver(at mark: Mark) -> Bool { mark.time - time >= .seconds(answerSeconds) }
     }
 
     private struct Answer {
         let rights: Rights
-        let readSince: Mark
+        /// How many looks there were when its read began.
+        let looks: Int
+        let readSince: ContinuousClock.Instant
     }
 
     private var answers: [CustomerName: Answer] = [:]
-    private var answersInOrder = Fifo<(customer: CustomerName, readSince: Mark)>()
+    private var answersInOrder = Fifo<(customer: CustomerName, readSince: ContinuousClock.Instant)>()
     /// In which look something changed last.
     private var changes: [RightBasis: Int] = [:]
-    private var changesInOrder = Fifo<(basis: RightBasis, noted: Mark)>()
+    private var changesInOrder = Fifo<(basis: RightBasis, look: Int, lookedSince: ContinuousClock.Instant)>()
     private var look: RightLook?
     /// The database's clock at the last look.
     private var lookedAt = Instant(milliseconds: .min)
@@ -64,15 +65,15 @@ struct RightsMemory: Sendable {
         lookedSince = mark.time
         switch changes.extent {
         case .everything: everythingChanged = looks
-        case .these(let changed): note(changed, at: begin(at: mark.time))
+        case .these(let changed): note(changed, at: mark.time)
         }
     }
 
-    private mutating func note(_ changed: [RightBasis], at mark: Mark) {
+    private mutating func note(_ changed: [RightBasis], at time: ContinuousClock.Instant) {
         for basis in changed {
             changes[basis] = looks
-            changesInOrder.append((basis, mark))
-            for _ in 0..<2 { removeOldChange(at: mark) }
+            changesInOrder.append((basis, looks, time))
+            for _ in 0..<2 { removeOldChange(at: time) }
         }
         guard changes.count > Self.changesMax else { return }
         everythingChanged = looks
@@ -80,10 +81,12 @@ struct RightsMemory: Sendable {
         changesInOrder = Fifo()
     }
 
-    private mutating func removeOldChange(at mark: Mark) {
-        guard let oldest = changesInOrder.first, oldest.noted.isOver(at: mark) else { return }
+    private mutating func removeOldChange(at time: ContinuousClock.Instant) {
+        guard let oldest = changesInOrder.first, time - oldest.lookedSince >= .seconds(Self.changeSeconds) else {
+            return
+        }
         changesInOrder.removeFirst()
-        if changes[oldest.basis] == oldest.noted.looks { changes[oldest.basis] = nil }
+        if changes[oldest.basis] == oldest.look { changes[oldest.basis] = nil }
     }
 
     /// Forgets every answer, and those that are being read.
@@ -114,9 +117,9 @@ struct RightsMemory: Sendable {
 
     /// A customer's rights at `time`, by the database's clock; nil when they are not known any more.
     func rights(of customer: CustomerName, at time: Instant, askedAt mark: Mark) -> Rights? {
-        guard let answer = answers[customer], !answer.readSince.isOver(at: mark),
-            answer.readSince.looks >= everythingChanged, answer.rights.lastsUntil.map({ $0 > time }) ?? true,
-            answer.rights.basis.allSatisfy({ (changes[$0] ?? 0) <= answer.readSince.looks })
+        guard let answer = answers[customer], !Self.isOver(answer.readSince, at: mark.time),
+            answer.looks >= everythingChanged, answer.rights.lastsUntil.map({ $0 > time }) ?? true,
+            answer.rights.basis.allSatisfy({ (changes[$0] ?? 0) <= answer.looks })
         else { return nil }
         return answer.rights
     }
@@ -124,16 +127,20 @@ struct RightsMemory: Sendable {
     /// Keeps rights whose read began at `mark`.
     mutating func keep(_ rights: Rights, of customer: CustomerName, readSince mark: Mark) {
         guard (1...Self.basisMax).contains(rights.basis.count) else { return }
-        answers[customer] = Answer(rights: rights, readSince: mark)
-        answersInOrder.append((customer, mark))
-        for _ in 0..<2 { removeOldAnswer(at: mark) }
+        answers[customer] = Answer(rights: rights, looks: mark.looks, readSince: mark.time)
+        answersInOrder.append((customer, mark.time))
+        for _ in 0..<2 { removeOldAnswer(at: mark.time) }
     }
 
-    private mutating func removeOldAnswer(at mark: Mark) {
+    private mutating func removeOldAnswer(at time: ContinuousClock.Instant) {
         guard let oldest = answersInOrder.first,
-            oldest.readSince.isOver(at: mark) || answersInOrder.count > Self.answersMax
+            Self.isOver(oldest.readSince, at: time) || answersInOrder.count > Self.answersMax
         else { return }
         answersInOrder.removeFirst()
-        if answers[oldest.customer]?.readSince.time == oldest.readSince.time { answers[oldest.customer] = nil }
+        if answers[oldest.customer]?.readSince == oldest.readSince { answers[oldest.customer] = nil }
+    }
+
+    private static func isOver(_ readSince: ContinuousClock.Instant, at time: ContinuousClock.Instant) -> Bool {
+        time - readSince >= .seconds(answerSeconds)
     }
 }

@@ -106,6 +106,12 @@ struct RoleTests {
                 try await ledger.beat(own.worker, stopped: true)
                 _ = try await ledger.status()
                 #expect(try await ledger.entitlements(app: "com.example.app", customer: "bob").isEmpty == false)
+                let lookup = RightsLookup(ledger)
+                for _ in 0..<2 {
+                    let bob = CustomerName("bob", of: test.app.bundleID)
+                    #expect(try await lookup.rights(of: [bob])[0].entitlements.isEmpty == false)
+                }
+                try await ledger.tendRightLog()
             }
             #expect(try await test.owner() == "bob")
             #expect(
@@ -122,7 +128,8 @@ struct RoleTests {
         "TRUNCATE ledger.receipt",
         "DELETE FROM perennial.entitlement_now", "UPDATE perennial.subscription_now SET state = 'active'",
         "DELETE FROM perennial.audit_log", "SELECT nextval('ledger.lease_token_seq')",
-        "SELECT * FROM ledger.entitlements(ARRAY[1]::bigint[], now(), now())",
+        "SELECT * FROM ledger.entitlements(ARRAY[1]::bigint[], now(), now())", "SELECT ledger.tend_right_log()",
+        "SELECT * FROM ledger.right_basis(ARRAY[1]::bigint[])",
         "SELECT ledger.add_observation_month(now())", "SELECT ledger.drop_empty_observation_months(now())",
     ]
 
@@ -177,6 +184,8 @@ struct RoleTests {
         "UPDATE ledger.audit SET os_user = 'nobody'", "DELETE FROM ledger.audit",
         "UPDATE ledger.feed SET feed_id = DEFAULT",
         "INSERT INTO ledger.migration (name, digest) VALUES ('x', 'x')", "UPDATE ledger.hand_grant SET valid = 'empty'",
+        "DELETE FROM ledger.right_change", "INSERT INTO ledger.right_change DEFAULT VALUES",
+        "UPDATE ledger.right_log SET log_id = DEFAULT",
         "DELETE FROM ledger.hand_grant", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
     ]
 

@@ -112,6 +112,19 @@ struct RightsMemoryTests {
         #expect(!tells(after: 0))
     }
 
+    @Test("A change is kept until everything is over that was read before it was told, however late that was")
+    func lateLook() {
+        var memory = RightsMemory()
+        Self.note(.everything, in: &memory)
+        let look = memory.begin(at: Self.start)
+        // Read later than the look began, but before what the look saw.
+        memory.keep(Self.rights(), of: Self.ann, readSince: memory.begin(at: Self.at(5)))
+        memory.note(Self.changes(.these([.customer(1)])), lookingSince: look)
+        let seconds = RightsMemory.answerSeconds
+        Self.note(.these([.customer(2), .customer(3)]), in: &memory, after: seconds + 1)
+        #expect(!Self.knows(memory, after: seconds + 1))
+    }
+
     @Test("It keeps a number of answers at most, the latest, and none that rests on too much")
     func limits() {
         var memory = Self.knowing(Self.rights((0...Int64(RightsMemory.basisMax)).map { .purchase($0) }))
