@@ -1,7 +1,9 @@
 /// A name given by Apple or by the operator, kept as text so that leading zeros and future formats survive.
 ///
-/// The tag makes two kinds of names different types.
-public struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
+/// The tag makes two kinds of names different types. Identifiers are compared byte by byte, as PostgreSQL and Apple do: Swift
+/// takes texts for equal that Unicode says are written alike, such as an é of one character and one of two.
+public struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStringInterpolation, CustomStringConvertible
+{
     /// The name as it was given.
     public let text: String
 
@@ -17,6 +19,18 @@ public struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStri
 
     /// The name as it was given.
     public var description: String { text }
+
+    /// Whether the bytes are the same.
+    public static func == (left: Identifier, right: Identifier) -> Bool {
+        left.text.utf8.count == right.text.utf8.count && left.text.utf8.elementsEqual(right.text.utf8)
+    }
+
+    /// Hashes the bytes.
+    public func hash(into hasher: inout Hasher) {
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        hasher.combine(text.utf8.count)
+    }
 
     /// Orders identifiers by the Unicode scalars of their text.
     public static func < (left: Identifier, right: Identifier) -> Bool {
@@ -38,6 +52,8 @@ public enum IdentifierTag {
     public enum SubscriptionGroup {}
     /// Names an app.
     public enum Bundle {}
+    /// Names a customer of an app.
+    public enum Customer {}
 }
 
 /// Apple's `product_id`.
@@ -52,3 +68,5 @@ public typealias WebOrderLineItemID = Identifier<IdentifierTag.WebOrderLineItem>
 public typealias SubscriptionGroupID = Identifier<IdentifierTag.SubscriptionGroup>
 /// Apple's `bundle_id`.
 public typealias BundleID = Identifier<IdentifierTag.Bundle>
+/// The operator's own id of a customer.
+public typealias AppCustomerID = Identifier<IdentifierTag.Customer>

@@ -3,7 +3,8 @@
 SELECT now() AS now, l.log, pg_current_snapshot()::text AS snapshot,
        COALESCE(l.log = $1::text AND l.forgotten_below <= pg_snapshot_xmin($2::text::pg_snapshot), false) AS follows,
        c.is_noted, c.customers, c.subscriptions, c.purchases
-FROM (SELECT concat_ws('/', r.log_id, 'ledger.right_change'::regclass::oid) AS log, r.forgotten_below
+FROM (SELECT concat_ws('/', r.log_id, 'ledger.right_change'::regclass::oid, pg_postmaster_start_time()) AS log,
+             r.forgotten_below
       FROM ledger.right_log r) l
 LEFT JOIN LATERAL (
     (SELECT true AS is_noted, c.customers, c.subscriptions, c.purchases FROM ledger.right_change c

@@ -63,7 +63,7 @@ extension SubscriptionLedger {
         return try rows.compactMap { row -> Settled.SubscriptionOutcome? in
             guard let draft = byID[try row.int8("subscription_id")], let state = draft.stored else { return nil }
             let policy = Policy.standard(for: draft.key.environment).with(leeway: state.leeway)
-            let (name, owner) = (ExactName(customer), try row.textIfPresent("owner").map { ExactName($0) })
+            let (name, owner) = (AppCustomerID(customer), try row.textIfPresent("owner").map { AppCustomerID($0) })
             let answer: OwnershipAnswer? = owner.map { $0 == name ? .held : .refused("Another customer owns it.") }
             return Settled.SubscriptionOutcome(
                 id: draft.key.id, environment: draft.key.environment,

@@ -35,12 +35,12 @@ public struct CustomerName: Sendable, Hashable {
     /// The app.
     public let bundleID: BundleID
     /// The operator's own id of the customer.
-    public let name: String
+    public let id: AppCustomerID
 
     /// A name.
-    public init(_ name: String, of bundleID: BundleID) {
+    public init(_ id: AppCustomerID, of bundleID: BundleID) {
         self.bundleID = bundleID
-        self.name = name
+        self.id = id
     }
 }
 
@@ -53,7 +53,8 @@ extension SubscriptionLedger {
         fromPrimary: Bool = false
     ) async throws -> [Entitlement] {
         try await entitlements(
-            of: [CustomerName(customer, of: bundleID)], at: time, knownAt: knownAt, fromPrimary: fromPrimary)[0]
+            of: [CustomerName(AppCustomerID(customer), of: bundleID)], at: time, knownAt: knownAt,
+            fromPrimary: fromPrimary)[0]
     }
 
     /// The same for many customers in one statement, in the order of `customers`; one may be named twice.
@@ -61,7 +62,7 @@ extension SubscriptionLedger {
         of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false
     ) async throws -> [[Entitlement]] {
         let parameters: [Parameter] = [
-            .texts(customers.map(\.bundleID.text)), .texts(customers.map(\.name)), .instant(time), .instant(knownAt),
+            .texts(customers.map(\.bundleID.text)), .texts(customers.map(\.id.text)), .instant(time), .instant(knownAt),
         ]
         let rows =
             fromPrimary

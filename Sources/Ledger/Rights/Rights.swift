@@ -48,7 +48,7 @@ extension SubscriptionLedger {
     /// nothing. Always from the primary.
     func rights(of customers: [CustomerName]) async throws -> [Rights] {
         let rows = try await query(
-            Queries.rights, [.texts(customers.map(\.bundleID.text)), .texts(customers.map(\.name))])
+            Queries.rights, [.texts(customers.map(\.bundleID.text)), .texts(customers.map(\.id.text))])
         var found = [[Row]](repeating: [], count: customers.count)
         for row in rows { found[Int(try row.int8("place")) - 1].append(row) }
         return try found.map(Rights.init(rows:))

@@ -33,7 +33,7 @@ public final class RightsLookup: Sendable {
     }
 
     /// How many answers are remembered.
-    var remembered: Int { memory.withLock { $0.count } }
+    var rememberedCount: Int { memory.withLock { $0.count } }
 
     /// What customers may use now, in their order; one may be named twice, and whom nobody knows has nothing.
     public func rights(of customers: [CustomerName]) async throws -> [Rights] {

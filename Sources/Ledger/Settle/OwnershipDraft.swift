@@ -11,7 +11,7 @@ struct OwnershipDraft: Sendable {
     /// Whether nobody owns it from now.
     private(set) var isReleased = false
     /// What became of each upload's claim, by receipt and customer.
-    var answers: [ReceiptID: [ExactName: OwnershipAnswer]] = [:]
+    var answers: [ReceiptID: [AppCustomerID: OwnershipAnswer]] = [:]
 
     /// The owner after this settlement.
     var current: Owner? { isReleased ? nil : newOwner ?? owner }
@@ -47,7 +47,7 @@ struct OwnershipDraft: Sendable {
         return claims.filter(\.isNew).compactMap { claim in
             let answer = decideOwnership(
                 of: claim, owner: current, policy: policy, accountToken: accountToken, givesAccess: givesAccess)
-            answers[receipt, default: [:]][ExactName(claim.name)] = answer
+            answers[receipt, default: [:]][AppCustomerID(claim.name)] = answer
             return take(claim, answer, because: claim.cause(accountToken: accountToken))
         }
     }
@@ -58,10 +58,10 @@ struct OwnershipDraft: Sendable {
     ) -> [EventKind] {
         guard let first, let cause else { return [] }
         for claim in claims where claim.isNew && claim != first {
-            answers[receipt, default: [:]][ExactName(claim.name)] = .refused(
+            answers[receipt, default: [:]][AppCustomerID(claim.name)] = .refused(
                 "Another customer who uploaded it was served first.")
         }
-        answers[receipt, default: [:]][ExactName(first.name)] = .assigned
+        answers[receipt, default: [:]][AppCustomerID(first.name)] = .assigned
         return [take(first, .assigned, because: cause)].compactMap(\.self)
     }
 

@@ -13,7 +13,7 @@ public struct Settled: Sendable {
         /// What this settlement changed, in order.
         public let events: [Event]
         /// What became of the uploads' claims to it: by customer.
-        public let ownership: [ExactName: OwnershipAnswer]
+        public let ownership: [AppCustomerID: OwnershipAnswer]
     }
 
     /// The receipt.

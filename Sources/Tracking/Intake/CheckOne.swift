@@ -108,6 +108,6 @@ extension Tracker {
 extension Settled {
     /// Whether it tells a customer what became of their upload: not when that came too late for it.
     fileprivate func answers(_ customer: String) -> Bool {
-        subscriptions.isEmpty || subscriptions.contains { $0.ownership[ExactName(customer)] != nil }
+        subscriptions.isEmpty || subscriptions.contains { $0.ownership[AppCustomerID(customer)] != nil }
     }
 }

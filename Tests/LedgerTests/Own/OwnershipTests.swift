@@ -81,7 +81,7 @@ struct OwnershipTests {
             let settled = try await test.check(receipt, monthly(test, token: "bob"))
             #expect(settled.subscriptions[0].ownership["Bob"] == .assigned)
             for other in ["ann", "cid"] {
-                guard case .refused = settled.subscriptions[0].ownership[ExactName(other)] else {
+                guard case .refused = settled.subscriptions[0].ownership[AppCustomerID(other)] else {
                     Issue.record("\(other) was not refused")
                     continue
                 }
@@ -99,19 +99,19 @@ struct OwnershipTests {
     func namesWrittenAlike() async throws {
         try await withLedger { test in
             let (one, two) = ("jos\u{e9}", "jose\u{301}")
-            #expect(one == two && ExactName(one) != ExactName(two))
+            #expect(one == two && AppCustomerID(one) != AppCustomerID(two))
             let receipt = try await test.upload("a", by: one)
             try await test.upload("a", by: two)
             let answers = try await test.check(receipt, monthly(test)).subscriptions[0].ownership
-            #expect(answers.count == 2 && answers[ExactName(two)] == .assigned)
-            guard case .refused = answers[ExactName(one)] else {
+            #expect(answers.count == 2 && answers[AppCustomerID(two)] == .assigned)
+            guard case .refused = answers[AppCustomerID(one)] else {
                 Issue.record("\(answers)")
                 return
             }
             #expect(try await Array(test.owner().utf8) == Array(two.utf8))
             let served = try #require(
                 try await test.ledger.settled(receipt, servedTo: one, since: nil)?.subscriptions.first)
-            #expect(served.ownership[ExactName(one)] == .refused("Another customer owns it."))
+            #expect(served.ownership[AppCustomerID(one)] == .refused("Another customer owns it."))
         }
     }
 

@@ -22,7 +22,7 @@ struct RightChangeTests {
 
     /// What the answer about a customer rests on now.
     private func basis(_ customer: String, in test: TestLedger) async throws -> Set<RightBasis> {
-        let rights = try await test.ledger.rights(of: [CustomerName(customer, of: test.app.bundleID)])
+        let rights = try await test.ledger.rights(of: [CustomerName(AppCustomerID(customer), of: test.app.bundleID)])
         return Set(rights[0].basis)
     }
 
@@ -213,6 +213,23 @@ struct RightChangeTests {
             let after = try #require(try await test.ledger.rightChanges(since: before))
             #expect(after.extent == .everything)
             #expect(try await test.ledger.rightChanges(since: after.look)?.extent == .these([]))
+        }
+    }
+
+    @Test("A log that came with another cluster's dump is begun anew, and is never taken for the same one")
+    func restored() async throws {
+        try await withLedger { test in
+            try await test.run("INSERT INTO ledger.right_change (xid, customers) VALUES ('9000000000000', '{1}')")
+            try await test.run(
+                "UPDATE ledger.right_log SET forgotten_below = '8000000000000', forgets_next = '8500000000000'")
+            let before = try #require(try await test.ledger.rightChanges(since: nil)).look
+            #expect(try await test.ledger.rightChanges(since: before)?.extent == .everything)
+            try await test.ledger.tendRightLog()
+            let after = try #require(try await test.ledger.rightChanges(since: before))
+            #expect(after.look.log != before.log && after.extent == .everything)
+            #expect(try await test.ledger.rightChanges(since: after.look)?.extent == .these([]))
+            let start = try await test.text("SELECT pg_postmaster_start_time()::text AS n")
+            #expect(after.look.log.hasSuffix(start), "a restart may be a restore")
         }
     }
 }

@@ -11,7 +11,7 @@ struct RightsLookupTests {
     private static let steps = 60
 
     private func names(in test: TestLedger) -> [CustomerName] {
-        (Self.names + ["nobody"]).map { CustomerName($0, of: test.app.bundleID) }
+        (Self.names + ["nobody"]).map { CustomerName(AppCustomerID($0), of: test.app.bundleID) }
     }
 
     /// Compares both; again when the clock passed an instant between two reads.
@@ -82,7 +82,7 @@ struct RightsLookupTests {
             for _ in 0..<Self.steps {
                 let step = try await act(in: test, using: &random)
                 try await compare(lookup, in: test, after: step)
-                remembered = max(remembered, lookup.remembered)
+                remembered = max(remembered, lookup.rememberedCount)
             }
             #expect(remembered == Self.names.count)
         }
@@ -99,13 +99,37 @@ struct RightsLookupTests {
                         for round in 0..<40 {
                             let right = "right \(round)"
                             _ = try await test.ledger.grant(right, to: name, of: app, until: nil, deciding: decision)
-                            let told = try await lookup.rights(of: [CustomerName(name, of: app)])[0].entitlements
+                            let told = try await lookup.rights(of: [CustomerName(AppCustomerID(name), of: app)])[0]
+                                .entitlements
                             #expect(told.contains { $0.name == right && $0.granted }, "\(name) lost \(right)")
                         }
                     }
                 }
                 try await group.waitForAll()
             }
+        }
+    }
+
+    @Test("Ids that Unicode takes for one are two customers, each with their own rights")
+    func spellings() async throws {
+        try await withLedger { test in
+            let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "a name"))
+            let spellings = ["Ren\u{E9}", "Rene\u{301}"]
+            for (right, name) in zip(["one", "two"], spellings) {
+                _ = try await test.ledger.grant(right, to: name, of: app, until: nil, deciding: decision)
+            }
+            let lookup = RightsLookup(test.ledger)
+            for _ in 0..<3 {
+                for (right, name) in zip(["one", "two"], spellings) {
+                    let customer = CustomerName(AppCustomerID(name), of: app)
+                    #expect(try await lookup.rights(of: [customer])[0].entitlements.map(\.name) == [right])
+                    let remembered = lookup.remembered(of: customer)?.entitlements.map(\.name)
+                    #expect(remembered == nil || remembered == [right])
+                }
+                let both = try await lookup.rights(of: spellings.map { CustomerName(AppCustomerID($0), of: app) })
+                #expect(both.map { $0.entitlements.map(\.name) } == [["one"], ["two"]])
+            }
+            #expect(lookup.rememberedCount == 2)
         }
     }
 

@@ -17,7 +17,7 @@ struct JointLookupTests {
         let (gate, opener) = AsyncStream<Void>.makeStream()
 
         func ask(_ customers: [CustomerName]) async throws -> [[Entitlement]] {
-            let names = customers.map(\.name)
+            let names = customers.map(\.id.text)
             let isFirst = asked.withLock { asked in
                 asked.append(names)
                 return asked.count == 1
@@ -35,7 +35,7 @@ struct JointLookupTests {
         let told = await withTaskGroup(of: (String, String?).self) { group in
             func ask(_ name: String) {
                 group.addTask {
-                    (name, try? await joint.answer(about: CustomerName(name, of: Self.app)).first?.name)
+                    (name, try? await joint.answer(about: CustomerName(AppCustomerID(name), of: Self.app)).first?.name)
                 }
             }
             ask("first")
@@ -77,8 +77,8 @@ struct JointLookupTests {
     @Test("After a failure, and after a rest, it goes on as before")
     func goesOn() async throws {
         let joint = JointLookup { customers in
-            guard customers.first?.name != "bad" else { throw Broken() }
-            return customers.map { [Entitlement(named: $0.name)] }
+            guard customers.first?.id.text != "bad" else { throw Broken() }
+            return customers.map { [Entitlement(named: $0.id.text)] }
         }
         for _ in 0..<3 {
             await #expect(throws: Broken()) { try await joint.answer(about: CustomerName("bad", of: Self.app)) }

@@ -24,7 +24,7 @@ struct GetEntitlements: Sendable {
             try Upload.requireCustomer(customer)
             let (time, knownAt) = (try visit.request.instant("at"), try visit.request.instant("known_at"))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let name = CustomerName(customer, of: visit.bundleID)
+            let name = CustomerName(AppCustomerID(customer), of: visit.bundleID)
             let app = try await apps.require(visit.bundleID)
             let rights =
                 time == nil && knownAt == nil

@@ -36,7 +36,7 @@ struct PostBatch: Sendable {
             let knownAt = try question.knownAt.map { try Instant(asked: $0, as: "The body's known_at") }
             let terms = tracker.terms(of: try await apps.require(visit.bundleID))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let names = question.customers.map { CustomerName($0, of: visit.bundleID) }
+            let names = question.customers.map { CustomerName(AppCustomerID($0), of: visit.bundleID) }
             let found =
                 time == nil && knownAt == nil
                 ? try await rights.rights(of: names)

@@ -14,7 +14,7 @@ extension Settled.SubscriptionOutcome {
             "expires_at": .optional(verdict.expiresAt.iso8601),
             "entitled_until": .optional(verdict.entitledUntil?.iso8601),
             "flags": .array(verdict.flags.map { .string($0.rawValue) }),
-            "ownership": ownership[ExactName(customer)]?.json ?? nil,
+            "ownership": ownership[AppCustomerID(customer)]?.json ?? nil,
         ]
     }
 }
