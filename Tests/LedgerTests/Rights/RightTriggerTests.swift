@@ -1,0 +1,83 @@
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Every statement that may change rights notes whose")
+struct RightTriggerTests {
+    /// What rights rest on, a row of it, which rows are meant, and what is noted about them.
+    struct Noted: Sendable, CustomTestStringConvertible {
+        let table: String
+        let row: String
+        let column: String
+        let basis: RightBasis
+        var testDescription: String { table }
+    }
+
+    private static let long = "'[1990-01-01,1991-01-01)'"
+    private static let cases = [
+        Noted(
+            table: "ownership (customer_id, subscription_id, valid, known)", row: "2, 1, \(long), \(long)",
+            column: "customer_id = 2", basis: .customer(2)),
+        Noted(
+            table: "hand_grant (customer_id, entitlement, valid, known, given_by, reason)",
+            row: "2, 'pro', \(long), \(long), 'kim', 'asked'", column: "customer_id = 2", basis: .customer(2)),
+        Noted(
+            table: "provisional", row: "2, 2, 'monthly', now(), now(), now(), 'Production'",
+            column: "customer_id = 2", basis: .customer(2)),
+        Noted(
+            table: "customer_merge", row: "2, 1, \(long)", column: "customer_id = 2", basis: .customer(2)),
+        Noted(
+            table: "subscription_span",
+            row: "1, \(long), \(long), 'active', NULL, true, 'monthly', '{}', NULL, 1",
+            column: "valid = \(long)", basis: .subscription(1)),
+    ]
+
+    /// What a statement makes servers read again.
+    private func noted(by statement: String, in test: TestLedger) async throws -> RightChanges.Extent? {
+        let before = try await test.ledger.rightChanges(since: nil)
+        try await test.run(statement)
+        return try await test.ledger.rightChanges(since: before?.look)?.extent
+    }
+
+    private func withTwoCustomers(_ body: (TestLedger) async throws -> Void) async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-2)))
+            try await test.upload("b", by: "bob")
+            try await body(test)
+        }
+    }
+
+    @Test("A row that comes, changes and goes", arguments: cases)
+    func rows(_ noted: Noted) async throws {
+        try await withTwoCustomers { test in
+            let name = noted.table.split(separator: " ")[0]
+            let column = noted.column.split(separator: " ")[0]
+            for statement in [
+                "INSERT INTO ledger.\(noted.table) VALUES (\(noted.row))",
+                "UPDATE ledger.\(name) SET \(column) = \(column) WHERE \(noted.column)",
+                "DELETE FROM ledger.\(name) WHERE \(noted.column)",
+            ] {
+                let extent = try await self.noted(by: statement, in: test)
+                #expect(extent == .these([noted.basis]), "\(statement)")
+            }
+        }
+    }
+
+    @Test("A customer who is called otherwise, or is not there any more; an app that is called otherwise")
+    func names() async throws {
+        try await withTwoCustomers { test in
+            try await test.run("INSERT INTO ledger.customer (app_id, name) VALUES (1, 'carl')")
+            let rename = "UPDATE ledger.customer SET name = 'rob' WHERE customer_id = 2"
+            #expect(try await noted(by: rename, in: test) == .these([.customer(2)]))
+            let delete = "DELETE FROM ledger.customer WHERE name = 'carl' RETURNING customer_id"
+            guard case .these(let gone) = try await noted(by: delete, in: test) else {
+                Issue.record("not everybody's")
+                return
+            }
+            #expect(gone.count == 1)
+            let app = "UPDATE ledger.app SET bundle_id = 'com.example.renamed'"
+            #expect(try await noted(by: app, in: test) == .everything)
+        }
+    }
+}
