@@ -13,12 +13,12 @@ enum RequestID {
     static func random() -> String { String(UInt64.random(in: 0 ... .max), radix: 16) }
 }
 
-extension Request {
+extension HTTPFields {
     private static let requestIDCharactersMax = 128
 
-    /// The id the caller gave, if it can be written to a log and a header as it stands.
-    var givenID: String? {
-        guard let id = headers[.requestID], (1...Self.requestIDCharactersMax).contains(id.utf8.count),
+    /// The id the caller gave the request, if it can be written to a log and a header as it stands.
+    var givenRequestID: String? {
+        guard let id = self[.requestID], (1...Self.requestIDCharactersMax).contains(id.utf8.count),
             id.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { return nil }
         return id

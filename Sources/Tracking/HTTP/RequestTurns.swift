@@ -27,6 +27,8 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
     private var isAnswering = false
     /// Whether the server stops: it answers what it has begun, and begins nothing.
     private var isStopping = false
+    /// Whether what waited is being passed on: an answer may come before that is over.
+    private var isPassingOn = false
     /// Whether more was asked for while something waited.
     private var isMoreWanted = false
     /// Ends the connection, unless its caller reads before.
@@ -97,7 +99,9 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// What waited, up to the next request but one.
     private func passOn(_ context: ChannelHandlerContext) {
-        guard !waiting.isEmpty else { return }
+        guard !waiting.isEmpty, !isPassingOn else { return }
+        isPassingOn = true
+        defer { isPassingOn = false }
         while let arrival = waiting.first, isItsTurn(arrival) {
             waiting.removeFirst()
             pass(arrival, context)

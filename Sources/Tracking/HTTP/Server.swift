@@ -8,6 +8,9 @@ import ServiceLifecycle
 ///
 /// Docs: `openapi.yaml`, which is served at `/openapi.yaml`.
 public struct Server: Service {
+    /// What answers call the server.
+    static let name = "perennial"
+
     private let tracker: Tracker
     private let host: String
     private let port: Int
@@ -61,11 +64,22 @@ public struct Server: Service {
 
     /// The application that answers, for `run` and for tests.
     var application: some ApplicationProtocol {
-        Application(
-            router: router,
-            server: HTTPServerBuilder { OnEventLoop(connection: HTTP1Channel(responder: $0, configuration: http)) },
+        let (gate, counters) = (Gate(keys: keys), RequestCounters(registry: tracker.metrics.registry))
+        let lookups = GetEntitlements(
+            tracker: tracker, apps: KnownApps(tracker.ledger),
+            rights: RightsLookup(tracker.ledger, count: tracker.metrics.lookedUp))
+        let atOnce = EntitlementsAtOnce(lookups: lookups, gate: gate, counters: counters)
+        // What is answered at once is not logged, so whoever wants every request logged has it answered the usual way.
+        let isLogged = logger.logLevel <= .debug
+        return Application(
+            router: router(gate, lookups, counters),
+            server: HTTPServerBuilder {
+                let connection = HTTP1Channel(responder: $0, configuration: http)
+                return OnEventLoop(
+                    connection: AnsweringAtOnce(connection: connection) { isLogged ? nil : atOnce.answer($0) })
+            },
             configuration: ApplicationConfiguration(
-                address: .hostname(host, port: port), serverName: "perennial",
+                address: .hostname(host, port: port), serverName: Self.name,
                 availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: logger)
@@ -82,17 +96,17 @@ public struct Server: Service {
                 maxHeaderFieldCount: limits.headerFieldsMax))
     }
 
-    private var router: Router<BasicRequestContext> {
+    private func router(
+        _ gate: Gate, _ lookups: GetEntitlements, _ counters: RequestCounters
+    ) -> Router<BasicRequestContext> {
         let router = Router(options: .autoGenerateHeadEndpoints)
-        router.add(middleware: CountRequests(tracker.metrics.registry))
+        router.add(middleware: CountRequests(counters: counters))
         router.add(middleware: AnswerProblems())
-        let gate = Gate(keys: keys)
-        let apps = KnownApps(tracker.ledger)
-        let rights = RightsLookup(tracker.ledger, count: tracker.metrics.lookedUp)
+        let (apps, rights) = (lookups.apps, lookups.rights)
         let routes = [
             PostReceipt(tracker: tracker, limits: limits).route(behind: gate),
             GetReceipt(ledger: tracker.ledger).route(behind: gate),
-            GetEntitlements(tracker: tracker, apps: apps, rights: rights).route(behind: gate),
+            lookups.route(behind: gate),
             PostBatch(tracker: tracker, apps: apps, rights: rights, limits: limits).route(behind: gate),
             GetCustomer(tracker: tracker, apps: apps).route(behind: gate),
             GrantRoutes(ledger: tracker.ledger, limits: limits).route(behind: gate),

@@ -10,32 +10,6 @@ import Testing
 
 /// Many bad clients at once: none of them costs a good one its answer.
 @Suite struct CrowdTests {
-    /// Runs a server on a ledger and a free port while `body` talks to it.
-    private func serving(
-        _ limits: ServerLimits = ServerLimits(), logger: Logger = Serving.quiet,
-        _ body: @escaping @Sendable (ServedLedger, Int) async throws -> Void
-    ) async throws {
-        try await ServedLedger.with { served in
-            let (ports, found) = AsyncStream.makeStream(of: Int.self)
-            let server = Server(
-                tracker: Serving.tracker(served.ledger), logger: logger, onListening: { found.yield($0) },
-                limits: limits, keys: KeyRing { try await served.ledger.key(withSecret: $0) })
-            let services = ServiceGroup(configuration: .init(services: [server], logger: Serving.quiet))
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask {
-                    defer { found.finish() }
-                    try await services.run()
-                }
-                for await port in ports {
-                    try await body(served, port)
-                    await services.triggerGracefulShutdown()
-                    break
-                }
-                try await group.waitForAll()
-            }
-        }
-    }
-
     private func connect(_ port: Int, reading: Bool = true) async throws -> any Channel {
         try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(.autoRead, value: reading)
@@ -47,7 +21,7 @@ import Testing
     }
 
     @Test func aThousandSlowClients() async throws {
-        try await serving { served, port in
+        try await Serving.onPort { served, port in
             var slow: [any Channel] = []
             let heads = [
                 "GET ", "GET /healthz HTTP/1.1\r\nHost: he", "",
@@ -69,7 +43,7 @@ import Testing
 
     /// They ask for more than the sockets hold and take nothing of it.
     @Test func clientsThatDoNotRead() async throws {
-        try await serving { served, port in
+        try await Serving.onPort { served, port in
             let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
             var deaf: [any Channel] = []
             for _ in 0..<20 {
@@ -91,7 +65,7 @@ import Testing
         limits.sendBufferBytes = 64 * 1024
         limits.unreadSecondsMax = 1
         let journal = Journal()
-        try await serving(limits, logger: journal.logger) { _, port in
+        try await Serving.onPort(limits, logger: journal.logger) { _, port in
             let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
             let deaf = try await connect(port, reading: false)
             deaf.writeAndFlush(ByteBuffer(string: many), promise: nil)
@@ -107,7 +81,7 @@ import Testing
 
     /// Requests that come in one packet are all answered, in their order, whatever they are.
     @Test func requestsInOnePacket() async throws {
-        try await serving { served, port in
+        try await Serving.onPort { served, port in
             let key = "Host: here\r\nAuthorization: Bearer \(served.secret)\r\n"
             let body = #"{"customers":["kim"]}"#
             let requests = (0..<60).map { number in
@@ -130,7 +104,7 @@ import Testing
 
     /// What came before the nonsense is answered before it.
     @Test func nonsenseBehindARequest() async throws {
-        try await serving { served, port in
+        try await Serving.onPort { served, port in
             let answer = try await RawExchange.send(
                 "GET /healthz HTTP/1.1\r\nHost: here\r\n\r\nGET /readyz HTTP/1.1\r\nHost: here\r\n\r\nNONSENSE\r\n\r\n",
                 port: port)
@@ -143,7 +117,7 @@ import Testing
     /// answer.
     @Test(arguments: [String(repeating: "k", count: 10 * 1024), String(repeating: "%F0%9F%98%80", count: 10 * 256)])
     func idsOfTenKilobytes(_ long: String) async throws {
-        try await serving { served, port in
+        try await Serving.onPort { served, port in
             let key = "Host: here\r\nConnection: close\r\nAuthorization: Bearer \(served.secret)\r\n"
             let requests = [
                 ("GET /v1/apps/com.example.app/customers/\(long)", "400", "invalid"),
@@ -171,7 +145,7 @@ import Testing
     @Test func waitingForEventsIsNotSilence() async throws {
         var limits = ServerLimits()
         limits.idleSeconds = 1
-        try await serving(limits) { served, port in
+        try await Serving.onPort(limits) { served, port in
             let request =
                 "GET /v1/events?wait=3 HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer \(served.secret)\r\n\r\n"
             let answer = try await RawExchange.send(request, port: port)
@@ -181,7 +155,7 @@ import Testing
 
     @Test func waitersLeaveWhenTheServerStops() async throws {
         let start = ContinuousClock.now
-        try await serving { served, port in
+        try await Serving.onPort { served, port in
             let request =
                 "GET /v1/events?wait=30 HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \(served.secret)\r\n\r\n"
             for _ in 0..<5 {

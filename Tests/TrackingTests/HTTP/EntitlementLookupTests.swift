@@ -92,17 +92,17 @@ import Testing
 
     @Test func theTagFollowsTheMeaning() throws {
         let active = [Self.entitlement(.active, endsIn: 90_000)]
-        let tag = try #require(Self.lookup(active).response(ifNoneMatch: []).headers[.eTag])
+        let tag = try #require(Self.lookup(active).answer(ifNoneMatch: []).head.headerFields[.eTag])
         let later = Self.lookup(active, now: Self.now + .seconds(20))
-        #expect(later.response(ifNoneMatch: []).headers[.eTag] == tag)
-        let unchanged = later.response(ifNoneMatch: ["\"other\", \(tag)"])
-        #expect(unchanged.status == .notModified && unchanged.headers[.eTag] == tag)
+        #expect(later.answer(ifNoneMatch: []).head.headerFields[.eTag] == tag)
+        let unchanged = later.answer(ifNoneMatch: ["\"other\", \(tag)"]).head
+        #expect(unchanged.status == .notModified && unchanged.headerFields[.eTag] == tag)
         for changed in [
             Self.lookup([Self.entitlement(.expired, endsIn: nil)]), Self.lookup([]),
             Self.lookup(active, time: Self.now),
         ] {
-            #expect(changed.response(ifNoneMatch: [tag]).status == .ok)
-            #expect(changed.response(ifNoneMatch: []).headers[.eTag] != tag)
+            #expect(changed.answer(ifNoneMatch: [tag]).head.status == .ok)
+            #expect(changed.answer(ifNoneMatch: []).head.headerFields[.eTag] != tag)
         }
     }
 
@@ -110,8 +110,8 @@ import Testing
     @Test func theTagOutlivesACheck() throws {
         let before = Self.lookup([Self.entitlement(.active, endsIn: 90_000, checkedAgo: .minutes(5))])
         let after = Self.lookup([Self.entitlement(.active, endsIn: 90_000)])
-        let tag = try #require(before.response(ifNoneMatch: []).headers[.eTag])
-        #expect(after.response(ifNoneMatch: [tag]).status == .notModified)
+        let tag = try #require(before.answer(ifNoneMatch: []).head.headerFields[.eTag])
+        #expect(after.answer(ifNoneMatch: [tag]).head.status == .notModified)
         var tags: Set<String> = [tag]
         for (name, entitlement) in [
             ("longer", Self.entitlement(.active, endsIn: 90_001)),
@@ -124,7 +124,7 @@ import Testing
             ("by hand", Self.entitlement(.active, endsIn: 90_000, basis: "by_hand")),
             ("old", Self.entitlement(.active, endsIn: 90_000, checkedAgo: .days(35))),
         ] {
-            let other = try #require(Self.lookup([entitlement]).response(ifNoneMatch: []).headers[.eTag])
+            let other = try #require(Self.lookup([entitlement]).answer(ifNoneMatch: []).head.headerFields[.eTag])
             #expect(tags.insert(other).inserted, "\(name)")
         }
     }

@@ -3,6 +3,7 @@ import Hummingbird
 import HummingbirdTesting
 import Logging
 import Postgres
+import ServiceLifecycle
 import Subscriptions
 import Testing
 
@@ -56,6 +57,32 @@ enum Serving {
     ) async throws -> Result {
         let server = Server(tracker: tracker, host: "127.0.0.1", port: 0, logger: quiet)
         return try await server.application.test(.router) { client in try await body(client) }
+    }
+
+    /// Runs a server on a ledger and a free port while `body` talks to it.
+    static func onPort(
+        _ limits: ServerLimits = ServerLimits(), logger: Logger = quiet,
+        _ body: @escaping @Sendable (ServedLedger, Int) async throws -> Void
+    ) async throws {
+        try await ServedLedger.with { served in
+            let (ports, found) = AsyncStream.makeStream(of: Int.self)
+            let server = Server(
+                tracker: tracker(served.ledger), logger: logger, onListening: { found.yield($0) },
+                limits: limits, keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+            let services = ServiceGroup(configuration: .init(services: [server], logger: quiet))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    defer { found.finish() }
+                    try await services.run()
+                }
+                for await port in ports {
+                    try await body(served, port)
+                    await services.triggerGracefulShutdown()
+                    break
+                }
+                try await group.waitForAll()
+            }
+        }
     }
 
     /// A tracker with an App Store that is away unless another one is given.

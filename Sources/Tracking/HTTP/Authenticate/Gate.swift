@@ -69,15 +69,31 @@ struct Gate: Sendable {
         try? await Task.sleep(for: .milliseconds(RightsLookup.behindMillisecondsMax))
     }
 
-    /// RFC 6750, sections 2.1 and 3: the scheme's case does not matter; no error code when no key was sent.
+    /// Whose request it is, where that is known without asking, and they may have what needs `scope` of an app.
+    func knownKey(in headers: HTTPFields, for bundleID: BundleID, needs scope: Scope) -> APIKey? {
+        guard let secret = Self.secret(in: headers), let key = keys.knownKey(withSecret: secret),
+            key.scope.covers(scope), key.bundleID == nil || key.bundleID == bundleID
+        else { return nil }
+        return key
+    }
+
+    /// Takes one of the requests that a key has left; false when there is none.
+    func takeRequest(of key: APIKey) -> Bool { limiter.secondsToWait(of: key.id, at: key.rate) == nil }
+
+    /// RFC 6750, section 2.1: the scheme's case does not matter.
+    private static func secret(in headers: HTTPFields) -> String? {
+        let parts = headers[values: .authorization].first?.split(separator: " ", maxSplits: 1) ?? []
+        return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : nil
+    }
+
+    /// RFC 6750, section 3: no error code when no key was sent.
     private func key(of request: Request) async throws -> APIKey {
-        let parts = request.headers[values: .authorization].first?.split(separator: " ", maxSplits: 1) ?? []
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else {
+        guard let secret = Self.secret(in: request.headers) else {
             throw Problem(
                 .unauthenticated, "Send an API key: `Authorization: Bearer KEY`; `perennial key create` makes one.",
                 headers: [.wwwAuthenticate: "Bearer realm=\"perennial\""])
         }
-        guard let key = try await keys.key(withSecret: String(parts[1])) else {
+        guard let key = try await keys.key(withSecret: secret) else {
             throw Problem(
                 .unauthenticated, "The API key is unknown or revoked; see `perennial key list`.",
                 headers: [.wwwAuthenticate: "Bearer realm=\"perennial\", error=\"invalid_token\""])

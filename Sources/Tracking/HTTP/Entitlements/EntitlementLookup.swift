@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPTypes
 import Ledger
 import Subscriptions
 
@@ -33,12 +33,12 @@ struct EntitlementLookup: Sendable {
     }
 
     /// The answer, or 304 when the caller has it already.
-    func response(ifNoneMatch: [String]) -> Response {
+    func answer(ifNoneMatch: [String]) -> WrittenAnswer {
         let tag = entityTag
         // What is kept must be asked about again each time: a purchase has to show at once.
         let headers: HTTPFields = [.eTag: tag.description, .cacheControl: "private, no-cache", .vary: "Authorization"]
-        guard !tag.isNamed(in: ifNoneMatch) else { return Response(status: .notModified, headers: headers) }
-        return Response(text, headers: headers)
+        guard !tag.isNamed(in: ifNoneMatch) else { return WrittenAnswer(nil, status: .notModified, headers: headers) }
+        return WrittenAnswer(text, headers: headers)
     }
 
     /// The tag of what the answer means. The instants of asking are no part of it, or no two answers were equal; nor are the

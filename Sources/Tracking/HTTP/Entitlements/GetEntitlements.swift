@@ -5,9 +5,11 @@ import Subscriptions
 
 /// `GET /v1/apps/{bundle}/customers/{id}/entitlements`: what a customer may use, at an instant, as known at another.
 struct GetEntitlements: Sendable {
+    static let path = "/v1/apps/{bundle}/customers/{id}/entitlements"
+
     let tracker: Tracker
     let apps: KnownApps
-    private let rights: RightsLookup
+    let rights: RightsLookup
     private let present: JointLookup<Rights>
 
     /// A route over what `tracker` remembers.
@@ -19,7 +21,7 @@ struct GetEntitlements: Sendable {
     }
 
     func route(behind gate: Gate) -> Route {
-        gate.route(.get, "/v1/apps/{bundle}/customers/{id}/entitlements", needs: .read) { visit in
+        gate.route(.get, Self.path, needs: .read) { visit in
             let customer = try visit.parameters.decoded("id")
             try Upload.requireCustomer(customer)
             let (time, knownAt) = (try visit.request.instant("at"), try visit.request.instant("known_at"))
@@ -33,7 +35,7 @@ struct GetEntitlements: Sendable {
             let lookup = EntitlementLookup(
                 bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
                 terms: tracker.terms(of: app), rights: rights)
-            return lookup.response(ifNoneMatch: visit.request.headers[values: .ifNoneMatch])
+            return lookup.answer(ifNoneMatch: visit.request.headers[values: .ifNoneMatch]).response
         }.brief
     }
 

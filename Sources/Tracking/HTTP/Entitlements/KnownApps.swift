@@ -17,11 +17,16 @@ final class KnownApps: Sendable {
         self.ledger = ledger
     }
 
+    /// The app, where that is known without asking.
+    func known(_ bundleID: BundleID, at now: ContinuousClock.Instant) -> App? {
+        known.withLock { $0.value(for: bundleID, at: now) }
+    }
+
     /// The app; throws a problem unless it is registered.
     @discardableResult
     func require(_ bundleID: BundleID) async throws -> App {
         let asked = ContinuousClock.now
-        if let app = known.withLock({ $0.value(for: bundleID, at: asked) }) { return app }
+        if let app = known(bundleID, at: asked) { return app }
         guard let app = try await ledger.registeredApp(bundleID) else { throw Problem.unknownApp(bundleID.text) }
         known.withLock { $0.keep(app, for: bundleID, at: asked) }
         return app

@@ -4,11 +4,7 @@ import Synchronization
 
 /// Counts requests and how long they took, by route: a path holds a customer's id, a route does not.
 struct CountRequests: RouterMiddleware {
-    private let counters: RequestCounters
-
-    init(_ registry: MetricsRegistry) {
-        counters = RequestCounters(registry: registry)
-    }
+    let counters: RequestCounters
 
     func handle(
         _ request: Request, context: BasicRequestContext,
@@ -25,7 +21,7 @@ struct CountRequests: RouterMiddleware {
 }
 
 /// The counters of requests by what they count, so that the hot path finds one by a single look.
-private final class RequestCounters: Sendable {
+final class RequestCounters: Sendable {
     struct Key: Hashable, Sendable {
         let method: HTTPRequest.Method
         let route: String

@@ -49,7 +49,7 @@ public struct MetricsServer: Service {
                     additionalChannelHandlers: [RequestTurns(limits: limits, logger: tracker.logger)],
                     idleTimeout: .seconds(limits.idleSeconds))),
             configuration: ApplicationConfiguration(
-                address: .hostname(host, port: port), serverName: "perennial",
+                address: .hostname(host, port: port), serverName: Server.name,
                 availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: tracker.logger)

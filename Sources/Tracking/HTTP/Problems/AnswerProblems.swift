@@ -12,7 +12,7 @@ struct AnswerProblems: RouterMiddleware {
         let start = ContinuousClock.now
         let requestID = requestID(request, context)
         var context = context
-        if request.givenID != nil { context.logger[metadataKey: Self.requestIDKey] = "\(requestID)" }
+        if request.headers.givenRequestID != nil { context.logger[metadataKey: Self.requestIDKey] = "\(requestID)" }
         var response: Response
         do {
             response = try await next(request, context)
@@ -36,7 +36,8 @@ struct AnswerProblems: RouterMiddleware {
     /// The id that every log line of the request carries: the caller's, else the server's own; a log that keeps no metadata
     /// has none, then a new one serves.
     private func requestID(_ request: Request, _ context: BasicRequestContext) -> String {
-        request.givenID ?? context.logger[metadataKey: Self.requestIDKey]?.description ?? RequestID.random()
+        request.headers.givenRequestID ?? context.logger[metadataKey: Self.requestIDKey]?.description
+            ?? RequestID.random()
     }
 
     /// What is the caller's doing is not worth a line of its own; what is ours is.

@@ -1,0 +1,70 @@
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTPTypes
+
+/// Answers requests whose answer is known where they arrive; all others go on to Hummingbird, which makes tasks of them.
+final class AnswerAtOnce: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias InboundOut = HTTPRequestPart
+    typealias OutboundOut = HTTPResponsePart
+
+    private let answer: @Sendable (HTTPRequest) -> WrittenAnswer?
+    /// A request of which it is not known yet whether it has a body; who sends one is not answered here.
+    private var held: HTTPRequest?
+
+    /// A handler that answers as `answer` does, and leaves to others where that is nil.
+    init(_ answer: @escaping @Sendable (HTTPRequest) -> WrittenAnswer?) {
+        self.answer = answer
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if case .head(let request) = unwrapInboundIn(data), request.isPlain {
+            held = request
+            return
+        }
+        guard let request = held else { return context.fireChannelRead(data) }
+        held = nil
+        // Who does not read gets no answer more than they read: Hummingbird waits for that.
+        if case .end = unwrapInboundIn(data), context.channel.isWritable, let answer = answer(request) {
+            return write(answer, context)
+        }
+        context.fireChannelRead(wrapInboundOut(.head(request)))
+        context.fireChannelRead(data)
+    }
+
+    private func write(_ answer: WrittenAnswer, _ context: ChannelHandlerContext) {
+        context.write(wrapOutboundOut(.head(answer.head)), promise: nil)
+        if let body = answer.body { context.write(wrapOutboundOut(.body(body)), promise: nil) }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+}
+
+extension HTTPRequest {
+    /// Whether it is a GET that says nothing of how it or its answer is to be sent.
+    fileprivate var isPlain: Bool {
+        method == .get && headerFields[.connection] == nil && headerFields[.expect] == nil
+            && headerFields[.contentLength] == nil
+    }
+}
+
+/// A connection on which what is known is answered at once.
+struct AnsweringAtOnce<Connection: ServerChildChannel>: ServerChildChannel {
+    let connection: Connection
+    let answer: @Sendable (HTTPRequest) -> WrittenAnswer?
+
+    /// Behind what keeps count of the connection's requests, and before what makes tasks of them.
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection.Value> {
+        connection.setup(channel: channel, logger: logger).flatMapThrowing { value in
+            let pipeline = channel.pipeline.syncOperations
+            let counting = try pipeline.handler(type: HTTPConnectionStateHandler.self)
+            try pipeline.addHandler(AnswerAtOnce(answer), position: .after(counting))
+            return value
+        }
+    }
+
+    func handle(value: Connection.Value, logger: Logger) async {
+        await connection.handle(value: value, logger: logger)
+    }
+}
