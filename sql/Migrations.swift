@@ -29,5 +29,6 @@ public enum Migrations {
         SQLFile("0025_reports_at_size", PackageResources._025_reports_at_size_sql),
         SQLFile("0026_right_changes", PackageResources._026_right_changes_sql),
         SQLFile("0027_right_log_of_a_restored_database", PackageResources._027_right_log_of_a_restored_database_sql),
+        SQLFile("0028_right_checks", PackageResources._028_right_checks_sql),
     ]
 }

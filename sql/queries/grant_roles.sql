@@ -30,5 +30,6 @@ REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC
 GRANT EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) TO perennial_worker, perennial_api, perennial_owner;
 GRANT EXECUTE ON FUNCTION ledger.drop_empty_observation_months(timestamptz) TO perennial_owner;
 GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perennial_api;
-GRANT EXECUTE ON FUNCTION ledger.tend_right_log(), ledger.right_basis(bigint[])
+GRANT EXECUTE ON FUNCTION ledger.tend_right_log(), ledger.right_basis(bigint[]),
+    ledger.entitlement_sources(bigint[], timestamptz, timestamptz)
     TO perennial_worker, perennial_api, perennial_owner;

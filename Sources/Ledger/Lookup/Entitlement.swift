@@ -23,9 +23,9 @@ public struct Entitlement: Sendable, Hashable {
     public let basis: String
     /// Apple's clock of the evidence; nil while provisional and by hand, and where the newest answer is later than what was
     /// asked for.
-    public let asOf: Instant?
+    public private(set) var asOf: Instant?
     /// When the last verified answer came; nil where `asOf` is.
-    public let checkedAt: Instant?
+    public private(set) var checkedAt: Instant?
     /// Apple's expiry of the last period, where a subscription does not grant it.
     public let expiresAt: Instant?
 }
@@ -75,6 +75,13 @@ extension SubscriptionLedger {
 }
 
 extension Entitlement {
+    /// The same after Apple said so again.
+    func checked(_ check: RightCheck) -> Entitlement {
+        var entitlement = self
+        (entitlement.asOf, entitlement.checkedAt) = (check.asOf, check.checkedAt)
+        return entitlement
+    }
+
     init(row: Row) throws {
         name = try row.text("entitlement")
         granted = try row.bool("granted")

@@ -26,6 +26,17 @@ struct RightChanges: Sendable {
     let time: Instant
     /// What changed.
     let extent: Extent
+    /// What was checked and is as it was, but for clocks.
+    var checks: [RightCheck] = []
+}
+
+/// An answer of Apple's about a subscription that said what was known.
+struct RightCheck: Sendable, Hashable {
+    let subscription: Int64
+    /// Apple's clock of it.
+    let asOf: Instant
+    /// When it came.
+    let checkedAt: Instant
 }
 
 extension SubscriptionLedger {
@@ -40,11 +51,16 @@ extension SubscriptionLedger {
         guard let rows = try await loggedChanges(since: look, atMost: most + 1), let first = rows.first else {
             return nil
         }
-        let changed = try rows.filter { try $0.boolIfPresent("is_noted") ?? false }.map(RightBasis.all)
-        let isKnown = try first.bool("follows") && changed.count <= most && !changed.contains([])
+        let noted = try rows.filter { try $0.boolIfPresent("is_noted") ?? false }
+        let (changed, checks) = (try noted.map(RightBasis.all), try noted.map(RightCheck.all))
+        let isKnown =
+            try first.bool("follows") && noted.count <= most
+            && !zip(changed, checks).contains { $0.isEmpty && $1.isEmpty }
+        let (once, again) = RightCheck.sorted(checks.flatMap(\.self))
         return RightChanges(
             look: RightLook(log: try first.text("log"), snapshot: try first.text("snapshot")),
-            time: try first.instant("now"), extent: isKnown ? .these(changed.flatMap(\.self)) : .everything)
+            time: try first.instant("now"), extent: isKnown ? .these(changed.flatMap(\.self) + again) : .everything,
+            checks: isKnown ? once : [])
     }
 
     /// Nil on a standby, which cannot read a table that is not logged for it.
@@ -69,5 +85,27 @@ extension RightBasis {
         try (row.int8sIfPresent("customers") ?? []).map { .customer($0) }
             + (row.int8sIfPresent("subscriptions") ?? []).map { .subscription($0) }
             + (row.int8sIfPresent("purchases") ?? []).map { .purchase($0) }
+    }
+}
+
+extension RightCheck {
+    /// What a row tells was checked.
+    static func all(in row: Row) throws -> [RightCheck] {
+        guard let subscriptions = try row.int8sIfPresent("checked") else { return [] }
+        let (asOfs, checkedAts) = (try row.timestamptzs("as_ofs"), try row.timestamptzs("checked_ats"))
+        return zip(subscriptions, zip(asOfs, checkedAts)).map { subscription, clocks in
+            RightCheck(
+                subscription: subscription, asOf: Instant(microseconds: clocks.0),
+                checkedAt: Instant(microseconds: clocks.1))
+        }
+    }
+
+    /// Those that are told once; of what was checked several times the last check is not known, so it has changed.
+    static func sorted(_ checks: [RightCheck]) -> (once: [RightCheck], again: [RightBasis]) {
+        let told = Dictionary(grouping: checks, by: \.subscription)
+        return (
+            told.values.filter { $0.count == 1 }.flatMap(\.self),
+            told.filter { $1.count > 1 }.map { .subscription($0.key) }
+        )
     }
 }

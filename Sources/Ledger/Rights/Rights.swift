@@ -18,11 +18,20 @@ public final class Rights: Sendable {
     let basis: [RightBasis]
     /// From when on time alone may make it another answer; nil where it never does.
     let lastsUntil: Instant?
+    /// The subscription that each entitlement comes from; nil where none does.
+    let subscriptions: [Int64?]
+    /// Whether a check, which moves clocks alone, can make another subscription or purchase the one that is told.
+    let isTied: Bool
     private let words = Mutex<(any Sendable)?>(nil)
 
     /// Rights that rest on what is not told.
-    init(_ entitlements: [Entitlement], basis: [RightBasis] = [], lastsUntil: Instant? = nil) {
+    init(
+        _ entitlements: [Entitlement], from subscriptions: [Int64?] = [], isTied: Bool = true, basis: [RightBasis] = [],
+        lastsUntil: Instant? = nil
+    ) {
         self.entitlements = entitlements
+        self.subscriptions = subscriptions
+        self.isTied = isTied
         self.basis = basis
         self.lastsUntil = lastsUntil
     }
@@ -35,6 +44,16 @@ public final class Rights: Sendable {
             words = told
             return told
         }
+    }
+}
+
+extension Rights {
+    /// The same after Apple said the same of some of its subscriptions.
+    func checked(_ checks: [RightCheck]) -> Rights {
+        let told = zip(entitlements, subscriptions).map { entitlement, subscription in
+            checks.first { $0.subscription == subscription }.map(entitlement.checked) ?? entitlement
+        }
+        return Rights(told, from: subscriptions, isTied: isTied, basis: basis, lastsUntil: lastsUntil)
     }
 }
 
@@ -60,7 +79,10 @@ extension Rights {
     fileprivate convenience init(rows: [Row]) throws {
         let entitled = try rows.filter { try $0.textIfPresent("entitlement") != nil }
         self.init(
-            try entitled.map(Entitlement.init(row:)), basis: try rows.first.map(RightBasis.all) ?? [],
+            try entitled.map(Entitlement.init(row:)),
+            from: try entitled.map { try $0.int8IfPresent("subscription_id") },
+            isTied: try entitled.contains { try $0.bool("is_tied") },
+            basis: Array(Set(try rows.first.map(RightBasis.all) ?? [])),
             lastsUntil: try rows.first?.instantIfPresent("lasts_until"))
     }
 }

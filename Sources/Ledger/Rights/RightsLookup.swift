@@ -1,3 +1,4 @@
+import Subscriptions
 import Synchronization
 
 /// What customers may use now: from memory where the database says that nothing of it has changed, else from the
@@ -27,9 +28,16 @@ public final class RightsLookup: Sendable {
 
     /// What a customer may use now, where that is known without asking the database.
     public func remembered(of customer: CustomerName) -> Rights? {
-        let rights = memory.withLock { $0.rights(of: customer, at: ContinuousClock.now) }
-        if rights != nil { count(.memory, 1) }
-        return rights
+        let now = ContinuousClock.now
+        let (known, wantsLook) = memory.withLock { memory in
+            let rights = memory.rights(of: customer, at: now)
+            return (rights, rights != nil && memory.wantsLook(at: now))
+        }
+        guard let known else { return nil }
+        count(.memory, 1)
+        // Should it fail, the next question that has to wait for a look says why.
+        if wantsLook { Task { try await look(since: begin()) } }
+        return known
     }
 
     /// How many answers are remembered.
@@ -43,13 +51,9 @@ public final class RightsLookup: Sendable {
             return (mark, customers.indices.filter { !memory.probablyKnows(customers[$0], at: mark) })
         }
         async let found = read(unknown.map { customers[$0] }, since: mark)
-        guard let changes = try await ledger.rightChanges(since: mark.look) else {
-            memory.withLock { $0.forget() }
-            return try await read(customers)
-        }
+        guard let time = try await look(since: mark) else { return try await read(customers) }
         let (again, remembered) = memory.withLock { memory in
-            memory.note(changes, lookingSince: mark)
-            let remembered = customers.map { memory.rights(of: $0, at: changes.time, askedAt: mark) }
+            let remembered = customers.map { memory.rights(of: $0, at: time, askedAt: mark) }
             return (memory.begin(at: ContinuousClock.now), remembered)
         }
         var answers = remembered
@@ -62,12 +66,27 @@ public final class RightsLookup: Sendable {
         return answers.compactMap(\.self)
     }
 
+    private func begin() -> RightsMemory.Mark { memory.withLock { $0.begin(at: ContinuousClock.now) } }
+
+    /// Learns what has changed since `mark`; the database's clock then, nil where nothing can be remembered.
+    @discardableResult
+    private func look(since mark: RightsMemory.Mark) async throws -> Instant? {
+        let changes = try await ledger.rightChanges(since: mark.look)
+        memory.withLock { memory in
+            if let changes { memory.note(changes, lookingSince: mark) } else { memory.forget() }
+        }
+        return changes?.time
+    }
+
     /// Reads rights and keeps them, as far as nothing of them has changed since `mark`.
     private func read(_ customers: [CustomerName], since mark: RightsMemory.Mark) async throws -> [Rights] {
         guard !customers.isEmpty else { return [] }
         let found = try await ledger.rights(of: customers)
         memory.withLock { memory in
-            for (customer, rights) in zip(customers, found) { memory.keep(rights, of: customer, readSince: mark) }
+            let now = ContinuousClock.now
+            for (customer, rights) in zip(customers, found) {
+                memory.keep(rights, of: customer, readSince: mark, until: now)
+            }
         }
         return found
     }

@@ -130,6 +130,7 @@ struct RoleTests {
         "DELETE FROM perennial.audit_log", "SELECT nextval('ledger.lease_token_seq')",
         "SELECT * FROM ledger.entitlements(ARRAY[1]::bigint[], now(), now())", "SELECT ledger.tend_right_log()",
         "SELECT * FROM ledger.right_basis(ARRAY[1]::bigint[])",
+        "SELECT * FROM ledger.entitlement_sources(ARRAY[1]::bigint[], NULL, NULL)",
         "SELECT ledger.add_observation_month(now())", "SELECT ledger.drop_empty_observation_months(now())",
     ]
 

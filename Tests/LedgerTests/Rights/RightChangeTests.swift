@@ -50,13 +50,14 @@ struct RightChangeTests {
                 other, Answer(from: test.at(-9), asOf: test.at(-2)).but { $0.subscription = "2000" })
             #expect(try await basis("ann", in: test).count == 2)
             let renewed = Answer(from: test.at(-39), periods: 2, asOf: test.at(-1))
-            for answer in [renewed, renewed.but { $0.asOf = test.at(-0.5) }] {
-                #expect(try await touches("ann", in: test) { try await test.check(receipt, answer) })
+            #expect(try await touches("ann", in: test) { try await test.check(receipt, renewed) })
+            for hours in [-0.5, -0.4] {
+                let again = renewed.but { $0.asOf = test.at(hours) }
+                let before = try #require(try await test.ledger.rightChanges(since: nil))
+                try await test.check(receipt, again)
+                let told = try #require(try await test.ledger.rightChanges(since: before.look))
+                #expect(told.extent == .these([]) && told.checks.map(\.asOf) == [again.asOf])
             }
-            #expect(
-                try await !touches("bob", in: test) {
-                    try await test.check(receipt, renewed.but { $0.asOf = test.at(-0.4) })
-                })
             #expect(
                 try await touches("ann", in: test) {
                     try await test.check(

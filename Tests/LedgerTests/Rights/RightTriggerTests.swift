@@ -64,6 +64,29 @@ struct RightTriggerTests {
         }
     }
 
+    @Test("A subscription that is checked is told with its clocks; one that changes, or has none, is to be read again")
+    func checks() async throws {
+        try await withTwoCustomers { test in
+            func told(_ change: String) async throws -> RightChanges? {
+                let before = try await test.ledger.rightChanges(since: nil)
+                try await test.run("UPDATE ledger.subscription SET \(change)")
+                return try await test.ledger.rightChanges(since: before?.look)
+            }
+            let clocks = "as_of = '2026-01-01 00:00:01Z', checked_at = '2026-01-01 00:00:02.5Z'"
+            let check = RightCheck(
+                subscription: 1, asOf: Instant(milliseconds: 1_767_225_601_000),
+                checkedAt: Instant(milliseconds: 1_767_225_602_500))
+            for more in ["", ", next_check_at = now(), periods = 9"] {
+                let checked = try await told(clocks + more)
+                #expect(checked?.extent == .these([]) && checked?.checks == [check])
+            }
+            for change in [clocks + ", expires_at = expires_at + interval '1 day'", "environment = 'Sandbox'"] {
+                let changed = try await told(change)
+                #expect(changed?.extent == .these([.subscription(1)]) && changed?.checks == [])
+            }
+        }
+    }
+
     @Test("A customer who is called otherwise, or is not there any more; an app that is called otherwise")
     func names() async throws {
         try await withTwoCustomers { test in

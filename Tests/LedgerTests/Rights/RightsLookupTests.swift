@@ -19,8 +19,10 @@ struct RightsLookupTests {
         for _ in 0..<20 {
             let before = try await test.ledger.entitlements(of: names(in: test))
             let told = try await lookup.rights(of: names(in: test)).map(\.entitlements)
+            let toldAgain = try await lookup.rights(of: names(in: test)).map(\.entitlements)
             guard try await test.ledger.entitlements(of: names(in: test)) == before else { continue }
             #expect(told == before, "after \(step)")
+            #expect(toldAgain == before, "again after \(step)")
             return
         }
         Issue.record("the answers never rest, after \(step)")
@@ -32,7 +34,7 @@ struct RightsLookupTests {
         let other = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
         let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "seed"))
         let receipt = "r\(Int.random(in: 0..<3, using: &random))"
-        let kind = Int.random(in: 0..<11, using: &random)
+        let kind = Int.random(in: 0..<13, using: &random)
         do {
             switch kind {
             case 0: try await test.check(try await test.upload(receipt, by: customer), answer(in: test, using: &random))
@@ -52,12 +54,22 @@ struct RightsLookupTests {
                     try await test.upload(id, by: customer),
                     purchase(id, at: test.at(-2), asOf: try await test.ledger.now(), refundedAt: refund))
             case 9: _ = try await test.ledger.erase(customer, of: app, deciding: decision)
+            case 10, 11: try await say(again: kind == 10 ? "1000" : "2000", in: test)
             default: try await test.run("SELECT pg_sleep(0.06)")
             }
         } catch let error as LedgerError {
             return "\(kind), refused: \(error)"
         }
         return "\(kind) \(customer) \(other) \(receipt)"
+    }
+
+    /// Apple says once more what is known of a subscription.
+    private func say(again subscription: String, in test: TestLedger) async throws {
+        try await test.run(
+            """
+            UPDATE ledger.subscription SET as_of = now(), checked_at = clock_timestamp()
+            WHERE original_transaction_id = '\(subscription)'
+            """)
     }
 
     /// A subscription whose period ends soon, or did long ago.
@@ -130,6 +142,24 @@ struct RightsLookupTests {
                 #expect(both.map { $0.entitlements.map(\.name) } == [["one"], ["two"]])
             }
             #expect(lookup.rememberedCount == 2)
+        }
+    }
+
+    @Test("Of two sources that differ in clocks alone, the one is told that was checked last")
+    func ties() async throws {
+        try await withLedger { test in
+            for (receipt, subscription) in [("a", "1000"), ("b", "2000")] {
+                let over = Answer(from: test.at(-40), asOf: test.at(-1)).but {
+                    ($0.subscription, $0.willRenew, $0.intent) = (OriginalTransactionID(subscription), false, "1")
+                }
+                try await test.check(try await test.upload(receipt), over)
+            }
+            let lookup = RightsLookup(test.ledger)
+            #expect(try await lookup.rights(of: names(in: test))[0].entitlements.map(\.granted) == [false])
+            for subscription in ["1000", "2000", "1000", "1000", "2000"] {
+                try await say(again: subscription, in: test)
+                try await compare(lookup, in: test, after: subscription)
+            }
         }
     }
 
