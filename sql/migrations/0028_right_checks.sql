@@ -1,20 +1,22 @@
 -- Lookups' log of changes: an answer of Apple's that changes nothing but clocks is told with them, and need not be read.
 
+-- The clocks are of the subscriptions checked, and then of the purchases, in order.
 ALTER TABLE ledger.right_change
-    ADD COLUMN checked bigint[], ADD COLUMN as_ofs timestamptz[], ADD COLUMN checked_ats timestamptz[];
+    ADD COLUMN checked_subscriptions bigint[], ADD COLUMN checked_purchases bigint[],
+    ADD COLUMN as_ofs timestamptz[], ADD COLUMN checked_ats timestamptz[];
 
 -- Of a subscription's own row rights rest on these three columns and the clocks; what else they rest on is noted with its spans.
-CREATE FUNCTION ledger.note_checks() RETURNS trigger
+CREATE FUNCTION ledger.note_checked_subscriptions() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO ledger.right_change (subscriptions, checked, as_ofs, checked_ats)
+    INSERT INTO ledger.right_change (subscriptions, checked_subscriptions, as_ofs, checked_ats)
     SELECT array_agg(c.subscription_id) FILTER (WHERE NOT o.only_clocks),
            array_agg(c.subscription_id) FILTER (WHERE o.only_clocks),
            array_agg(c.as_of) FILTER (WHERE o.only_clocks), array_agg(c.checked_at) FILTER (WHERE o.only_clocks)
     FROM changed c
     JOIN before b USING (subscription_id)
     CROSS JOIN LATERAL (
-        SELECT c.app_id = b.app_id AND c.environment = b.environment AND c.expires_at IS NOT DISTINCT FROM b.expires_at
+        SELECT (c.app_id, c.environment, c.expires_at) IS NOT DISTINCT FROM (b.app_id, b.environment, b.expires_at)
                AND num_nulls(c.as_of, c.checked_at) = 0 AS only_clocks) o
     HAVING count(*) > 0;
     RETURN NULL;
@@ -22,15 +24,40 @@ END
 $$;
 DROP TRIGGER rights_noted_on_update ON ledger.subscription;
 CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.subscription
-    REFERENCING OLD TABLE AS before NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_checks();
+    REFERENCING OLD TABLE AS before NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_checked_subscriptions();
 
--- What customers may use, as ledger.entitlements tells it, with the subscription that each right comes from, and whether
+CREATE FUNCTION ledger.note_checked_purchases() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO ledger.right_change (purchases, checked_purchases, as_ofs, checked_ats)
+    SELECT array_agg(c.purchase_id) FILTER (WHERE NOT o.only_clocks),
+           array_agg(c.purchase_id) FILTER (WHERE o.only_clocks),
+           array_agg(c.as_of) FILTER (WHERE o.only_clocks), array_agg(c.checked_at) FILTER (WHERE o.only_clocks)
+    FROM changed c
+    JOIN before b USING (purchase_id)
+    CROSS JOIN LATERAL (
+        SELECT (c.app_id, c.environment, c.product_id, c.purchased_at, c.revoked_at, c.first_recorded_at, c.facts_recorded_at)
+               IS NOT DISTINCT FROM
+               (b.app_id, b.environment, b.product_id, b.purchased_at, b.revoked_at, b.first_recorded_at, b.facts_recorded_at)
+               AND num_nulls(c.as_of, c.checked_at) = 0 AS only_clocks) o
+    HAVING count(*) > 0;
+    RETURN NULL;
+END
+$$;
+DROP TRIGGER rights_noted_on_update ON ledger.purchase;
+CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.purchase
+    REFERENCING OLD TABLE AS before NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_checked_purchases();
+DROP FUNCTION ledger.note_purchases();
+
+-- What customers may use, as ledger.entitlements tells it, with the subscription or purchase that each right comes from, and whether
 -- another source of the right differs in clocks alone, so that a check may make it the one that is told.
 CREATE FUNCTION ledger.entitlement_sources(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
     customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
     environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz,
-    subscription_id bigint, is_tied boolean)
+    subscription_id bigint, purchase_id bigint, is_tied boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
@@ -49,7 +76,7 @@ BEGIN
     RETURN QUERY
     SELECT DISTINCT ON (n.asked, e.entitlement)
         n.asked, e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment, e.basis, e.as_of,
-        e.checked_at, e.expires_at, e.subscription_id,
+        e.checked_at, e.expires_at, e.subscription_id, e.purchase_id,
         count(*) OVER (PARTITION BY n.asked, e.entitlement, e.place, e.environment, e.granted, e.until, e.basis) > 1
     FROM unnest(customer_ids, who) AS n(asked, found)
     JOIN ledger.right_source(who, instant, knowledge) e ON e.customer_id = n.found

@@ -2,7 +2,7 @@
 -- most $3 rows of each kind, in which nulls are everything; and this look itself. No row: nothing can be remembered.
 SELECT now() AS now, l.log, pg_current_snapshot()::text AS snapshot,
        COALESCE(l.log = $1::text AND l.forgotten_below <= pg_snapshot_xmin($2::text::pg_snapshot), false) AS follows,
-       c.is_noted, c.customers, c.subscriptions, c.purchases, c.checked, c.as_ofs, c.checked_ats
+       c.is_noted, c.customers, c.subscriptions, c.purchases, c.checked_subscriptions, c.checked_purchases, c.as_ofs, c.checked_ats
 FROM (SELECT concat_ws('/', r.log_id, 'ledger.right_change'::regclass::oid, pg_postmaster_start_time()) AS log,
              r.forgotten_below
       FROM ledger.right_log r) l

@@ -30,9 +30,9 @@ struct RightChanges: Sendable {
     var checks: [RightCheck] = []
 }
 
-/// An answer of Apple's about a subscription that said what was known.
+/// An answer of Apple's about a subscription or a one-time purchase that said what was known.
 struct RightCheck: Sendable, Hashable {
-    let subscription: Int64
+    let thing: RightBasis
     /// Apple's clock of it.
     let asOf: Instant
     /// When it came.
@@ -91,21 +91,22 @@ extension RightBasis {
 extension RightCheck {
     /// What a row tells was checked.
     static func all(in row: Row) throws -> [RightCheck] {
-        guard let subscriptions = try row.int8sIfPresent("checked") else { return [] }
+        let subscriptions = (try row.int8sIfPresent("checked_subscriptions") ?? []).map { RightBasis.subscription($0) }
+        let purchases = (try row.int8sIfPresent("checked_purchases") ?? []).map { RightBasis.purchase($0) }
+        guard !subscriptions.isEmpty || !purchases.isEmpty else { return [] }
         let (asOfs, checkedAts) = (try row.timestamptzs("as_ofs"), try row.timestamptzs("checked_ats"))
-        return zip(subscriptions, zip(asOfs, checkedAts)).map { subscription, clocks in
+        return zip(subscriptions + purchases, zip(asOfs, checkedAts)).map { thing, clocks in
             RightCheck(
-                subscription: subscription, asOf: Instant(microseconds: clocks.0),
-                checkedAt: Instant(microseconds: clocks.1))
+                thing: thing, asOf: Instant(microseconds: clocks.0), checkedAt: Instant(microseconds: clocks.1))
         }
     }
 
     /// Those that are told once; of what was checked several times the last check is not known, so it has changed.
     static func sorted(_ checks: [RightCheck]) -> (once: [RightCheck], again: [RightBasis]) {
-        let told = Dictionary(grouping: checks, by: \.subscription)
+        let told = Dictionary(grouping: checks, by: \.thing)
         return (
             told.values.filter { $0.count == 1 }.flatMap(\.self),
-            told.filter { $1.count > 1 }.map { .subscription($0.key) }
+            told.filter { $1.count > 1 }.map(\.key)
         )
     }
 }

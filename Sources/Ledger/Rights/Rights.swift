@@ -18,19 +18,19 @@ public final class Rights: Sendable {
     let basis: [RightBasis]
     /// From when on time alone may make it another answer; nil where it never does.
     let lastsUntil: Instant?
-    /// The subscription that each entitlement comes from; nil where none does.
-    let subscriptions: [Int64?]
+    /// The subscription or purchase that each entitlement comes from; nil where none does.
+    let sources: [RightBasis?]
     /// Whether a check, which moves clocks alone, can make another subscription or purchase the one that is told.
     let isTied: Bool
     private let words = Mutex<(any Sendable)?>(nil)
 
     /// Rights that rest on what is not told.
     init(
-        _ entitlements: [Entitlement], from subscriptions: [Int64?] = [], isTied: Bool = true, basis: [RightBasis] = [],
+        _ entitlements: [Entitlement], from sources: [RightBasis?] = [], isTied: Bool = true, basis: [RightBasis] = [],
         lastsUntil: Instant? = nil
     ) {
         self.entitlements = entitlements
-        self.subscriptions = subscriptions
+        self.sources = sources
         self.isTied = isTied
         self.basis = basis
         self.lastsUntil = lastsUntil
@@ -48,12 +48,12 @@ public final class Rights: Sendable {
 }
 
 extension Rights {
-    /// The same after Apple said the same of some of its subscriptions.
+    /// The same after Apple said the same of some of what it comes from.
     func checked(_ checks: [RightCheck]) -> Rights {
-        let told = zip(entitlements, subscriptions).map { entitlement, subscription in
-            checks.first { $0.subscription == subscription }.map(entitlement.checked) ?? entitlement
+        let told = zip(entitlements, sources).map { entitlement, source in
+            checks.first { $0.thing == source }.map(entitlement.checked) ?? entitlement
         }
-        return Rights(told, from: subscriptions, isTied: isTied, basis: basis, lastsUntil: lastsUntil)
+        return Rights(told, from: sources, isTied: isTied, basis: basis, lastsUntil: lastsUntil)
     }
 }
 
@@ -74,13 +74,21 @@ extension SubscriptionLedger {
     }
 }
 
+extension RightBasis {
+    /// What a right comes from.
+    fileprivate static func source(of row: Row) throws -> RightBasis? {
+        if let subscription = try row.int8IfPresent("subscription_id") { return .subscription(subscription) }
+        return try row.int8IfPresent("purchase_id").map { .purchase($0) }
+    }
+}
+
 extension Rights {
     /// A row for each right, or a single one without; all say the same of what they rest on.
     fileprivate convenience init(rows: [Row]) throws {
         let entitled = try rows.filter { try $0.textIfPresent("entitlement") != nil }
         self.init(
             try entitled.map(Entitlement.init(row:)),
-            from: try entitled.map { try $0.int8IfPresent("subscription_id") },
+            from: try entitled.map(RightBasis.source),
             isTied: try entitled.contains { try $0.bool("is_tied") },
             basis: Array(Set(try rows.first.map(RightBasis.all) ?? [])),
             lastsUntil: try rows.first?.instantIfPresent("lasts_until"))

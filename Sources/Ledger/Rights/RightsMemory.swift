@@ -65,8 +65,8 @@ struct RightsMemory: Sendable {
 
     /// Whether it is time to look, so that nobody has to wait for it: true once for each time.
     mutating func wantsLook(at now: ContinuousClock.Instant) -> Bool {
-        let half = Duration.milliseconds(Self.behindMillisecondsMax / 2)
-        guard let lookedSince, now - lookedSince > half, now - (lookWantedSince ?? lookedSince) > half else {
+        let early = Duration.milliseconds(Self.behindMillisecondsMax / 4)
+        guard let lookedSince, now - lookedSince > early, now - (lookWantedSince ?? lookedSince) > early else {
             return false
         }
         lookWantedSince = now

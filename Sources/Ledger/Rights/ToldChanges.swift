@@ -46,7 +46,7 @@ struct ToldChanges: Sendable {
         for basis in changed { note(basis, lookedSince) { $0.changed = look } }
         for check in changes.checks {
             let told = Check(clocks: check, look: look, lookedSince: lookedSince)
-            note(.subscription(check.subscription), lookedSince) { $0.check = told }
+            note(check.thing, lookedSince) { $0.check = told }
         }
         guard things.count > Self.thingsMax else { return }
         everythingChanged = looks

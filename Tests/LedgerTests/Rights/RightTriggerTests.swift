@@ -74,7 +74,7 @@ struct RightTriggerTests {
             }
             let clocks = "as_of = '2026-01-01 00:00:01Z', checked_at = '2026-01-01 00:00:02.5Z'"
             let check = RightCheck(
-                subscription: 1, asOf: Instant(milliseconds: 1_767_225_601_000),
+                thing: .subscription(1), asOf: Instant(milliseconds: 1_767_225_601_000),
                 checkedAt: Instant(milliseconds: 1_767_225_602_500))
             for more in ["", ", next_check_at = now(), periods = 9"] {
                 let checked = try await told(clocks + more)
@@ -83,6 +83,21 @@ struct RightTriggerTests {
             for change in [clocks + ", expires_at = expires_at + interval '1 day'", "environment = 'Sandbox'"] {
                 let changed = try await told(change)
                 #expect(changed?.extent == .these([.subscription(1)]) && changed?.checks == [])
+            }
+        }
+    }
+
+    @Test("So is a one-time purchase")
+    func checkedPurchases() async throws {
+        try await withTwoCustomers { test in
+            try await test.check(
+                try await test.upload("p"), purchase("p", at: test.at(-2), asOf: test.at(-1)))
+            for (change, isCheck) in [("checked_at = now()", true), ("revoked_at = now()", false)] {
+                let before = try await test.ledger.rightChanges(since: nil)
+                try await test.run("UPDATE ledger.purchase SET \(change)")
+                let told = try await test.ledger.rightChanges(since: before?.look)
+                #expect(told?.checks.map(\.thing) == (isCheck ? [.purchase(1)] : []))
+                #expect(told?.extent == .these(isCheck ? [] : [.purchase(1)]))
             }
         }
     }

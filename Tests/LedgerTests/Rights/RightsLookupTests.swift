@@ -63,13 +63,14 @@ struct RightsLookupTests {
         return "\(kind) \(customer) \(other) \(receipt)"
     }
 
-    /// Apple says once more what is known of a subscription.
+    /// Apple says once more what is known of a subscription, and of all one-time purchases.
     private func say(again subscription: String, in test: TestLedger) async throws {
         try await test.run(
             """
             UPDATE ledger.subscription SET as_of = now(), checked_at = clock_timestamp()
             WHERE original_transaction_id = '\(subscription)'
             """)
+        try await test.run("UPDATE ledger.purchase SET as_of = now(), checked_at = clock_timestamp() WHERE version > 0")
     }
 
     /// A subscription whose period ends soon, or did long ago.
