@@ -7,7 +7,9 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     due ledger.right_log;
 BEGIN
-    DELETE FROM ledger.right_log l WHERE l.forgets_next > pg_snapshot_xmax(pg_current_snapshot());
+    DELETE FROM ledger.right_log l
+    WHERE l.forgets_next > pg_snapshot_xmax(pg_current_snapshot())
+       OR EXISTS (SELECT FROM ledger.right_change c WHERE c.xid >= pg_snapshot_xmax(pg_current_snapshot()));
     IF FOUND THEN DELETE FROM ledger.right_change; END IF;
     INSERT INTO ledger.right_log DEFAULT VALUES ON CONFLICT DO NOTHING;
     SELECT l.* INTO due FROM ledger.right_log l

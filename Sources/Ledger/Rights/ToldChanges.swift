@@ -26,6 +26,16 @@ struct ToldChanges: Sendable {
         /// The last check that was told.
         var check: Check?
         var look: Int { max(changed, check?.look ?? 0) }
+
+        /// Takes in a check. Looks may end in another order than they began: which of two checks came last is not known then,
+        /// so the thing has changed.
+        mutating func note(_ told: Check) {
+            guard let known = check, known.lookedSince >= told.lookedSince else {
+                check = told
+                return
+            }
+            if known.clocks != told.clocks { changed = told.look }
+        }
     }
 
     /// How many looks there were.
@@ -46,7 +56,7 @@ struct ToldChanges: Sendable {
         for basis in changed { note(basis, lookedSince) { $0.changed = look } }
         for check in changes.checks {
             let told = Check(clocks: check, look: look, lookedSince: lookedSince)
-            note(check.thing, lookedSince) { $0.check = told }
+            note(check.thing, lookedSince) { $0.note(told) }
         }
         guard things.count > Self.thingsMax else { return }
         everythingChanged = looks

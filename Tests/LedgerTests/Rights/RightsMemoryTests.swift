@@ -226,6 +226,14 @@ struct RightsMemoryTests {
         Self.expect(nil, in: &memory)
         memory.keep(Self.given(), of: Self.ann, readSince: memory.begin(at: Self.at(3)), until: Self.at(4))
         Self.expect([Self.noon, Self.noon, nil, nil, Self.noon, Self.noon], in: &memory)
+        // A look that began earlier ends later, and tells the same check, or an earlier one.
+        for (seconds, clocks) in [(2, [1, 2, nil, nil, 0, 0]), (1, nil)] as [(Int64, [Int64?]?)] {
+            memory = Self.knowing(Self.given())
+            let (early, late) = (memory.begin(at: Self.at(1)), memory.begin(at: Self.at(2)))
+            memory.note(Self.changes(checks: [Self.check(after: 2)]), lookingSince: late)
+            memory.note(Self.changes(checks: [Self.check(after: seconds)]), lookingSince: early)
+            Self.expect(clocks?.map { $0.map { Self.noon + .seconds($0) } }, in: &memory)
+        }
         let twice = RightCheck.sorted([Self.check(after: 1), Self.check(after: 2, of: 8), Self.check(after: 2)])
         #expect(twice.once == [Self.check(after: 2, of: 8)] && twice.again == [.subscription(7)])
     }
