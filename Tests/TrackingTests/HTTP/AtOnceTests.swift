@@ -47,6 +47,19 @@ struct AtOnceTests {
         }
     }
 
+    /// What is written otherwise, asks for something else, or is about others.
+    private static let otherPaths =
+        ["?at=2026-01-01T00:00:00Z", "/", "?", "#", "%20"].map { Serving.entitlements + $0 } + [
+            "", "/", "*", "/v1/apps/com.example.app/customers//kim/entitlements",
+            "/v1/apps/com.example.app/customers//entitlements", "/v1/apps//customers/kim/entitlements",
+            "//v1/apps/com.example.app/customers/kim/entitlements", "/v1/apps/com.example.app/customers/kim",
+            "/v1/apps/com.example.app/customers/k%69m/entitlements",
+            "/v1/apps/com.example.app/customers/kím/entitlements",
+            "/v1/apps/com.example.other/customers/kim/entitlements",
+            "/v1/apps/com.example.app/customers/bob/entitlements",
+            "/v1/apps/com.example.app/customers/\(String(repeating: "k", count: 300))/entitlements",
+        ]
+
     @Test("Only what is plain and known is answered so; what is to be refused is not")
     func onlyThat() async throws {
         try await ServedLedger.with { served in
@@ -72,31 +85,24 @@ struct AtOnceTests {
             _ = try await lookups.apps.require(ServedLedger.app)
             #expect(status(Serving.entitlements, served.secret) == nil)
             let kim = CustomerName("kim", of: ServedLedger.app)
-            // The first look makes everything be read again.
-            for _ in 0..<2 { _ = try await lookups.rights.rights(of: [kim]) }
-            #expect(status(Serving.entitlements, served.secret) == 200)
-            #expect(status(Serving.entitlements, other) == nil, "of another app")
-            #expect(status(Serving.entitlements, nil) == nil)
-            #expect(status(Serving.entitlements, TestKey.unknown.secret) == nil)
-            for path in [
-                "?at=2026-01-01T00:00:00Z", "/", "?", "#", "%20",
-            ] {
-                #expect(status(Serving.entitlements + path, served.secret) == nil, "\(path)")
+            // What is known is forgotten after milliseconds: what is told counts if kim's rights are told right after it.
+            func told(_ path: String, _ secret: String?) async throws -> Int? {
+                for _ in 0..<100 {
+                    _ = try await lookups.rights.rights(of: [kim])
+                    let told = status(path, secret)
+                    if status(Serving.entitlements, served.secret) == 200 { return told }
+                }
+                Issue.record("nothing is answered at once")
+                return nil
             }
-            for path in [
-                "", "/", "*", "/v1/apps/com.example.app/customers//kim/entitlements",
-                "/v1/apps/com.example.app/customers//entitlements", "/v1/apps//customers/kim/entitlements",
-                "//v1/apps/com.example.app/customers/kim/entitlements", "/v1/apps/com.example.app/customers/kim",
-                "/v1/apps/com.example.app/customers/k%69m/entitlements",
-                "/v1/apps/com.example.app/customers/kím/entitlements",
-                "/v1/apps/com.example.other/customers/kim/entitlements",
-                "/v1/apps/com.example.app/customers/bob/entitlements",
-                "/v1/apps/com.example.app/customers/\(String(repeating: "k", count: 300))/entitlements",
-            ] {
-                #expect(status(path, served.secret) == nil, "\(path)")
+            #expect(try await told(Serving.entitlements, served.secret) == 200)
+            #expect(try await told(Serving.entitlements, other) == nil, "of another app")
+            #expect(try await told(Serving.entitlements, nil) == nil)
+            #expect(try await told(Serving.entitlements, TestKey.unknown.secret) == nil)
+            for path in Self.otherPaths { #expect(try await told(path, served.secret) == nil, "\(path)") }
+            for expected in [200, 200, nil, nil] {
+                #expect(try await told(Serving.entitlements, limited) == expected)
             }
-            _ = try await lookups.rights.rights(of: [kim])
-            #expect((0..<4).map { _ in status(Serving.entitlements, limited) } == [200, 200, nil, nil])
         }
     }
 

@@ -26,13 +26,11 @@ final class KeyRing: Sendable {
 
     /// The live key with the given secret, or nil.
     func key(withSecret secret: String) async throws -> APIKey? {
-        guard Self.couldBeSecret(secret) else { return nil }
+        if let key = knownKey(withSecret: secret) { return key }
         // The time is taken before asking: what the database said may be old by the time it arrives.
         let asked = now()
-        let digest = KeyDigest(ofSecret: secret)
-        if let key = known.withLock({ $0.value(for: digest, at: asked) }) { return key }
-        guard let key = try await find(secret) else { return nil }
-        known.withLock { $0.keep(key, for: digest, at: asked) }
+        guard Self.couldBeSecret(secret), let key = try await find(secret) else { return nil }
+        known.withLock { $0.keep(key, for: KeyDigest(ofSecret: secret), at: asked) }
         return key
     }
 
