@@ -36,8 +36,24 @@ public final class RightsLookup: Sendable {
         guard let known else { return nil }
         count(.memory, 1)
         // Should it fail, the next question that has to wait for a look says why.
-        if wantsLook { Task { try await look(since: begin()) } }
+        if wantsLook {
+            Task {
+                guard try await look(since: begin()) != nil else { return }
+                try await refresh()
+            }
+        }
         return known
+    }
+
+    /// Reads again what will probably be asked about soon and does not hold any more.
+    private func refresh() async throws {
+        let (mark, customers) = memory.withLock { memory in
+            let now = ContinuousClock.now
+            return (memory.begin(at: now), memory.beginRefresh(at: now))
+        }
+        guard !customers.isEmpty else { return }
+        defer { memory.withLock { $0.endRefresh(at: ContinuousClock.now) } }
+        _ = try await read(customers, since: mark, asRefresh: true)
     }
 
     /// How many answers are remembered.
@@ -79,13 +95,15 @@ public final class RightsLookup: Sendable {
     }
 
     /// Reads rights and keeps them, as far as nothing of them has changed since `mark`.
-    private func read(_ customers: [CustomerName], since mark: RightsMemory.Mark) async throws -> [Rights] {
+    private func read(
+        _ customers: [CustomerName], since mark: RightsMemory.Mark, asRefresh: Bool = false
+    ) async throws -> [Rights] {
         guard !customers.isEmpty else { return [] }
         let found = try await ledger.rights(of: customers)
         memory.withLock { memory in
             let now = ContinuousClock.now
             for (customer, rights) in zip(customers, found) {
-                memory.keep(rights, of: customer, readSince: mark, until: now)
+                memory.keep(rights, of: customer, readSince: mark, until: now, asRefresh: asRefresh)
             }
         }
         return found

@@ -4,7 +4,8 @@ import Subscriptions
 /// Customers' rights that were read, and what was told since: a value that decides which of them still hold.
 ///
 /// An answer holds for a while, when nothing it rests on changed in a look that came after the read began, and time alone has
-/// not made it another one. What is over is removed bit by bit: nobody waits for that.
+/// not made it another one. What was asked about lately and does not hold any more is named to be read again, so that whoever
+/// asks next need not wait. What is over is removed bit by bit: nobody waits for that.
 struct RightsMemory: Sendable {
     /// Answers that are kept, at most.
     static let answersMax = 100_000
@@ -14,6 +15,12 @@ struct RightsMemory: Sendable {
     static let basisMax = 100
     /// How long an answer is kept, at most.
     static let answerSeconds = 60
+    /// How old an answer becomes before it is read again.
+    static let refreshSeconds = 50
+    /// For how long after a question an answer is read again when it does not hold.
+    static let wantedSeconds = 30
+    /// Answers that are looked at together, at most, whether they are to be read again.
+    static let refreshesMax = 64
 
     /// When a read or a look began: of what had changed until then it knows.
     struct Mark: Sendable {
@@ -30,10 +37,16 @@ struct RightsMemory: Sendable {
         let readSince: ContinuousClock.Instant
         /// When it was read, or the look began that told its clocks: what an earlier look tells of clocks may be older.
         var isAsOf: ContinuousClock.Instant
+        /// When somebody last asked for it.
+        var askedAt: ContinuousClock.Instant
     }
+
+    private typealias Place = Dictionary<CustomerName, Answer>.Index
 
     private var answers: [CustomerName: Answer] = [:]
     private var answersInOrder = Fifo<(customer: CustomerName, readSince: ContinuousClock.Instant)>()
+    private var touched = TouchedAnswers()
+    private var refreshes = HalfTime()
     private var told = ToldChanges()
     private var look: RightLook?
     /// The database's clock at the last look.
@@ -55,6 +68,7 @@ struct RightsMemory: Sendable {
         lookedAt = changes.time
         lookedSince = mark.time
         told.note(changes, lookedSince: mark.time)
+        touched.note(changes)
     }
 
     /// Forgets every answer, and those that are being read.
@@ -87,31 +101,43 @@ struct RightsMemory: Sendable {
 
     /// A customer's rights at `time`, by the database's clock; nil when they are not known any more.
     mutating func rights(of customer: CustomerName, at time: Instant, askedAt mark: Mark) -> Rights? {
-        guard let answer = answers[customer], !Self.isOver(answer.readSince, at: mark.time),
-            answer.rights.lastsUntil.map({ $0 > time }) ?? true, told.holds(answer.rights.basis, since: answer.looks)
-        else { return nil }
-        let checks = told.checks(of: answer.rights.basis, since: answer.looks)
-        return checks.isEmpty ? answer.rights : rights(of: customer, after: checks)
+        guard let place = answers.index(forKey: customer) else { return nil }
+        answers.values[place].askedAt = mark.time
+        return holds(place, at: time, mark.time) ? answers.values[place].rights : nil
     }
 
-    /// The rights with the clocks of checks, if it is sure that they are newer and what they are about.
-    private mutating func rights(of customer: CustomerName, after checks: [ToldChanges.Check]) -> Rights? {
-        guard var answer = answers[customer], !answer.rights.isTied,
-            checks.allSatisfy({ $0.lookedSince >= answer.isAsOf })
-        else { return nil }
+    /// Whether an answer holds at `time` by the database's clock, and `now` by ours, with the clocks that checks told.
+    private mutating func holds(_ place: Place, at time: Instant, _ now: ContinuousClock.Instant) -> Bool {
+        let answer = answers.values[place]
+        guard !Self.isOver(answer.readSince, at: now), answer.rights.lastsUntil.map({ $0 > time }) ?? true,
+            told.holds(answer.rights.basis, since: answer.looks)
+        else { return false }
+        let checks = told.checks(of: answer.rights.basis, since: answer.looks)
+        return checks.isEmpty || take(checks, into: place)
+    }
+
+    /// Takes the clocks of checks into an answer, if it is sure that they are newer and what they are about.
+    private mutating func take(_ checks: [ToldChanges.Check], into place: Place) -> Bool {
+        var answer = answers.values[place]
+        guard !answer.rights.isTied, checks.allSatisfy({ $0.lookedSince >= answer.isAsOf }) else { return false }
         answer.looks = told.looks
         answer.isAsOf = checks.map(\.lookedSince).max() ?? answer.isAsOf
         answer.rights = answer.rights.checked(checks.map(\.clocks))
-        answers[customer] = answer
-        return answer.rights
+        answers.values[place] = answer
+        return true
     }
 
-    /// Keeps rights whose read began at `mark` and was over at `now`.
+    /// Keeps rights whose read began at `mark` and was over at `now`, for somebody who asked or as a refresh.
     mutating func keep(
-        _ rights: Rights, of customer: CustomerName, readSince mark: Mark, until now: ContinuousClock.Instant
+        _ rights: Rights, of customer: CustomerName, readSince mark: Mark, until now: ContinuousClock.Instant,
+        asRefresh: Bool = false
     ) {
-        guard (1...Self.basisMax).contains(rights.basis.count) else { return }
-        answers[customer] = Answer(rights: rights, looks: mark.looks, readSince: mark.time, isAsOf: now)
+        let askedAt = asRefresh ? answers[customer]?.askedAt : mark.time
+        remove(customer)
+        guard let askedAt, (1...Self.basisMax).contains(rights.basis.count) else { return }
+        answers[customer] = Answer(
+            rights: rights, looks: mark.looks, readSince: mark.time, isAsOf: now, askedAt: askedAt)
+        touched.add(customer, restingOn: rights.basis)
         answersInOrder.append((customer, mark.time))
         for _ in 0..<2 { removeOldAnswer(at: mark.time) }
     }
@@ -121,7 +147,55 @@ struct RightsMemory: Sendable {
             Self.isOver(oldest.readSince, at: time) || answersInOrder.count > Self.answersMax
         else { return }
         answersInOrder.removeFirst()
-        if answers[oldest.customer]?.readSince == oldest.readSince { answers[oldest.customer] = nil }
+        if answers[oldest.customer]?.readSince == oldest.readSince { remove(oldest.customer) }
+    }
+
+    private mutating func remove(_ customer: CustomerName) {
+        guard let answer = answers.removeValue(forKey: customer) else { return }
+        touched.remove(customer, restingOn: answer.rights.basis)
+    }
+
+    /// Begins a refresh: names answers that are wanted and do not hold, or not for much longer, so that they are read again
+    /// before somebody asks. None while a refresh is under way, nor after it for as long as it took.
+    mutating func beginRefresh(at now: ContinuousClock.Instant) -> [CustomerName] {
+        guard refreshes.mayBegin(at: now) else { return [] }
+        var due: Set<CustomerName> = []
+        for _ in 0..<Self.refreshesMax {
+            if let customer = removeAging(at: now) { due.insert(customer) }
+            if let customer = removeChanged(at: now) { due.insert(customer) }
+        }
+        if !due.isEmpty { refreshes.begin(at: now) }
+        return Array(due)
+    }
+
+    /// Ends a refresh, whatever became of it.
+    mutating func endRefresh(at now: ContinuousClock.Instant) { refreshes.end(at: now) }
+
+    /// The oldest answer if it will soon be over and is wanted; it stays until it is replaced.
+    private mutating func removeAging(at now: ContinuousClock.Instant) -> CustomerName? {
+        guard let oldest = answersInOrder.first, now - oldest.readSince >= .seconds(Self.refreshSeconds) else {
+            return nil
+        }
+        answersInOrder.removeFirst()
+        guard let answer = answers[oldest.customer], answer.readSince == oldest.readSince else { return nil }
+        guard isWanted(answer, at: now) else {
+            remove(oldest.customer)
+            return nil
+        }
+        answersInOrder.append(oldest)
+        return oldest.customer
+    }
+
+    /// An answer that was touched, if it does not hold any more and is wanted.
+    private mutating func removeChanged(at now: ContinuousClock.Instant) -> CustomerName? {
+        guard let customer = touched.removeFirst(), let place = answers.index(forKey: customer),
+            isWanted(answers.values[place], at: now), !holds(place, at: lookedAt, now)
+        else { return nil }
+        return customer
+    }
+
+    private func isWanted(_ answer: Answer, at now: ContinuousClock.Instant) -> Bool {
+        now - answer.askedAt < .seconds(Self.wantedSeconds)
     }
 
     private static func isOver(_ readSince: ContinuousClock.Instant, at time: ContinuousClock.Instant) -> Bool {

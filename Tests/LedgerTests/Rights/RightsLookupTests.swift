@@ -1,6 +1,7 @@
 import Postgres
 import SeededRandom
 import Subscriptions
+import Synchronization
 import Testing
 
 @testable import Ledger
@@ -161,6 +162,31 @@ struct RightsLookupTests {
                 try await say(again: subscription, in: test)
                 try await compare(lookup, in: test, after: subscription)
             }
+        }
+    }
+
+    @Test("What changed of a customer who is asked about is read again before the next question")
+    func refreshes() async throws {
+        try await withLedger(connections: 2) { test in
+            let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "a change"))
+            let (ann, bob) = (CustomerName("ann", of: app), CustomerName("bob", of: app))
+            for name in ["ann", "bob"] {
+                _ = try await test.ledger.grant("first", to: name, of: app, until: nil, deciding: decision)
+            }
+            let reads = Mutex(0)
+            let lookup = RightsLookup(test.ledger) { source, count in
+                if source == .database { reads.withLock { $0 += count } }
+            }
+            for _ in 0..<2 { _ = try await lookup.rights(of: [ann, bob]) }
+            reads.withLock { $0 = 0 }
+            _ = try await test.ledger.grant("second", to: "ann", of: app, until: nil, deciding: decision)
+            let patience = ContinuousClock.now + .seconds(30)
+            while lookup.remembered(of: ann)?.entitlements.count != 2, ContinuousClock.now < patience {
+                if lookup.remembered(of: bob) == nil { _ = try await lookup.rights(of: [bob]) }
+                try await Task.sleep(for: .milliseconds(2))
+            }
+            #expect(lookup.remembered(of: ann)?.entitlements.map(\.name) == ["first", "second"])
+            #expect(reads.withLock { $0 } == 0, "somebody waited for a read")
         }
     }
 

@@ -5,34 +5,34 @@ import Testing
 
 @Suite("An answer is remembered for as long as it holds")
 struct RightsMemoryTests {
-    private static let ann = CustomerName("ann", of: "com.example.app")
-    private static let start = ContinuousClock.now
-    private static let noon = Instant(milliseconds: 1_000_000)
+    static let ann = CustomerName("ann", of: "com.example.app")
+    static let start = ContinuousClock.now
+    static let noon = Instant(milliseconds: 1_000_000)
 
-    private static func at(_ seconds: Int) -> ContinuousClock.Instant { start + .seconds(seconds) }
+    static func at(_ seconds: Int) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
-    private static func rights(
+    static func rights(
         _ basis: [RightBasis] = [.customer(1), .subscription(7)], until: Instant? = nil
     ) -> Rights {
         Rights([], basis: basis, lastsUntil: until)
     }
 
     /// Rights of which the first comes from subscription 7, the second is given by hand, the third comes from 8.
-    private static func given(isTied: Bool = false) -> Rights {
+    static func given(isTied: Bool = false) -> Rights {
         Rights(
             [entitlement(), entitlement("by_hand"), entitlement()], from: [.subscription(7), nil, .subscription(8)],
             isTied: isTied,
             basis: [.customer(1), .subscription(7), .subscription(8)])
     }
 
-    private static func changes(
+    static func changes(
         _ extent: RightChanges.Extent = .these([]), checks: [RightCheck] = []
     ) -> RightChanges {
         RightChanges(look: RightLook(log: "log", snapshot: "1:1:"), time: noon, extent: extent, checks: checks)
     }
 
     /// A memory that has looked once and knows what ann may use.
-    private static func knowing(_ rights: Rights = rights()) -> RightsMemory {
+    static func knowing(_ rights: Rights = rights()) -> RightsMemory {
         var memory = RightsMemory()
         memory.note(changes(.everything), lookingSince: memory.begin(at: start))
         memory.keep(rights, of: ann, readSince: memory.begin(at: start), until: start)
@@ -46,7 +46,7 @@ struct RightsMemoryTests {
         return memory.rights(of: customer, at: time, askedAt: memory.begin(at: at(seconds))) != nil
     }
 
-    private static func note(_ extent: RightChanges.Extent, in memory: inout RightsMemory, after seconds: Int = 0) {
+    static func note(_ extent: RightChanges.Extent, in memory: inout RightsMemory, after seconds: Int = 0) {
         memory.note(changes(extent), lookingSince: memory.begin(at: at(seconds)))
     }
 
@@ -165,7 +165,7 @@ struct RightsMemoryTests {
     }
 
     /// A check of ann's subscription that came so many seconds after noon, by both clocks.
-    private static func check(after seconds: Int64, of subscription: Int64 = 7) -> RightCheck {
+    static func check(after seconds: Int64, of subscription: Int64 = 7) -> RightCheck {
         let time = noon + .seconds(seconds)
         return RightCheck(thing: .subscription(subscription), asOf: time - .seconds(1), checkedAt: time)
     }

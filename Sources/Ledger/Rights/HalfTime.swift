@@ -1,0 +1,19 @@
+/// Work that is done one piece at a time, and at most half of the time: after a piece it rests for as long as that took.
+struct HalfTime: Sendable {
+    private var began: ContinuousClock.Instant?
+    private var restsUntil: ContinuousClock.Instant?
+
+    /// Whether a piece may begin at `now`.
+    func mayBegin(at now: ContinuousClock.Instant) -> Bool {
+        began == nil && restsUntil.map { $0 <= now } ?? true
+    }
+
+    /// A piece begins.
+    mutating func begin(at now: ContinuousClock.Instant) { began = now }
+
+    /// It is over.
+    mutating func end(at now: ContinuousClock.Instant) {
+        restsUntil = began.map { now + (now - $0) }
+        began = nil
+    }
+}
