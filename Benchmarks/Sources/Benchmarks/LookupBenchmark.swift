@@ -27,7 +27,7 @@ struct LookupBenchmark: AsyncParsableCommand {
     @Option(help: "By how much the worker is nicer than the server; docs/scaling.md says why.")
     var nice = 10
 
-    @Option(help: "Real-time priority of server and client when that is measured too, 1 to 99; docs/scaling.md says why.")
+    @Option(help: "Real-time priority of server and client, once that is measured too; see docs/scaling.md.")
     var realTime = 10
 
     private static let port = 8_192
