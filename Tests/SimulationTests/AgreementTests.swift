@@ -32,7 +32,7 @@ struct AgreementTests {
         let now = try #require(told.subscriptions[id], "subscription \(id) of \(customer.customer) is unknown")
         #expect(now.periods == truth.periods.count, "periods of \(id)")
         #expect(now.customer == customer.customer, "owner of \(id)")
-        #expect(now.entitled == truth.givesAccess(at: customer.now), "access of \(id) at \(customer.now)")
+        #expect(truth.agrees(with: now), "access of \(id) at \(customer.now)")
         let events = told.events[id] ?? []
         let later = truth.periods.count - (events.first?.periods ?? 1)
         let continued = events.count { Told.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
@@ -57,15 +57,5 @@ struct AgreementTests {
         let row = try #require(rows.first)
         #expect(try row.int8("placed") == row.int8("last"))
         #expect(try row.int8("placed") == row.int8("events"))
-    }
-}
-
-extension SubscriptionTruth {
-    /// Whether Apple's data give access: a running period that was not taken back, or a grace period.
-    func givesAccess(at now: Int64) -> Bool {
-        if let graceUntil, graceUntil > now { return true }
-        return periods.contains { period in
-            !period.upgraded && (period.cancelled ?? .max) > now && period.expires > now
-        }
     }
 }

@@ -28,7 +28,7 @@ struct KillTests {
                     let now = try #require(told.subscriptions[truth.originalTransactionID])
                     #expect(now.periods == truth.periods.count, "periods of \(truth.originalTransactionID)")
                     #expect(
-                        now.entitled == truth.givesAccess(at: customer.now), "access of \(truth.originalTransactionID)")
+                        truth.agrees(with: now), "access of \(truth.originalTransactionID)")
                 }
             }
         }

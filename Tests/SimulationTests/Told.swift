@@ -7,6 +7,8 @@ struct Told {
         let periods: Int
         /// At Apple's clock of the newest answer: the clock of the tests has stopped there.
         let entitled: Bool
+        /// At the same clock the period was over and its renewal not told yet: access goes on until it is late.
+        let awaitsRenewal: Bool
         let customer: String?
         let willRenew: Bool?
         /// Apple's clock at first sight, in milliseconds.
@@ -46,15 +48,16 @@ struct Told {
             Statement(
                 name: "told_now",
                 sql: """
-                    SELECT n.original_transaction_id, n.periods, n.customer, n.will_renew,
-                           (SELECT p.entitled FROM ledger.subscription_span p JOIN ledger.subscription s USING (subscription_id)
-                            WHERE s.original_transaction_id = n.original_transaction_id AND upper_inf(p.known)
-                              AND p.valid @> n.as_of) AS entitled,
+                    SELECT n.original_transaction_id, n.periods, n.customer, n.will_renew, p.entitled,
+                           p.state = 'awaiting_renewal' AS awaits_renewal,
                            (SELECT min(o.first_as_of) FROM ledger.observation o
                             JOIN ledger.receipt_subscription l USING (receipt_id)
                             JOIN ledger.subscription s USING (subscription_id)
                             WHERE s.original_transaction_id = n.original_transaction_id AND o.outcome = 'verified') AS first_as_of
                     FROM perennial.subscription_now n
+                    JOIN ledger.subscription s USING (original_transaction_id)
+                    JOIN ledger.subscription_span p USING (subscription_id)
+                    WHERE upper_inf(p.known) AND p.valid @> n.as_of
                     """))
         let changes = try await database.query(
             Statement(
@@ -68,7 +71,8 @@ struct Told {
         subscriptions = try rows.reduce(into: [:]) { all, row in
             all[try row.text("original_transaction_id")] = Now(
                 periods: Int(try row.int4("periods")), entitled: try row.bool("entitled"),
-                customer: try row.textIfPresent("customer"), willRenew: try row.boolIfPresent("will_renew"),
+                awaitsRenewal: try row.bool("awaits_renewal"), customer: try row.textIfPresent("customer"),
+                willRenew: try row.boolIfPresent("will_renew"),
                 firstAsOf: try row.timestamptz("first_as_of") / 1000)
         }
         events = try changes.reduce(into: [:]) { all, row in
@@ -77,5 +81,14 @@ struct Told {
                     kind: try row.text("kind"), version: try row.int8("version"), periods: Int(try row.int4("periods")),
                     productID: try row.text("product_id"), occurredAt: try row.timestamptz("occurred_at") / 1000))
         }
+    }
+}
+
+extension SubscriptionTruth {
+    /// Whether what is told of access is right: what Apple's data give, and on between the end of a period and the booking of
+    /// the next one.
+    func agrees(with told: Told.Now) -> Bool {
+        if told.awaitsRenewal { return told.entitled && autoRenewStatus && access == .none }
+        return told.entitled == (access != .none)
     }
 }

@@ -1,4 +1,5 @@
-/// Work that is done one piece at a time, and at most half of the time: after a piece it rests for as long as that took.
+/// Work that is done one piece at a time, and at most half of the time: after a piece it rests for as long as that took, a
+/// second at most.
 struct HalfTime: Sendable {
     private var began: ContinuousClock.Instant?
     private var restsUntil: ContinuousClock.Instant?
@@ -13,7 +14,7 @@ struct HalfTime: Sendable {
 
     /// It is over.
     mutating func end(at now: ContinuousClock.Instant) {
-        restsUntil = began.map { now + (now - $0) }
+        restsUntil = began.map { now + min(now - $0, .seconds(1)) }
         began = nil
     }
 }

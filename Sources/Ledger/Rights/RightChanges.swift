@@ -28,6 +28,13 @@ struct RightChanges: Sendable {
     let extent: Extent
     /// What was checked and is as it was, but for clocks.
     var checks: [RightCheck] = []
+
+    /// Everything that is named, changed or checked.
+    var named: [RightBasis] {
+        let checked = checks.map(\.thing)
+        guard case .these(let changed) = extent else { return checked }
+        return changed + checked
+    }
 }
 
 /// An answer of Apple's about a subscription or a one-time purchase that said what was known.

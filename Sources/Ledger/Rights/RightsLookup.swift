@@ -37,23 +37,9 @@ public final class RightsLookup: Sendable {
         count(.memory, 1)
         // Should it fail, the next question that has to wait for a look says why.
         if wantsLook {
-            Task {
-                guard try await look(since: begin()) != nil else { return }
-                try await refresh()
-            }
+            Task { if try await look(since: begin()) != nil { refresh() } }
         }
         return known
-    }
-
-    /// Reads again what will probably be asked about soon and does not hold any more.
-    private func refresh() async throws {
-        let (mark, customers) = memory.withLock { memory in
-            let now = ContinuousClock.now
-            return (memory.begin(at: now), memory.beginRefresh(at: now))
-        }
-        guard !customers.isEmpty else { return }
-        defer { memory.withLock { $0.endRefresh(at: ContinuousClock.now) } }
-        _ = try await read(customers, since: mark, asRefresh: true)
     }
 
     /// How many answers are remembered.
@@ -79,6 +65,7 @@ public final class RightsLookup: Sendable {
         for (place, rights) in zip(changed, foundAgain) { answers[place] = rights }
         count(.memory, customers.count - unknown.count - changed.count)
         count(.database, unknown.count + changed.count)
+        refresh()
         return answers.compactMap(\.self)
     }
 
@@ -92,6 +79,20 @@ public final class RightsLookup: Sendable {
             if let changes { memory.note(changes, lookingSince: mark) } else { memory.forget() }
         }
         return changes?.time
+    }
+
+    /// Begins to read again what will probably be asked about soon and does not hold any more, or not for much longer.
+    private func refresh() {
+        let (mark, customers) = memory.withLock { memory in
+            let now = ContinuousClock.now
+            return (memory.begin(at: now), memory.beginRefresh(at: now))
+        }
+        guard !customers.isEmpty else { return }
+        // Should it fail, whoever asks about them reads them and says why.
+        Task {
+            defer { memory.withLock { $0.endRefresh(of: customers, at: ContinuousClock.now) } }
+            _ = try await read(customers, since: mark, asRefresh: true)
+        }
     }
 
     /// Reads rights and keeps them, as far as nothing of them has changed since `mark`.

@@ -15,12 +15,14 @@ struct RightsMemory: Sendable {
     static let basisMax = 100
     /// How long an answer is kept, at most.
     static let answerSeconds = 60
-    /// How old an answer becomes before it is read again.
+    /// How old an answer becomes before it is read again, or forgotten if nobody wants it.
     static let refreshSeconds = 50
-    /// For how long after a question an answer is read again when it does not hold.
+    /// For how long after a question an answer is wanted: it is read again when it does not hold.
     static let wantedSeconds = 30
-    /// Answers that are looked at together, at most, whether they are to be read again.
-    static let refreshesMax = 64
+    /// Answers that are read again together, at most: looks wait behind them.
+    static let refreshesMax = 32
+    /// Answers that wait to be read again, at most; of more the earliest are read when somebody asks.
+    static let dueMax = 10_000
 
     /// When a read or a look began: of what had changed until then it knows.
     struct Mark: Sendable {
@@ -41,11 +43,15 @@ struct RightsMemory: Sendable {
         var askedAt: ContinuousClock.Instant
     }
 
+    private typealias Read = (customer: CustomerName, readSince: ContinuousClock.Instant)
     private typealias Place = Dictionary<CustomerName, Answer>.Index
 
     private var answers: [CustomerName: Answer] = [:]
-    private var answersInOrder = Fifo<(customer: CustomerName, readSince: ContinuousClock.Instant)>()
-    private var touched = TouchedAnswers()
+    private var answersInOrder = Fifo<Read>()
+    /// The customer whose answer rests on a thing; the latest of several, as after a merger.
+    private var owners: [RightBasis: CustomerName] = [:]
+    /// Whose answer is wanted and did not hold when that was last looked at.
+    private var due = Fifo<CustomerName>()
     private var refreshes = HalfTime()
     private var told = ToldChanges()
     private var look: RightLook?
@@ -68,7 +74,7 @@ struct RightsMemory: Sendable {
         lookedAt = changes.time
         lookedSince = mark.time
         told.note(changes, lookedSince: mark.time)
-        touched.note(changes)
+        for thing in changes.named { if let owner = owners[thing] { appendIfDue(owner, at: mark.time) } }
     }
 
     /// Forgets every answer, and those that are being read.
@@ -127,71 +133,90 @@ struct RightsMemory: Sendable {
         return true
     }
 
-    /// Keeps rights whose read began at `mark` and was over at `now`, for somebody who asked or as a refresh.
+    /// Keeps rights whose read began at `mark` and was over at `now`, for somebody who asked or as a refresh. What was read
+    /// later stays.
     mutating func keep(
         _ rights: Rights, of customer: CustomerName, readSince mark: Mark, until now: ContinuousClock.Instant,
         asRefresh: Bool = false
     ) {
-        let askedAt = asRefresh ? answers[customer]?.askedAt : mark.time
+        let known = answers[customer]
+        let askedAt = asRefresh ? known?.askedAt : mark.time
+        if let known, known.readSince > mark.time { return }
         remove(customer)
         guard let askedAt, (1...Self.basisMax).contains(rights.basis.count) else { return }
         answers[customer] = Answer(
             rights: rights, looks: mark.looks, readSince: mark.time, isAsOf: now, askedAt: askedAt)
-        touched.add(customer, restingOn: rights.basis)
+        for thing in rights.basis { owners[thing] = customer }
         answersInOrder.append((customer, mark.time))
         for _ in 0..<2 { removeOldAnswer(at: mark.time) }
+        appendIfDue(customer, at: now)
     }
 
     private mutating func removeOldAnswer(at time: ContinuousClock.Instant) {
-        guard let oldest = answersInOrder.first,
-            Self.isOver(oldest.readSince, at: time) || answersInOrder.count > Self.answersMax
-        else { return }
+        guard let oldest = answersInOrder.first else { return }
+        let isCurrent = isCurrent(oldest)
+        guard !isCurrent || Self.isOver(oldest.readSince, at: time) || answersInOrder.count > Self.answersMax else {
+            return
+        }
         answersInOrder.removeFirst()
-        if answers[oldest.customer]?.readSince == oldest.readSince { remove(oldest.customer) }
+        if isCurrent { remove(oldest.customer) }
     }
 
     private mutating func remove(_ customer: CustomerName) {
         guard let answer = answers.removeValue(forKey: customer) else { return }
-        touched.remove(customer, restingOn: answer.rights.basis)
+        for thing in answer.rights.basis where owners[thing] == customer { owners[thing] = nil }
     }
 
     /// Begins a refresh: names answers that are wanted and do not hold, or not for much longer, so that they are read again
     /// before somebody asks. None while a refresh is under way, nor after it for as long as it took.
     mutating func beginRefresh(at now: ContinuousClock.Instant) -> [CustomerName] {
         guard refreshes.mayBegin(at: now) else { return [] }
-        var due: Set<CustomerName> = []
+        var named: Set<CustomerName> = []
+        while named.count < Self.refreshesMax, let customer = due.first {
+            due.removeFirst()
+            if isDue(customer, at: now) { named.insert(customer) }
+        }
+        for customer in aging(at: now) where named.count < Self.refreshesMax { named.insert(customer) }
+        if !named.isEmpty { refreshes.begin(at: now) }
+        return Array(named)
+    }
+
+    /// Ends a refresh of customers, whatever became of it.
+    mutating func endRefresh(of customers: [CustomerName], at now: ContinuousClock.Instant) {
+        refreshes.end(at: now)
+        for customer in customers { appendIfDue(customer, at: now) }
+    }
+
+    private mutating func appendIfDue(_ customer: CustomerName, at now: ContinuousClock.Instant) {
+        guard isDue(customer, at: now) else { return }
+        due.append(customer)
+        if due.count > Self.dueMax { due.removeFirst() }
+    }
+
+    /// Whether an answer is wanted and does not hold.
+    private mutating func isDue(_ customer: CustomerName, at now: ContinuousClock.Instant) -> Bool {
+        guard let place = answers.index(forKey: customer) else { return false }
+        return isWanted(answers.values[place], at: now) && !holds(place, at: lookedAt, now)
+    }
+
+    /// Of the oldest answers those that will soon be over and are wanted; some that nobody wants are forgotten.
+    private mutating func aging(at now: ContinuousClock.Instant) -> [CustomerName] {
         for _ in 0..<Self.refreshesMax {
-            if let customer = removeAging(at: now) { due.insert(customer) }
-            if let customer = removeChanged(at: now) { due.insert(customer) }
+            guard let oldest = answersInOrder.first, now - oldest.readSince >= .seconds(Self.refreshSeconds),
+                !isWanted(oldest, at: now)
+            else { break }
+            answersInOrder.removeFirst()
+            if isCurrent(oldest) { remove(oldest.customer) }
         }
-        if !due.isEmpty { refreshes.begin(at: now) }
-        return Array(due)
+        return answersInOrder.prefix(Self.refreshesMax)
+            .filter { now - $0.readSince >= .seconds(Self.refreshSeconds) && isWanted($0, at: now) }
+            .map(\.customer)
     }
 
-    /// Ends a refresh, whatever became of it.
-    mutating func endRefresh(at now: ContinuousClock.Instant) { refreshes.end(at: now) }
+    private func isCurrent(_ read: Read) -> Bool { answers[read.customer]?.readSince == read.readSince }
 
-    /// The oldest answer if it will soon be over and is wanted; it stays until it is replaced.
-    private mutating func removeAging(at now: ContinuousClock.Instant) -> CustomerName? {
-        guard let oldest = answersInOrder.first, now - oldest.readSince >= .seconds(Self.refreshSeconds) else {
-            return nil
-        }
-        answersInOrder.removeFirst()
-        guard let answer = answers[oldest.customer], answer.readSince == oldest.readSince else { return nil }
-        guard isWanted(answer, at: now) else {
-            remove(oldest.customer)
-            return nil
-        }
-        answersInOrder.append(oldest)
-        return oldest.customer
-    }
-
-    /// An answer that was touched, if it does not hold any more and is wanted.
-    private mutating func removeChanged(at now: ContinuousClock.Instant) -> CustomerName? {
-        guard let customer = touched.removeFirst(), let place = answers.index(forKey: customer),
-            isWanted(answers.values[place], at: now), !holds(place, at: lookedAt, now)
-        else { return nil }
-        return customer
+    private func isWanted(_ read: Read, at now: ContinuousClock.Instant) -> Bool {
+        isCurrent(read) && answers[read.customer].map { isWanted($0, at: now) } ?? false
     }
 
     private func isWanted(_ answer: Answer, at now: ContinuousClock.Instant) -> Bool {

@@ -12,6 +12,9 @@ package struct Fifo<Element> {
     /// What is inside, oldest first.
     var all: [Element] { elements[head...].compactMap { $0 } }
 
+    /// The oldest, so many at most, oldest first.
+    package func prefix(_ most: Int) -> [Element] { elements[head...].prefix(most).compactMap { $0 } }
+
     package mutating func append(_ element: Element) { elements.append(element) }
 
     package mutating func removeFirst() {

@@ -11,7 +11,7 @@ struct RightsRefreshTests {
     /// Whom a refresh after so many seconds reads again; it is over at once.
     private static func refreshed(_ memory: inout RightsMemory, after seconds: Int) -> [CustomerName] {
         let due = memory.beginRefresh(at: Memory.at(seconds))
-        memory.endRefresh(at: Memory.at(seconds))
+        memory.endRefresh(of: due, at: Memory.at(seconds))
         return due
     }
 
@@ -91,38 +91,86 @@ struct RightsRefreshTests {
         #expect(Self.refreshed(&memory, after: 2).isEmpty)
     }
 
-    @Test("One refresh at a time, of so many, and as much rest as work")
-    func halfTime() {
-        var memory = Memory.knowing()
-        let many = Int64(RightsMemory.refreshesMax) + 1
-        for number in 1...many {
+    private static func name(_ number: Int) -> CustomerName { CustomerName("c\(number)", of: "com.example.app") }
+
+    private static func thing(_ number: Int) -> RightBasis { .customer(Int64(number)) }
+
+    /// A memory that knows customers, each by a thing of their own.
+    private static func knowing(_ numbers: ClosedRange<Int>) -> RightsMemory {
+        var memory = RightsMemory()
+        Memory.note(.everything, in: &memory)
+        for number in numbers {
             memory.keep(
-                Memory.rights([.customer(number)]), of: CustomerName("c\(number)", of: "com.example.app"),
+                Rights([], isTied: false, basis: [thing(number)]), of: name(number),
                 readSince: memory.begin(at: Memory.start), until: Memory.start)
         }
-        Memory.note(.these((1...many).map { .customer($0) }), in: &memory)
-        #expect(memory.beginRefresh(at: Memory.at(1)).count == RightsMemory.refreshesMax)
+        return memory
+    }
+
+    @Test("One refresh at a time, of so many, and as much rest as work, a second at most")
+    func halfTime() {
+        let numbers = 1...RightsMemory.refreshesMax + 1
+        var memory = Self.knowing(numbers)
+        Memory.note(.these(numbers.map(Self.thing)), in: &memory)
+        let due = memory.beginRefresh(at: Memory.at(1))
+        #expect(due.count == RightsMemory.refreshesMax)
         #expect(memory.beginRefresh(at: Memory.at(2)).isEmpty, "one is under way")
-        memory.endRefresh(at: Memory.at(3))
+        memory.endRefresh(of: [], at: Memory.at(4))
         #expect(memory.beginRefresh(at: Memory.at(4)).isEmpty, "it rests")
         #expect(memory.beginRefresh(at: Memory.at(5)).count == 1)
     }
 
-    @Test("What is touched waits in a line that does not grow without end")
-    func bounded() {
-        var touched = TouchedAnswers()
-        let most = Int64(TouchedAnswers.waitingMax)
-        for number in 0...most {
-            touched.add(CustomerName("c\(number)", of: "com.example.app"), restingOn: [.purchase(number)])
+    @Test("What failed to be read, or changed while it was read, is read once more")
+    func again() {
+        var memory = Memory.knowing()
+        Memory.note(.these([.customer(1)]), in: &memory, after: 1)
+        #expect(Self.refreshed(&memory, after: 1) == [Self.ann])
+        #expect(Self.refreshed(&memory, after: 2) == [Self.ann], "it failed")
+        Memory.note(.these([.customer(1)]), in: &memory, after: 3)
+        let (due, mark) = (memory.beginRefresh(at: Memory.at(3)), memory.begin(at: Memory.at(3)))
+        Memory.note(.these([.customer(1)]), in: &memory, after: 3)
+        memory.keep(Memory.rights(), of: Self.ann, readSince: mark, until: Memory.at(3), asRefresh: true)
+        memory.endRefresh(of: due, at: Memory.at(3))
+        #expect(Self.refreshed(&memory, after: 4) == [Self.ann])
+    }
+
+    @Test("What was read later stays when a read ends that began earlier")
+    func late() {
+        var memory = Memory.knowing()
+        let early = memory.begin(at: Memory.at(1))
+        Memory.note(.these([.customer(1)]), in: &memory, after: 2)
+        Self.keep(in: &memory, after: 2)
+        memory.keep(Memory.rights(), of: Self.ann, readSince: early, until: Memory.at(3))
+        #expect(Self.ask(&memory, after: 3) != nil)
+    }
+
+    @Test("When everything has changed, what is asked for is read, and no more")
+    func everything() {
+        var memory = Memory.knowing()
+        Memory.note(.everything, in: &memory, after: 1)
+        #expect(Self.refreshed(&memory, after: 1).isEmpty)
+    }
+
+    @Test("Checks that move clocks alone do not stand in the way of a change")
+    func checksInFront() {
+        let numbers = 1...5_000
+        var memory = Self.knowing(numbers)
+        let checks = numbers.map { RightCheck(thing: Self.thing($0), asOf: Memory.noon, checkedAt: Memory.noon) }
+        memory.note(Memory.changes(checks: checks), lookingSince: memory.begin(at: Memory.at(1)))
+        Memory.note(.these([Self.thing(5_000)]), in: &memory, after: 1)
+        #expect(Self.refreshed(&memory, after: 1) == [Self.name(5_000)])
+    }
+
+    @Test("Those that grow old are read again, whatever nobody wants stands in front of them")
+    func manyAge() {
+        let (most, seconds) = (RightsMemory.refreshesMax, RightsMemory.refreshSeconds)
+        var memory = Self.knowing(1...2 * most)
+        for number in most + 1...2 * most {
+            _ = memory.rights(of: Self.name(number), at: Memory.noon, askedAt: memory.begin(at: Memory.at(seconds - 1)))
         }
-        touched.note(Memory.changes(.these((0...most).map { .purchase($0) })))
-        #expect(touched.removeFirst()?.id.text == "c1")
-        touched.remove(CustomerName("c2", of: "com.example.app"), restingOn: [.purchase(2)])
-        touched.remove(CustomerName("other", of: "com.example.app"), restingOn: [.purchase(3)])
-        touched.note(Memory.changes(.these([.purchase(2), .purchase(3)])))
-        var last: CustomerName?
-        var count = 0
-        while let next = touched.removeFirst() { (last, count) = (next, count + 1) }
-        #expect(last?.id.text == "c3" && count == Int(most))
+        let wanted = Set((most + 1...2 * most).map(Self.name))
+        #expect(Set(Self.refreshed(&memory, after: seconds)) == wanted)
+        #expect(memory.count == most)
+        #expect(Set(Self.refreshed(&memory, after: seconds + 1)) == wanted, "it failed")
     }
 }

@@ -56,7 +56,7 @@ struct Reckoning {
                 continue
             }
             #expect(now.periods == truth.periods.count, "periods of \(id)")
-            #expect(now.entitled == (truth.access != .none), "access of \(id) of \(customer.customer)")
+            #expect(truth.agrees(with: now), "access of \(id) of \(customer.customer)")
             #expect(now.willRenew == nil || now.willRenew == truth.autoRenewStatus, "renewal of \(id)")
         }
     }
