@@ -48,8 +48,8 @@ struct RightsMemory: Sendable {
 
     private var answers: [CustomerName: Answer] = [:]
     private var answersInOrder = Fifo<Read>()
-    /// The customer whose answer rests on a thing; the latest of several, as after a merger.
-    private var owners: [RightBasis: CustomerName] = [:]
+    /// Whose answer rests on a thing; the latest of several, as after a merger.
+    private var restingOn: [RightBasis: CustomerName] = [:]
     /// Whose answer is wanted and did not hold when that was last looked at.
     private var due = Fifo<CustomerName>()
     private var refreshes = HalfTime()
@@ -74,7 +74,7 @@ struct RightsMemory: Sendable {
         lookedAt = changes.time
         lookedSince = mark.time
         told.note(changes, lookedSince: mark.time)
-        for thing in changes.named { if let owner = owners[thing] { appendIfDue(owner, at: mark.time) } }
+        for customer in changes.named.compactMap({ restingOn[$0] }) { appendIfDue(customer, at: mark.time) }
     }
 
     /// Forgets every answer, and those that are being read.
@@ -146,7 +146,7 @@ struct RightsMemory: Sendable {
         guard let askedAt, (1...Self.basisMax).contains(rights.basis.count) else { return }
         answers[customer] = Answer(
             rights: rights, looks: mark.looks, readSince: mark.time, isAsOf: now, askedAt: askedAt)
-        for thing in rights.basis { owners[thing] = customer }
+        for thing in rights.basis { restingOn[thing] = customer }
         answersInOrder.append((customer, mark.time))
         for _ in 0..<2 { removeOldAnswer(at: mark.time) }
         appendIfDue(customer, at: now)
@@ -164,7 +164,7 @@ struct RightsMemory: Sendable {
 
     private mutating func remove(_ customer: CustomerName) {
         guard let answer = answers.removeValue(forKey: customer) else { return }
-        for thing in answer.rights.basis where owners[thing] == customer { owners[thing] = nil }
+        for thing in answer.rights.basis where restingOn[thing] == customer { restingOn[thing] = nil }
     }
 
     /// Begins a refresh: names answers that are wanted and do not hold, or not for much longer, so that they are read again
