@@ -202,21 +202,24 @@ struct RightsMemory: Sendable {
     /// Of the oldest answers those that will soon be over and are wanted; some that nobody wants are forgotten.
     private mutating func aging(at now: ContinuousClock.Instant) -> [CustomerName] {
         for _ in 0..<Self.refreshesMax {
-            guard let oldest = answersInOrder.first, now - oldest.readSince >= .seconds(Self.refreshSeconds),
-                !isWanted(oldest, at: now)
-            else { break }
+            guard let oldest = answersInOrder.first, isAging(oldest, at: now), !isWanted(oldest, at: now) else { break }
             answersInOrder.removeFirst()
             if isCurrent(oldest) { remove(oldest.customer) }
         }
         return answersInOrder.prefix(Self.refreshesMax)
-            .filter { now - $0.readSince >= .seconds(Self.refreshSeconds) && isWanted($0, at: now) }
+            .filter { isAging($0, at: now) && isWanted($0, at: now) }
             .map(\.customer)
+    }
+
+    private func isAging(_ read: Read, at now: ContinuousClock.Instant) -> Bool {
+        now - read.readSince >= .seconds(Self.refreshSeconds)
     }
 
     private func isCurrent(_ read: Read) -> Bool { answers[read.customer]?.readSince == read.readSince }
 
     private func isWanted(_ read: Read, at now: ContinuousClock.Instant) -> Bool {
-        isCurrent(read) && answers[read.customer].map { isWanted($0, at: now) } ?? false
+        guard let answer = answers[read.customer], answer.readSince == read.readSince else { return false }
+        return isWanted(answer, at: now)
     }
 
     private func isWanted(_ answer: Answer, at now: ContinuousClock.Instant) -> Bool {
