@@ -17,8 +17,10 @@ let mustache = Target.Dependency.product(name: "Mustache", package: "swift-musta
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let x509 = Target.Dependency.product(name: "X509", package: "swift-certificates")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 let package = Package(
@@ -32,6 +34,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
         .package(url: "https://github.com/apple/swift-asn1", exact: "1.7.4"),
+        .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
@@ -39,12 +42,15 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     ],
     targets: [
         .target(name: "Subscriptions", swiftSettings: strict),
-        .target(name: "AppStore", dependencies: [asyncHTTPClient, nioCore, nioHTTP1], swiftSettings: strict),
+        .target(
+            name: "AppStore", dependencies: [asyncHTTPClient, nioCore, nioHTTP1, nioPosix, nioSSL],
+            swiftSettings: strict),
         .target(
             name: "SQL", path: "sql", exclude: ["README.md"],
             resources: [.embedInCode("migrations"), .embedInCode("queries"), .embedInCode("reports")],
@@ -55,11 +61,13 @@ let package = Package(
         .target(
             name: "Tracking",
             dependencies: [
-                "Subscriptions", "AppStore", "Ledger", hummingbird, mustache, serviceLifecycle, logging, metrics,
+                "Subscriptions", "AppStore", "Ledger", hummingbird, mustache, nioHTTP1, serviceLifecycle, logging,
+                metrics,
             ],
             resources: [.embedInCode("HTTP/openapi.yaml"), .embedInCode("Admin/Templates")], swiftSettings: strict),
         .target(
-            name: "AppStoreSimulator", dependencies: [nioCore, nioHTTP1, nioPosix], swiftSettings: strict),
+            name: "AppStoreSimulator",
+            dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: strict),
         .executableTarget(
             name: "perennial",
             dependencies: [
@@ -69,15 +77,19 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL", crypto], path: "Tests/TestSupport",
-            swiftSettings: strict),
+            name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL", crypto, nioCore, nioPosix],
+            path: "Tests/TestSupport", swiftSettings: strict),
         .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
         .testTarget(
             name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: strict),
         .testTarget(
-            name: "AppStoreTests", dependencies: ["AppStore", "SeededRandom", asn1, asyncHTTPClient, hummingbird],
+            name: "AppStoreTests",
+            dependencies: ["AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, hummingbird],
             swiftSettings: strict),
-        .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "PostgresTests",
+            dependencies: ["Postgres", "AppStoreSimulator", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: strict),
         .testTarget(
@@ -86,7 +98,9 @@ let package = Package(
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
             swiftSettings: strict),
-        .testTarget(name: "PerennialTests", dependencies: ["perennial", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "SimulationTests",
             dependencies: [

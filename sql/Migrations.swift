@@ -30,5 +30,12 @@ public enum Migrations {
         SQLFile("0026_right_changes", PackageResources._026_right_changes_sql),
         SQLFile("0027_right_log_of_a_restored_database", PackageResources._027_right_log_of_a_restored_database_sql),
         SQLFile("0028_right_checks", PackageResources._028_right_checks_sql),
+        SQLFile("0029_coverage", PackageResources._029_coverage_sql),
+        SQLFile("0031_wrong_clocks", PackageResources._031_wrong_clocks_sql),
+        SQLFile("0032_feed_place", PackageResources._032_feed_place_sql),
+        SQLFile("0034_figures", PackageResources._034_figures_sql),
+        SQLFile("0035_verify", PackageResources._035_verify_sql),
+        SQLFile("0036_canaries", PackageResources._036_canaries_sql),
+        SQLFile("0037_granting_source_first", PackageResources._037_granting_source_first_sql),
     ]
 }

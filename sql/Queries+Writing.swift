@@ -21,6 +21,9 @@ extension Queries {
     public static let claim = SQLFile("claim", PackageResources.claim_sql)
     /// `queries/claim_one.sql`
     public static let claimOne = SQLFile("claim_one", PackageResources.claim_one_sql)
+    /// `queries/close_clock_incidents.sql`
+    public static let closeClockIncidents = SQLFile(
+        "close_clock_incidents", PackageResources.close_clock_incidents_sql)
     /// `queries/close_incidents.sql`
     public static let closeIncidents = SQLFile("close_incidents", PackageResources.close_incidents_sql)
     /// `queries/close_session.sql`
@@ -31,6 +34,8 @@ extension Queries {
     public static let confirm = SQLFile("confirm", PackageResources.confirm_sql)
     /// `queries/confirm_purchases.sql`
     public static let confirmPurchases = SQLFile("confirm_purchases", PackageResources.confirm_purchases_sql)
+    /// `queries/cover.sql`
+    public static let cover = SQLFile("cover", PackageResources.cover_sql)
     /// `queries/create_key.sql`
     public static let createKey = SQLFile("create_key", PackageResources.create_key_sql)
     /// `queries/create_roles.sql`
@@ -144,23 +149,22 @@ extension Queries {
     public static let lockPolled = SQLFile("lock_polled", PackageResources.lock_polled_sql)
     /// `queries/lock_purchases.sql`
     public static let lockPurchases = SQLFile("lock_purchases", PackageResources.lock_purchases_sql)
-    /// `queries/lock_purchases_after.sql`
-    public static let lockPurchasesAfter = SQLFile("lock_purchases_after", PackageResources.lock_purchases_after_sql)
-    /// `queries/lock_receipts_of.sql`
-    public static let lockReceiptsOf = SQLFile("lock_receipts_of", PackageResources.lock_receipts_of_sql)
+    /// `queries/lock_rebuilt_purchases.sql`
+    public static let lockRebuiltPurchases = SQLFile(
+        "lock_rebuilt_purchases", PackageResources.lock_rebuilt_purchases_sql)
+    /// `queries/lock_rebuilt_subscriptions.sql`
+    public static let lockRebuiltSubscriptions = SQLFile(
+        "lock_rebuilt_subscriptions", PackageResources.lock_rebuilt_subscriptions_sql)
     /// `queries/lock_schedules.sql`
     public static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
     /// `queries/lock_subscriptions.sql`
     public static let lockSubscriptions = SQLFile("lock_subscriptions", PackageResources.lock_subscriptions_sql)
-    /// `queries/lock_subscriptions_after.sql`
-    public static let lockSubscriptionsAfter = SQLFile(
-        "lock_subscriptions_after", PackageResources.lock_subscriptions_after_sql)
     /// `queries/lock_summaries.sql`
     public static let lockSummaries = SQLFile("lock_summaries", PackageResources.lock_summaries_sql)
-    /// `queries/lock_uploaded.sql`
-    public static let lockUploaded = SQLFile("lock_uploaded", PackageResources.lock_uploaded_sql)
     /// `queries/mark_import.sql`
     public static let markImport = SQLFile("mark_import", PackageResources.mark_import_sql)
+    /// `queries/mark_omissions.sql`
+    public static let markOmissions = SQLFile("mark_omissions", PackageResources.mark_omissions_sql)
     /// `queries/mark_summarised.sql`
     public static let markSummarised = SQLFile("mark_summarised", PackageResources.mark_summarised_sql)
     /// `queries/merge_names.sql`
@@ -171,6 +175,9 @@ extension Queries {
     public static let moveSummaries = SQLFile("move_summaries", PackageResources.move_summaries_sql)
     /// `queries/open_import.sql`
     public static let openImport = SQLFile("open_import", PackageResources.open_import_sql)
+    /// `queries/open_clock_incidents.sql`
+    public static let openClockIncidents = SQLFile(
+        "open_clock_incidents", PackageResources.open_clock_incidents_sql)
     /// `queries/open_incidents.sql`
     public static let openIncidents = SQLFile("open_incidents", PackageResources.open_incidents_sql)
     /// `queries/open_session.sql`
@@ -187,8 +194,8 @@ extension Queries {
     public static let recordMigration = SQLFile("record_migration", PackageResources.record_migration_sql)
     /// `queries/release.sql`
     public static let release = SQLFile("release", PackageResources.release_sql)
-    /// `queries/repoll.sql`
-    public static let repoll = SQLFile("repoll", PackageResources.repoll_sql)
+    /// `queries/renew_feed.sql`
+    public static let renewFeed = SQLFile("renew_feed", PackageResources.renew_feed_sql)
     /// `queries/reschedule.sql`
     public static let reschedule = SQLFile("reschedule", PackageResources.reschedule_sql)
     /// `queries/reserve_ids.sql`
@@ -222,6 +229,8 @@ extension Queries {
     public static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
     /// `queries/take_refusals_back.sql`
     public static let takeRefusalsBack = SQLFile("take_refusals_back", PackageResources.take_refusals_back_sql)
+    /// `queries/tend_feed.sql`
+    public static let tendFeed = SQLFile("tend_feed", PackageResources.tend_feed_sql)
     /// `queries/tend_right_log.sql`
     public static let tendRightLog = SQLFile("tend_right_log", PackageResources.tend_right_log_sql)
     /// `queries/upsert_products.sql`
@@ -232,6 +241,8 @@ extension Queries {
     public static let writePace = SQLFile("write_pace", PackageResources.write_pace_sql)
     /// `queries/write_periods.sql`
     public static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
+    /// `queries/write_polling.sql`
+    public static let writePolling = SQLFile("write_polling", PackageResources.write_polling_sql)
     /// `queries/write_purchases.sql`
     public static let writePurchases = SQLFile("write_purchases", PackageResources.write_purchases_sql)
     /// `queries/write_receipts.sql`

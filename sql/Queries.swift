@@ -33,12 +33,21 @@ public enum Queries {
     public static let findNotifiedApp = SQLFile("find_notified_app", PackageResources.find_notified_app_sql)
     /// `queries/find_people.sql`
     public static let findPeople = SQLFile("find_people", PackageResources.find_people_sql)
+    /// `queries/find_purchases_after.sql`
+    public static let findPurchasesAfter = SQLFile("find_purchases_after", PackageResources.find_purchases_after_sql)
     /// `queries/find_receipts.sql`
     public static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
     /// `queries/find_session.sql`
     public static let findSession = SQLFile("find_session", PackageResources.find_session_sql)
+    /// `queries/find_subscriptions_after.sql`
+    public static let findSubscriptionsAfter = SQLFile(
+        "find_subscriptions_after", PackageResources.find_subscriptions_after_sql)
+    /// `queries/find_tellers.sql`
+    public static let findTellers = SQLFile("find_tellers", PackageResources.find_tellers_sql)
     /// `queries/find_unsummarised.sql`
     public static let findUnsummarised = SQLFile("find_unsummarised", PackageResources.find_unsummarised_sql)
+    /// `queries/find_pollers.sql`
+    public static let findPollers = SQLFile("find_pollers", PackageResources.find_pollers_sql)
     /// `queries/find_prunable.sql`
     public static let findPrunable = SQLFile("find_prunable", PackageResources.find_prunable_sql)
     /// `queries/gauge_apps.sql`
@@ -51,6 +60,8 @@ public enum Queries {
     public static let holdSnapshot = SQLFile("hold_snapshot", PackageResources.hold_snapshot_sql)
     /// `queries/is_migrated.sql`
     public static let isMigrated = SQLFile("is_migrated", PackageResources.is_migrated_sql)
+    /// `queries/known_entitlements.sql`
+    public static let knownEntitlements = SQLFile("known_entitlements", PackageResources.known_entitlements_sql)
     /// `queries/list_incidents.sql`
     public static let listIncidents = SQLFile("list_incidents", PackageResources.list_incidents_sql)
     /// `queries/list_products.sql`
@@ -111,8 +122,6 @@ public enum Queries {
     public static let readOwnerships = SQLFile("read_ownerships", PackageResources.read_ownerships_sql)
     /// `queries/read_periods.sql`
     public static let readPeriods = SQLFile("read_periods", PackageResources.read_periods_sql)
-    /// `queries/read_pollers.sql`
-    public static let readPollers = SQLFile("read_pollers", PackageResources.read_pollers_sql)
     /// `queries/read_receipts.sql`
     public static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)
     /// `queries/read_receipts_of.sql`

@@ -8,15 +8,18 @@ public final class Simulator: Sendable {
     public let options: SimulatorOptions
     /// The instant the population is laid out around, in milliseconds since 1970.
     public let epochMilliseconds: Int64
+    /// What it shows of itself over HTTPS; nil where it speaks plain HTTP.
+    public let identity: StoreIdentity?
 
     let clock: SimulatorClock
     let world: World
     let troubles: Troubles
 
-    /// Makes a store. Nothing runs by itself: lives move on when somebody looks.
-    public init(_ options: SimulatorOptions, clock: SimulatorClock = .system) {
+    /// Makes a store. Nothing runs by itself: lives move on when somebody looks. With an identity it speaks HTTPS.
+    public init(_ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil) {
         let epoch = options.epochMilliseconds.map { Moment(milliseconds: $0) } ?? clock.now
         self.options = options
+        self.identity = identity
         self.clock = clock
         self.epochMilliseconds = epoch.milliseconds
         self.world = World(options: options, epoch: epoch)

@@ -15,9 +15,9 @@ public final class Database: Sendable {
     /// reason; `DatabaseConfiguration.validate()` tells it earlier.
     /// - Parameters:
     ///   - configuration: where it is, and the limits.
-    ///   - note: takes one sentence for the log about connections lost and made; never a secret. Called on the
-    ///     database's own threads, so it must not block.
-    public init(_ configuration: DatabaseConfiguration, note: @escaping @Sendable (String) -> Void) {
+    ///   - note: takes what the log is told of connections lost and made. Called on the database's own threads, so it must
+    ///     not block.
+    public init(_ configuration: DatabaseConfiguration, note: @escaping @Sendable (DatabaseNote) -> Void) {
         self.configuration = configuration
         do throws(DatabaseError) {
             let pools = Pools(
@@ -27,11 +27,11 @@ public final class Database: Sendable {
             let haveStarted = [pools.reads.start { writes.expire(at: $0) }, writes.start()]
             self.pools = .success(pools)
             guard haveStarted.contains(false) else { return }
-            note("The system has no thread left for the database; it stays closed.")
+            note(.detail("The system has no thread left for the database; it stays closed."))
             pools.reads.beginClosing()
             pools.writes.beginClosing()
         } catch {
-            note(error.message)
+            note(.detail(error.message))
             pools = .failure(error)
         }
     }

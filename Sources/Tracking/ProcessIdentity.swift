@@ -14,11 +14,19 @@ actor CheckerIdentity {
     private var known: WorkerID?
 
     /// The process's registration in the ledger.
-    func worker(of ledger: SubscriptionLedger) async throws -> WorkerID {
+    func worker(of tracker: Tracker) async throws -> WorkerID {
         if let known { return known }
-        let worker = try await ledger.startWorker(
-            host: ProcessIdentity.host, process: ProcessIdentity.number, singly: true)
+        let worker = try await tracker.startWorker(singly: true)
         known = worker
         return worker
+    }
+}
+
+extension Tracker {
+    /// Announces this process to the ledger, with the lease and the speed-up by which it works.
+    func startWorker(singly: Bool = false) async throws -> WorkerID {
+        try await ledger.startWorker(
+            host: ProcessIdentity.host, process: ProcessIdentity.number, singly: singly,
+            leaseSeconds: options.leaseSeconds, speedup: options.speedup)
     }
 }

@@ -29,6 +29,8 @@ public struct Tracker: Sendable {
     let options: TrackerOptions
     let logger: Logger
     let metrics: TrackerMetrics
+    let troubles: TroubleWatch
+    let counting = CheckCounting()
     let identity = CheckerIdentity()
     let checksUnderWay = ChecksUnderWay()
     let tally = AnswerTally()
@@ -44,6 +46,7 @@ public struct Tracker: Sendable {
         self.options = options
         self.logger = logger
         self.metrics = TrackerMetrics(metrics)
+        troubles = TroubleWatch(logger: logger)
     }
 
     /// The same tracker in the hands of `actor`: what is written through it is remembered as theirs.
@@ -55,19 +58,16 @@ public struct Tracker: Sendable {
 
     /// Asks Apple about one claimed receipt and settles what it says: this is the program.
     ///
-    /// Nil when the answer could not be written; the log says why, and the lease runs out.
-    func check(_ claim: Claim, by worker: WorkerID) async throws -> Settled? {
-        try await settleInFull(await ask(about: claim), by: worker)
+    /// What is settled is nil when the answer could not be written; the log says why, and the lease runs out.
+    func check(_ claim: Claim, by worker: WorkerID) async throws -> (answer: Checked, settled: Settled?) {
+        let answer = await ask(about: claim)
+        return (answer, try await settleInFull(answer, by: worker))
     }
 
     /// Settles one answer in full, even when it says what the last one said: somebody wants to be told.
     func settleInFull(_ answer: Checked, by worker: WorkerID) async throws -> Settled? {
         let begin = ContinuousClock.now
-        warnOfSilence(in: [answer])
-        let settled = try await settle([answer.settlement], by: worker)
-        let batch = CheckedBatch(receipts: settled.count, settled: settled)
-        metrics.settled([answer], equal: [], batch, elapsed: ContinuousClock.now - begin)
-        return settled.first
+        return try await settle([answer], equal: [], by: worker, since: begin).settled.first
     }
 
     /// Asks Apple about a claimed receipt; never throws: an outage is an answer too.
@@ -81,54 +81,35 @@ public struct Tracker: Sendable {
         return checked
     }
 
-    /// Settles many answers together: those that say what the last one said cheaply, the others in full. The log gets one
-    /// line for all of them.
+    /// Settles many answers together: those that say what the last one said cheaply, the others in full.
     func settle(_ answers: [Checked], by worker: WorkerID) async throws -> CheckedBatch {
         let begin = ContinuousClock.now
         let confirmed = try await ledger.confirm(answers.compactMap(\.equal), by: worker, speedup: options.speedup)
-        let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
-        warnOfUnreadableRows(in: news)
-        warnOfSilence(in: news)
-        let settled = try await settle(news.map(\.settlement), by: worker)
-        let elapsed = ContinuousClock.now - begin
-        let batch = CheckedBatch(receipts: confirmed.count + settled.count, settled: settled)
-        metrics.settled(answers, equal: confirmed, batch, elapsed: elapsed)
-        logger.info("settled", metadata: batch.line(of: answers.count, equal: confirmed.count, elapsed: elapsed))
-        return batch
+        return try await settle(answers, equal: confirmed, by: worker, since: begin)
     }
 
-    /// One line a batch: Apple may have changed its answers.
-    private func warnOfUnreadableRows(in answers: [Checked]) {
-        let odd = answers.filter { $0.answer.response.map { !$0.isComplete } ?? false }
-        guard let first = odd.first, let path = first.answer.response?.unreadableRows.first else { return }
-        logger.warning(
-            "rows of Apple's answers cannot be read; see `perennial receipt show` and `perennial explain`",
-            metadata: ["answers": "\(odd.count)", "receipt": "\(first.claim.receiptID)", "row": "\(path)"])
-    }
-
-    /// One line a batch: what is stored and told of it leaves out what the network called it.
-    private func warnOfSilence(in answers: [Checked]) {
-        let silent = answers.filter { $0.answer.response == nil }
-        guard let first = silent.first, let trouble = first.answer.troubleInFull else { return }
-        logger.warning(
-            "Apple gave no answer",
-            metadata: ["answers": "\(silent.count)", "receipt": "\(first.claim.receiptID)", "trouble": "\(trouble)"])
-    }
-
-    private func settle(_ settlements: [Settlement], by worker: WorkerID) async throws -> [Settled] {
-        let batch = try await ledger.settle(settlements, by: worker, speedup: options.speedup) {
+    /// Settles in full what was not `equal` and confirmed by that, then counts all of it.
+    private func settle(
+        _ answers: [Checked], equal: Set<ReceiptID>, by worker: WorkerID, since begin: ContinuousClock.Instant
+    ) async throws -> CheckedBatch {
+        let news = answers.filter { !equal.contains($0.claim.receiptID) }
+        let full = try await ledger.settle(news.map(\.settlement), by: worker, speedup: options.speedup) {
             stored, evidence, policy in reconcile(stored, with: evidence, policy: policy)
         }
-        for failure in batch.failures {
-            logger.error("receipt \(failure.receiptID) could not be settled: \(failure.reason)")
-        }
-        if !batch.settled.isEmpty { feedBell.ring() }
-        return batch.settled
+        if !full.settled.isEmpty { feedBell.ring() }
+        see(answers, unwritten: full.failures)
+        let batch = CheckedBatch(receipts: equal.count + full.settled.count, settled: full.settled, of: answers)
+        let (counts, elapsed) = (batch.counts(of: answers.count), ContinuousClock.now - begin)
+        counting.add(counts)
+        metrics.settled(answers, equal: equal, batch, elapsed: elapsed)
+        logger.debug(
+            "settled", metadata: counts.metadata.merging(["elapsed_ms": "\(Int(elapsed.seconds * 1_000))"]) { $1 })
+        return batch
     }
 
     /// Ends access where the outage allowance ran out.
     func endHolds() async throws {
-        try await ledger.endHolds { stored, silence, policy in
+        try await ledger.endHolds(speedup: options.speedup) { stored, silence, policy in
             reconcile(stored, with: silence, policy: policy)
         }
     }
@@ -137,12 +118,13 @@ public struct Tracker: Sendable {
         let endpoint = claim.environment.map(Endpoint.init) ?? .production
         do {
             let secrets = try ledger.secrets(of: claim.app)
+            troubles.well(.sealedSecret(claim.app.bundleID))
             return await appStore.verify(
                 AppStoreRequest(
                     receipt: Data(claim.receipt).base64EncodedString(), secret: secrets.current,
                     previousSecret: secrets.previous, askFirst: endpoint, sandboxAllowed: claim.app.sandboxAllowed))
         } catch {
-            logger.error("cannot ask about receipt \(claim.receiptID): \(error)")
+            troubles.troubled(.sealedSecret(claim.app.bundleID), by: "\(error)")
             return AppStoreAnswer(
                 environment: endpoint, httpStatus: nil, body: [], response: nil,
                 trouble: "The app's shared secret cannot be read here; the log says why.", calls: 0,

@@ -35,7 +35,9 @@ struct Perennial: AsyncParsableCommand {
                 subcommands: [
                     EntitlementsCommand.self, ExplainCommand.self, StatusCommand.self, ReportCommand.self,
                 ]),
-            CommandGroup(name: "Mend", subcommands: [RebuildCommand.self, PruneCommand.self]),
+            CommandGroup(
+                name: "Mend",
+                subcommands: [VerifyCommand.self, RebuildCommand.self, PruneCommand.self, FeedCommand.self]),
             CommandGroup(name: "Try", subcommands: [SimulatorCommand.self]),
         ])
 

@@ -40,6 +40,22 @@ import Testing
             // Zero is nothing: the text beside it counts.
             (#""expires_date_ms":"0000","expires_date":"2014-11-12 15:10:33 Etc/GMT""#, 1_415_805_033_000),
             (#""expires_date_ms":0,"expires_date":"0""#, 0),
+            // RFC 3339 with an offset, and RFC 822.
+            (#""expires_date":"2014-11-12T16:10:33+01:00""#, 1_415_805_033_000),
+            (#""expires_date":"Wed, 12 Nov 2014 15:10:33 GMT""#, 1_415_805_033_000),
+            (#""expires_date":"12 nov 2014 15:10:33 UT""#, 1_415_805_033_000),
+            (#""expires_date":"Wed,  12 Nov 14 07:10:33 -0800 (PST)""#, 1_415_805_033_000),
+            (#""expires_date":"Wed, 12 Nov 2014 07:10:33 PST""#, 1_415_805_033_000),
+            (#""expires_date":"Sat, 1 Jan 00 00:00 Z""#, 946_684_800_000),
+            (#""expires_date":"Thu, 31 Dec 98 23:59:59 +0000""#, 915_148_799_000),
+            (#""expires_date":"?","expires_date_formatted":"Wed, 12 Nov 2014 15:10:33 GMT""#, 1_415_805_033_000),
+            (#""expires_date":"Wed, 12 Nov 2014 15:10:33""#, nil),
+            (#""expires_date":"Wed, 12 Nov 2014 15:10:33 MESZ""#, nil),
+            (#""expires_date":"Wed, 12 Nov 214 15:10:33 GMT""#, nil),
+            (#""expires_date":"Tod, 12 Nov 2014 15:10:33 GMT""#, nil),
+            (#""expires_date":"Wed, 31 Nov 2014 15:10:33 GMT""#, nil),
+            (#""expires_date":"Wed, 12 Nov 2014 25:10:33 GMT""#, nil),
+            (#""expires_date":"Wed, 12 Nov 2014 15::33 GMT""#, nil),
             // Absurd instants are absent, and the text beside them is not believed either.
             (#""expires_date_ms":"-1","expires_date":"2014-11-12 15:10:33 Etc/GMT""#, nil),
             (#""expires_date_ms":"253402300800000""#, nil), (#""expires_date_ms":9223372036854775807"#, nil),

@@ -28,7 +28,8 @@ import Testing
         ["key", "create", "--scope", "root"], ["app", "set", "a"], ["app", "add"], ["import"], ["nonsense"],
         ["explain", "--response", "x", "--at", "yesterday"], ["simulator", "--month-seconds", "0"],
         ["simulator", "--month-seconds", "1e300"], ["simulator", "--customers", "9223372036854775807"],
-        ["simulator", "--arrivals-per-month", "1e300"],
+        ["simulator", "--arrivals-per-month", "1e300"], ["simulator", "--tls-root-file", "f"],
+        ["simulator", "--tls", "--tls-certificate", "borrowed"], ["simulator", "--tls-name", "n"],
         ["app", "add", "--bundle-id", "a", "--rate", "-1"], ["app", "set", "a", "--rate", "1e300"],
         ["app", "set", "a", "--rate", "1e-9"], ["app", "set", "a", "--rate", "nan"],
         ["app", "set", "a", "--burst", "1e300"], ["app", "set", "a", "--burst", "0"],
@@ -70,8 +71,10 @@ import Testing
         ["customer", "assign", "--app", "a", "--to", "c", "--original-transaction-id", "1", "--reason", "r"],
         ["customer", "merge", "--app", "a", "--from", "b", "--into", "c", "--reason", "r"],
         ["customer", "erase", "--app", "a", "--customer", "c", "--reason", "r", "--yes"],
+        ["feed", "renew", "--yes", "--instead-of", "6fd05f2e-3b6c-4d5c-9a35-6f1f0c1d7a10"],
         ["rebuild"], ["rebuild", "--verify", "--app", "a", "--customer", "c"],
         ["status", "--watch"], ["report", "list"], ["simulator", "--port", "0", "--sandbox-customers", "1"],
+        ["simulator", "--tls", "--tls-root-file", "f", "--tls-name", "store", "--tls-certificate", "wrong_name"],
     ])
     func `the documented command lines are understood`(arguments: [String]) throws {
         _ = try Perennial.parseAsRoot(arguments)

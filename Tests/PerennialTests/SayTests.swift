@@ -23,6 +23,29 @@ import Tracking
         #expect(Self.listing.rendered(as: .csv) == "name,count,ok\r\n\"a,\"\"b\"\"\",7,yes\r\n,1234,no\r\nc,,")
     }
 
+    @Test func `what others sent moves no cursor and forges no line`() {
+        let odd = Listing(columns: ["customer"], rows: [["a\u{1B}[2J\u{9B}1m\nb\u{202E}\u{2028}\u{7F}"], ["👩‍👩‍👧"]])
+        #expect(
+            odd.rendered(as: .table) == #"""
+                CUSTOMER
+                a\u{1b}[2J\u{9b}1m\u{a}b\u{202e}\u{2028}\u{7f}
+                👩‍👩‍👧
+                """#)
+        #expect("one\ttwo\nthree\u{1B}[31m\r".visibleLines == "one\ttwo\nthree\\u{1b}[31m\\u{d}")
+    }
+
+    @Test func `a spreadsheet computes nothing of a CSV, and numbers stay numbers`() {
+        let rows: [[JSONValue]] = [
+            ["=1+1", "'=1+1"], ["+49 30", "'+49 30"], ["@sum", "'@sum"], ["-2+3", "'-2+3"], ["\t=1", "'\t=1"],
+            ["\r=1", "\"'\r=1\""], ["=\"a\",b", "\"'=\"\"a\"\",b\""], ["-12.50", "-12.50"], [-7, "-7"], ["-", "'-"],
+            ["a=1", "a=1"], [["=a", "b"], "'=a b"],
+        ]
+        for row in rows {
+            guard case .string(let expected) = row[1] else { continue }
+            #expect(Listing(columns: ["x"], rows: [[row[0]]]).rendered(as: .csv) == "x\r\n\(expected)")
+        }
+    }
+
     @Test func `JSON keeps every key`() {
         #expect(
             Self.listing.json.rendered()

@@ -1,3 +1,4 @@
+import AppStoreSimulator
 import Foundation
 import Logging
 import Testing
@@ -106,6 +107,39 @@ import Testing
         #expect(Self.mistakes(both, files: ["k": Self.key]).count == 1)
         #expect(Self.mistakes(["PERENNIAL_MASTER_KEY_FILE": "gone"]).count == 1)
         #expect(Self.mistakes(["PERENNIAL_MASTER_KEY": "%%"]) != [])
+    }
+
+    @Test func `a pretend store's root is read, and refused while one of the addresses is Apple's`() throws {
+        let root = try StoreIdentity().rootPEM
+        let pretend = [
+            "PERENNIAL_APPSTORE_URL": "https://localhost:1/verifyReceipt",
+            "PERENNIAL_APPSTORE_SANDBOX_URL": "https://localhost:1/sandbox/verifyReceipt",
+            "PERENNIAL_APPSTORE_ROOT_FILE": "r",
+        ]
+        #expect(try Self.settings(pretend, files: ["r": root]).0.appStoreRoots != nil)
+        #expect(try Self.settings([:]).0.appStoreRoots == nil)
+        #expect(Self.mistakes(pretend).first?.contains("PERENNIAL_APPSTORE_ROOT_FILE: cannot use r: ") == true)
+        #expect(Self.mistakes(pretend, files: ["r": "nonsense"]).first?.contains("no certificate in PEM form") == true)
+        let apples: [(String, String?)] = [
+            ("PERENNIAL_APPSTORE_URL", nil), ("PERENNIAL_APPSTORE_SANDBOX_URL", nil),
+            ("PERENNIAL_APPSTORE_URL", "https://Buy.iTunes.Apple.com./verifyReceipt"),
+            ("PERENNIAL_APPSTORE_SANDBOX_URL", "https://apple.com/x"),
+        ]
+        for (name, url) in apples {
+            var environment = pretend
+            environment[name] = url
+            #expect(
+                Self.mistakes(environment, files: ["r": root]) == [
+                    "PERENNIAL_APPSTORE_ROOT_FILE is for a pretend App Store, but \(name) leads to Apple; give the pretend "
+                        + "store's addresses, or leave the file out."
+                ])
+        }
+        #expect(
+            Self.mistakes(["PERENNIAL_APPSTORE_ROOT_FILE": "r"], files: ["r": root]).first?.contains(
+                "but PERENNIAL_APPSTORE_URL and PERENNIAL_APPSTORE_SANDBOX_URL lead to Apple") == true)
+        var fake = pretend
+        fake["PERENNIAL_APPSTORE_URL"] = "https://pineapple.com/verifyReceipt"
+        #expect(Self.mistakes(fake, files: ["r": root]) == [])
     }
 
     @Test func `a settings file tells odd lines and unknown keys`() {

@@ -22,6 +22,7 @@ struct AgreementTests {
             }
             #expect(renewals > 60, "the population hardly lived; this test would prove little")
             try await expectDenseFeed(world)
+            try await world.expectNoViolations()
         }
     }
 

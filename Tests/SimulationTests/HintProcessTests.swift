@@ -43,6 +43,7 @@ import Tracking
                     }
                 }
             }
+            try await world.expectNoViolations()
         }
     }
 

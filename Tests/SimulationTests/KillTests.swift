@@ -31,6 +31,7 @@ struct KillTests {
                         truth.agrees(with: now), "access of \(truth.originalTransactionID)")
                 }
             }
+            try await world.expectNoViolations()
         }
     }
 }

@@ -9,6 +9,7 @@ import ServiceLifecycle
 import Subscriptions
 import Synchronization
 import TestSupport
+import Testing
 import Tracking
 
 /// A pretend App Store over real HTTP, a real database, and the line between them.
@@ -34,6 +35,13 @@ struct PretendWorld {
         options.customers = customers
         options.sandboxCustomers = sandboxCustomers
         options.monthSeconds = monthSeconds
+        try await with(options, leaseSeconds: leaseSeconds, body)
+    }
+
+    /// The same with all that a pretend App Store can be told.
+    static func with(
+        _ options: SimulatorOptions, leaseSeconds: Double = 10, _ body: (PretendWorld) async throws -> Void
+    ) async throws {
         try await withTestDatabase { _, connectionString in
             try await with(options, leaseSeconds: leaseSeconds, connectionString: connectionString, body)
         }
@@ -105,8 +113,10 @@ struct PretendWorld {
         }
     }
 
-    /// Asks about every receipt once more, due or not.
+    /// Asks about every receipt once more, due or not; whatever is expected was asked about in time before.
     func checkEverything() async throws {
+        let uncovered = try await violations([.coverage, .purchaseCoverage, .poller, .nextCheck])
+        #expect(uncovered.map(\.sentence) == [])
         let receipts = try await tracker.ledger.receipts(limit: 100_000)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for part in 0..<8 {

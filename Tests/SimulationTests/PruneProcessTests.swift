@@ -68,6 +68,7 @@ struct PruneProcessTests {
             let verified = try run(["rebuild", "--verify"], in: world)
             #expect(verified.status == 0, "\(verified.said)")
             #expect(!verified.said.contains("cannot be rebuilt"), "\(verified.said)")
+            try await world.expectNoViolations()
             try await expectAudit(in: world)
             for wrong in [
                 [], ["--keep-months", "0"], ["--keep-months", "soon"], ["--keep-months", "2", "--audit-months", "-1"],

@@ -41,6 +41,7 @@ struct RebuildTests {
             #expect(try await world.rebuild(correcting: false).differences == [])
             #expect(try world.exitStatus(of: ["rebuild", "--verify"]) == 0)
             try await expectReasonsThatMatter(in: world)
+            try await world.expectNoViolations()
         }
     }
 

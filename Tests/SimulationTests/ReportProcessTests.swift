@@ -6,6 +6,9 @@ import Testing
 
 @Suite("Reports as processes: what they say to scripts, and how they stop")
 struct ReportProcessTests {
+    private static let reports = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "sql/reports")
+
     @Test("A check is status 0 when it finds nothing and 2 when it does; a report that is not there is 1")
     func statuses() async throws {
         try await withReports { database, connectionString in
@@ -30,6 +33,27 @@ struct ReportProcessTests {
                 #expect(refused.text.contains("Dates are written 2026-01-31"), "\(refused.text)")
             }
             #expect(try run(["stuck_work", "--interval", "3"], connectionString).status == 64)
+        }
+    }
+
+    @Test("What does not exist is an error that says what does, here and in psql")
+    func unknown() async throws {
+        try await withReports { _, connectionString in
+            let file = Self.reports.appending(path: "revenue.sql").path
+            let odd = [
+                ("bundle_id=com.example.typo", "There is no app com.example.typo; known: com.example.app"),
+                ("environment=sandbox", "There is no environment sandbox; known: Production, Sandbox"),
+                ("bucket=fortnight", "There is no bucket fortnight; known: day, week, month, quarter, year"),
+            ]
+            for (variable, sentence) in odd {
+                let refused = try run(["revenue", "--set", variable], connectionString)
+                #expect(refused.status == 1)
+                #expect(refused.text.contains(sentence), "\(refused.text)")
+                let arguments = ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-v", variable, "-f", file, connectionString]
+                let psql = try finish(start("/usr/bin/env", arguments, connectionString))
+                #expect(psql.status == 3)
+                #expect(psql.text.contains(sentence) && !psql.text.contains("rows)"), "\(psql.text)")
+            }
         }
     }
 
@@ -61,10 +85,18 @@ struct ReportProcessTests {
     }
 
     private func start(_ arguments: [String], _ connectionString: String) throws -> (Process, Pipe) {
+        let program = PretendWorld.productsFolder.appendingPathComponent("perennial").path
+        return try start(program, ["report"] + arguments, connectionString)
+    }
+
+    private func start(
+        _ program: String, _ arguments: [String], _ connectionString: String
+    ) throws -> (Process, Pipe) {
         let (process, output) = (Process(), Pipe())
-        process.executableURL = PretendWorld.productsFolder.appendingPathComponent("perennial")
-        process.arguments = ["report"] + arguments
-        process.environment = ["DATABASE_URL": connectionString]
+        process.executableURL = URL(filePath: program)
+        process.arguments = arguments
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        process.environment = ["DATABASE_URL": connectionString, "PATH": path]
         process.standardOutput = output
         process.standardError = output
         try process.run()
@@ -72,9 +104,12 @@ struct ReportProcessTests {
     }
 
     private func run(_ arguments: [String], _ connectionString: String) throws -> (status: Int32, text: String) {
-        let (process, output) = try start(arguments, connectionString)
-        let bytes = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: bytes, as: UTF8.self))
+        try finish(start(arguments, connectionString))
+    }
+
+    private func finish(_ started: (process: Process, output: Pipe)) -> (status: Int32, text: String) {
+        let bytes = started.output.fileHandleForReading.readDataToEndOfFile()
+        started.process.waitUntilExit()
+        return (started.process.terminationStatus, String(decoding: bytes, as: UTF8.self))
     }
 }

@@ -89,6 +89,10 @@ extension SubscriptionTruth {
     /// the next one.
     func agrees(with told: Told.Now) -> Bool {
         if told.awaitsRenewal { return told.entitled && autoRenewStatus && access == .none }
+        // A period that was charged ahead begins by the database's clock, which goes on when the store's has stopped.
+        if told.entitled, access == .none, autoRenewStatus, let last = periods.last, last.cancelled == nil {
+            return last.booked < last.purchase
+        }
         return told.entitled == (access != .none)
     }
 }

@@ -69,10 +69,10 @@ import Testing
         var all = Glance(
             state: state, reason: reason, answeredAt: planned.answeredAt, expiresAt: outlook.expiresAt,
             accessEndsAt: outlook.isHeld ? nil : outlook.accessEndsAt, since: outlook.since,
-            chargedAt: outlook.headStartsAt)
+            chargedAt: outlook.headStartsAt, isRenewalOff: outlook.isRenewalOff)
         if outlook.isHeld { all.since = nil }
         var little = all
-        (little.since, little.chargedAt) = (nil, nil)
+        (little.since, little.chargedAt, little.isRenewalOff) = (nil, nil, nil)
         return [all, little]
     }
 
@@ -80,14 +80,15 @@ import Testing
         let (now, policy) = (day(100), standardPolicy)
         /// In hours.
         func limit(
-            _ state: State, end: Double?, charged: Double? = nil, since: Double? = nil, stretch: Int = 1
+            _ state: State, end: Double?, charged: Double? = nil, since: Double? = nil, stretch: Int = 1,
+            off: Bool? = nil
         ) -> Double? {
             var policy = policy
             policy.sweepStretch = stretch
             let glance = Glance(
                 state: state, reason: nil, answeredAt: now, expiresAt: end.map { day($0) },
                 since: since.map { day($0) },
-                chargedAt: charged.map { day($0) })
+                chargedAt: charged.map { day($0) }, isRenewalOff: off)
             return ageLimit(of: glance, environment: .production, policy: policy)
                 .map { Double($0.milliseconds) / 3_600_000 }
         }
@@ -99,7 +100,10 @@ import Testing
         #expect(limit(.awaitingRenewal, end: 99) == 6)
         #expect(limit(.gracePeriod, end: 99) == 6.3)
         #expect(limit(.billingRetry, end: 80) == 48.5)
-        #expect(limit(.revoked, end: 130, since: 90) == 168.5)
+        #expect([nil, true, false].map { limit(.revoked, end: 130, since: 90, off: $0) } == [168.5, 168.5, 168.5])
+        #expect([nil, true].map { limit(.revoked, end: 101, since: 90, off: $0) } == [168.5, 168.5])
+        #expect(limit(.revoked, end: 101, since: 90, off: false) == 86_550.0 / 3_600)
+        #expect([100, 80, 30].map { limit(.revoked, end: $0, since: 90, off: false) } == [0.05, 24.5, 168.5])
         #expect(limit(.expired, end: 95) == 48.5)
         #expect(limit(.expired, end: -300) == nil)
     }

@@ -83,16 +83,15 @@ extension Life {
             let before = rows[previous]
             let end = before.expiresAt ?? before.purchasedAt
             let isChange = before.productID != row.productID
-            let wasOn = renewal(at: seen)?.willRenew == true
+            let wasOff = renewal(at: seen)?.willRenew == false
             let gap = row.purchasedAt - (row.purchasedAt >= end ? end : before.cancelledAt ?? end)
             let kind =
-                before.isTrial && !row.isTrial
-                ? "trial.converted"
-                : failing && previous < known
-                    ? "subscription.recovered"
-                    : gap <= .hours(1)
-                        ? "subscription.renewed"
-                        : wasOn && gap <= .days(65) ? "subscription.recovered" : "subscription.reactivated"
+                gap > (wasOff ? .hours(1) : .days(65))
+                ? "subscription.reactivated"
+                : before.isTrial && !row.isTrial
+                    ? "trial.converted"
+                    : gap > .hours(1) || failing && previous < known
+                        ? "subscription.recovered" : "subscription.renewed"
             found.append((row.purchasedAt, (isChange ? "product.changed " : "") + kind))
         }
         return found.sorted { $0.start < $1.start }.map(\.kinds).joined(separator: " ")

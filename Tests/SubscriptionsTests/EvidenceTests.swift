@@ -36,6 +36,34 @@ import Testing
         }
     }
 
+    @Test("Only a row that starts when the upgraded one was replaced takes its place")
+    func whatIsBesideAnUpgradedRowDoesNotReplaceIt() {
+        let awaited = "1000 awaiting_renewal/replacement"
+        let undated = row("1", 0, 30, upgraded: true)
+        let table: [(String, TransactionRow, TransactionRow, String)] = [
+            ("shared by the family since the fifth day", replaced, row("2", 5, 35, family: true, of: "2000"), awaited),
+            ("bought half a second before", replaced, row("2", 9.999995, 40, of: "2000"), "1000 expired/other"),
+            ("bought after the replaced one would have ended", replaced, row("2", 30, 60, of: "2000"), awaited),
+            (
+                "a next period, replaced before it began", row("1", 30, 60, cancelled: 29, upgraded: true),
+                row("2", 29, 59, product: "yearly", of: "2000"), "1000 expired/other"
+            ),
+            ("no date, another product", undated, row("2", 5, 35, product: "yearly", of: "2000"), "1000 expired/other"),
+            ("no date, the same product", undated, row("2", 5, 35, of: "2000"), awaited),
+            (
+                "no date, shared by the family", undated,
+                row("2", 5, 35, product: "yearly", family: true, of: "2000"), awaited
+            ),
+            ("no date, bought later", undated, row("2", 31, 61, product: "yearly", of: "2000"), awaited),
+        ]
+        for (name, upgraded, other, expected) in table {
+            let asOf = upgraded.cancelledAt == day(29) ? 29.5 : 20
+            #expect(states(evidence(asOf, [upgraded, other])).first == expected, "\(name)")
+        }
+        let late = evidence(20, [replaced, row("2", 5, 35, family: true, of: "2000"), row("3", 10, 40, of: "3000")])
+        #expect(late.slice(of: subscriptionID).replacedBy == "3000")
+    }
+
     @Test func whatReplacedAnEarlierPeriodDoesNotEndALaterOne() {
         let rows = [
             row("1", 0, 30, cancelled: 10, upgraded: true), row("2", 12, 40, of: "2000"),

@@ -54,6 +54,28 @@ extension Life {
         }
     }
 
+    @Test("Answers that leave out what was said before change neither what is true nor what was")
+    func whatIsNotSaidIsUnsaid() {
+        lives(700, seed: 15) { life, random in
+            var state: SubscriptionState?
+            for (change, next) in zip(life.changes, life.changes.dropFirst()) {
+                let said = life.answer(at: change, using: &random, forgetful: true)
+                state = reconcile(state, with: said, policy: strictPolicy).state
+                guard let truth = life.truth(at: change) else { continue }
+                let span = state?.timeline.span(at: day(change))
+                #expect(span.map(words) == truth.words, "day \(change), \(random)")
+                #expect(state?.timeline.span(at: day(next - 0.0001))?.entitled == truth.entitled, "\(random)")
+            }
+            for (change, next) in zip(life.changes, life.changes.dropFirst()) {
+                let probe = (change + next) / 2
+                // A refund that was reversed since never was one.
+                guard let truth = life.truth(at: probe), !truth.words.hasPrefix("revoked") else { continue }
+                #expect(
+                    state?.timeline.span(at: day(probe))?.entitled == truth.entitled, "day \(probe), \(random)")
+            }
+        }
+    }
+
     @Test func theSameEvidenceTwiceChangesNothing() {
         lives(500, seed: 2) { life, random in
             var state: SubscriptionState?

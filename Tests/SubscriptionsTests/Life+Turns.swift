@@ -171,8 +171,8 @@ extension Life {
         let product = Bool.random(using: &random) ? head.productID : anotherProduct(than: head.productID, &random)
         let gaps: [Double] = [2, 40, 100]
         let back = max(now, start, end) + (gaps.randomElement(using: &random) ?? 2)
-        let wasOn = renewal.willRenew == true && back - end <= 65
-        let kind = renewalKind(wasOn ? "subscription.recovered" : "subscription.reactivated")
+        let hasLapsed = renewal.willRenew == false || back - end > 65
+        let kind = hasLapsed ? "subscription.reactivated" : renewalKind("subscription.recovered")
         book(product, at: back, kinds: kinds(kind, product), using: &random)
         say("active", entitled: true)
     }

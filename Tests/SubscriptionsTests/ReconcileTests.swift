@@ -122,16 +122,61 @@ private let stories: [EventStory] = [
         "a change withdrawn", (answer(1, [first], renewal(to: "weekly")), "subscription.started"),
         (answer(10, [first], renewal()), "product.change_withdrawn")),
     EventStory(
+        "a change that took place, and another one",
+        (
+            answer(1, [row("1", 0, 7, product: "weekly")], renewal(product: "weekly", to: "monthly")),
+            "subscription.started"
+        ),
+        (
+            answer(
+                40, [row("1", 0, 7, product: "weekly"), row("2", 7, 37), row("3", 37, 402, product: "yearly")],
+                renewal(product: "yearly")),
+            "product.changed subscription.renewed product.changed subscription.renewed"
+        )),
+    EventStory(
+        "a change that took place, and the same one again",
+        (answer(1, [first], renewal(to: "weekly")), "subscription.started"),
+        (
+            answer(
+                45, [first, row("2", 30, 37, product: "weekly"), row("3", 37, 67)], renewal(to: "weekly")),
+            "product.changed subscription.renewed product.changed subscription.renewed product.change_scheduled"
+        )),
+    EventStory(
         "a refund and its reversal", (answer(1, [first], renewal()), "subscription.started"),
         (answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), "refund.granted"),
         (answer(12, [first], renewal()), "refund.reversed")),
     EventStory(
         "a refund reversed too late", (answer(1, [first], renewal(false)), "subscription.started"),
         (answer(10, [row("1", 0, 30, cancelled: 9)], renewal(false)), "refund.granted"),
-        (answer(40, [first], renewal(false)), "subscription.expired refund.reversed")),
+        (answer(40, [first], renewal(false)), "refund.reversed subscription.expired")),
+    EventStory(
+        "a refund reversed, then bought again", (answer(1, [first], renewal(false)), "subscription.started"),
+        (answer(10, [row("1", 0, 30, cancelled: 9)], renewal(false)), "refund.granted"),
+        (answer(60, [first, row("2", 50, 80)], renewal()), "subscription.reactivated refund.reversed")),
     EventStory(
         "a month renewed and refunded between two answers", (answer(1, [first], renewal()), "subscription.started"),
         (answer(40, [first, row("2", 30, 60, cancelled: 35)], renewal()), "subscription.renewed refund.granted")),
+    EventStory(
+        "refunded while billing was tried again", (answer(1, [first], renewal()), "subscription.started"),
+        (answer(40, [first], renewal(intent: "2", retry: true)), "billing.retry_entered"),
+        (
+            answer(60, [row("1", 0, 30, cancelled: 50)], renewal(false, intent: "2", retry: false)),
+            "refund.granted auto_renew.disabled"
+        )),
+    EventStory(
+        "refunded within grace", (answer(1, [first], renewal()), "subscription.started"),
+        (answer(31, [first], renewal(intent: "2", retry: true, grace: 46)), "billing.grace_entered"),
+        (
+            answer(60, [row("1", 0, 30, cancelled: 40)], renewal(false, intent: "2", retry: false)),
+            "refund.granted auto_renew.disabled"
+        )),
+    EventStory(
+        "refunded after grace", (answer(1, [first], renewal()), "subscription.started"),
+        (answer(31, [first], renewal(intent: "2", retry: true, grace: 46)), "billing.grace_entered"),
+        (
+            answer(60, [row("1", 0, 30, cancelled: 50)], renewal(false, intent: "2", retry: false)),
+            "billing.grace_expired refund.granted auto_renew.disabled"
+        )),
     EventStory(
         "family sharing ends", (answer(1, [row("1", 0, 30, family: true)]), "subscription.started"),
         (answer(10, [row("1", 0, 30, cancelled: 9, family: true)]), "family.revoked")),

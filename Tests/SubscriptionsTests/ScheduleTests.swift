@@ -24,6 +24,7 @@ import Testing
     static let rows: [(String, SubscriptionEvidence, Double, ClosedRange<Double>?)] = {
         let month = row("1", 0, 30)
         let year = row("1", 0, 365)
+        let refunded = row("1", 0, 30, cancelled: 9)
         return [
             ("refund sweep of a young charge", answer(1, [month], renewal()), 1, 72...76),
             ("refund sweep of an old charge", answer(100, [year], renewal()), 100, 720...721),
@@ -42,6 +43,12 @@ import Testing
             ("retry, day 70", answer(100, [month], renewal(retry: true)), 100, 479...481),
             ("end of grace", answer(45.9, [month], renewal(retry: true, grace: 46)), 45.9, 2.41...2.46),
             ("revoked", answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), 10, 168...169),
+            ("revoked, the next charge is close", answer(29, [refunded], renewal()), 29, 24.025...24.025),
+            ("revoked, nothing said of renewal", answer(29, [refunded], renewal(nil)), 29, 24.025...24.025),
+            ("revoked, renewal off", answer(29, [refunded], renewal(false)), 29, 168...169),
+            ("revoked, charged or not", answer(30.002, [refunded], renewal()), 30.002, 0.02...0.03),
+            ("revoked, still not charged", answer(31, [refunded], renewal()), 31, 24...24.5),
+            ("revoked, not charged at all", answer(100, [refunded], renewal()), 100, 479...481),
             ("expired", answer(31, [month], renewal(false, intent: "1")), 30.5, 12...12.51),
             ("expired for a month", answer(62, [month], renewal(false, intent: "1")), 62, 671...673),
             ("expired for a year", answer(400, [month], renewal(false, intent: "1")), 400, nil),

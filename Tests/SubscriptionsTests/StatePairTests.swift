@@ -43,9 +43,10 @@ private let rareStories: [[SubscriptionEvidence]] = {
     let month = row("1", 0, 30)
     let retry = renewal(intent: "2", retry: true)
     let grace = renewal(intent: "2", retry: true, grace: 36)
+    let shortGrace = renewal(intent: "2", retry: true, grace: 30.015)
     return [
-        [answer(30.01, [month], retry), answer(30.02, [month], renewal())],
-        [answer(30.01, [month], grace), answer(30.02, [month], renewal())],
+        [answer(30.01, [month], retry), answer(30.02, [month], renewal(retry: false))],
+        [answer(30.01, [month], shortGrace), answer(30.02, [month], renewal(retry: false))],
         [answer(31, [month], renewal()), answer(32, [month], retry)],
         [answer(31, [month], renewal()), answer(32, [month], grace)],
         [answer(10, [row("1", 0, 30, cancelled: 9)], renewal()), answer(32, [month], retry)],
@@ -83,6 +84,9 @@ private let rareStories: [[SubscriptionEvidence]] = {
                 // What appeared and is over again has changed the state more than once.
                 guard let from = step.from, let to = step.to, from != to, to == .active || step.state.periods == periods
                 else { continue }
+                // So has grace that came and went between two answers.
+                let cameAndWent: Set<EventKind> = [.billingGraceEntered, .billingGraceExpired]
+                if from != .gracePeriod, step.kinds.isSuperset(of: cameAndWent) { continue }
                 reached[from, default: []].insert(to)
                 guard let kinds = pairs[from]?[to] else {
                     Issue.record("\(from) to \(to) is not listed, \(random)")

@@ -8,7 +8,11 @@ import SQL
 ///
 /// The schema is made once for each state of the migrations and copied: that takes a tenth of the time.
 public func withMigratedDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
-    try await withTestDatabase(copying: try await migratedTemplate(), body)
+    try await withTestDatabase(copying: try await migratedTemplate()) { database, connectionString in
+        // A copy is another place, as after a restore; its feed is its own from the beginning.
+        try await database.transaction { try $0.script("UPDATE ledger.feed SET place = ledger.feed_place()") }
+        return try await body(database, connectionString)
+    }
 }
 
 /// The name of a database that is as `perennial migrate` leaves it; it stays on the server for later runs.

@@ -1,19 +1,34 @@
 import Foundation
+import NIOCore
+import NIOPosix
 
 /// A PostgreSQL cluster of its own, for tests that stop and start the server. It lives in the temporary folder, listens on
-/// a socket only, and trusts everyone who can reach that.
+/// a socket, with a certificate on a port of this machine too, and trusts everyone who can reach that.
 public actor PrivateCluster {
     /// A libpq keyword string for its database `postgres`.
     public nonisolated let connectionString: String
     /// Where its socket is.
     public nonisolated let directory: String
+    /// The port of its address and of its socket's name.
+    public nonisolated let port: Int
+    /// The same by name over TCP, where it listens only with a certificate; without `sslmode`.
+    public nonisolated let networkConnectionString: String
     private let programs: String
     private let folder: ServerFolder
+    private var certificateSettings: [String] = []
     private var server: Process?
 
-    /// Makes the cluster; it is not started yet.
-    public init() async throws {
-        try self.init(empty: ServerFolder(prefix: "pt"))
+    /// Makes the cluster; it is not started yet. With a certificate and its key in PEM form it speaks TLS.
+    public init(certificate: String? = nil, key: String? = nil) async throws {
+        let port = certificate == nil ? 5432 : try await Self.freePort()
+        try self.init(empty: ServerFolder(prefix: "pt"), port: port)
+        if let certificate, let key {
+            certificateSettings = [
+                "listen_addresses=127.0.0.1", "ssl=on",
+                "ssl_cert_file=\(try folder.write(certificate, to: "server.crt"))",
+                "ssl_key_file=\(try folder.write(key, to: "server.key"))",
+            ]
+        }
         let options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
         try await run("initdb", ["-D", data] + options)
     }
@@ -25,17 +40,30 @@ public actor PrivateCluster {
         try await run("pg_basebackup", ["-D", data, "--write-recovery-conf"] + source)
     }
 
-    private init(empty folder: ServerFolder) throws {
+    private init(empty folder: ServerFolder, port: Int = 5432) throws {
         self.folder = folder
+        self.port = port
         programs = try Self.findPrograms()
         directory = folder.path
-        connectionString = "host=\(directory) user=postgres dbname=postgres"
+        connectionString = "host=\(directory) port=\(port) user=postgres dbname=postgres"
+        networkConnectionString = "host=localhost hostaddr=127.0.0.1 port=\(port) user=postgres dbname=postgres"
+    }
+
+    /// A port of this machine on which nothing listens at the moment.
+    private static func freePort() async throws -> Int {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = channel.localAddress?.port ?? 0
+        try await channel.close()
+        return port
     }
 
     /// Starts the server and waits until it answers. Commits are flushed, so that an immediate stop loses none.
     public func start() async throws {
         // A child and not a daemon: Foundation notices the end of a child only when all that it started have ended too.
-        let settings = ["listen_addresses=", "unix_socket_directories=\(directory)", "max_connections=40"]
+        let settings =
+            ["port=\(port)", "listen_addresses=", "unix_socket_directories=\(directory)", "max_connections=40"]
+            + certificateSettings
         let process = folder.process("\(programs)/postgres", ["-D", data] + settings.flatMap { ["-c", $0] })
         try process.run()
         server = process
@@ -69,18 +97,12 @@ public actor PrivateCluster {
 
     private var data: String { "\(directory)/data" }
 
-    /// Runs a program to its end, which must be a good one.
     private func run(_ program: String, _ arguments: [String]) async throws {
-        let process = folder.process("\(programs)/\(program)", arguments)
-        try process.run()
-        while process.isRunning { try await Task.sleep(for: .milliseconds(5)) }
-        guard process.terminationStatus == 0 else {
-            throw TestSupportError("\(program) in \(directory) ended with status \(process.terminationStatus).")
-        }
+        try await folder.run("\(programs)/\(program)", arguments)
     }
 
     /// On the search path, else the newest that Debian keeps off it.
-    private static func findPrograms() throws -> String {
+    static func findPrograms() throws -> String {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         let debian = "/usr/lib/postgresql"
         let versions =

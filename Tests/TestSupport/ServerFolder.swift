@@ -30,6 +30,26 @@ struct ServerFolder: Sendable {
         return process
     }
 
+    /// A file that only the server's account may read; answers where it is.
+    func write(_ text: String, to name: String) throws -> String {
+        let file = "\(path)/\(name)"
+        try text.write(toFile: file, atomically: false, encoding: .utf8)
+        var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+        if let account { attributes[.ownerAccountName] = account }
+        try FileManager.default.setAttributes(attributes, ofItemAtPath: file)
+        return file
+    }
+
+    /// Runs a program to its end, which must be a good one.
+    func run(_ program: String, _ arguments: [String]) async throws {
+        let process = process(program, arguments)
+        try process.run()
+        while process.isRunning { try await Task.sleep(for: .milliseconds(5)) }
+        guard process.terminationStatus == 0 else {
+            throw TestSupportError("\(program) in \(path) ended with status \(process.terminationStatus).")
+        }
+    }
+
     func remove() throws {
         try FileManager.default.removeItem(atPath: path)
     }

@@ -36,10 +36,10 @@ struct Wall {
         "Sources/Tracking": Wall(
             [
                 "Subscriptions", "AppStore", "Ledger", "Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore",
-                "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "Mustache",
+                "NIOHTTP1", "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "Mustache",
             ], plus: foundation.union(toolchain)),
         "Sources/AppStoreSimulator": Wall(
-            ["Hummingbird", "HTTPTypes", "ServiceLifecycle", "Logging"], families: ["NIO"],
+            ["Crypto", "X509", "SwiftASN1"], families: ["NIO"],
             plus: foundation.union(toolchain).union(system)),
         "Sources/perennial": Wall([], families: [""]),
     ]

@@ -49,7 +49,13 @@ simulator_epoch() {
     cat "$state/epoch"
 }
 
-# Rate 0 is no limit: the simulator's months are short.
+# The pretend App Store on an address and a port, instead of this shell.
+run_simulator() {
+    exec "$perennial" simulator --host "$1" --port "$2" --seed 7 --customers 200 --month-seconds "$demo_month_seconds" \
+        --epoch "$(simulator_epoch)" --shared-secret-file "$state/shared-secret"
+}
+
+# Rate 0 is no limit: the simulator's months are short. A new secret is tried on the simulator, which must run.
 register_app() {
     if ! "$perennial" app show "$demo_app" >/dev/null 2>&1; then
         "$perennial" app add --bundle-id "$demo_app" --name "Demo" --shared-secret-file "$state/shared-secret" \

@@ -7,7 +7,7 @@ WITH ended AS MATERIALIZED (
     FROM ledger.refusal f
     CROSS JOIN LATERAL (
         SELECT i.refused, i.closed_at FROM ledger.incident i
-        WHERE i.app_id = f.app_id ORDER BY i.incident_id DESC LIMIT 1) last
+        WHERE i.app_id = f.app_id AND i.kind = 'refusals' ORDER BY i.incident_id DESC LIMIT 1) last
     WHERE NOT f.counts AND last.closed_at IS NOT NULL
     ORDER BY f.receipt_id LIMIT $1::int
 ), idle AS MATERIALIZED (

@@ -1,6 +1,6 @@
 -- Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts, $8 due at that time or later),
 -- at $6 (null: now), of what was due by $7 (null: the same). A receipt whose workers crashed three times is not leased
--- but put into quarantine (lane 5), where it is asked about alone.
+-- but put into quarantine (lane 5), where it is asked about alone; it is returned too, so that others take over what it polls.
 WITH clock AS MATERIALIZED (
     SELECT COALESCE($6::timestamptz, now()) AS at
 ), quota AS MATERIALIZED (
@@ -30,10 +30,9 @@ WITH clock AS MATERIALIZED (
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
               pick.due_at, pick.quarantined
 )
-SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, l.due_at, l.fingerprint,
+SELECT l.receipt_id, l.quarantined, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, l.due_at, l.fingerprint,
        clock.at AS claimed_at,
-       r.environment::text AS environment,
+       r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock
-WHERE NOT l.quarantined
 ORDER BY l.receipt_id

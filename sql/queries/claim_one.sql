@@ -17,6 +17,6 @@ WITH leased AS (
 )
 SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at, l.fingerprint,
        now() AS claimed_at,
-       r.environment::text AS environment,
+       r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id)

@@ -1,5 +1,5 @@
 -- Writes how running incidents stand, and closes those that are over: recognised $1 seconds ago or more, and in the last
--- $1 seconds, or since the last once-verified receipt was refused if that is longer ago, $2 answers at least vouched and at
+-- $1 seconds, or since the last canary was refused if that is longer ago, $2 answers at least vouched and at
 -- most $3 percent refused. A receipt that is refused again counts once: it may be gone, whatever Apple's health.
 WITH running AS (
     SELECT i.incident_id, i.app_id, i.opened_at, i.recognised_at <= quiet.since AS is_old, refused.receipts AS refused,
@@ -8,12 +8,12 @@ WITH running AS (
     CROSS JOIN (SELECT now() - make_interval(secs => $1::float8) AS since) quiet
     CROSS JOIN LATERAL (
         SELECT count(*) AS receipts, max(f.refused_at) AS last_at
-        FROM ledger.refusal f WHERE f.app_id = i.app_id AND f.once_verified) refused
-    WHERE i.closed_at IS NULL
+        FROM ledger.refusal f WHERE f.app_id = i.app_id AND f.once_verified AND f.is_canary) refused
+    WHERE i.kind = 'refusals' AND i.closed_at IS NULL
 ), standing AS (
     SELECT r.*, vouched.answers AS vouched, vouched.lately, (
         SELECT count(*) FROM ledger.refusal f
-        WHERE f.app_id = r.app_id AND f.once_verified AND f.refused_at > r.since) AS refused_lately
+        WHERE f.app_id = r.app_id AND f.once_verified AND f.is_canary AND f.refused_at > r.since) AS refused_lately
     FROM running r
     CROSS JOIN LATERAL (
         SELECT COALESCE(sum(v.answers), 0)::bigint AS answers,
@@ -24,7 +24,7 @@ WITH running AS (
 UPDATE ledger.incident i
 SET refused = s.refused, asked = s.refused + s.vouched, last_reason = COALESCE((
         SELECT f.reason FROM ledger.refusal f
-        WHERE f.app_id = s.app_id AND f.once_verified ORDER BY f.refused_at DESC LIMIT 1), i.last_reason),
+        WHERE f.app_id = s.app_id AND f.once_verified AND f.is_canary ORDER BY f.refused_at DESC LIMIT 1), i.last_reason),
     closed_at = CASE WHEN s.is_old AND s.lately >= $2::int
         AND s.refused_lately * 100 <= (s.refused_lately + s.lately) * $3::int THEN now() END
 FROM standing s WHERE i.incident_id = s.incident_id

@@ -7,7 +7,7 @@ WITH answer AS MATERIALIZED (
     UPDATE ledger.poll_schedule s
     SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
         lane = CASE WHEN s.want_at < n.due_at THEN LEAST(n.lane, 1) ELSE n.lane END,
-        attempts = 0, leased_by = NULL, crashes = 0,
+        attempts = 0, leased_by = NULL, crashes = 0, backs_off = false,
         confirmed_as_of = n.as_of, confirmed_at = $2::timestamptz
     FROM answer n WHERE s.receipt_id = n.receipt_id AND s.leased_by = $1::int
     RETURNING s.app_id

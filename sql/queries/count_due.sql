@@ -1,6 +1,7 @@
 -- How many receipts of each app and lane are due by $2 (null: now), counted up to $1, or to twice an app's share of that;
 -- of an app whose answers fail only a few are counted, to try whether Apple is back. Of the apps $3 and lanes $4 nothing is
--- looked for that was due before $5.
+-- looked for that was due before $5. Each row, and the one without an app when nothing is due, says how long that kept the
+-- database busy: the caller's own clock would count the wait for a connection too.
 WITH waiting AS MATERIALIZED (
     SELECT a.app_id, l.lane, low.due_at AS low, GREATEST(a.failures, g.failures) > 0 AS is_tried
     FROM ledger.app_budget a
@@ -17,14 +18,18 @@ WITH waiting AS MATERIALIZED (
 ), share AS MATERIALIZED (
     SELECT LEAST($1::bigint, GREATEST(16, 2 * $1::bigint / GREATEST(1, count(DISTINCT app_id)))) AS receipts FROM waiting
 )
-SELECT w.app_id, w.lane::smallint AS lane, due.receipts
-FROM waiting w
-CROSS JOIN share
-CROSS JOIN LATERAL (
-    SELECT count(*) AS receipts FROM (
-        SELECT FROM ledger.poll_schedule s
-        WHERE s.app_id = w.app_id AND s.lane = w.lane AND s.due_at <= LEAST($2::timestamptz, now())
-          AND s.due_at >= COALESCE(w.low, '-infinity')
-        ORDER BY s.due_at
-        LIMIT CASE WHEN w.is_tried THEN LEAST(share.receipts, 3) ELSE share.receipts END) s) due
-ORDER BY w.app_id, w.lane
+SELECT found.app_id, found.lane::smallint AS lane, found.receipts,
+       EXTRACT(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS busy_seconds
+FROM (VALUES (1)) one
+LEFT JOIN (
+    SELECT w.app_id, w.lane, due.receipts
+    FROM waiting w
+    CROSS JOIN share
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS receipts FROM (
+            SELECT FROM ledger.poll_schedule s
+            WHERE s.app_id = w.app_id AND s.lane = w.lane AND s.due_at <= LEAST($2::timestamptz, now())
+              AND s.due_at >= COALESCE(w.low, '-infinity')
+            ORDER BY s.due_at
+            LIMIT CASE WHEN w.is_tried THEN LEAST(share.receipts, 3) ELSE share.receipts END) s) due) found ON true
+ORDER BY found.app_id, found.lane

@@ -1,12 +1,8 @@
--- Erase: empties receipts ($1) at $2, so that nobody can tell what they were; the row stays for what was said with it. Of
--- the subscriptions ($3) those that no other receipt polls are asked about no more.
+-- Erase: empties receipts ($1) at $2, so that nobody can tell what they were; the row stays for what was said with it.
 WITH unasked AS (
     DELETE FROM ledger.poll_schedule s WHERE s.receipt_id = ANY($1::bigint[])
 ), unrefused AS (
     DELETE FROM ledger.refusal f WHERE f.receipt_id = ANY($1::bigint[])
-), unpolled AS (
-    UPDATE ledger.subscription s SET next_check_at = NULL
-    WHERE s.subscription_id = ANY($3::bigint[]) AND s.polled_by IS NULL
 ), silenced AS (
     UPDATE ledger.observation o SET body = NULL, meaning = '' WHERE o.receipt_id = ANY($1::bigint[])
 )

@@ -1,2 +1,6 @@
--- Whether any subscription's outage allowance has run out.
-SELECT 1 AS found FROM ledger.subscription_span p WHERE upper_inf(p.known) AND p.held_until <= now() LIMIT 1
+-- Subscriptions whose outage allowance has run out, at most $1.
+SELECT DISTINCT p.subscription_id
+FROM (
+    SELECT o.subscription_id FROM ledger.subscription_span o
+    WHERE upper_inf(o.known) AND o.held_until <= now()
+    ORDER BY o.held_until LIMIT $1::int) p

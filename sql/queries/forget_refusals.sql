@@ -4,7 +4,8 @@ WITH old AS (
 ), forgotten AS (
     DELETE FROM ledger.refusal f USING old
     WHERE f.counts AND f.refused_at < old.at
-      AND NOT EXISTS (SELECT FROM ledger.incident i WHERE i.app_id = f.app_id AND i.closed_at IS NULL)
+      AND NOT EXISTS (
+          SELECT FROM ledger.incident i WHERE i.app_id = f.app_id AND i.kind = 'refusals' AND i.closed_at IS NULL)
 )
 DELETE FROM ledger.vouched_minute v USING old
 WHERE v.minute < old.at

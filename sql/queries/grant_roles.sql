@@ -1,5 +1,6 @@
 -- What each role may do: owner all data; worker and api what a check and an upload write, but no app, secret, catalog or
--- key; report only the schema perennial. What is bitemporal they may say and close, never change, and events only add.
+-- key; api sessions and rights by hand too, and only api reads keys; report only the schema perennial. What is bitemporal they
+-- may say and close, never change, and events only add.
 GRANT USAGE ON SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT USAGE ON SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
@@ -10,9 +11,13 @@ GRANT INSERT, UPDATE ON
     ledger.period, ledger.period_past, ledger.transaction_alias, ledger.purchase, ledger.purchase_past,
     ledger.observation, ledger.event_outbox, ledger.worker, ledger.app_budget, ledger.import, ledger.provisional,
     ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.vouched_minute, ledger.apple_breaker,
-    ledger.admin_session, ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress,
-    ledger.summarised, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal, ledger.summary_trial
+    ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress,
+    ledger.summarised, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal, ledger.summary_trial,
+    ledger.verify_turn, ledger.invariant
     TO perennial_worker, perennial_api;
+-- Who could open a session could be any administrator.
+REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
+GRANT INSERT, UPDATE, DELETE ON ledger.admin_session TO perennial_api;
 REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledger.event_feed
     FROM perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO perennial_worker, perennial_api;
@@ -22,8 +27,8 @@ GRANT UPDATE (position) ON ledger.feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.vouched_minute,
-    ledger.admin_session, ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue,
-    ledger.summary_renewal, ledger.summary_trial
+    ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
+    ledger.summary_trial
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;

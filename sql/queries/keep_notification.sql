@@ -1,7 +1,7 @@
 -- Keeps a notification of app $1 ($2 version, $3 kind, $4 subkind, $5 Apple's id, $6 environment, $7 original transaction id,
 -- $8 body, $9 about another app) and pulls the next check of what it names forward to $10 seconds from now, or to $11
 -- seconds after the last one that a notification wanted. A repetition does nothing. What it names is asked about by the
--- receipt that polls it, a one-time purchase by the newest receipt that holds it; a receipt in quarantine keeps its pace.
+-- receipt that polls it; a receipt in quarantine keeps its pace.
 WITH clock AS MATERIALIZED (
     SELECT now() AS at
 ), news AS MATERIALIZED (
@@ -13,15 +13,10 @@ WITH clock AS MATERIALIZED (
     WHERE NOT $9::boolean AND s.app_id = $1::int AND s.environment = $6::text::ledger.environment
       AND s.original_transaction_id = $7::text AND s.polled_by IS NOT NULL
     UNION
-    SELECT newest.receipt_id
+    SELECT p.polled_by
     FROM news, ledger.purchase p
-    CROSS JOIN LATERAL (
-        SELECT r.receipt_id
-        FROM ledger.receipt_purchase l JOIN ledger.receipt r USING (receipt_id)
-        WHERE l.purchase_id = p.purchase_id AND r.verified_at IS NOT NULL AND r.rejections = 0 AND r.erased_at IS NULL
-        ORDER BY r.receipt_created_at DESC NULLS LAST, r.receipt_id DESC LIMIT 1) newest
     WHERE NOT $9::boolean AND p.app_id = $1::int AND p.environment = $6::text::ledger.environment
-      AND p.original_transaction_id = $7::text
+      AND p.original_transaction_id = $7::text AND p.polled_by IS NOT NULL
 ), before AS MATERIALIZED (
     SELECT max(n.check_at) AS check_at
     FROM ledger.notification n, clock

@@ -1,5 +1,5 @@
--- Settlement, step 1: locks the schedule rows of the batch ($1 receipts) by receipt id.
-SELECT s.receipt_id, s.confirmed_as_of
+-- Settlement, step 1: locks the schedule rows of receipts ($1) by receipt id.
+SELECT s.receipt_id, s.confirmed_as_of, s.lane, s.attempts, s.leased_by IS NOT NULL AND s.due_at > clock_timestamp() AS leased
 FROM ledger.poll_schedule s
 WHERE s.receipt_id = ANY($1::bigint[])
 ORDER BY s.receipt_id

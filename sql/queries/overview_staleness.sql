@@ -1,5 +1,5 @@
 -- Overview: receipts of app $1 (null: every app) that should have been asked about over 5 minutes ago, counted up to $2, the
--- oldest of them, workers alive, and how far the summaries are.
+-- oldest of them, workers alive, violations that stay, and how far the summaries are.
 SELECT (SELECT count(*) FROM (
             SELECT FROM ledger.app a
             CROSS JOIN LATERAL (
@@ -17,6 +17,7 @@ SELECT (SELECT count(*) FROM (
        (SELECT count(*) FROM ledger.worker w
         WHERE w.stopped_at IS NULL AND w.heartbeat_at > now() - interval '2 minutes') AS workers,
        (SELECT count(*) FROM ledger.incident WHERE closed_at IS NULL) AS incidents,
+       (SELECT COALESCE(sum(i.violations - i.repaired), 0)::bigint FROM ledger.invariant i) AS violations,
        p.rounds > 0 AS is_complete, p.summarised_at,
        (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f) - p.position AS events_behind
 FROM ledger.summary_progress p

@@ -1,2 +1,2 @@
--- Settlement: which of the apps ($1) have a running incident.
-SELECT i.app_id FROM ledger.incident i WHERE i.app_id = ANY($1::int[]) AND i.closed_at IS NULL
+-- Settlement: in which of the apps ($1) an incident runs because Apple refuses receipts in bulk.
+SELECT i.app_id FROM ledger.incident i WHERE i.app_id = ANY($1::int[]) AND i.kind = 'refusals' AND i.closed_at IS NULL

@@ -1,10 +1,13 @@
 -- How the schedule stands, per app and lane. Each number is counted up to $1, or less when there are many apps, and is
--- at_most then: a look costs the same whatever the size. What is in flight lies shortly ahead, where leases end.
+-- at_most then: a look costs the same whatever the size. What is in flight lies shortly ahead, where leases end. The first
+-- due receipt of a lane has been waiting for lag_seconds; of imported ones, which stand in no order of time, the one that
+-- was stored first.
 WITH bound AS MATERIALIZED (
     SELECT GREATEST(100, LEAST($1::bigint, 10 * $1::bigint / GREATEST(1, count(*)))) AS rows FROM ledger.app
 )
 SELECT a.bundle_id, l.lane::smallint AS lane, stock.receipts, waiting.due, waiting.overdue, ahead.in_flight,
-       LEAST(waiting.next_due_at, ahead.next_due_at) AS next_due_at, bound.rows AS at_most
+       LEAST(waiting.next_due_at, stored.first_at, ahead.next_due_at) AS next_due_at,
+       EXTRACT(epoch FROM now() - LEAST(waiting.next_due_at, stored.first_at))::float8 AS lag_seconds, bound.rows AS at_most
 FROM ledger.app a
 CROSS JOIN bound
 CROSS JOIN generate_series(0, 5) l(lane)
@@ -20,6 +23,11 @@ CROSS JOIN LATERAL (
         SELECT s.due_at, s.scheduled_for, s.leased_by FROM ledger.poll_schedule s
         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= now()
         ORDER BY s.due_at LIMIT bound.rows) s) waiting
+CROSS JOIN LATERAL (
+    SELECT CASE l.lane WHEN 3 THEN (
+        SELECT s.scheduled_for FROM ledger.poll_schedule s
+        WHERE s.app_id = a.app_id AND s.lane = 3 AND s.due_at <= now() AND s.leased_by IS NULL
+        ORDER BY s.scheduled_for LIMIT 1) END AS first_at) stored
 CROSS JOIN LATERAL (
     SELECT count(s.leased_by) AS in_flight,
            min(GREATEST(s.due_at, s.scheduled_for)) FILTER (WHERE s.leased_by IS NULL) AS next_due_at

@@ -5,7 +5,7 @@ WITH refused AS MATERIALIZED (
     SELECT f.receipt_id, f.app_id, f.once_verified, f.rejections_before, s.receipt_id IS NULL AS retired
     FROM ledger.incident i JOIN ledger.refusal f USING (app_id)
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-    WHERE i.closed_at IS NULL AND f.counts
+    WHERE i.kind = 'refusals' AND i.closed_at IS NULL AND f.counts
     ORDER BY f.receipt_id LIMIT $1::int
 ), idle AS MATERIALIZED (
     SELECT s.receipt_id FROM ledger.poll_schedule s

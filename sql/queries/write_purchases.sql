@@ -3,9 +3,9 @@
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::bigint[], $2::text[], $3::text[], $4::jsonb[], $5::int[], $6::timestamptz[], $7::timestamptz[], $8::text[],
-        $9::bigint[], $10::timestamptz[], $11::timestamptz[])
+        $9::bigint[], $10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::timestamptz[])
         AS n(purchase_id, transaction_id, transaction_ids, facts, quantity, purchased_at, revoked_at, app_account_token,
-             version, as_of, recorded_at)
+             version, as_of, recorded_at, polled_by, next_check_at)
 ), past AS (
     INSERT INTO ledger.purchase_past (purchase_id, known, quantity, purchased_at, revoked_at, revocation_recorded_at)
     SELECT p.purchase_id, tstzrange(COALESCE(p.facts_recorded_at, p.first_recorded_at), n.recorded_at), p.quantity,
@@ -21,7 +21,8 @@ SET transaction_id = n.transaction_id, transaction_ids = string_to_array(n.trans
     revocation_recorded_at = CASE
         WHEN n.revoked_at IS NOT DISTINCT FROM p.revoked_at THEN p.revocation_recorded_at
         WHEN n.revoked_at IS NOT NULL THEN n.recorded_at END,
-    app_account_token = n.app_account_token, version = n.version, as_of = n.as_of, checked_at = n.recorded_at,
+    app_account_token = n.app_account_token, polled_by = n.polled_by, next_check_at = n.next_check_at,
+    version = n.version, as_of = n.as_of, checked_at = n.recorded_at,
     recorded_at = n.recorded_at, first_recorded_at = COALESCE(p.first_recorded_at, n.recorded_at),
     facts_recorded_at = CASE
         WHEN p.purchase_id IN (SELECT purchase_id FROM past) THEN n.recorded_at ELSE p.facts_recorded_at END

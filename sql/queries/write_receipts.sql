@@ -1,5 +1,6 @@
 -- Settlement: what was learnt of receipts; columns as named below, nulls keep what there is.
--- $16 apps, $17 how many of their once-verified receipts Apple vouched for again.
+-- $16 apps, $17 how many of their once-verified receipts Apple vouched for again. A newest receipt whose answer left out what
+-- is polled by it ($18) is forgotten, so that the original one is asked about again.
 WITH vouched AS (
     INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
     SELECT n.app_id, date_trunc('minute', clock_timestamp()), pg_backend_pid(), n.answers
@@ -9,7 +10,7 @@ WITH vouched AS (
 UPDATE ledger.receipt r
 SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     receipt_created_at = GREATEST(n.receipt_created_at, r.receipt_created_at),
-    latest_receipt = COALESCE(n.latest_receipt, r.latest_receipt),
+    latest_receipt = CASE WHEN NOT n.forgets_latest THEN COALESCE(n.latest_receipt, r.latest_receipt) END,
     outcome = COALESCE(n.outcome::ledger.outcome, r.outcome),
     reason = CASE WHEN n.outcome IS NULL THEN r.reason ELSE n.reason END, asked_at = n.asked_at,
     verified_at = COALESCE(n.verified_at, r.verified_at),
@@ -19,7 +20,7 @@ SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     settled_token = n.settled_token
 FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::timestamptz[],
             $8::timestamptz[], $9::smallint[], $10::timestamptz[], $11::smallint[], $12::bigint[], $13::timestamptz[],
-            $14::bytea[], $15::bigint[])
+            $14::bytea[], $15::bigint[], $18::boolean[])
     AS n(receipt_id, environment, receipt_created_at, latest_receipt, outcome, reason, asked_at, verified_at, rejections,
-         rejected_since, equal_empty_answers, observation_id, observed_at, meaning, settled_token)
+         rejected_since, equal_empty_answers, observation_id, observed_at, meaning, settled_token, forgets_latest)
 WHERE r.receipt_id = n.receipt_id

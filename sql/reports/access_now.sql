@@ -8,6 +8,6 @@ SELECT bundle_id, environment, product_id, state, count(*) AS subscriptions,
        count(*) FILTER (WHERE 'trial' = ANY (flags)) AS in_trial,
        min(checked_at) AS oldest_check
 FROM perennial.subscription_now
-WHERE entitled AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+WHERE entitled AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
 GROUP BY bundle_id, environment, product_id, state
 ORDER BY bundle_id, environment, subscriptions DESC, product_id, state;

@@ -19,7 +19,8 @@ WITH edge AS (
         SELECT (valid_from AT TIME ZONE :'time_zone')::date AS first_day,
                (access_until AT TIME ZONE :'time_zone')::date AS end_day) stretch
     CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, change)
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id') AND access_until IS NOT NULL
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id')) AND access_until IS NOT NULL
       AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
       AND first_day < end_day
     GROUP BY day, bundle_id, product_id, flags, state, entitled
@@ -36,7 +37,8 @@ WITH edge AS (
     FROM (SELECT bundle_id, product_id, min(day) AS first_day FROM moved GROUP BY bundle_id, product_id) product
     CROSS JOIN LATERAL generate_series(
         product.first_day,
-        LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date) - interval '1 day',
+        LEAST(perennial.day_of(:'until', :'time_zone'),
+              (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date) - interval '1 day',
         interval '1 day') day
 )
 SELECT * FROM (
@@ -47,5 +49,5 @@ SELECT * FROM (
            COALESCE(sum(awaiting_renewal) OVER sofar, 0) AS awaiting_renewal
     FROM days LEFT JOIN moved USING (day, bundle_id, product_id)
     WINDOW sofar AS (PARTITION BY bundle_id, product_id ORDER BY day)) told
-WHERE day >= :'from'::date AND subscriptions > 0
+WHERE day >= perennial.day_of(:'from', :'time_zone') AND subscriptions > 0
 ORDER BY day, bundle_id, product_id;

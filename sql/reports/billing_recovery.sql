@@ -1,11 +1,13 @@
 -- What became of subscriptions Apple could not charge for
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- A failure begins with billing.grace_entered or billing.retry_entered and belongs to the bucket of that moment. It
--- ends as recovered with the next paid period (or change of product), as lost when the subscription or trial is over,
--- revoked included; until then it is undecided. in_grace: recovered before grace was over, with no access lost;
+-- A failure begins with billing.grace_entered or billing.retry_entered and belongs to the bucket of that moment. One that
+-- ran when the subscription was first seen, such as at an import, belongs to the bucket in which its period had ended. A
+-- failure ends as recovered with the next paid period (or change of product), as lost when the subscription or trial is
+-- over, revoked included; until then it is undecided. in_grace: recovered before grace was over, with no access lost;
 -- in_retry: recovered after it, or without any. recovery_pct = recovered / (failures - undecided). days_to_recovery is
--- the mean until we saw it. These are reported events: what was over before the first receipt came is not among them.
--- is_mature: the bucket is over and nothing of it is undecided.
+-- the mean until we saw it. What was over before the subscription was first seen is not among them. is_mature: the
+-- bucket is over and nothing of it is undecided. is_complete: all of the bucket lies from `from` until `until` and was
+-- over at as_known_at; of a bucket that is cut only the failures that began in between count.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -13,19 +15,49 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
-WITH event AS (
+-- Materialized, else the planner begins with everybody's first sight.
+WITH failing AS MATERIALIZED (
+    SELECT * FROM perennial.timeline
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND state IN ('grace_period', 'billing_retry') AND known_from <= :'as_known_at'::timestamptz
+), running AS (
+    -- What failed already at first sight, as the timeline told it then.
+    SELECT t.bundle_id, t.original_transaction_id, min(t.product_id) AS product_id, min(t.valid_from) AS began_at,
+           first.recorded_at, first.version, bool_or(t.state = 'grace_period') AS had_grace,
+           max(t.valid_from) FILTER (WHERE t.state = 'billing_retry') AS retried_from
+    FROM failing t
+    JOIN perennial.subscription_event first
+        ON first.stream_id = t.subscription_id AND first.kind IN ('subscription.started', 'trial.started')
+        AND t.valid_from <= first.as_of
+        AND t.known_from <= first.recorded_at AND COALESCE(t.known_until > first.recorded_at, true)
+    WHERE first.recorded_at <= :'as_known_at'::timestamptz
+    GROUP BY t.bundle_id, t.original_transaction_id, first.recorded_at, first.version, first.as_of
+    HAVING bool_or(first.as_of < t.valid_until)
+), told AS (
+    SELECT bundle_id, original_transaction_id, product_id, occurred_at, recorded_at, version, ordinal, kind, detail
+    FROM perennial.event_log
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND recorded_at <= :'as_known_at'::timestamptz
+      AND kind IN ('billing.grace_entered', 'billing.retry_entered', 'billing.grace_expired', 'subscription.recovered',
+                   'subscription.renewed', 'subscription.reactivated', 'trial.converted', 'product.changed',
+                   'subscription.expired', 'trial.expired', 'refund.granted', 'family.revoked')
+    UNION ALL
+    SELECT bundle_id, original_transaction_id, product_id, began_at, recorded_at, version, 0,
+           CASE WHEN had_grace THEN 'billing.grace_entered' ELSE 'billing.retry_entered' END, '{}'
+    FROM running
+    UNION ALL
+    SELECT bundle_id, original_transaction_id, product_id, retried_from, recorded_at, version, 1, 'billing.grace_expired', '{}'
+    FROM running WHERE had_grace AND retried_from IS NOT NULL
+), event AS (
     SELECT bundle_id, original_transaction_id, product_id, occurred_at, recorded_at, version, ordinal, kind,
            kind IN ('billing.grace_entered', 'billing.retry_entered') AS fails,
            kind IN ('subscription.recovered', 'subscription.renewed', 'subscription.reactivated', 'trial.converted',
                     'product.changed') AS recovers,
            kind IN ('subscription.expired', 'trial.expired', 'refund.granted', 'family.revoked')
                OR (kind = 'billing.grace_expired' AND detail ? 'reason') AS loses
-    FROM perennial.event_log
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND recorded_at <= :'as_known_at'::timestamptz
-      AND kind IN ('billing.grace_entered', 'billing.retry_entered', 'billing.grace_expired', 'subscription.recovered',
-                   'subscription.renewed', 'subscription.reactivated', 'trial.converted', 'product.changed',
-                   'subscription.expired', 'trial.expired', 'refund.granted', 'family.revoked')
+    FROM told
 ), numbered AS (
     SELECT b.*, count(*) FILTER (WHERE b.begins) OVER (
                PARTITION BY b.bundle_id, b.original_transaction_id ORDER BY b.version, b.ordinal) AS failure
@@ -43,10 +75,9 @@ WITH event AS (
                < min(ARRAY[version, ordinal]) FILTER (WHERE recovers OR loses), false) AS grace_ran_out
     FROM numbered WHERE failure > 0
     GROUP BY bundle_id, original_transaction_id, failure
-), told AS (
+), begun AS (
     SELECT *, date_trunc(:'bucket', began_at AT TIME ZONE :'time_zone') AS since FROM failure
-    WHERE (began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-      AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date
+    WHERE began_at >= perennial.instant(:'from', :'time_zone') AND began_at < perennial.instant(:'until', :'time_zone')
 )
 SELECT since::date AS since, bundle_id, product_id, count(*) AS failures,
        count(*) FILTER (WHERE had_grace) AS with_grace,
@@ -57,8 +88,10 @@ SELECT since::date AS since, bundle_id, product_id, count(*) AS failures,
        round(100.0 * count(*) FILTER (WHERE is_recovered) / NULLIF(count(is_recovered), 0), 1) AS recovery_pct,
        round(avg(extract(epoch FROM ended_at - began_at) / 86400) FILTER (WHERE is_recovered), 1) AS days_to_recovery,
        bool_and(is_recovered IS NOT NULL)
-           AND since + ('1 ' || :'bucket')::interval
-               <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature
-FROM told
-GROUP BY told.since, bundle_id, product_id
+           AND since + perennial.bucket_length(:'bucket')
+               <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature,
+       perennial.is_complete(
+           begun.since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
+FROM begun
+GROUP BY begun.since, bundle_id, product_id
 ORDER BY since, bundle_id, product_id;

@@ -20,7 +20,8 @@ WITH due AS (
     JOIN perennial.timeline t
         ON t.subscription_id = r.stream_id
         AND t.known_until IS NULL AND t.valid_from <= :'at'::timestamptz AND :'at'::timestamptz < t.valid_until
-    WHERE r.environment = :'environment' AND (:'bundle_id' = '' OR r.bundle_id = :'bundle_id') AND r.will_renew
+    WHERE r.environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id')) AND r.will_renew
       AND t.state = 'active' AND NOT 'family_shared' = ANY (t.flags)
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), charged AS (

@@ -6,6 +6,8 @@
 -- forecast: age_days, from the end of the cohort's bucket, says how long it had time. Trials that never converted are
 -- in no cohort, one-time purchases in none. Amounts are in units of the currency; a row without currency counts
 -- movements at prices nobody knows. The shares say where the prices of the cohort's movements came from.
+-- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
+-- the subscriptions that began to pay in between count.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -22,8 +24,8 @@ WITH brought AS (
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
     FROM perennial.revenue_as_known(:'as_known_at'::timestamptz) r
-    WHERE charge_kind = 'subscription' AND environment = :'environment'
-      AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+    WHERE charge_kind = 'subscription' AND environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
       AND occurred_at < date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone')
     GROUP BY stream_id, bundle_id, currency
 ), member AS (
@@ -33,8 +35,8 @@ WITH brought AS (
         FROM brought
         WINDOW stream AS (PARTITION BY stream_id ORDER BY charged_at)) b
     -- One expression, else the planner takes the cohorts for small.
-    WHERE COALESCE((began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-               AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date, false)
+    WHERE COALESCE(began_at >= perennial.instant(:'from', :'time_zone')
+               AND began_at < perennial.instant(:'until', :'time_zone'), false)
 ), told AS (
     SELECT since, bundle_id, currency, sum(movements) AS movements, sum(charges) AS charges,
            sum(net) AS net, sum(proceeds) AS proceeds, sum(said) AS said, sum(storefront) AS storefront,
@@ -46,11 +48,13 @@ SELECT since::date AS since, bundle_id, subscriptions, currency, charges, round(
        round(net / subscriptions / 1000, 3) AS net_each, round(proceeds / 1000, 3) AS proceeds,
        round(proceeds / subscriptions / 1000, 3) AS proceeds_each,
        GREATEST(0, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
-           - (since + ('1 ' || :'bucket')::interval)::date) AS age_days,
+           - (since + perennial.bucket_length(:'bucket'))::date) AS age_days,
        round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
-       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct,
+       perennial.is_complete(
+           since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM told
 WINDOW app AS (PARTITION BY since, bundle_id)
 ORDER BY since, bundle_id, currency;

@@ -20,7 +20,8 @@ WITH edge AS (
         SELECT (paying_from AT TIME ZONE :'time_zone')::date AS first_day,
                (paying_until AT TIME ZONE :'time_zone')::date AS end_day) stretch
     CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, change)
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id') AND first_day < end_day
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id')) AND first_day < end_day
     GROUP BY day, bundle_id, currency, price_basis
 ), moved AS (
     SELECT day, bundle_id, currency, sum(subscriptions) AS subscriptions, sum(monthly) AS monthly,
@@ -34,7 +35,8 @@ WITH edge AS (
     FROM (SELECT bundle_id, currency, min(day) AS first_day FROM moved GROUP BY bundle_id, currency) first
     CROSS JOIN LATERAL generate_series(
         first.first_day,
-        LEAST(:'until'::date, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date) - interval '1 day',
+        LEAST(perennial.day_of(:'until', :'time_zone'),
+              (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date) - interval '1 day',
         interval '1 day') day
 ), told AS (
     SELECT d.day, d.bundle_id, d.currency, sum(m.subscriptions) OVER sofar AS subscriptions,
@@ -50,6 +52,6 @@ SELECT day, bundle_id, currency, subscriptions, round(monthly / 1000, 3) AS mrr,
        round(100.0 * sum("default") OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS unknown_pct
 FROM told
-WHERE day >= :'from'::date AND subscriptions > 0
+WHERE day >= perennial.day_of(:'from', :'time_zone') AND subscriptions > 0
 WINDOW app AS (PARTITION BY day, bundle_id)
 ORDER BY day, bundle_id, currency;

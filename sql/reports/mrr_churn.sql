@@ -3,7 +3,9 @@
 -- The movements of mrr_movement by bucket and currency. voluntary, billing and refund are parts of churn, defined as
 -- in the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) / opening, net_churn_pct =
 -- (churn + contraction + expansion + reactivation) / opening, both told as positive when revenue was lost. The shares
--- say where the prices of the bucket's movements came from. Prices nobody knows are in no amount.
+-- say where the prices of the bucket's movements came from. Prices nobody knows are in no amount. is_complete: all of
+-- the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only the days in
+-- between count.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -15,7 +17,9 @@
 WITH moves AS MATERIALIZED (
     SELECT * FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
 ), moved AS (
-    SELECT date_trunc(:'bucket', day::timestamp) AS since, bundle_id, currency, sum(movements) AS movements,
+    -- What moved before the first day that was asked for opens the first bucket.
+    SELECT CASE WHEN day >= perennial.day_of(:'from', :'time_zone') THEN date_trunc(:'bucket', day::timestamp) END AS since,
+           bundle_id, currency, sum(movements) AS movements,
            sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,
            sum(CASE WHEN kind = 'reactivation' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
            sum(CASE WHEN kind = 'expansion' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS expansion,
@@ -33,11 +37,13 @@ WITH moves AS MATERIALIZED (
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
     FROM moves
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND day < LEAST(perennial.day_of(:'until', :'time_zone'),
+                      (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
     GROUP BY since, bundle_id, currency
 ), closed AS (
-    SELECT *, sum(net) OVER (PARTITION BY bundle_id, currency ORDER BY since) - net AS opening FROM moved
+    SELECT *, sum(net) OVER (PARTITION BY bundle_id, currency ORDER BY since NULLS FIRST) - net AS opening FROM moved
 )
 SELECT since::date AS since, bundle_id, currency, movements, round(opening / 1000, 3) AS opening,
        round(new / 1000, 3) AS new, round(reactivation / 1000, 3) AS reactivation, round(expansion / 1000, 3) AS expansion,
@@ -49,8 +55,10 @@ SELECT since::date AS since, bundle_id, currency, movements, round(opening / 100
        round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
-       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct,
+       perennial.is_complete(
+           since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM closed
-WHERE since::date >= :'from'::date AND since::date < :'until'::date
+WHERE since IS NOT NULL
 WINDOW app AS (PARTITION BY since, bundle_id)
 ORDER BY since, bundle_id, currency;

@@ -28,7 +28,8 @@ WITH moves AS MATERIALIZED (
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
     FROM moves
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
       AND day < (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
     GROUP BY day, bundle_id, currency
 ), closed AS (
@@ -45,6 +46,6 @@ SELECT day, bundle_id, currency, movements, round((closing - net) / 1000, 3) AS 
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct
 FROM closed
-WHERE day >= :'from'::date AND day < :'until'::date
+WHERE day >= perennial.day_of(:'from', :'time_zone') AND day < perennial.day_of(:'until', :'time_zone')
 WINDOW app AS (PARTITION BY day, bundle_id)
 ORDER BY day, bundle_id, currency;

@@ -9,5 +9,5 @@ SELECT bundle_id, environment, receipt_id, array_to_string(customers, ', ') AS c
        due_at, due_at IS NULL AS is_retired
 FROM perennial.receipt_now
 WHERE verified_at IS NULL AND received_at < now() - :'minutes'::int * interval '1 minute'
-  AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+  AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
 ORDER BY received_at, receipt_id;

@@ -9,7 +9,8 @@
 WITH claim AS (
     SELECT bundle_id, environment, original_transaction_id, customer, min(uploaded_at) AS first_at, max(uploaded_at) AS last_at
     FROM perennial.claim_log
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
     GROUP BY bundle_id, environment, original_transaction_id, customer
 ), contested AS (
     SELECT bundle_id, environment, original_transaction_id, array_agg(customer ORDER BY first_at, customer) AS claimants,

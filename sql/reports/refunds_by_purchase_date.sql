@@ -5,6 +5,8 @@
 -- days, before that the shares will rise. What a charge and a refund is: see revenue and refunds_by_refund_date.
 -- Amounts are in units of the currency; a row without currency counts charges at prices nobody knows. The shares of
 -- bases are those of the bucket's charges.
+-- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
+-- the charges in between count.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -22,11 +24,11 @@ WITH bought AS (
            count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'default') AS "default",
            count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'unknown') AS unknown
     FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
-    WHERE kind IN ('charge', 'refund') AND environment = :'environment'
-      AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+    WHERE kind IN ('charge', 'refund') AND environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
       AND occurred_at <= LEAST(:'as_known_at'::timestamptz, now())
-      AND purchased_at >= :'from'::date::timestamp AT TIME ZONE :'time_zone'
-      AND purchased_at < LEAST(:'until'::date::timestamp AT TIME ZONE :'time_zone',
+      AND purchased_at >= perennial.instant(:'from', :'time_zone')
+      AND purchased_at < LEAST(perennial.instant(:'until', :'time_zone'),
                                date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
     GROUP BY since, bundle_id, product_id, currency
 )
@@ -34,12 +36,14 @@ SELECT since::date AS since, bundle_id, product_id, currency, charges, refunds,
        round(100.0 * refunds / NULLIF(charges, 0), 1) AS refunded_pct, round(charged / 1000, 3) AS charged,
        CASE WHEN currency IS NOT NULL THEN round(refunded / 1000, 3) END AS refunded,
        round(-100 * refunded / NULLIF(charged, 0), 1) AS money_refunded_pct,
-       since + ('1 ' || :'bucket')::interval + interval '90 days'
+       since + perennial.bucket_length(:'bucket') + interval '90 days'
            <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature,
        round(100.0 * sum(said) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS said_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS default_pct,
-       round(100.0 * sum(unknown) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS unknown_pct
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS unknown_pct,
+       perennial.is_complete(
+           since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM bought
 WINDOW app AS (PARTITION BY since, bundle_id)
 ORDER BY since, bundle_id, product_id, currency;

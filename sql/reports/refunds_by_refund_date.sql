@@ -5,6 +5,8 @@
 -- family shared. Apple does not say here how much it gave back: a refund counts with its whole price. amount is in
 -- units of the currency and negative; a row without currency counts refunds at prices nobody knows. The shares say
 -- where the prices of the bucket's refunds came from. Only days that were over at as_known_at are told.
+-- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
+-- the refunds in between count.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -21,9 +23,10 @@ WITH refund AS (
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
     FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
-    WHERE kind = 'refund' AND environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND occurred_at >= :'from'::date::timestamp AT TIME ZONE :'time_zone'
-      AND occurred_at < LEAST(:'until'::date::timestamp AT TIME ZONE :'time_zone',
+    WHERE kind = 'refund' AND environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND occurred_at >= perennial.instant(:'from', :'time_zone')
+      AND occurred_at < LEAST(perennial.instant(:'until', :'time_zone'),
                               date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
     GROUP BY since, bundle_id, product_id, currency
 )
@@ -31,7 +34,9 @@ SELECT since, bundle_id, product_id, currency, refunds, of_subscriptions, of_pur
        round(100.0 * sum(said) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS said_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS default_pct,
-       round(100.0 * sum(unknown) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS unknown_pct
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS unknown_pct,
+       perennial.is_complete(
+           since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM refund
 WINDOW app AS (PARTITION BY since, bundle_id)
 ORDER BY since, bundle_id, product_id, currency;

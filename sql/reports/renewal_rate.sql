@@ -1,12 +1,16 @@
 -- How many of the paid periods that came to their end were renewed
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
 -- due: periods that were paid for, ended in the bucket, and were neither refunded before their end nor replaced by
--- another product at once. renewed: the next paid period began at most an hour after the end, or before it. recovered:
--- it began later, after Apple could not charge at first (grace or billing retry) or while the renewal was awaited,
--- within 65 days. not_renewed: anything else that is decided, also if the customer came back later by hand. undecided:
--- Apple still tries or has not been asked. renewal_pct = (renewed + recovered) / (due - undecided). is_mature: the
--- bucket is over and nothing of it is undecided. A free trial is no renewal: see trials. product_id is that of the
--- period that ended.
+-- another product at once. The event of the next period says what came next; churn goes by the same. renewed:
+-- subscription.renewed. recovered: subscription.recovered, Apple could not charge at first (grace or billing retry) or
+-- charged late, within 65 days. not_renewed: anything else that is decided, also if the customer came back after a lapse
+-- (subscription.reactivated). undecided: Apple still tries or has not been asked. renewal_pct = (renewed + recovered) /
+-- (due - undecided). Where both periods were there when the subscription was first seen there is no event, and it is
+-- unknown whether renewal was on: the next one counts as renewed if it began at most an hour (sandbox: ten minutes) after
+-- the end, as recovered only if Apple said that it was trying, else as come back. is_mature: the bucket is over and
+-- nothing of it is undecided. is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at;
+-- of a bucket that is cut only the periods that ended in between count. A free trial is no renewal: see trials.
+-- product_id is that of the period that ended.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -17,9 +21,7 @@
 WITH due AS (
     SELECT date_trunc(:'bucket', p.expires_at AT TIME ZONE :'time_zone') AS since, p.bundle_id, p.product_id,
            CASE WHEN p.next_is_paid AND p.next_purchased_at <= clock.at
-                     AND p.next_purchased_at <= p.expires_at + interval '1 hour' THEN 'renewed'
-                WHEN p.next_is_paid AND p.next_purchased_at <= clock.at
-                     AND p.next_purchased_at <= p.expires_at + interval '65 days' AND p.was_awaited THEN 'recovered'
+                    THEN CASE WHEN p.was_awaited THEN 'recovered' ELSE 'renewed' END
                 WHEN p.next_purchased_at <= clock.at THEN 'not_renewed'
                 WHEN told.state IN ('expired', 'revoked') AND COALESCE(told.access_until <= clock.at, true)
                      THEN 'not_renewed'
@@ -31,10 +33,11 @@ WITH due AS (
         AND told.valid_from <= clock.at AND clock.at < told.valid_until
         AND told.known_from <= :'as_known_at'::timestamptz
         AND COALESCE(told.known_until > :'as_known_at'::timestamptz, true)
-    WHERE p.environment = :'environment' AND (:'bundle_id' = '' OR p.bundle_id = :'bundle_id')
+    WHERE p.environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR p.bundle_id = perennial.known_app(:'bundle_id'))
       AND p.expires_at <= clock.at
-      AND p.expires_at >= :'from'::date::timestamp AT TIME ZONE :'time_zone'
-      AND p.expires_at < :'until'::date::timestamp AT TIME ZONE :'time_zone'
+      AND p.expires_at >= perennial.instant(:'from', :'time_zone')
+      AND p.expires_at < perennial.instant(:'until', :'time_zone')
 )
 SELECT since::date AS since, bundle_id, product_id, count(*) AS due,
        count(*) FILTER (WHERE outcome = 'renewed') AS renewed,
@@ -44,8 +47,10 @@ SELECT since::date AS since, bundle_id, product_id, count(*) AS due,
        round(100.0 * count(*) FILTER (WHERE outcome IN ('renewed', 'recovered'))
            / NULLIF(count(*) FILTER (WHERE outcome <> 'undecided'), 0), 1) AS renewal_pct,
        bool_and(outcome <> 'undecided')
-           AND since + ('1 ' || :'bucket')::interval
-               <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature
+           AND since + perennial.bucket_length(:'bucket')
+               <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature,
+       perennial.is_complete(
+           due.since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM due
 GROUP BY due.since, bundle_id, product_id
 ORDER BY since, bundle_id, product_id;

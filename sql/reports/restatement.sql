@@ -20,12 +20,14 @@ WITH moved AS (
            sum(sign * edge) AS change, sum(sign * edge * amount) AS amount
     FROM perennial.restated_as_known(:'known_before'::timestamptz, :'known_after'::timestamptz, :'time_zone')
     CROSS JOIN LATERAL (VALUES
-        (GREATEST(first_day, :'from'::date), 1),
-        (LEAST(end_day, :'until'::date,
+        (GREATEST(first_day, perennial.day_of(:'from', :'time_zone')), 1),
+        (LEAST(end_day, perennial.day_of(:'until', :'time_zone'),
                (LEAST(:'known_before'::timestamptz, now()) AT TIME ZONE :'time_zone')::date), -1)) AS at (day, edge)
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND GREATEST(first_day, :'from'::date) < LEAST(end_day, :'until'::date,
-          (LEAST(:'known_before'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND GREATEST(first_day, perennial.day_of(:'from', :'time_zone'))
+          < LEAST(end_day, perennial.day_of(:'until', :'time_zone'),
+                  (LEAST(:'known_before'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
     GROUP BY figure, bundle_id, environment, stream_kind, stream_id, original_transaction_id, product_id, currency, day
     HAVING sum(sign * edge) <> 0 OR sum(sign * edge * amount) <> 0
 ), stretch AS (

@@ -5,6 +5,8 @@
 -- see mrr for who pays. Who lapsed and came back is retained again. subscriptions is the whole cohort, reached those
 -- whose anniversary has come, retained_pct = retained / reached. is_mature: the cohort is complete and all of it has
 -- reached the month; a younger row can still change. months (12) is how far to look.
+-- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
+-- the subscriptions that began to pay in between count.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -25,15 +27,16 @@ WITH clock AS (
     FROM (
         SELECT bundle_id, paying_from, paying_until, min(paying_from) OVER (PARTITION BY stream_id) AS began_at
         FROM perennial.paying_as_known(:'as_known_at'::timestamptz)
-        WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')) p
+        WHERE environment = perennial.known_environment(:'environment')
+          AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))) p
     CROSS JOIN clock
     WHERE paying_from <= clock.at
 ), counted AS (
     SELECT since, bundle_id, before_it, until_end, reached, count(*) AS stretches
     FROM paying
     -- One expression, else the planner takes the cohorts for small.
-    WHERE COALESCE((began_at AT TIME ZONE :'time_zone')::date >= :'from'::date
-               AND (began_at AT TIME ZONE :'time_zone')::date < :'until'::date, false)
+    WHERE COALESCE(began_at >= perennial.instant(:'from', :'time_zone')
+               AND began_at < perennial.instant(:'until', :'time_zone'), false)
     GROUP BY since, bundle_id, before_it, until_end, reached
 ), told AS (
     SELECT since, bundle_id, month, sum(stretches) FILTER (WHERE reached IS NOT NULL) AS subscriptions,
@@ -45,7 +48,9 @@ WITH clock AS (
 SELECT since::date AS since, bundle_id, month, subscriptions, reached, retained,
        round(100.0 * retained / reached, 1) AS retained_pct,
        reached = subscriptions
-           AND since + ('1 ' || :'bucket')::interval <= (SELECT at FROM clock) AT TIME ZONE :'time_zone' AS is_mature
+           AND since + perennial.bucket_length(:'bucket') <= (SELECT at FROM clock) AT TIME ZONE :'time_zone' AS is_mature,
+       perennial.is_complete(
+           since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM told
 WHERE reached > 0
 ORDER BY since, bundle_id, month;

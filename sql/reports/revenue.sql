@@ -9,6 +9,8 @@
 -- takes off first where it must, are unknown here. Amounts are in units of the currency, one row for each; a row
 -- without currency counts what nobody knows the price of. The shares say where the prices of all the app's rows of the
 -- bucket came from. Only days that were over are told.
+-- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
+-- the movements in between count.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -29,9 +31,10 @@ WITH moved AS (
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
     FROM perennial.revenue_as_known(:'as_known_at'::timestamptz)
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
-      AND occurred_at >= :'from'::date::timestamp AT TIME ZONE :'time_zone'
-      AND occurred_at < LEAST(:'until'::date::timestamp AT TIME ZONE :'time_zone',
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
+      AND occurred_at >= perennial.instant(:'from', :'time_zone')
+      AND occurred_at < LEAST(perennial.instant(:'until', :'time_zone'),
                               date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
     GROUP BY since, bundle_id, product_id, currency, commission_percent, commission_reason
 )
@@ -43,7 +46,9 @@ SELECT since, bundle_id, product_id, currency, commission_percent, commission_re
        round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
-       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct
+       round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct,
+       perennial.is_complete(
+           since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM moved
 WINDOW app AS (PARTITION BY since, bundle_id)
 ORDER BY since, bundle_id, product_id, currency, commission_percent, commission_reason;

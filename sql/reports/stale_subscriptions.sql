@@ -13,6 +13,7 @@ FROM perennial.renewal_now r
 JOIN perennial.timeline t
     ON t.subscription_id = r.stream_id AND t.known_until IS NULL AND t.valid_from <= now() AND now() < t.valid_until
 CROSS JOIN LATERAL (SELECT NOT t.entitled AND COALESCE(t.access_until > now(), false) AS is_held) h
-WHERE r.environment = :'environment' AND (:'bundle_id' = '' OR r.bundle_id = :'bundle_id')
+WHERE r.environment = perennial.known_environment(:'environment')
+  AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id'))
   AND (is_held OR r.next_check_at < now() - :'minutes'::int * interval '1 minute')
 ORDER BY NOT is_held, held_until, r.next_check_at, r.bundle_id, r.original_transaction_id;

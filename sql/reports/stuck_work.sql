@@ -15,7 +15,7 @@ WITH receipt AS (
                     WHEN 'import' THEN interval '1 day' ELSE :'minutes'::int * interval '1 minute' END THEN 'overdue'
                 END AS trouble, r.*
     FROM perennial.receipt_now r
-    WHERE due_at IS NOT NULL AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+    WHERE due_at IS NOT NULL AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
 )
 SELECT trouble, bundle_id, environment, receipt_id, lane, due_at AS since, attempts, crashes,
        COALESCE('paused: ' || paused_because, reason) AS reason

@@ -26,6 +26,7 @@ WITH told AS (
 )
 SELECT day, bundle_id, currency, figure, summarised, recomputed
 FROM told
-WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+WHERE environment = perennial.known_environment(:'environment')
+  AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
   AND day < (now() AT TIME ZONE 'UTC')::date
 ORDER BY day, bundle_id, currency, figure;

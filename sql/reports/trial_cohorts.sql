@@ -2,7 +2,9 @@
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
 -- started = converted + lost + undecided. undecided runs still, waits for its renewal or is in billing retry.
 -- conversion_pct = converted / started, which can only rise while is_mature is false: a cohort is mature when its
--- bucket is over and every trial of it is decided. What a trial is and when it converts: see trials.
+-- bucket is over and every trial of it is decided. What a trial is and when it converts: see trials. is_complete: all
+-- of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only the trials
+-- that began in between count.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -11,10 +13,10 @@
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
 WITH trial AS MATERIALIZED (
-    SELECT started_at AT TIME ZONE :'time_zone' AS at,
-           date_trunc(:'bucket', started_at AT TIME ZONE :'time_zone') AS since, bundle_id, product_id, outcome
+    SELECT started_at, date_trunc(:'bucket', started_at AT TIME ZONE :'time_zone') AS since, bundle_id, product_id, outcome
     FROM perennial.trials_as_known(:'as_known_at'::timestamptz)
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id')
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
 )
 SELECT since::date AS since, bundle_id, product_id, count(*) AS started,
        count(*) FILTER (WHERE outcome = 'converted') AS converted,
@@ -22,9 +24,11 @@ SELECT since::date AS since, bundle_id, product_id, count(*) AS started,
        count(*) FILTER (WHERE outcome IN ('running', 'pending')) AS undecided,
        round(100.0 * count(*) FILTER (WHERE outcome = 'converted') / count(*), 1) AS conversion_pct,
        bool_and(outcome IN ('converted', 'lost'))
-           AND since + ('1 ' || :'bucket')::interval <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone'
-           AS is_mature
+           AND since + perennial.bucket_length(:'bucket')
+               <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature,
+       perennial.is_complete(
+           trial.since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM trial
-WHERE at::date >= :'from'::date AND at::date < :'until'::date
+WHERE started_at >= perennial.instant(:'from', :'time_zone') AND started_at < perennial.instant(:'until', :'time_zone')
 GROUP BY trial.since, bundle_id, product_id
 ORDER BY since, bundle_id, product_id;

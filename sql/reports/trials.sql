@@ -2,9 +2,13 @@
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
 -- started counts on the day a trial began, converted on the day the first paid period began, lost on the day the trial
 -- was over for good. conversion_pct = converted / (converted + lost) of what was decided in that bucket (day, week,
--- month or year), whenever it began; for how a group of trials went, see trial_cohorts. A trial is a run of free trial
--- periods, not shared by the family; it converts if a period that is paid for begins within 65 days of its end.
--- product_id is the trial's.
+-- month, quarter or year), whenever it began; for how a group of trials went, see trial_cohorts. A trial is a run of free
+-- trial periods, not shared by the family. The feed says how it went: it converts by trial.converted, or when something
+-- paid replaces it at once (product.changed alone); it is lost by trial.expired, billing.grace_expired or refund.granted.
+-- A customer who comes back after that, or 65 days late, is subscription.reactivated and no conversion. Trials that had
+-- ended when the subscription was first seen, or had been charged for, are left out: the feed does not say how they went.
+-- product_id is the trial's. is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of
+-- a bucket that is cut only what happened in between counts.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -18,15 +22,18 @@ WITH happened AS (
     CROSS JOIN LATERAL (
         VALUES ('started', started_at), (CASE WHEN outcome IN ('converted', 'lost') THEN outcome END, decided_at)
     ) AS event (kind, at)
-    WHERE environment = :'environment' AND (:'bundle_id' = '' OR bundle_id = :'bundle_id') AND kind IS NOT NULL
-      AND (at AT TIME ZONE :'time_zone')::date >= :'from'::date AND (at AT TIME ZONE :'time_zone')::date < :'until'::date
+    WHERE environment = perennial.known_environment(:'environment')
+      AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id')) AND kind IS NOT NULL
+      AND at >= perennial.instant(:'from', :'time_zone') AND at < perennial.instant(:'until', :'time_zone')
 )
 SELECT since, bundle_id, product_id,
        count(*) FILTER (WHERE kind = 'started') AS started,
        count(*) FILTER (WHERE kind = 'converted') AS converted,
        count(*) FILTER (WHERE kind = 'lost') AS lost,
        round(100.0 * count(*) FILTER (WHERE kind = 'converted')
-           / NULLIF(count(*) FILTER (WHERE kind <> 'started'), 0), 1) AS conversion_pct
+           / NULLIF(count(*) FILTER (WHERE kind <> 'started'), 0), 1) AS conversion_pct,
+       perennial.is_complete(
+           since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
 FROM happened
 GROUP BY since, bundle_id, product_id
 ORDER BY since, bundle_id, product_id;

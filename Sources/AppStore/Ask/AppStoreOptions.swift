@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import NIOCore
+import NIOSSL
 
 /// Where and how to ask Apple, with a limit on everything.
 public struct AppStoreOptions: Sendable {
@@ -22,13 +23,16 @@ public struct AppStoreOptions: Sendable {
     public var requestBytesMax: Int
     /// How many connections to one endpoint are kept. Takes effect through `clientConfiguration`.
     public var connectionsPerHostMax: Int
+    /// The only authorities whose word about a store's certificate counts; nil: the system's. Takes effect through
+    /// `clientConfiguration`.
+    public var trustedRoots: TrustedRoots?
 
     /// Apple's endpoints and the suggested limits.
     public init(
         productionURL: String = appleProductionURL, sandboxURL: String = appleSandboxURL,
         connectTimeout: Duration = .seconds(5), deadline: Duration = .seconds(30),
         responseBytesMax: Int = 32 * 1024 * 1024, requestBytesMax: Int = 8 * 1024 * 1024,
-        connectionsPerHostMax: Int = 64
+        connectionsPerHostMax: Int = 64, trustedRoots: TrustedRoots? = nil
     ) {
         self.productionURL = productionURL
         self.sandboxURL = sandboxURL
@@ -37,13 +41,18 @@ public struct AppStoreOptions: Sendable {
         self.responseBytesMax = responseBytesMax
         self.requestBytesMax = requestBytesMax
         self.connectionsPerHostMax = connectionsPerHostMax
+        self.trustedRoots = trustedRoots
     }
 
     /// How the `HTTPClient` given to `AppStoreClient.live` must be configured: no redirects, since one would carry the shared
-    /// secret elsewhere, and HTTP/1.1, since one dead HTTP/2 connection would take every call with it.
+    /// secret elsewhere, HTTP/1.1, since one dead HTTP/2 connection would take every call with it, and TLS 1.2 at least, with
+    /// every certificate verified.
     public var clientConfiguration: HTTPClient.Configuration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.minimumTLSVersion = .tlsv12
+        if let trustedRoots { tls.trustRoots = .certificates(trustedRoots.certificates) }
         var configuration = HTTPClient.Configuration(
-            redirectConfiguration: .disallow,
+            tlsConfiguration: tls, redirectConfiguration: .disallow,
             timeout: .init(connect: .nanoseconds(connectTimeout.wholeNanoseconds)),
             connectionPool: .init(
                 idleTimeout: .seconds(20), concurrentHTTP1ConnectionsPerHostSoftLimit: connectionsPerHostMax),

@@ -6,9 +6,17 @@ import NIOHTTP1
 /// Makes one call: sends a body to an address, reads a bounded answer before a moment in time.
 struct Caller: Sendable {
     let client: HTTPClient
+    let look: CertificateLook
     let responseBytesMax: Int
     /// How long a body may take its time before it must come at the least speed, in seconds.
-    var slowSecondsMax = AnswerGathering.slowSecondsMax
+    let slowSecondsMax: Double
+
+    init(client: HTTPClient, responseBytesMax: Int, slowSecondsMax: Double = AnswerGathering.slowSecondsMax) {
+        self.client = client
+        self.responseBytesMax = responseBytesMax
+        self.slowSecondsMax = slowSecondsMax
+        look = CertificateLook(on: client.eventLoopGroup)
+    }
 
     private static let headers: HTTPHeaders = ["content-type": "application/json", "user-agent": "perennial"]
 
@@ -27,7 +35,11 @@ struct Caller: Sendable {
                 task.cancel()
             }
         } catch {
-            return failed(gathering.exchange, error)
+            var exchange = failed(gathering.exchange, error)
+            if TLSTrouble(error) == .unverified, ContinuousClock.now + CertificateLook.limit < end {
+                exchange.trouble = await look.trouble(at: url).sentence
+            }
+            return exchange
         }
         var exchange = gathering.exchange
         if let status = exchange.httpStatus, status != 200 {

@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import NIOCore
+import NIOSSL
 
 /// Sentences for everything that can go wrong on the way to Apple. None quotes a body or a request: they may hold secrets;
 /// none quotes the network either, which names hosts: what it calls an error is its detail, for the log.
@@ -19,6 +20,8 @@ enum Trouble {
 
     static let tooSlow =
         "The answer came in drops, less than a kilobyte a second, and was not waited for; it will be asked again."
+
+    private static let closedTooEarly = "The store closed the connection before answering."
 
     static func brokenTransfer(bytes: Int) -> String { "The answer broke off after \(bytes) bytes." }
 
@@ -47,13 +50,14 @@ enum Trouble {
     /// The sentence of an error that needs no detail.
     private static func known(_ error: any Error) -> String? {
         if error is CancellationError { return "The check was cancelled, for example because the process is stopping." }
+        if error as? NIOSSLError == .uncleanShutdown { return closedTooEarly }
         guard let error = error as? HTTPClientError else { return nil }
         switch error {
         case .cancelled: return "The check was cancelled, for example because the process is stopping."
         case .deadlineExceeded, .readTimeout, .writeTimeout: return "The store did not answer in time."
         case .connectTimeout, .getConnectionFromPoolTimeout: return "No connection to the store could be made in time."
         case .tlsHandshakeTimeout: return "The TLS handshake with the store took too long."
-        case .remoteConnectionClosed: return "The store closed the connection before answering."
+        case .remoteConnectionClosed: return closedTooEarly
         case .invalidURL, .emptyHost, .emptyScheme:
             return "The configured address of the store is not a URL; check the configuration."
         default: return nil
@@ -61,10 +65,7 @@ enum Trouble {
     }
 
     private static func unreachable(_ error: any Error) -> String {
-        let isTLS = String(reflecting: type(of: error)).contains("SSL") || name(of: error).contains("SSL")
-        return isTLS
-            ? "The TLS connection to the store failed; check certificates and the clock."
-            : "The store could not be reached."
+        TLSTrouble(error)?.sentence ?? "The store could not be reached."
     }
 
     /// What the network calls an error, in a few printable words.

@@ -4,7 +4,7 @@ public enum DateForm: Sendable, Hashable {
     case milliseconds
     /// Milliseconds under the plain key, as legacy answers have them.
     case plain
-    /// Text such as `2015-02-10 09:00:00 Etc/GMT`.
+    /// Text such as `2015-02-10 09:00:00 Etc/GMT`, or another form of it that `LenientInstant` reads.
     case text
     /// The same text under the key ending in `_formatted`, of legacy answers.
     case formatted

@@ -91,10 +91,11 @@ struct LenientFields {
 
     /// Whether the row says an instant in any of its forms, readable or not.
     func mentions(_ date: AnswerDate) -> Bool {
-        AnswerDate.Form.allCases.contains { text(date, $0) != nil }
+        text(date, .plain) != nil || text(date, .milliseconds) != nil || text(date, .pacific) != nil
+            || text(date, .formatted) != nil
     }
 
-    /// An instant in milliseconds since 1970: the member ending in `_ms` first, the text form only when that is missing
+    /// An instant in milliseconds since 1970: the member ending in `_ms` first, the text forms only when that is missing
     /// or zero, as others write for nothing. A plain field of digits is milliseconds too (legacy `expires_date`).
     /// Instants before 1970 or after 9999 count as absent.
     func instant(_ date: AnswerDate) -> Int64? {

@@ -9,9 +9,14 @@ enum LenientInstant {
     }
 
     /// Reads `yyyy-MM-dd HH:mm:ss Etc/GMT` the same way on every machine: no locale, no time zone of the host. Also
-    /// takes `T` between date and time, and `Z`, `GMT` or `UTC` at the end. Another zone is not guessed at.
+    /// takes `T` between date and time, and `Z`, `GMT` or `UTC` at the end; RFC 3339 with an offset; and RFC 822. Another
+    /// zone is not guessed at.
     static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
+        return apples(bytes) ?? milliseconds(withOffset: bytes[...]) ?? dateOfMail(text)
+    }
+
+    private static func apples(_ bytes: [UInt8]) -> Int64? {
         guard bytes.count > 19, let clock = clock(bytes[...]) else { return nil }
         let zone = String(decoding: bytes[19...].drop { $0 == UInt8(ascii: " ") }, as: UTF8.self)
         return ["Z", "Etc/GMT", "GMT", "UTC"].contains(zone) ? clock * 1000 : nil
@@ -37,7 +42,7 @@ enum LenientInstant {
     }
 
     /// Seconds east of Greenwich: `Z`, `+0300` or `+03:00`.
-    private static func offset(_ zone: ArraySlice<UInt8>) -> Int64? {
+    static func offset(_ zone: ArraySlice<UInt8>) -> Int64? {
         switch zone.first {
         case UInt8(ascii: "Z"): return zone.count == 1 ? 0 : nil
         case UInt8(ascii: "+"), UInt8(ascii: "-"):
@@ -58,14 +63,20 @@ enum LenientInstant {
             text[at + 13] == UInt8(ascii: ":"), text[at + 16] == UInt8(ascii: ":"),
             let year = digits(text[at..<(at + 4)]), let month = digits(text[(at + 5)..<(at + 7)]),
             let day = digits(text[(at + 8)..<(at + 10)]), let hour = digits(text[(at + 11)..<(at + 13)]),
-            let minute = digits(text[(at + 14)..<(at + 16)]), let second = digits(text[(at + 17)..<(at + 19)]),
-            year >= 1970, (1...12).contains(month), (1...daysIn(month, of: year)).contains(day),
+            let minute = digits(text[(at + 14)..<(at + 16)]), let second = digits(text[(at + 17)..<(at + 19)])
+        else { return nil }
+        return seconds(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
+    }
+
+    /// Seconds since 1970 as if in Greenwich; nil for a date or a time of day that does not exist, or before 1970.
+    static func seconds(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) -> Int64? {
+        guard year >= 1970, (1...12).contains(month), (1...daysIn(month, of: year)).contains(day),
             hour < 24, minute < 60, second < 60
         else { return nil }
         return Int64(((daysSince1970(year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
     }
 
-    private static func digits(_ bytes: ArraySlice<UInt8>) -> Int? {
+    static func digits(_ bytes: ArraySlice<UInt8>) -> Int? {
         var number = 0
         for byte in bytes {
             guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }

@@ -50,10 +50,14 @@ public struct TransactionFields: Sendable, Hashable {
     /// The path of one field, for an explanation: `latest_receipt_info[3].expires_date_ms`.
     public func path(of field: String) -> String { path + "." + field }
 
-    /// Reads a row; nil when it names no product, no transaction or no moment.
+    /// Reads a row; nil when it names no product, no transaction or no moment, or gives one that cannot be read: without
+    /// its expiry a subscription would be a purchase and never end, without its cancellation a refund would be missed.
     init?(reading fields: LenientFields, path: String) {
-        guard let productID = fields.text(.productID),
-            let purchasedAt = fields.instant(.purchase) ?? fields.instant(.originalPurchase)
+        let (starts, ends) = (fields.instant(.purchase), fields.instant(.expires))
+        let cancelled = fields.instant(.cancellation)
+        guard starts != nil || !fields.mentions(.purchase), ends != nil || !fields.mentions(.expires),
+            cancelled != nil || !fields.mentions(.cancellation), let productID = fields.text(.productID),
+            let purchasedAt = starts ?? fields.instant(.originalPurchase)
         else { return nil }
         let transactionID = fields.identifier(.transactionID)
         guard let originalTransactionID = fields.identifier(.originalTransactionID) ?? transactionID else {
@@ -67,12 +71,10 @@ public struct TransactionFields: Sendable, Hashable {
         quantity = fields.whole(.quantity).flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
         webOrderLineItemID = fields.identifier(.webOrderLineItemID)
         originalPurchasedAt = fields.instant(.originalPurchase)
-        expiresAt = fields.instant(.expires)
+        expiresAt = ends
         expiryForm = fields.form(of: .expires)
-        // An expiry that cannot be read must not turn a subscription into a purchase, which would never end.
-        if expiresAt == nil, fields.mentions(.expires) { return nil }
         // Zero is what others write for nothing: nobody was refunded in 1970.
-        cancelledAt = fields.instant(.cancellation).flatMap { $0 == 0 ? nil : $0 }
+        cancelledAt = cancelled.flatMap { $0 == 0 ? nil : $0 }
         cancellationForm = cancelledAt == nil ? nil : fields.form(of: .cancellation)
         cancellationReason = fields.text(.cancellationReason)
         isTrialPeriod = fields.flag(.isTrialPeriod)

@@ -28,6 +28,11 @@ struct SecretRequest: Decodable, Sendable {
     let secret: String
 }
 
+/// The body of `POST /simulator/certificate`.
+struct CertificateRequest: Decodable, Sendable {
+    let certificate: StoreCertificate
+}
+
 extension CustomerScript: Decodable {
     enum CodingKeys: String, CodingKey {
         case product, trial, offer, grace, lifetime, restored, charge, steps, drawn, alongside, quirks, subscribes

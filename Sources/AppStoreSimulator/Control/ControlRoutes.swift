@@ -26,6 +26,7 @@ extension Simulator {
             case ("POST", "secret", 1):
                 rotateSecret(to: try JSONDecoder().decode(SecretRequest.self, from: Data(request.body)).secret)
                 return try .json(["secret": sharedSecret])
+            case ("POST", "certificate", 1): return try show(request.body)
             default: return .refused(404, "there is no such route")
             }
         } catch let refused as ActionRefused {
@@ -41,6 +42,12 @@ extension Simulator {
             return .refused(404, "there is no such customer")
         }
         return try .json(found)
+    }
+
+    private func show(_ body: [UInt8]) throws -> SimulatorReply {
+        guard let identity else { return .refused(409, "this store speaks plain HTTP; start it with --tls") }
+        identity.show(try JSONDecoder().decode(CertificateRequest.self, from: Data(body)).certificate)
+        return try .json(["certificate": identity.certificate])
     }
 
     private func addFault(_ body: [UInt8]) throws -> SimulatorReply {

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import NIOSSL
 
 extension Simulator {
     private static let threadsMax = 4
@@ -26,6 +27,9 @@ extension Simulator {
             .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { child in
                 child.eventLoop.makeCompletedFuture {
+                    if let identity = self.identity {
+                        try child.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: identity.context))
+                    }
                     try child.pipeline.syncOperations.addHandler(RequestHandler(simulator: self))
                 }
             }

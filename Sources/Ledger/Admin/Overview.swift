@@ -63,6 +63,8 @@ extension Overview {
         public let workers: Int64
         /// Incidents that run.
         public let incidents: Int64
+        /// Violations of invariants that workers found last and that stay.
+        public let violations: Int64
         /// Whether the summaries went through every subscription at least once.
         public let isComplete: Bool
         /// When they were brought up to date last.
@@ -129,6 +131,7 @@ extension Overview.Staleness {
     init(row: Row) throws {
         (overdue, oldestDueAt) = (try row.int8("overdue"), try row.instantIfPresent("oldest_due_at"))
         (workers, incidents) = (try row.int8("workers"), try row.int8("incidents"))
+        violations = try row.int8("violations")
         (isComplete, summarisedAt) = (try row.bool("is_complete"), try row.instantIfPresent("summarised_at"))
         eventsBehind = try row.int8("events_behind")
     }

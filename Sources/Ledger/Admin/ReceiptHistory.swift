@@ -10,7 +10,7 @@ public struct ToldAnswer: Sendable {
     public let outcome: String
     /// Apple's status; nil when there was none.
     public let status: Int32?
-    /// Why it was not verified.
+    /// Why it was not verified, or what was odd about it.
     public let reason: String?
     /// Where it was asked.
     public let environment: String?

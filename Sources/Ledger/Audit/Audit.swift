@@ -23,6 +23,8 @@ public enum AuditedAction: String, Sendable, CaseIterable {
     case signedIn = "admin.signed_in"
     case signInRefused = "admin.sign_in_refused"
     case signedOut = "admin.signed_out"
+    case feedRenewed = "feed.renewed"
+    case coverageRepaired = "coverage.repaired"
     case rebuilt = "rebuilt"
     case pruned = "pruned"
 }

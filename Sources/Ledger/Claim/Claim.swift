@@ -36,6 +36,8 @@ public struct Claim: Sendable {
     public let app: App
     /// The bytes to send to Apple.
     public let receipt: [UInt8]
+    /// Whether these are the bytes of the newest receipt that Apple returned, not those that were uploaded.
+    public let asksLatest: Bool
     /// Where this receipt was verified before, if it was.
     public let environment: StoreEnvironment?
     /// How urgent it is.
@@ -44,6 +46,8 @@ public struct Claim: Sendable {
     public let attempts: Int
     /// The database's clock when it was claimed.
     public let claimedAt: Instant
+    /// The monotonic clock of this process when it was claimed.
+    public let heldSince: ContinuousClock.Instant
     /// When it should have been asked about.
     public let scheduledFor: Instant
     /// Its place in the line of its lane, from which it was claimed.

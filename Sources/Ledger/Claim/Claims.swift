@@ -56,14 +56,30 @@ public struct DueMark: Sendable, Hashable {
     }
 }
 
+/// What a look at the schedule found.
+public struct DueLook: Sendable {
+    /// Receipts that are due.
+    public let due: [DueReceipts]
+    /// How long the database was busy with it, in seconds, by its own clock.
+    public let busySeconds: Double
+}
+
 extension SubscriptionLedger {
     /// How long a worker that gives no sign of life is remembered, in days; and how many are forgotten at once, at most.
     static let workerDays: Int32 = 30
     static let workersForgottenMax: Int32 = 1_000
 
-    /// Announces a worker process; `singly` is one that asks about single receipts when told to, and counts as none.
-    public func startWorker(host: String, process: Int32, singly: Bool = false) async throws -> WorkerID {
-        let rows = try await write(Queries.startWorker, [.text(host), .int4(process), .bool(singly)])
+    /// Announces a worker process with the lease and the speed-up by which it works; `singly` is one that asks about single
+    /// receipts when told to, and counts as none.
+    public func startWorker(
+        host: String, process: Int32, singly: Bool = false, leaseSeconds: Double? = nil, speedup: Int? = nil
+    ) async throws -> WorkerID {
+        let rows = try await write(
+            Queries.startWorker,
+            [
+                .text(host), .int4(process), .bool(singly), .float8(leaseSeconds),
+                .int4(speedup.map { Int32(clamping: $0) }),
+            ])
         guard let row = rows.first else { throw LedgerError(.mismatch, "The worker was not registered.") }
         return WorkerID(number: try row.int4("worker_id"))
     }
@@ -88,17 +104,24 @@ extension SubscriptionLedger {
     ///
     /// `marks` say from where on to look.
     public func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
-        try await query(
+        try await look(limit: limit, by: dueBy, from: marks).due
+    }
+
+    /// The same, and what it cost the database.
+    public func look(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueLook {
+        let rows = try await query(
             Queries.countDue,
             [
                 .int4(Int32(clamping: limit)), .instant(dueBy), .int4s(marks.map(\.appID)),
                 .int2s(marks.map(\.lane.rawValue)), .instants(marks.map(\.dueAt)),
-            ]
-        ).map { row in
-            DueReceipts(
-                appID: try row.int4("app_id"), lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
+            ])
+        let due = try rows.compactMap { row -> DueReceipts? in
+            guard let app = try row.int4IfPresent("app_id") else { return nil }
+            return DueReceipts(
+                appID: app, lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
                 receipts: Int(try row.int8("receipts")))
         }
+        return DueLook(due: due, busySeconds: try rows.last?.float8("busy_seconds") ?? 0)
     }
 
     /// What was due by `instant` and is still to be asked about: one sentence an app, and the number of receipts. Workers lease
@@ -153,8 +176,14 @@ extension SubscriptionLedger {
                 .int2s(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }), .instant(now),
                 .instant(dueBy), .instants(quotas.map(\.dueFrom)),
             ])
+        do {
+            try await handOver(
+                from: rows.filter { try $0.bool("quarantined") }.map { ReceiptID(try $0.int8("receipt_id")) })
+        } catch is PollersChanged {
+            // The leases count more: the workers' verification hands over within ten minutes.
+        }
         return try rows.compactMap { row in
-            guard let app = apps[try row.int4("app_id")] else { return nil }
+            guard let app = apps[try row.int4("app_id")], try row.bool("quarantined") == false else { return nil }
             return try Claim(row: row, app: app)
         }
     }
@@ -196,8 +225,9 @@ extension Claim {
         }
         self.init(
             receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
+            asksLatest: try row.bool("asks_latest"),
             environment: try row.wordIfPresent("environment"), lane: lane, attempts: Int(try row.int2("attempts")),
-            claimedAt: try row.instant("claimed_at"), scheduledFor: try row.instant("scheduled_for"),
+            claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),
             dueAt: try row.instant("due_at"),
             leaseToken: try row.int8("lease_token"),
             fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)))

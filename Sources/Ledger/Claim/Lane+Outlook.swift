@@ -27,6 +27,10 @@ extension Outlook {
     private static let nearHours: Int64 = 13
 
     fileprivate func isNear(_ next: Instant) -> Bool {
+        // Apple may charge a refunded subscription again when its period ends, and access comes back then.
+        if state == .revoked, !isRenewalOff {
+            return next + .hours(Self.nearHours) >= expiresAt && next <= expiresAt + .hours(Self.nearHours)
+        }
         guard accessEndsAt != nil || isHeld else { return false }
         return until.map { next + .hours(Self.nearHours) >= $0 } ?? false
     }

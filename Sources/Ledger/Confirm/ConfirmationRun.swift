@@ -14,7 +14,8 @@ struct ConfirmationRun {
         let next: Instant
         let lane: Lane
         let subscriptions: [(id: Int64, next: Instant)]
-        let purchases: [Int64]
+        /// With the next checks of those that the receipt polls.
+        let purchases: [(id: Int64, next: Instant?)]
     }
 
     init(_ answers: [EqualAnswer], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
@@ -28,7 +29,7 @@ struct ConfirmationRun {
         let receipt = answer.claim.receiptID.number
         guard let environment = answer.claim.environment, let told = known.told[receipt],
             let outlooks = known.outlooks(of: receipt),
-            let boughtAt = told.boughtAt(known.purchases, asOf: answer.asOf)
+            let bought = told.unchanged(known.purchases, asOf: answer.asOf)
         else { return nil }
         let now = Instant(microseconds: known.recordedMicroseconds)
         let policy = answer.claim.app.policy(for: environment, speedup: speedup)
@@ -43,10 +44,12 @@ struct ConfirmationRun {
             guard polled.lasts(until: answer.asOf, now: now), let instant = next([polled.outlook]) else { return nil }
             subscriptions.append((polled.subscriptionID, instant))
         }
-        return next(outlooks.map(\.outlook), boughtAt).map { earliest in
+        let polled = bought.filter { $0.polledBy == receipt }
+        return next(outlooks.map(\.outlook), polled.map(\.purchasedAt)).map { earliest in
             Confirmed(
                 answer: answer, next: earliest, lane: Lane(of: outlooks.map(\.outlook), next: earliest),
-                subscriptions: subscriptions, purchases: told.rowIDs)
+                subscriptions: subscriptions,
+                purchases: bought.map { ($0.rowID, $0.polledBy == receipt ? next([], [$0.purchasedAt]) : nil) })
         }
     }
 
@@ -63,15 +66,29 @@ struct ConfirmationRun {
                 .instants(confirmed.map(\.next)), .int2s(confirmed.map(\.lane.rawValue)),
                 .int8s(subscriptions.map(\.id)), .instants(subscriptions.map(\.next)),
             ])
-        let purchases = Dictionary(
-            confirmed.flatMap { confirmed in confirmed.purchases.map { ($0, confirmed.answer.asOf) } },
-            uniquingKeysWith: max)
-        if !purchases.isEmpty {
-            let rows = purchases.sorted { $0.key < $1.key }
-            try transaction.query(
-                Queries.confirmPurchases, [recordedAt, .int8s(rows.map(\.key)), .instants(rows.map(\.value))])
-        }
+        try writePurchases(at: recordedAt, in: transaction)
         return Set(confirmed.map(\.answer.claim.receiptID))
+    }
+}
+
+extension ConfirmationRun {
+    /// A purchase that several receipts hold gets the newest of their clocks.
+    private func writePurchases(at recordedAt: Parameter, in transaction: Transaction) throws {
+        var rows: [Int64: (asOf: Instant, next: Instant?)] = [:]
+        for confirmed in confirmed {
+            for (id, next) in confirmed.purchases {
+                let other = rows[id]
+                rows[id] = (max(confirmed.answer.asOf, other?.asOf ?? .distantPast), next ?? other?.next)
+            }
+        }
+        guard !rows.isEmpty else { return }
+        let sorted = rows.sorted { $0.key < $1.key }
+        try transaction.query(
+            Queries.confirmPurchases,
+            [
+                recordedAt, .int8s(sorted.map(\.key)), .instants(sorted.map(\.value.asOf)),
+                .instants(sorted.map(\.value.next)),
+            ])
     }
 }
 

@@ -16,7 +16,8 @@ struct PolledOutlook: Sendable {
             until: try row.instantIfPresent("until"),
             accessEndsAt: state.isEntitled ? try row.instantIfPresent("access_ends_at") : nil,
             expiresAt: try row.instant("expires_at"), headStartsAt: try row.instant("head_starts_at"),
-            renewalExpected: try row.bool("renewal_expected"))
+            renewalExpected: try row.bool("renewal_expected"),
+            isRenewalOff: try row.boolIfPresent("will_renew") == false)
     }
 
     /// Whether nothing changes by time alone until the answer's clock, nor until now.

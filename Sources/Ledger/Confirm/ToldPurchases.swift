@@ -25,23 +25,28 @@ struct ToldPurchases: Sendable, Hashable {
     /// The row numbers separated by commas; nil without purchases.
     var text: String? { rowIDs.isEmpty ? nil : rowIDs.map(String.init).joined(separator: ",") }
 
-    /// When each was bought, if none of them changed since and none was told of at a later clock; nil otherwise.
-    func boughtAt(_ known: [Int64: KnownPurchase], asOf: Instant) -> [Instant]? {
+    /// The purchases as they are, if none of them changed since and none was seen at a later clock; nil otherwise.
+    func unchanged(_ known: [Int64: KnownPurchase], asOf: Instant) -> [KnownPurchase]? {
         let purchases = rowIDs.compactMap { known[$0] }
         guard purchases.count == rowIDs.count, purchases.reduce(0, { $0 + $1.version }) == versions ?? 0,
             purchases.allSatisfy({ $0.asOf <= asOf })
         else { return nil }
-        return purchases.map(\.purchasedAt)
+        return purchases
     }
 }
 
 /// A stored one-time purchase, as far as a confirmation cares.
 struct KnownPurchase: Sendable {
+    let rowID: Int64
     let version: Int64
     let asOf: Instant
     let purchasedAt: Instant
+    /// The receipt that is asked about it.
+    let polledBy: Int64?
 
     init(row: Row) throws {
+        rowID = try row.int8("purchase_id")
+        polledBy = try row.int8IfPresent("polled_by")
         version = try row.int8("version")
         asOf = try row.instant("as_of")
         purchasedAt = try row.instant("purchased_at")

@@ -15,7 +15,7 @@ extension SubscriptionLedger {
         return try await changingCustomers { transaction in
             let name = [Parameter.int4(app.id), .text(id.text)]
             let subscriptions = try transaction.query(Queries.lockOwned, [.int8s([]), .int8s([])] + name)
-            let purchases = try transaction.query(Queries.lockOwnedPurchases, [.int8s([])] + name)
+            let purchases = try transaction.query(Queries.lockOwnedPurchases, [.int8s([]), .int8s([])] + name)
             guard !subscriptions.isEmpty || !purchases.isEmpty else {
                 throw LedgerError(.notFound, "\(bundleID) has no subscription or purchase \(id).")
             }

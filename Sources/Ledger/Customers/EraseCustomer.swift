@@ -67,11 +67,11 @@ extension LockedPeople {
     }
 
     /// Another receipt polls what theirs did, where there is one.
-    private func eraseReceipts(at now: Parameter, in transaction: Transaction) throws {
-        let receipts = Parameter.int8s(soleReceipts)
+    private mutating func eraseReceipts(at now: Parameter, in transaction: Transaction) throws {
         guard !soleReceipts.isEmpty else { return }
-        try transaction.query(Queries.repoll, [receipts, now, receipts])
-        try transaction.query(
-            Queries.eraseReceipts, [receipts, now, .int8s(run.subscriptions.values.map(\.rowID))])
+        try run.planPolling()
+        run.releaseUnable()
+        try run.writePolling(in: transaction)
+        try transaction.query(Queries.eraseReceipts, [.int8s(soleReceipts), now])
     }
 }

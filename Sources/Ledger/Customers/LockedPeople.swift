@@ -35,20 +35,24 @@ struct LockedPeople {
     init(named texts: [String], appID: Int32, in transaction: Transaction) throws {
         let found = try Self.find(texts, appID: appID, in: transaction)
         let ids = Parameter.int8s(found.map(\.customer.number))
-        isBeingAsked = try transaction.query(Queries.lockReceiptsOf, [ids]).contains { try $0.bool("leased") }
-        try transaction.query(Queries.lockUploaded, [ids])
-        let receipts = try transaction.query(Queries.readReceiptsOf, [ids])
-        soleReceipts = try receipts.filter { try $0.bool("sole") }.map { try $0.int8("receipt_id") }
-        sharedReceipts = try receipts.filter { try $0.bool("sole") == false }.map { try $0.int8("receipt_id") }
+        let uploaded = try UploadedReceipts(of: ids, in: transaction)
+        let pollers = try LockedPollers(
+            uploaded.all, and: FoundPollers(polledBySole: uploaded, in: transaction), in: transaction)
+        isBeingAsked = uploaded.all.contains { pollers.schedules[$0]?.isLeased ?? false }
+        soleReceipts = uploaded.sole.map(\.number)
+        sharedReceipts = uploaded.shared.map(\.number)
         let subscriptions = try transaction.query(
             Queries.lockOwned, [ids, .int8s(soleReceipts), .int4(nil), .text(nil)])
-        let purchases = try transaction.query(Queries.lockOwnedPurchases, [ids, .int4(nil), .text(nil)])
+        let purchases = try transaction.query(
+            Queries.lockOwnedPurchases, [ids, .int8s(soleReceipts), .int4(nil), .text(nil)])
         try transaction.query(Queries.lockPeople, [ids])
-        run = try SettlementRun(locked: subscriptions, purchases: purchases, in: transaction)
+        run = try SettlementRun(
+            locked: subscriptions, purchases: purchases, pollers: pollers, unable: uploaded.sole, in: transaction)
         names = try Self.find(texts, appID: appID, in: transaction)
         guard let now = try transaction.query(Queries.countOwned, [ids]).first, names == found,
             try now.int8("things") == run.thingsOwned(by: Set(found.map(\.customer))),
-            try now.int8("receipts") == receipts.count
+            try now.int8("receipts") == uploaded.all.count,
+            try UploadedReceipts(of: ids, in: transaction) == uploaded
         else { throw LedgerError(.busy, "What the customer has is changing at this moment; try again.") }
     }
 
@@ -58,6 +62,31 @@ struct LockedPeople {
                 customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
                 head: CustomerID(number: try row.int8("head_id")))
         }
+    }
+}
+
+/// The receipts that some customers uploaded.
+private struct UploadedReceipts: Equatable {
+    /// Those that only they uploaded.
+    let sole: [ReceiptID]
+    /// Those that others uploaded too.
+    let shared: [ReceiptID]
+
+    var all: [ReceiptID] { sole + shared }
+
+    init(of customers: Parameter, in transaction: Transaction) throws {
+        let rows = try transaction.query(Queries.readReceiptsOf, [customers])
+        sole = try rows.filter { try $0.bool("sole") }.map { ReceiptID(try $0.int8("receipt_id")) }
+        shared = try rows.filter { try $0.bool("sole") == false }.map { ReceiptID(try $0.int8("receipt_id")) }
+    }
+}
+
+extension FoundPollers {
+    /// What only these customers' receipts are asked about, with the receipts that would take over if these went.
+    fileprivate init(polledBySole uploaded: UploadedReceipts, in transaction: Transaction) throws {
+        var question = Question()
+        (question.polledBy, question.unable) = (uploaded.sole, uploaded.sole)
+        try self.init(question, in: transaction)
     }
 }
 
@@ -72,9 +101,7 @@ extension SubscriptionLedger {
         var attempt = 1
         while true {
             do {
-                return try await database.transaction { try body($0) }
-            } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.customerTriesMax {
-                attempt += 1
+                return try await changingPollers(body)
             } catch let error as LedgerError where error.kind == .busy && attempt < Self.customerTriesMax {
                 attempt += 1
             }

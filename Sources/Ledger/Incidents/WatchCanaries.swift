@@ -12,6 +12,7 @@ extension SubscriptionLedger {
         _ = try await alone { transaction in
             try transaction.query(Queries.forgetRefusals, [window])
             try transaction.query(Queries.openIncidents, limits)
+            try transaction.query(Queries.closeClockIncidents, [window])
             return try transaction.query(Queries.closeIncidents, limits)
         }
         try await repeatedly(Queries.takeRefusalsBack)

@@ -16,8 +16,9 @@ extension SettlementRun {
         settlement.isRefusedByApple && incidents.contains(settlement.claim.app.id)
     }
 
-    /// Remembers refusals, from which the canaries' watch makes incidents.
+    /// Remembers refusals, from which the canaries' watch makes incidents, and opens an incident where a clock is wrong.
     func writeRefusals(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
+        try openClockIncidents(plans.map(\.settlement), in: transaction)
         let refused = plans.filter(\.settlement.isRefusedByApple)
         guard !refused.isEmpty else { return }
         let before = refused.map { receipts[$0.settlement.claim.receiptID] }
@@ -29,6 +30,30 @@ extension SettlementRun {
                 .bools(before.map { $0?.verifiedAt != nil }), .bools(refused.map { !$0.isForgiven }),
                 .int2s(before.map { Int16(clamping: $0?.rejections ?? 0) }),
                 .texts(refused.map(\.settlement.finding.reason)),
+                .bools(refused.map { isCanary($0.settlement.claim.receiptID) }),
+            ])
+    }
+
+    /// Whether a receipt that is refused speaks of Apple rather than of itself. Equal answers vouch too.
+    private func isCanary(_ receipt: ReceiptID) -> Bool {
+        guard let before = receipts[receipt], !before.wasRefused, let verifiedAt = before.verifiedAt else {
+            return false
+        }
+        let vouchedAt = pollers?.schedules[receipt]?.confirmedAsOf.map { max($0, verifiedAt) } ?? verifiedAt
+        let longest = Delay.days(CanaryLimits.vouchedDays).milliseconds / Int64(max(1, speedup))
+        return recordedAt - vouchedAt < Delay(milliseconds: longest)
+    }
+
+    /// One wrong clock is enough: no machine of Apple's or ours is ever an hour wrong by chance.
+    private func openClockIncidents(_ settlements: [Settlement], in transaction: Transaction) throws {
+        let wrong = Dictionary(grouping: settlements.filter(\.hasWrongClock), by: \.claim.app.id)
+            .sorted { $0.key < $1.key }
+        guard !wrong.isEmpty else { return }
+        try transaction.query(
+            Queries.openClockIncidents,
+            [
+                .int4s(wrong.map(\.key)), .int8s(wrong.map { Int64($0.value.count) }),
+                .texts(wrong.map { $0.value.last?.finding.reason }), .timestamptz(microseconds: recordedMicroseconds),
             ])
     }
 
@@ -40,6 +65,12 @@ extension SettlementRun {
 }
 
 extension Settlement {
+    /// Whether the answer is dated so far ahead that it is not believed.
+    fileprivate var hasWrongClock: Bool {
+        guard case .indeterminate(let trouble) = finding else { return false }
+        return trouble.kind == .clockAhead
+    }
+
     /// Whether Apple refused the receipt itself: a wrong secret is the app's fault, another bundle the uploader's.
     fileprivate var isRefusedByApple: Bool {
         switch finding.refusal {

@@ -6,7 +6,7 @@ import Subscriptions
 public struct LastCheck: Sendable {
     /// What the answer was worth; nil before the first.
     let outcome: Outcome?
-    /// One sentence, when it was not verified.
+    /// One sentence, when it was not verified, or something was odd about the answer.
     let reason: String?
     /// Whether it decided about the customer's last upload.
     let servesUpload: Bool

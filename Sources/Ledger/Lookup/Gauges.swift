@@ -12,8 +12,8 @@ public struct LedgerGauges: Sendable {
         public let lane: Lane
         /// Receipts due and not claimed, counted up to `dueReceiptsMax`.
         public let due: Int64
-        /// Seconds for which the first of them has been due; nil in the lane of imports, which has an order but no times.
-        public let lagSeconds: Double?
+        /// Seconds for which the first of them has been due; in the lane of imports, since it was stored.
+        public let lagSeconds: Double
     }
 
     /// The budget, the breaker and the incidents of one app.
@@ -39,6 +39,8 @@ public struct LedgerGauges: Sendable {
     public let lanes: [LaneGauge]
     /// Every app.
     public let apps: [AppGauge]
+    /// What was found when each invariant was looked at last.
+    public let invariants: [InvariantStanding]
     /// The feed's last position.
     public let feedPosition: Int64
     /// Committed events without a position, counted up to `dueReceiptsMax`.
@@ -56,13 +58,15 @@ extension SubscriptionLedger {
     public func gauges() async throws -> LedgerGauges {
         async let lanes = query(Queries.gaugeLanes, [.int4(LedgerGauges.dueReceiptsMax)])
         async let apps = query(Queries.gaugeApps)
+        async let invariants = invariantStandings()
         async let whole = query(Queries.gaugeWhole, [.int4(LedgerGauges.dueReceiptsMax)])
         guard let row = try await whole.first else {
             throw LedgerError(.mismatch, "The ledger says nothing of its feed; run `perennial migrate`.")
         }
         return LedgerGauges(
             lanes: try await lanes.map(LedgerGauges.LaneGauge.init(row:)),
-            apps: try await apps.map(LedgerGauges.AppGauge.init(row:)), feedPosition: try row.int8("position"),
+            apps: try await apps.map(LedgerGauges.AppGauge.init(row:)), invariants: try await invariants,
+            feedPosition: try row.int8("position"),
             unsequencedEvents: try row.int8("unsequenced"), feedLagSeconds: try row.float8("lag_seconds"),
             workers: try row.int8("workers"), appleFailures: Int64(try row.int2("apple_failures")))
     }
@@ -80,7 +84,7 @@ extension LedgerGauges.LaneGauge {
         bundleID = BundleID(try row.text("bundle_id"))
         self.lane = lane
         due = try row.int8("receipts")
-        lagSeconds = try row.isNull("seconds") ? nil : row.float8("seconds")
+        lagSeconds = try row.float8("seconds")
     }
 }
 

@@ -71,7 +71,7 @@ private struct ReasonsReading {
                 observations: replay.observations,
                 gap: gap, ownership: try Reasons.Ownership(row: row),
                 heldUntil: draft.storedSpans.first { $0.isHeld(at: at) }?.heldUntil,
-                checkedAt: try row.instant("checked_at"), polledBy: draft.polledBy,
+                checkedAt: try row.instant("checked_at"), polledBy: draft.polling.storedPoller,
                 nextCheckAt: try row.instantIfPresent("due_at"))
         }
     }

@@ -20,6 +20,9 @@ public struct LedgerStatus: Sendable {
         public let inFlight: Int64
         /// When the next one is due.
         public let nextDueAt: Instant?
+        /// Seconds for which the first of the due ones has been waiting, in the lane of imports since it was stored; nil when
+        /// nothing is due.
+        public let lagSeconds: Double?
         /// Each number was counted up to this one: one that reaches it means that many or more.
         public let countedTo: Int64
     }
@@ -51,6 +54,12 @@ public struct LedgerStatus: Sendable {
     public let feedPosition: Int64
     /// The feed's id.
     public let feedID: String
+    /// The id that it had before, as before a restore; nil for none.
+    public let feedFormerID: String?
+    /// When it got its id; nil while it has its first, or the present one is still to be written down.
+    public let feedRenewedAt: Instant?
+    /// Whether nothing says in which cluster the feed lives, because `pg_control_system()` may not be called.
+    public let isFeedAnywhere: Bool
     /// Workers that gave a sign of life in the last two minutes.
     public let workers: Int64
     /// When the newest verified answer came; of a large ledger, in which minute of the last quarter of an hour.
@@ -62,6 +71,8 @@ public struct LedgerStatus: Sendable {
     public let slowed: [(bundleID: BundleID, callsPerSecond: Double, callsPerSecondMax: Double)]
     /// Incidents that run or ended within 24 hours, newest first.
     public let incidents: [Incident]
+    /// What was found when workers looked at each invariant last.
+    public let invariants: [InvariantStanding]
 }
 
 extension SubscriptionLedger {
@@ -82,9 +93,12 @@ extension SubscriptionLedger {
             unverified: try row.int8("unverified"), rejected: try row.int8("rejected"),
             isEstimated: try row.bool("estimated"), promises: promises,
             subscriptions: try row.int8("subscriptions"), unsequencedEvents: try row.int8("unsequenced"),
-            feedPosition: try row.int8("position"), feedID: try row.text("feed_id"), workers: try row.int8("workers"),
+            feedPosition: try row.int8("position"), feedID: try row.text("feed_id"),
+            feedFormerID: try row.textIfPresent("former_id"), feedRenewedAt: try row.instantIfPresent("renewed_at"),
+            isFeedAnywhere: try row.bool("is_anywhere"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses,
-            slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents)
+            slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,
+            invariants: try await invariantStandings())
     }
 }
 
@@ -97,6 +111,7 @@ extension LedgerStatus.LaneStatus {
         overdue = try row.int8("overdue")
         inFlight = try row.int8("in_flight")
         nextDueAt = try row.instantIfPresent("next_due_at")
+        lagSeconds = try row.float8IfPresent("lag_seconds")
         countedTo = try row.int8("at_most")
     }
 }

@@ -16,7 +16,7 @@ public struct StoredReceipt: Sendable {
     public let environment: StoreEnvironment?
     /// What the last answer was worth; nil before the first.
     public let outcome: String?
-    /// The last answer's reason, when it was not verified.
+    /// Why the last answer was not verified, or what was odd about it.
     public let reason: String?
     /// When it was first received.
     public let receivedAt: Instant

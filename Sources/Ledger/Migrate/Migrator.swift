@@ -11,6 +11,8 @@ public struct MigrationReport: Sendable {
     public let total: Int
     /// Whether the database has later migrations than this program knows, with which it works all the same.
     public let isAhead: Bool
+    /// That the database lives elsewhere than before, as after a restore; nil where it is in its place.
+    public let feedRenewal: FeedRenewal?
 }
 
 extension SubscriptionLedger {
@@ -19,18 +21,20 @@ extension SubscriptionLedger {
     /// Refuses when an applied migration differs from this program's, or when the database knows later ones that this
     /// program does not work with: then nothing is changed. Later ones that only add are left as they are.
     public func migrate() async throws -> MigrationReport {
-        let report = try await applyMigrations()
+        let (applied, total) = try await applyMigrations()
         try await addObservationMonths()
-        return report
+        return MigrationReport(
+            applied: applied, total: total, isAhead: total > Migrations.all.count, feedRenewal: try await tendFeed())
     }
 
-    private func applyMigrations() async throws -> MigrationReport {
+    private func applyMigrations() async throws -> (applied: [String], total: Int) {
         try await database.transaction { transaction in
             try transaction.script(Queries.lockMigrations.text)
             let known = try transaction.query(Queries.readMigrations)
             try Self.refuseChangedHistory(known)
-            let isAhead = known.count > Migrations.all.count
-            if isAhead { try Self.refuseLaterHistory(transaction.query(Queries.readCompatibility)) }
+            if known.count > Migrations.all.count {
+                try Self.refuseLaterHistory(transaction.query(Queries.readCompatibility))
+            }
             var applied: [String] = []
             for migration in Migrations.all.dropFirst(known.count) {
                 try transaction.script(migration.text)
@@ -38,7 +42,7 @@ extension SubscriptionLedger {
                     Queries.recordMigration, [.text(migration.name), .bytea(Self.fingerprint(of: migration))])
                 applied.append(migration.name)
             }
-            return MigrationReport(applied: applied, total: known.count + applied.count, isAhead: isAhead)
+            return (applied, known.count + applied.count)
         }
     }
 

@@ -25,24 +25,14 @@ extension SubscriptionLedger {
         reading read: @escaping ReadAnswer, by reconcile: @escaping Reconcile
     ) async throws -> RebuildBatch {
         let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
-        var attempt = 1
-        while true {
-            do {
-                return try await database.transaction { transaction in
-                    let run = RebuildRun(
-                        apps: apps, scope: scope, limit: limit, correcting: correcting, speedup: speedup, read: read,
-                        reconcile: reconcile)
-                    switch place {
-                    case .subscriptions(let after): return try run.subscriptions(after: after, in: transaction)
-                    case .purchases(let after): return try run.purchases(after: after, in: transaction)
-                    }
-                }
-            } catch let error as DatabaseError where error.isSerializationFailure && attempt < rebuildAttemptsMax {
-                attempt += 1
+        return try await changingPollers { transaction in
+            let run = RebuildRun(
+                apps: apps, scope: scope, limit: limit, correcting: correcting, speedup: speedup, read: read,
+                reconcile: reconcile)
+            switch place {
+            case .subscriptions(let after): return try run.subscriptions(after: after, in: transaction)
+            case .purchases(let after): return try run.purchases(after: after, in: transaction)
             }
         }
     }
 }
-
-/// Attempts at one batch that collides with settlements.
-private let rebuildAttemptsMax = 5

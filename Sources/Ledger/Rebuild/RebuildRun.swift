@@ -18,13 +18,16 @@ struct RebuildRun {
 
     /// The next subscriptions.
     func subscriptions(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
-        let rows = try transaction.query(Queries.lockSubscriptionsAfter, limits(after: after))
-        guard let last = try rows.map({ try $0.int8("subscription_id") }).max() else {
+        let ids = try transaction.query(Queries.findSubscriptionsAfter, limits(after: after))
+            .map { try $0.int8("subscription_id") }
+        guard let last = ids.max() else {
             var done = RebuildBatch()
             done.next = .purchases(after: 0)
             return done
         }
-        var run = try SettlementRun(locked: rows, in: transaction)
+        let pollers = try LockedPollers(subscriptions: ids, in: transaction)
+        let rows = try transaction.query(Queries.lockRebuiltSubscriptions, [.int8s(ids)])
+        var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, speedup: speedup, in: transaction)
         let drafts = Dictionary(run.subscriptions.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: drafts.values.map(\.replayed), purchases: [], reading: read, in: transaction)
         var batch = RebuildBatch()
@@ -52,7 +55,7 @@ struct RebuildRun {
                 of: corrections.compactMap { correction in
                     correction.subscription.flatMap { run.subscriptions[$0.key] }
                 }, in: transaction)
-            try run.writeDrafts(in: transaction)
+            try run.writeCorrected(in: transaction)
             try Correction.record(corrections, in: transaction)
             batch.corrected = corrections.count
         }
@@ -69,12 +72,13 @@ struct RebuildRun {
 
     /// The next one-time purchases.
     func purchases(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
-        let rows = try transaction.query(Queries.lockPurchasesAfter, limits(after: after))
-        guard let last = try rows.map({ try $0.int8("purchase_id") }).max() else { return RebuildBatch() }
-        var run = try SettlementRun(locked: [], in: transaction)
-        run.purchases = try LoadedPurchases(
-            rows, recordedMicroseconds: run.recordedMicroseconds, in: transaction
-        ).drafts
+        let ids = try transaction.query(Queries.findPurchasesAfter, limits(after: after))
+            .map { try $0.int8("purchase_id") }
+        guard let last = ids.max() else { return RebuildBatch() }
+        let pollers = try LockedPollers(purchases: ids, in: transaction)
+        let rows = try transaction.query(Queries.lockRebuiltPurchases, [.int8s(ids)])
+        var run = try SettlementRun(
+            locked: [], purchases: rows, pollers: pollers, apps: apps, speedup: speedup, in: transaction)
         let drafts = Dictionary(run.purchases.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: [], purchases: drafts.values.map(\.replayed), reading: read, in: transaction)
         var batch = RebuildBatch()
@@ -102,7 +106,7 @@ struct RebuildRun {
             checked.append((draft.rowID, try row.timestamptzIfPresent("checked_at")))
         }
         if correcting, !corrections.isEmpty {
-            try run.writeDrafts(in: transaction)
+            try run.writeCorrected(in: transaction)
             try transaction.query(Queries.keepChecked, [.int8s(checked.map(\.0)), .timestamptzs(checked.map(\.1))])
             try Correction.record(corrections, in: transaction)
             batch.corrected = corrections.count
@@ -111,10 +115,19 @@ struct RebuildRun {
     }
 }
 
+extension SettlementRun {
+    /// Writes corrections; what is corrected stays covered.
+    fileprivate mutating func writeCorrected(in transaction: Transaction) throws {
+        try planPolling()
+        try writeDrafts(in: transaction)
+        try writePolling(in: transaction)
+    }
+}
+
 extension SubscriptionDraft {
     /// What is to be replayed to get it again.
     var replayed: Replay.Target {
-        Replay.Target(rowID: rowID, key: key, polledBy: polledBy, asOf: stored?.asOf ?? .distantPast)
+        Replay.Target(rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast)
     }
 }
 

@@ -14,6 +14,10 @@ struct RememberedReceipt: Sendable {
     let observationRecordedAt: Int64?
     let meaning: [UInt8]?
     let verifiedAt: Instant?
+    /// When the device made it, as far as Apple said.
+    let createdAt: Instant?
+    /// Whether its last answer was a refusal, which may have been forgiven.
+    let wasRefused: Bool
     /// The token of the lease under which an answer about it was settled last.
     let settledToken: Int64
     /// Whether its customer was erased: nothing that comes of it is kept any more.
@@ -28,6 +32,8 @@ struct RememberedReceipt: Sendable {
         observationRecordedAt = try row.timestamptzIfPresent("observed_at")
         meaning = try row.byteaIfPresent("meaning")
         verifiedAt = try row.instantIfPresent("verified_at")
+        createdAt = try row.instantIfPresent("receipt_created_at")
+        wasRefused = try row.bool("refused")
         settledToken = try row.int8("settled_token")
         isErased = try row.bool("erased")
     }

@@ -50,27 +50,47 @@ struct RenewalJSON: Codable {
     }
 }
 
-/// The ending of a period as a `jsonb` column holds it; no clock means the subscription's renewal's.
+/// The ending of a period as a `jsonb` column holds it; no clock means the subscription's renewal's, and a field that is
+/// not among the older ones was said by the newest row.
 struct EndingJSON: Codable {
     var renewal: RenewalJSON
     var asOfMilliseconds: Int64?
     var path: String
+    var olderFields: [String: OriginJSON]?
+    var gaveUpAtMilliseconds: Int64?
 
     init(_ ending: PeriodRecord.Ending) {
         renewal = RenewalJSON(ending.renewal)
         asOfMilliseconds = ending.asOf?.milliseconds
         path = ending.path
+        let older = Dictionary(uniqueKeysWithValues: ending.olderFields.map { ($0.rawValue, OriginJSON($1)) })
+        olderFields = older.isEmpty ? nil : older
+        gaveUpAtMilliseconds = ending.gaveUpAt?.milliseconds
     }
 
+    /// Throws `mismatch` for a field that a newer program wrote.
     var ending: PeriodRecord.Ending {
-        PeriodRecord.Ending(
-            renewal: renewal.renewal, asOf: asOfMilliseconds.map(Instant.init(milliseconds:)), path: path)
+        get throws {
+            let older = try (olderFields ?? [:]).map { name, origin in
+                guard let field = PeriodRecord.RenewalField(rawValue: name) else {
+                    throw LedgerError(
+                        .mismatch, "A period holds the unknown renewal field \(name); run a newer perennial.")
+                }
+                return (field, origin.origin)
+            }
+            return PeriodRecord.Ending(
+                renewal: renewal.renewal, asOf: asOfMilliseconds.map(Instant.init(milliseconds:)), path: path,
+                olderFields: Dictionary(uniqueKeysWithValues: older),
+                gaveUpAt: gaveUpAtMilliseconds.map(Instant.init(milliseconds:)))
+        }
     }
 
     enum CodingKeys: String, CodingKey {
         case renewal
         case asOfMilliseconds = "as_of_ms"
         case path
+        case olderFields = "older_fields"
+        case gaveUpAtMilliseconds = "gave_up_at_ms"
     }
 }
 

@@ -28,11 +28,9 @@ struct SubscriptionDraft: Sendable {
     var version: Int64
     var events: [DraftEvent] = []
     var ownership = OwnershipDraft()
-    var polledBy: ReceiptID?
-    var polledByCreatedAt: Instant?
+    var polling: PollingDraft
     /// The receipt whose answer was folded last; nil after silence.
     var answeredBy: ReceiptID?
-    var nextCheckAt: Instant?
     var policy: Policy?
     /// Microseconds; when the last verified answer came.
     var checkedMicroseconds: Int64?
@@ -46,16 +44,16 @@ struct SubscriptionDraft: Sendable {
     ) {
         fold(evidence, policy: policy, by: reconcile)
         answeredBy = receipt
+        polling.offer(receipt)
         checkedMicroseconds = recordedMicroseconds
     }
 
     /// Ends the hold of the span whose allowance ran out: there was no news when it began.
     ///
     /// The clock moves no further than that, so that an answer which shows a renewal after all tells its end too.
-    mutating func endHold(of span: StoredSpan, by reconcile: Reconcile) {
+    mutating func endHold(of span: StoredSpan, policy: Policy, by reconcile: Reconcile) {
         guard let state else { return }
-        let policy = Policy.standard(for: key.environment).with(leeway: state.leeway)
-        fold(.silence(of: key.id, until: span.from), policy: policy, by: reconcile)
+        fold(.silence(of: key.id, until: span.from), policy: policy.with(leeway: state.leeway), by: reconcile)
         answeredBy = nil
     }
 
@@ -77,20 +75,14 @@ struct SubscriptionDraft: Sendable {
         wasChecked = true
     }
 
-    /// Lets the newest verified receipt that holds the subscription do the polling.
-    mutating func offerPolling(by receipt: ReceiptID, createdAt: Instant?) {
-        let offered = createdAt ?? .distantPast
-        guard polledBy == nil || polledBy == receipt || offered > polledByCreatedAt ?? .distantPast else { return }
-        polledBy = receipt
-        polledByCreatedAt = max(offered, polledByCreatedAt ?? .distantPast)
-    }
-
     /// Serves the claims of an upload; a change of owner is a version of its own.
-    mutating func serve(_ claims: [OwnershipClaim], of receipt: ReceiptID, policy: OwnershipPolicy) {
+    mutating func serve(
+        _ claims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?, policy: OwnershipPolicy
+    ) {
         guard let state else { return }
         let span = state.timeline.span(at: state.asOf)
         let kinds = ownership.serve(
-            claims, of: receipt, policy: policy, accountToken: state.facts.appAccountToken,
+            claims, of: receipt, ownedBy: owner, policy: policy, accountToken: state.facts.appAccountToken,
             givesAccess: span?.entitled ?? false)
         for kind in kinds {
             version += 1
@@ -111,11 +103,13 @@ struct PurchaseDraft: Sendable {
     var version: Int64
     var events: [DraftEvent] = []
     var ownership = OwnershipDraft()
+    var polling: PollingDraft
     /// Whether something was folded into it in this settlement.
     private(set) var wasChecked = false
 
-    /// Applies one answer's evidence.
-    mutating func apply(_ evidence: PurchaseEvidence) {
+    /// Applies the evidence of an answer about a receipt.
+    mutating func apply(_ evidence: PurchaseEvidence, about receipt: ReceiptID) {
+        polling.offer(receipt)
         guard let result = reconcilePurchase(state, with: evidence) else { return }
         wasChecked = true
         state = result.state
@@ -132,10 +126,12 @@ struct PurchaseDraft: Sendable {
     }
 
     /// Serves the claims of an upload; a change of owner is a version of its own.
-    mutating func serve(_ claims: [OwnershipClaim], of receipt: ReceiptID, policy: OwnershipPolicy) {
+    mutating func serve(
+        _ claims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?, policy: OwnershipPolicy
+    ) {
         guard let state else { return }
         let kinds = ownership.serve(
-            claims, of: receipt, policy: policy, accountToken: state.facts.appAccountToken?.value,
+            claims, of: receipt, ownedBy: owner, policy: policy, accountToken: state.facts.appAccountToken?.value,
             givesAccess: state.revokedAt == nil)
         for kind in kinds {
             version += 1

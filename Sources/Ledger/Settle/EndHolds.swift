@@ -8,14 +8,21 @@ extension SubscriptionLedger {
     /// What is settled is that no news came until then; it is kept as an observation of outcome `none`. Returns how many
     /// holds ended.
     @discardableResult
-    public func endHolds(limit: Int = 100, by reconcile: @escaping Reconcile) async throws -> Int {
-        guard try await !query(Queries.findEndedHolds).isEmpty else { return 0 }
-        return try await database.transaction { transaction in
-            let rows = try transaction.query(Queries.lockEndedHolds, [.int4(Int32(clamping: limit))])
-            var run = try SettlementRun(locked: rows, in: transaction)
+    public func endHolds(limit: Int = 100, speedup: Int, by reconcile: @escaping Reconcile) async throws -> Int {
+        let ids = try await query(Queries.findEndedHolds, [.int4(Int32(clamping: limit))])
+            .map { try $0.int8("subscription_id") }
+        guard !ids.isEmpty else { return 0 }
+        let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
+        return try await changingPollers { transaction in
+            let pollers = try LockedPollers(subscriptions: ids, in: transaction)
+            let rows = try transaction.query(Queries.lockEndedHolds, [.int8s(ids)])
+            var run = try SettlementRun(
+                locked: rows, pollers: pollers, apps: apps, speedup: speedup, in: transaction)
             let ended = run.endHolds(by: reconcile)
             guard !ended.isEmpty else { return 0 }
+            try run.planPolling()
             try run.writeDrafts(in: transaction)
+            try run.writePolling(in: transaction)
             try run.keepSilence(of: ended, in: transaction)
             return ended.count
         }
@@ -27,21 +34,22 @@ extension SettlementRun {
     fileprivate mutating func endHolds(by reconcile: Reconcile) -> [SubscriptionDraft] {
         let now = recordedAt
         return subscriptions.keys.sorted().compactMap { key in
-            guard let held = subscriptions[key]?.storedSpans.first(where: { $0.heldUntil.map { $0 <= now } ?? false })
+            guard let held = subscriptions[key]?.storedSpans.first(where: { $0.heldUntil.map { $0 <= now } ?? false }),
+                let policy = policy(of: key.appID, key.environment)
             else { return nil }
-            subscriptions[key]?.endHold(of: held, by: reconcile)
+            subscriptions[key]?.endHold(of: held, policy: policy, by: reconcile)
             return subscriptions[key]
         }
     }
 
     /// Keeps that nothing was heard, with the receipts that would have been asked about.
     fileprivate func keepSilence(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
-        let polled = drafts.filter { $0.polledBy != nil }
+        let polled = drafts.filter { $0.polling.storedPoller != nil }
         let ids = try transaction.query(Queries.reserveIds, [.int4(Int32(clamping: polled.count)), .int4(0)])
         try transaction.query(
             Queries.insertObservations,
             [
-                .int8s(try ids.map { try $0.int8("id") }), .int8s(polled.map(\.polledBy?.number)),
+                .int8s(try ids.map { try $0.int8("id") }), .int8s(polled.map(\.polling.storedPoller?.number)),
                 .int4s(polled.map(\.key.appID)), .int8s(polled.map { _ in 0 }), .texts(polled.map { _ in "none" }),
                 .int4s(polled.map { _ in nil }),
                 .texts(polled.map(\.key.silenceSentence)),

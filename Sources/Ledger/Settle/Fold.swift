@@ -14,25 +14,61 @@ extension SettlementRun {
             for key in settlement.subscriptionKeys {
                 let receipt = settlement.claim.receiptID
                 subscriptions[key]?.apply(evidence.slice(of: key.id), about: receipt, policy: policy, by: reconcile)
-                subscriptions[key]?.offerPolling(by: receipt, createdAt: evidence.receiptCreatedAt)
             }
             for (key, purchase) in settlement.purchases {
-                purchases[key]?.apply(purchase)
+                purchases[key]?.apply(purchase, about: settlement.claim.receiptID)
             }
         }
+        noteOmissions()
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
             serveClaims(of: settlement)
         }
     }
 
+    /// A verified answer that leaves out what its receipt polls is no answer about that.
+    private mutating func noteOmissions() {
+        let settled = batch.filter { $0.evidence != nil && !isRepeated($0) }
+        let held = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
+        for (key, draft) in subscriptions {
+            guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }
+            if !answer.subscriptionKeys.contains(key) { subscriptions[key]?.polling.omit() }
+        }
+        for (key, draft) in purchases {
+            guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }
+            if !answer.purchases.contains(where: { $0.key == key }) { purchases[key]?.polling.omit() }
+        }
+    }
+
+    /// What is owned is served first: its owner is who the rest of the receipt belongs to.
     private mutating func serveClaims(of settlement: Settlement) {
         let receipt = settlement.claim.receiptID
         guard let claims = claims[receipt] else { return }
-        for key in settlement.subscriptionKeys {
-            subscriptions[key]?.serve(claims, of: receipt, policy: settlement.claim.app.ownershipPolicy)
+        let policy = settlement.claim.app.ownershipPolicy
+        let keys = settlement.subscriptionKeys
+        let bought = settlement.purchases.map(\.key)
+        for isOwned in [true, false] {
+            let owner = isOwned ? nil : receiptOwner(of: keys, bought, among: claims, policy: policy)
+            for key in keys where (subscriptions[key]?.ownership.current != nil) == isOwned {
+                subscriptions[key]?.serve(claims, of: receipt, ownedBy: owner, policy: policy)
+            }
+            for key in bought where (purchases[key]?.ownership.current != nil) == isOwned {
+                purchases[key]?.serve(claims, of: receipt, ownedBy: owner, policy: policy)
+            }
         }
-        for (key, _) in settlement.purchases {
-            purchases[key]?.serve(claims, of: receipt, policy: settlement.claim.app.ownershipPolicy)
+    }
+
+    /// Who owns what a receipt holds, where the policy lets the first owner keep it: the earliest uploader of those.
+    private func receiptOwner(
+        of keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], among claims: [OwnershipClaim],
+        policy: OwnershipPolicy
+    ) -> Owner? {
+        switch policy {
+        case .transfer: return nil
+        case .keep, .transferIfLapsed: break
         }
+        let owners =
+            keys.sorted().compactMap { subscriptions[$0]?.ownership.current }
+            + bought.sorted().compactMap { purchases[$0]?.ownership.current }
+        return claims.lazy.compactMap { claim in owners.first { $0.customer == claim.customer } }.first ?? owners.first
     }
 }

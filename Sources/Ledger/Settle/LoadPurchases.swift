@@ -42,6 +42,7 @@ extension PurchaseDraft {
                 version: version)
         }
         state = stored
+        polling = try PollingDraft(row: row)
         ownership.owner = owner
     }
 }

@@ -19,16 +19,11 @@ struct LoadedSubscriptions {
         let owners = try grouped(
             none || !lockingOwners ? [] : transaction.query(Queries.readOwners, [ids, .int8s([])]), Owner.init(row:),
             by: "subscription_id")
-        let pollers = Set(try rows.compactMap { try $0.int8IfPresent("polled_by") })
-        let created = try grouped(
-            pollers.isEmpty ? [] : transaction.query(Queries.readPollers, [.int8s(Array(pollers))]),
-            { try $0.instantIfPresent("created_at") }, by: "receipt_id")
         drafts = try rows.reduce(into: [:]) { drafts, row in
             let id = try row.int8("subscription_id")
-            var draft = try SubscriptionDraft(
+            let draft = try SubscriptionDraft(
                 row: row, periods: periods[id] ?? [], spans: spans[id] ?? [], owner: owners[id]?.first,
                 recordedMicroseconds: recordedMicroseconds)
-            draft.polledByCreatedAt = draft.polledBy.flatMap { created[$0.number]?.first ?? nil }
             drafts[draft.key] = draft
         }
     }
@@ -49,8 +44,7 @@ extension SubscriptionDraft {
         stored = try Self.state(row, key: key, periods: periods, version: version)
         state = stored
         ownership.owner = owner
-        polledBy = try row.int8IfPresent("polled_by").map { ReceiptID($0) }
-        nextCheckAt = try row.instantIfPresent("next_check_at")
+        polling = try PollingDraft(row: row)
         checkedMicroseconds = try row.timestamptzIfPresent("checked_at")
     }
 

@@ -89,9 +89,15 @@ func decideOwnership(
     }
 }
 
-/// The claim that is served first at first sight: the customer the `app_account_token` names, else the newest uploader.
-func firstOwner(among claims: [OwnershipClaim], accountToken: String?) -> OwnershipClaim? {
-    claims.last { names(accountToken, $0.name) } ?? claims.last
+/// The claim that is served first at first sight: the customer the `app_account_token` names, else the owner of the rest of the
+/// receipt, else the newest uploader.
+func firstOwner(
+    among claims: [OwnershipClaim], of receiptOwner: Owner?, accountToken: String?
+) -> OwnershipClaim? {
+    if let named = claims.last(where: { names(accountToken, $0.name) }) { return named }
+    guard let owner = receiptOwner else { return claims.last }
+    return claims.last { $0.customer == owner.customer }
+        ?? OwnershipClaim(customer: owner.customer, name: owner.name, imported: false, isNew: false)
 }
 
 extension OwnershipClaim {

@@ -35,13 +35,14 @@ struct OwnershipDraft: Sendable {
 
     /// Serves the claims of a receipt's uploads, oldest first; returns the events of the changes.
     ///
-    /// What nobody owns is assigned, whenever it appears in the receipt; only a new upload can take what is owned.
+    /// What has no owner is assigned, whenever it appears in the receipt; only a new upload can take what is owned. Where the
+    /// policy lets the first owner keep it, `receiptOwner` gets what comes new.
     mutating func serve(
-        _ claims: [OwnershipClaim], of receipt: ReceiptID, policy: OwnershipPolicy, accountToken: String?,
-        givesAccess: Bool
+        _ claims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?, policy: OwnershipPolicy,
+        accountToken: String?, givesAccess: Bool
     ) -> [EventKind] {
         guard current != nil else {
-            let first = firstOwner(among: claims, accountToken: accountToken)
+            let first = firstOwner(among: claims, of: receiptOwner, accountToken: accountToken)
             return serveFirst(first, claims, of: receipt, because: first?.cause(accountToken: accountToken))
         }
         return claims.filter(\.isNew).compactMap { claim in

@@ -16,6 +16,11 @@ struct ReceiptPlan: Sendable {
     var purchases = ToldPurchases()
     /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
     var isForgiven = false
+    /// Whether the newest receipt is forgotten, because the answer about it left out what is polled by it.
+    var forgetsLatest = false
+
+    /// Whether Apple refused the receipt for the last time.
+    var endsPolling: Bool { settlement.finding.refusal != nil && next == .retired }
 }
 
 extension SettlementRun {
@@ -27,12 +32,24 @@ extension SettlementRun {
     static let malformedTriesSoon = 12
 
     /// The plans of the batch's receipts, by the state after folding.
-    mutating func plans() -> [ReceiptPlan] {
-        let now = recordedAt
-        for key in subscriptions.keys {
-            subscriptions[key]?.planNextCheck(now: now)
+    mutating func plans() throws(PollersChanged) -> [ReceiptPlan] {
+        try planPolling()
+        let plans = batch.map(plan(of:))
+        for plan in plans where plan.endsPolling { releasePolled(by: plan.settlement.claim.receiptID) }
+        return plans
+    }
+
+    /// Nothing is asked about through a receipt that Apple refused for the last time.
+    private mutating func releasePolled(by receipt: ReceiptID) {
+        for (key, draft) in subscriptions where draft.polling.poller == receipt {
+            subscriptions[key]?.polling.release()
         }
-        return batch.map(plan(of:))
+        for (key, draft) in purchases where draft.polling.poller == receipt { purchases[key]?.polling.release() }
+    }
+
+    /// Nothing is asked about through receipts that go with this transaction.
+    mutating func releaseUnable() {
+        for receipt in unable { releasePolled(by: receipt) }
     }
 
     private func plan(of settlement: Settlement) -> ReceiptPlan {
@@ -46,25 +63,29 @@ extension SettlementRun {
 
     private func verifiedPlan(_ settlement: Settlement, _ evidence: Evidence) -> ReceiptPlan {
         let receipt = settlement.claim.receiptID
-        let polled = subscriptions.values.filter { $0.polledBy == receipt }
-        let told = settlement.purchases.compactMap { purchases[$0.key] }
-        let bought = told.compactMap(\.state)
+        let polled = subscriptions.values.filter { $0.polling.poller == receipt }
+        let bought = purchases.values.filter { $0.polling.poller == receipt }
+        let held = settlement.purchases.compactMap { purchases[$0.key] }
         let isEmpty = evidence.transactions.isEmpty
         let empties = isEmpty ? (receipts[receipt]?.emptyAnswers ?? 0) + 1 : 0
         let isPolledElsewhere = !isEmpty && polled.isEmpty && bought.isEmpty
-        let next =
+        let omits = polled.contains(where: \.polling.isOmitted)
+        let policy = settlement.claim.app.policy(for: evidence.environment, speedup: speedup)
+        var next =
             isPolledElsewhere
             ? .retired
             : nextCheck(
-                for: polled.compactMap(\.state), purchases: bought, environment: evidence.environment,
-                outcome: .verified, now: recordedAt, seed: settlement.claim.seed, attempts: empties,
-                policy: settlement.claim.app.policy(for: evidence.environment, speedup: speedup))
+                for: polled.compactMap(\.state), purchases: bought.compactMap(\.state),
+                environment: evidence.environment, outcome: .verified, now: recordedAt, seed: settlement.claim.seed,
+                attempts: empties, policy: policy)
+        // The original receipt may still hold what the newest one leaves out.
+        if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
         return ReceiptPlan(
             settlement: settlement, next: next, lane: lane(of: next, polled: polled), attempts: 0, rejections: 0,
             rejectedSince: nil, emptyAnswers: empties,
-            fingerprint: isEmpty || isPolledElsewhere || bought.contains { $0.asOf != evidence.asOf }
+            fingerprint: isEmpty || isPolledElsewhere || omits || held.contains { $0.state?.asOf != evidence.asOf }
                 ? nil : settlement.fingerprint,
-            purchases: ToldPurchases(told))
+            purchases: ToldPurchases(held), forgetsLatest: omits && settlement.claim.asksLatest)
     }
 
     private func rejectedPlan(_ settlement: Settlement, _ refusal: Refusal) -> ReceiptPlan {
@@ -90,11 +111,16 @@ extension SettlementRun {
             settlement: settlement,
             next: planWithoutAnswer(
                 settlement,
-                outcome: .indeterminate(new: settlement.claim.lane.isUrgent && !isProbablyMalformed(settlement)),
+                outcome: .indeterminate(new: isAwaited(settlement)),
                 attempts: attempts),
             lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
             rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
             isForgiven: isForgiven(settlement))
+    }
+
+    /// Whether a usable answer may come any moment and a customer's access waits for it.
+    private func isAwaited(_ settlement: Settlement) -> Bool {
+        settlement.claim.lane.isUrgent && !isProbablyMalformed(settlement) && !isForgiven(settlement)
     }
 
     private func isProbablyMalformed(_ settlement: Settlement) -> Bool {
@@ -106,36 +132,35 @@ extension SettlementRun {
     /// When to ask again about a receipt that Apple did not vouch for this time.
     private func planWithoutAnswer(_ settlement: Settlement, outcome: CheckOutcome, attempts: Int) -> CheckPlan {
         let environment = settlement.claim.environment ?? .production
-        let polled = subscriptions.values.filter { $0.polledBy == settlement.claim.receiptID }
+        let polled = subscriptions.values.filter { $0.polling.poller == settlement.claim.receiptID }
         return nextCheck(
             for: polled.compactMap(\.state), environment: environment, outcome: outcome, now: recordedAt,
             seed: settlement.claim.seed, attempts: attempts,
             policy: settlement.claim.app.policy(for: environment, speedup: speedup))
     }
 
-    private func lane(of next: CheckPlan, polled: [SubscriptionDraft]) -> Lane {
+    /// How urgent the next check is for the sake of some subscriptions.
+    func lane(of next: CheckPlan, polled: [SubscriptionDraft]) -> Lane {
         switch next {
         case .retired: .sweep
         case .at(let instant):
             Lane(
                 of: polled.compactMap { draft in
-                    guard let state = draft.state, let policy = draft.policy else { return nil }
+                    guard let state = draft.state,
+                        let policy = draft.policy ?? policy(of: draft.key.appID, draft.key.environment)
+                    else { return nil }
                     return Outlook(of: state, at: recordedAt, policy: policy)
                 }, next: instant)
         }
     }
 }
 
-extension SubscriptionDraft {
-    /// Says when this subscription alone would be asked about next.
-    fileprivate mutating func planNextCheck(now: Instant) {
-        guard let state, let policy else { return }
-        let plan = nextCheck(
-            for: [state], environment: key.environment, outcome: .verified, now: now,
-            seed: UInt64(bitPattern: polledBy?.number ?? 0), policy: policy)
-        switch plan {
-        case .at(let instant): nextCheckAt = instant
-        case .retired: nextCheckAt = nil
+extension CheckPlan {
+    /// The same plan, but no later than `moment`.
+    fileprivate func by(_ moment: Instant) -> CheckPlan {
+        switch self {
+        case .at(let instant): .at(min(instant, moment))
+        case .retired: .at(moment)
         }
     }
 }

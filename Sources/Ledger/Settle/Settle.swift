@@ -22,6 +22,8 @@ extension SubscriptionLedger {
                         run.fold(by: reconcile)
                         return try run.write(in: transaction)
                     })
+            } catch is PollersChanged where attempt < pollersChangedMax {
+                continue
             } catch let error as DatabaseError where error.isWorthRepeating && attempt < settlementAttemptsMax {
                 continue
             } catch  where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
@@ -66,6 +68,9 @@ public struct SettledBatch: Sendable {
 
 /// Attempts at one settlement before it is halved.
 private let settlementAttemptsMax = 3
+
+/// Attempts at one settlement while others change which receipts are asked about its subscriptions.
+private let pollersChangedMax = 10
 
 extension DatabaseError {
     /// Whether the same transaction, sent again, can succeed without harm.

@@ -10,10 +10,12 @@ struct SettlementRun {
     let batch: [Settlement]
     let worker: WorkerID
     let speedup: Int
-    let receipts: [ReceiptID: RememberedReceipt]
+    let apps: [Int32: App]
+    /// The receipts whose schedule may change; nil where no schedule does.
+    let pollers: LockedPollers?
+    /// Receipts that cannot be asked any more after this transaction, whatever is stored of them.
+    let unable: [ReceiptID]
     let claims: [ReceiptID: [OwnershipClaim]]
-    /// Apple's clocks of equal answers that are not yet written to the receipts' observations.
-    let confirmed: [ReceiptID: Instant]
     /// Apps with a running incident: what Apple refuses of them counts as no answer.
     let incidents: Set<Int32>
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
@@ -24,45 +26,51 @@ struct SettlementRun {
     /// The same instant in milliseconds.
     var recordedAt: Instant { Instant(microseconds: recordedMicroseconds) }
 
+    /// What is remembered of the locked receipts.
+    var receipts: [ReceiptID: RememberedReceipt] { pollers?.receipts ?? [:] }
+
     init(_ batch: [Settlement], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
-        let ids = Parameter.int8s(batch.map(\.claim.receiptID.number))
+        let ids = batch.map(\.claim.receiptID)
         self.worker = worker
         self.speedup = speedup
-        confirmed = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { clocks, row in
-            clocks[ReceiptID(try row.int8("receipt_id"))] = try row.instantIfPresent("confirmed_as_of")
-        }
-        let receipts = try keyed(
-            transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
-        self.receipts = receipts
-        // An answer that comes after its customer was erased comes too late: it is as if nobody had asked.
-        let batch = batch.filter { receipts[$0.claim.receiptID]?.isErased == false }
+        apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
+        unable = []
+        let pollers = try LockedPollers(ids, and: FoundPollers(of: batch, in: transaction), in: transaction)
+        self.pollers = pollers
+        // An answer that comes after its customer was erased comes too late: it is as if Apple had not been asked.
+        let batch = batch.filter { pollers.receipts[$0.claim.receiptID]?.isErased == false }
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
         let purchaseRows = try Self.lockPurchases(of: batch, in: transaction)
-        guard let clock = try transaction.query(Queries.readClock).first else {
-            throw LedgerError(.mismatch, "The database gave no time.")
-        }
-        recordedMicroseconds = try clock.timestamptz("recorded_at")
-        claims = try Self.claims(of: ids, in: transaction)
+        recordedMicroseconds = try Self.clock(in: transaction)
+        claims = try Self.claims(of: .int8s(ids.map(\.number)), in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
-        subscriptions = try LoadedSubscriptions(
-            subscriptionRows, recordedMicroseconds: recordedMicroseconds, in: transaction
-        ).drafts
-        purchases = try LoadedPurchases(
-            purchaseRows, recordedMicroseconds: recordedMicroseconds, in: transaction
-        ).drafts
+        (subscriptions, purchases) = ([:], [:])
+        try load(subscriptionRows, purchaseRows, in: transaction)
     }
 
     /// A settlement without answers: what was locked, loaded as it is now.
-    init(locked rows: [Row], purchases purchaseRows: [Row] = [], in transaction: Transaction) throws {
+    init(
+        locked rows: [Row], purchases purchaseRows: [Row] = [], pollers: LockedPollers? = nil,
+        unable: [ReceiptID] = [], apps: [Int32: App] = [:], speedup: Int = 1, in transaction: Transaction
+    ) throws {
+        recordedMicroseconds = try Self.clock(in: transaction)
+        batch = []
+        worker = WorkerID(number: 0)
+        (self.pollers, self.unable, self.apps, self.speedup) = (pollers, unable, apps, speedup)
+        (claims, incidents) = ([:], [])
+        (subscriptions, purchases) = ([:], [:])
+        try load(rows, purchaseRows, in: transaction)
+    }
+
+    private static func clock(in transaction: Transaction) throws -> Int64 {
         guard let clock = try transaction.query(Queries.readClock).first else {
             throw LedgerError(.mismatch, "The database gave no time.")
         }
-        recordedMicroseconds = try clock.timestamptz("recorded_at")
-        batch = []
-        worker = WorkerID(number: 0)
-        speedup = 1
-        (receipts, claims, confirmed, incidents) = ([:], [:], [:], [])
+        return try clock.timestamptz("recorded_at")
+    }
+
+    private mutating func load(_ rows: [Row], _ purchaseRows: [Row], in transaction: Transaction) throws {
         subscriptions = try LoadedSubscriptions(
             rows, recordedMicroseconds: recordedMicroseconds, in: transaction
         ).drafts
@@ -72,24 +80,21 @@ struct SettlementRun {
     }
 
     private static func lockSubscriptions(of batch: [Settlement], in transaction: Transaction) throws -> [Row] {
-        let keys = Set(batch.flatMap(\.subscriptionKeys)).sorted()
-        let names: [Parameter] = [
-            .int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)), .texts(keys.map(\.id.text)),
-        ]
-        if !keys.isEmpty { try transaction.query(Queries.insertSubscriptions, names) }
+        let keys = SubscriptionRowKey.parameters(Set(batch.flatMap(\.subscriptionKeys)).sorted())
+        if batch.contains(where: { !$0.subscriptionKeys.isEmpty }) {
+            try transaction.query(Queries.insertSubscriptions, keys)
+        }
         let receipts = batch.map(\.claim.receiptID.number)
-        return try transaction.query(Queries.lockSubscriptions, names + [.int8s(receipts)])
+        return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s([])])
     }
 
     private static func lockPurchases(of batch: [Settlement], in transaction: Transaction) throws -> [Row] {
-        let keys = Set(batch.flatMap { $0.purchases.map(\.key) }).sorted()
-        guard !keys.isEmpty else { return [] }
-        let names: [Parameter] = [
-            .int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)),
-            .texts(keys.map(\.purchase.originalTransactionID.text)), .texts(keys.map(\.purchase.productID.text)),
-        ]
-        try transaction.query(Queries.insertPurchases, names)
-        return try transaction.query(Queries.lockPurchases, names)
+        let keys = PurchaseRowKey.parameters(Set(batch.flatMap { $0.purchases.map(\.key) }).sorted())
+        if batch.contains(where: { !$0.purchases.isEmpty }) {
+            try transaction.query(Queries.insertPurchases, keys)
+        }
+        let receipts = batch.map(\.claim.receiptID.number)
+        return try transaction.query(Queries.lockPurchases, keys + [.int8s(receipts), .int8s([])])
     }
 
     /// Whether this very answer was settled before: its commit's outcome was unknown and it was sent again.

@@ -5,13 +5,14 @@ import Subscriptions
 extension SettlementRun {
     /// Writes what folding made of the batch, and gives leases back.
     mutating func write(in transaction: Transaction) throws -> [Settled] {
-        let plans = plans()
+        let plans = try plans()
         try writeDrafts(in: transaction)
         let fresh = plans.filter { !isRepeated($0.settlement) }
         let ids = try reserveIDs(observations: fresh.count, periods: 0, in: transaction).observations
         let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
         try writeReceipts(fresh, kept, in: transaction)
-        try writeSchedules(fresh, in: transaction)
+        let scheduled = try writeSchedules(fresh, in: transaction)
+        try writePolling(scheduled: scheduled, in: transaction)
         // Last, for the canaries' watch may be busy with the same rows.
         try writeRefusals(fresh, in: transaction)
         return plans.map(settled(by:))

@@ -43,7 +43,7 @@ extension SettlementRun {
     private func confirmedBefore(_ plans: [ReceiptPlan]) -> [(id: Int64, recordedAt: Int64, end: Instant)] {
         plans.compactMap { plan in
             let receipt = plan.settlement.claim.receiptID
-            guard let end = confirmed[receipt], let id = receipts[receipt]?.observationID,
+            guard let end = pollers?.schedules[receipt]?.confirmedAsOf, let id = receipts[receipt]?.observationID,
                 let recordedAt = receipts[receipt]?.observationRecordedAt
             else { return nil }
             return (id, recordedAt, end)
@@ -87,7 +87,7 @@ extension Finding {
 
     var reason: String? {
         switch self {
-        case .verified: nil
+        case .verified(let evidence): evidence.remark
         case .rejected(let refusal): refusal.reason
         case .indeterminate(let trouble): trouble.reason
         }

@@ -19,6 +19,7 @@ extension SettlementRun {
                 .instants(states.map(\.revokedAt)), .texts(states.map { $0.facts.appAccountToken?.value }),
                 .int8s(rows.map(\.draft.version)), .instants(states.map(\.asOf)),
                 .timestamptzs(rows.map(\.draft.recordedMicroseconds)),
+                .int8s(rows.map(\.draft.polling.poller?.number)), .instants(rows.map(\.draft.polling.nextCheckAt)),
             ])
         let links = batch.flatMap { settlement in
             settlement.purchases.compactMap { key, _ in

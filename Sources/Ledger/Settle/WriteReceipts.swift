@@ -26,12 +26,13 @@ extension SettlementRun {
                 .timestamptzs(settlements.map { observations[$0.claim.receiptID]?.recordedAt }),
                 .byteas(settlements.map { observations[$0.claim.receiptID]?.meaning.digest }),
                 .int8s(settlements.map(\.claim.leaseToken)), .int4s(vouched.map(\.app)),
-                .int8s(vouched.map(\.answers)),
+                .int8s(vouched.map(\.answers)), .bools(plans.map(\.forgetsLatest)),
             ])
     }
 
-    /// Gives back leases that are still ours, with the time of the next check, and pauses apps with a wrong secret.
-    func writeSchedules(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
+    /// Gives back leases that are still ours, with the time of the next check, and pauses apps with a wrong secret. Returns
+    /// the receipts that have their time.
+    func writeSchedules(_ plans: [ReceiptPlan], in transaction: Transaction) throws -> Set<ReceiptID> {
         var due: [(ReceiptPlan, Instant)] = []
         var retired: [ReceiptPlan] = []
         for plan in plans {
@@ -41,7 +42,7 @@ extension SettlementRun {
             }
         }
         let worker = Parameter.int4(worker.number)
-        try transaction.query(
+        let rows = try transaction.query(
             Queries.reschedule,
             [
                 worker, .int8s(due.map(\.0.settlement.claim.receiptID.number)),
@@ -49,6 +50,7 @@ extension SettlementRun {
                 .int2s(due.map(\.0.lane.rawValue)), .int2s(due.map { Int16(clamping: max(0, $0.0.attempts)) }),
                 .byteas(due.map { $0.0.fingerprint?.bytes }),
                 .texts(due.map(\.0.purchases.text)), .int8s(due.map(\.0.purchases.versions)),
+                .bools(due.map { $0.0.settlement.evidence == nil }),
             ])
         if !retired.isEmpty {
             try transaction.query(
@@ -58,7 +60,11 @@ extension SettlementRun {
                     .int8s(retired.map(\.settlement.claim.leaseToken)),
                 ])
         }
-        try handOverPolling(plans, in: transaction)
+        try pauseApps(plans, in: transaction)
+        return try Set(rows.map { ReceiptID(try $0.int8("receipt_id")) })
+    }
+
+    private func pauseApps(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
         // In one order everywhere, for two settlements may pause the same apps.
         for app in Set(plans.filter(\.isForWrongSecret).map(\.settlement.claim.app.id)).sorted() {
             try transaction.query(
@@ -68,23 +74,6 @@ extension SettlementRun {
                     .text("Apple refused the shared secret (21004); run `perennial app rotate-secret`"),
                 ])
         }
-    }
-
-    /// What a refused receipt polls goes to the next newest that Apple vouches for; a wrong secret and an incident say
-    /// nothing of it.
-    private func handOverPolling(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
-        let refused = plans.filter {
-            $0.settlement.finding.refusal != nil && !$0.isForWrongSecret && !$0.isForgiven
-        }
-        guard !refused.isEmpty else { return }
-        let retired = refused.filter { $0.next == .retired }
-        try transaction.query(
-            Queries.repoll,
-            [
-                .int8s(refused.map(\.settlement.claim.receiptID.number)),
-                .timestamptz(microseconds: recordedMicroseconds),
-                .int8s(retired.map(\.settlement.claim.receiptID.number)),
-            ])
     }
 
     /// The newest receipt is stored only with a new version, so that a mere confirmation writes little.

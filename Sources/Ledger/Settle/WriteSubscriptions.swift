@@ -60,10 +60,11 @@ struct SubscriptionWrite {
         let (drafts, states) = (rows.map(\.draft), rows.map(\.state))
         let facts = states.map(\.facts)
         return [
-            .int8s(drafts.map(\.rowID)), .texts(facts.map(\.groupID?.text)), .int8s(drafts.map(\.polledBy?.number)),
+            .int8s(drafts.map(\.rowID)), .texts(facts.map(\.groupID?.text)),
+            .int8s(drafts.map(\.polling.poller?.number)),
             .int8s(drafts.map(\.version)), .instants(states.map(\.asOf)),
             .timestamptzs(drafts.map(\.checkedMicroseconds)),
-            .timestamptzs(drafts.map(\.recordedMicroseconds)), .instants(drafts.map(\.nextCheckAt)),
+            .timestamptzs(drafts.map(\.recordedMicroseconds)), .instants(drafts.map(\.polling.nextCheckAt)),
             .jsonbs(rows.map(\.renewal)), .instants(facts.map(\.renewal?.asOf)), .texts(facts.map(\.renewal?.path)),
             .jsonbs(rows.map(\.suspected)), .bools(states.map(\.willRenew)),
             .texts(states.map(\.renewsToProductID?.text)), .texts(rows.map(\.flags)),

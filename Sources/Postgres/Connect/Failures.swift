@@ -8,7 +8,18 @@ extension DatabaseError {
     }
 
     static func cannotConnect(_ reason: String) -> DatabaseError {
-        DatabaseError(.cannotConnect, "Cannot connect to PostgreSQL: \(reason); check that it runs and DATABASE_URL.")
+        let advice =
+            isAboutTLS(reason)
+            ? "check sslmode, sslrootcert (the authority that signed the server's certificate) and the server's "
+                + "certificate, its name and its dates"
+            : "check that it runs and DATABASE_URL"
+        return DatabaseError(.cannotConnect, "Cannot connect to PostgreSQL: \(reason); \(advice).")
+    }
+
+    /// Whether the server was there and TLS failed. libpq has no code for that, but its words are not translated: Perennial
+    /// sets no locale.
+    private static func isAboutTLS(_ reason: String) -> Bool {
+        reason.contains("certificate") || reason.contains("SSL")
     }
 
     static func connectionLost(during name: String, _ reason: String) -> DatabaseError {

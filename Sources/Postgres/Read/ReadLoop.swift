@@ -75,11 +75,13 @@ final class ReadLoop {
                 let connection = try opened.outcome.get()
                 let limit = pool.configuration.statementTimeout
                 places[opened.place] = .up(try Pipeline(connection, statementTimeout: limit, at: now))
-                if outage != nil { pool.note("Connected to PostgreSQL for reads again.") }
+                if outage != nil { pool.note(.found(.reads)) }
                 outage = nil
             } catch {
                 places[opened.place] = .down(until: now + backoffs[opened.place].next())
-                if outage != error { pool.note("\(error.message) Trying again until it works.") }
+                // While another connection is up, this one's failure is no outage.
+                guard !isUp else { continue }
+                if outage != error { pool.note(.lost(.reads, error.message)) }
                 outage = error
             }
         }
@@ -98,8 +100,9 @@ final class ReadLoop {
     private func lose(_ pipeline: Pipeline, at index: Int, _ now: Moment) {
         let lost = pipeline.lose(at: now)
         pool.note(
-            "The connection for reads was lost with \(lost.count) reads on their way, which are sent again: "
-                + "\(pipeline.connection.complaint).")
+            .detail(
+                "The connection for reads was lost with \(lost.count) reads on their way, which are sent again: "
+                    + "\(pipeline.connection.complaint)."))
         again.append(contentsOf: lost)
         places[index] = .down(until: now + backoffs[index].next())
     }

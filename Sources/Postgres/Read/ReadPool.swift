@@ -17,14 +17,14 @@ final class ReadPool: Sendable {
 
     let configuration: DatabaseConfiguration
     let settings: ConnectionSettings
-    let note: @Sendable (String) -> Void
+    let note: @Sendable (DatabaseNote) -> Void
     let wakeUp = WakeUp()
     private let memory: Mutex<Memory>
     private let latch = Latch(threads: 1)
 
     init(
         _ configuration: DatabaseConfiguration, _ settings: ConnectionSettings,
-        note: @escaping @Sendable (String) -> Void
+        note: @escaping @Sendable (DatabaseNote) -> Void
     ) {
         self.configuration = configuration
         self.settings = settings

@@ -11,14 +11,14 @@ final class WritePool: Sendable {
 
     let configuration: DatabaseConfiguration
     let settings: ConnectionSettings
-    let note: @Sendable (String) -> Void
+    let note: @Sendable (DatabaseNote) -> Void
     private let memory: Mutex<Memory>
     private let work = DispatchSemaphore(value: 0)
     private let latch: Latch
 
     init(
         _ configuration: DatabaseConfiguration, _ settings: ConnectionSettings,
-        note: @escaping @Sendable (String) -> Void
+        note: @escaping @Sendable (DatabaseNote) -> Void
     ) {
         self.configuration = configuration
         self.settings = settings
@@ -151,16 +151,18 @@ extension WritePool {
             defer { memory.outage = nil }
             return memory.outage != nil
         }
-        if wasOut { note("Connected to PostgreSQL for transactions again.") }
+        if wasOut { note(.found(.transactions)) }
     }
 
     func disconnected() { memory.withLock { $0.connectedWriters -= 1 } }
 
     func failedToConnect(_ error: DatabaseError) {
+        // While another writer is connected, this one's failure is no outage: it may have begun to try earlier.
         let isNews = memory.withLock { memory in
+            guard memory.connectedWriters == 0 else { return false }
             defer { memory.outage = error }
             return memory.outage != error
         }
-        if isNews { note("\(error.message) Trying again until it works.") }
+        if isNews { note(.lost(.transactions, error.message)) }
     }
 }

@@ -36,7 +36,8 @@ final class Writer {
         var connection = first
         while let failure = call.run(connection) {
             disconnect()
-            pool.note("A connection for transactions was lost while idle; connecting again. \(failure.message)")
+            pool.note(
+                .detail("A connection for transactions was lost while idle; connecting again. \(failure.message)"))
             guard let another = connectedAgain(since: begun) else {
                 call.fail(pool.outage)
                 return
@@ -45,7 +46,8 @@ final class Writer {
         }
         if connection.isBroken {
             disconnect()
-            pool.note("A connection for transactions was lost or given up; the next transaction opens another.")
+            pool.note(
+                .detail("A connection for transactions was lost or given up; the next transaction opens another."))
         }
     }
 

@@ -1,12 +1,7 @@
 extension StateChange {
     /// Events of new periods, in order of purchase, and of what changed in known ones.
     var periodDrafts: [Draft] {
-        let match = PeriodMatch(after.facts.periods)
-        var known: [Int: Period] = [:]
-        for period in before.facts.periods {
-            guard let index = match.index(of: period) else { continue }
-            known[index] = known[index].map { $0.asOf < period.asOf ? period : $0 } ?? period
-        }
+        let known = knownPeriods
         // A next period charged ahead of time is not what a fresh one is older than.
         let lastKnownStart = before.facts.periods.last { $0.purchasedAt <= before.asOf }?.purchasedAt ?? before.asOf
         var drafts: [Draft] = []
@@ -19,6 +14,15 @@ extension StateChange {
             drafts += revocationDrafts(known[index]?.revocation.value ?? Revocation(), period)
         }
         return drafts
+    }
+
+    /// What was known before of the periods that are known now, by their place.
+    var knownPeriods: [Int: Period] {
+        let match = PeriodMatch(after.facts.periods)
+        return before.facts.periods.reduce(into: [:]) { known, period in
+            guard let index = match.index(of: period) else { return }
+            known[index] = known[index].map { $0.asOf < period.asOf ? period : $0 } ?? period
+        }
     }
 
     private func termDrafts(_ old: Period, _ new: Period) -> [Draft] {
@@ -49,21 +53,21 @@ extension StateChange {
         var detail = period.eventDetail
         if isBackfill { detail["backfill"] = .flag(true) }
         guard !period.gaveWay, let previous = periods[..<index].last(where: { !$0.gaveWay }) else {
-            return [draft(.subscriptionRenewed, period.productID, at: period.purchasedAt, detail)]
+            return [draft(.subscriptionRenewed, period.productID, at: period.chargedBy, detail)]
         }
         var drafts: [Draft] = []
         if previous.productID != period.productID {
             var change = detail
             change["from_product_id"] = .text(previous.productID.text)
             change["to_product_id"] = .text(period.productID.text)
-            drafts.append(draft(.productChanged, period.productID, at: period.purchasedAt, change))
+            drafts.append(draft(.productChanged, period.productID, at: period.chargedBy, change))
             if period.tookOver(previous, policy) || tookOverNext(index) { return drafts }
         }
         let kind = kind(of: period, after: previous)
         if kind == .subscriptionRenewed || kind == .trialConverted, expiryWasReported(previous) {
             detail["late"] = .flag(true)
         }
-        drafts.append(draft(kind, period.productID, at: period.purchasedAt, detail))
+        drafts.append(draft(kind, period.productID, at: period.chargedBy, detail))
         return drafts
     }
 
@@ -80,13 +84,18 @@ extension StateChange {
     }
 
     private func kind(of period: Period, after previous: Period) -> EventKind {
-        if previous.isTrial && !period.isTrial { return .trialConverted }
-        if hadFailed(previous) { return .subscriptionRecovered }
         let gap = period.gap(after: previous, policy)
-        if gap <= policy.lateRenewalTolerance { return .subscriptionRenewed }
+        if hasLapsed(after: previous, for: gap) { return .subscriptionReactivated }
+        if previous.isTrial { return .trialConverted }
+        if hadFailed(previous) || gap > policy.lateRenewalTolerance { return .subscriptionRecovered }
+        return .subscriptionRenewed
+    }
+
+    /// Whether a purchase after the gap is a return: renewal was off when last seen, or Apple has given up charging.
+    private func hasLapsed(after previous: Period, for gap: Delay) -> Bool {
         let renewal = previous.ending ?? before.facts.renewal
-        let wasOn = renewal?.value.willRenew == true
-        return wasOn && gap <= .days(65) ? .subscriptionRecovered : .subscriptionReactivated
+        let tolerance = renewal?.value.willRenew == false ? policy.lateRenewalTolerance : policy.longestLapse
+        return gap > tolerance
     }
 
     /// Whether the last that was known of a period's end is a billing failure.
@@ -108,6 +117,9 @@ extension Period {
     /// Whether it was charged ahead of time and replaced before it began: nothing ever followed it.
     fileprivate var gaveWay: Bool { isUpgraded && neverBegan }
 
+    /// Its start; where it was refunded before, the refund: it was charged by then, and is told before the refund.
+    fileprivate var chargedBy: Instant { isRefunded ? min(purchasedAt, cancelledAt ?? purchasedAt) : purchasedAt }
+
     /// The time without a period in between; a renewal starts at the expiry, even of a refunded one.
     fileprivate func gap(after previous: Period, _ policy: Policy) -> Delay {
         let renews = purchasedAt >= previous.expiresAt - previous.tolerance(policy)
@@ -117,7 +129,7 @@ extension Period {
     /// Whether it replaced another product at once rather than at the next renewal: the other is marked as upgraded, or
     /// was still well under way.
     fileprivate func tookOver(_ previous: Period, _ policy: Policy) -> Bool {
-        if previous.isUpgraded { return true }
+        if previous.isUpgraded { return purchasedAt <= previous.accessEnd + policy.lateRenewalTolerance }
         return purchasedAt < previous.expiresAt - previous.tolerance(policy) && previous.cancelledAt == nil
     }
 
@@ -125,4 +137,10 @@ extension Period {
     private func tolerance(_ policy: Policy) -> Delay {
         min(policy.lateRenewalTolerance, (expiresAt - purchasedAt).divided(by: 10))
     }
+}
+
+extension Policy {
+    /// The longest gap between two periods after which Apple's own attempts may still have made the second: it charges for
+    /// 60 days (Apple: "Reducing involuntary subscriber churn").
+    fileprivate var longestLapse: Delay { Delay.days(65).divided(by: speedup) }
 }

@@ -28,18 +28,25 @@ extension StateChange {
     private func productDrafts(_ old: Renewal, _ new: Renewal) -> [Draft] {
         guard let oldHead = before.lastProduct, let head = after.lastProduct else { return [] }
         let (was, isNow) = (old.change(from: oldHead), new.change(from: head))
-        if let isNow, isNow != was {
+        let tookPlace = was.map(isNew) ?? false
+        if let isNow, isNow != was || tookPlace {
             return [
                 switched(
                     .productChangeScheduled, head,
                     ["from_product_id": .text(head.text), "to_product_id": .text(isNow.text)])
             ]
         }
-        guard let was, isNow == nil, was != head else { return [] }
+        guard let was, isNow == nil, was != head, !tookPlace else { return [] }
         return [
             switched(
                 .productChangeWithdrawn, head, ["from_product_id": .text(head.text), "to_product_id": .text(was.text)])
         ]
+    }
+
+    /// Whether a period of the product appeared since the previous answer.
+    private func isNew(_ product: ProductID) -> Bool {
+        let known = knownPeriods
+        return after.facts.periods.enumerated().contains { known[$0.offset] == nil && $0.element.productID == product }
     }
 
     private func priceDrafts(_ old: Renewal, _ new: Renewal, _ span: Span) -> [Draft] {

@@ -5,17 +5,34 @@ extension StateChange {
         let spans = after.timeline.spans
         let first = after.timeline.index(at: before.asOf) ?? 0
         guard spans.indices.contains(first), var known = before.timeline.span(at: before.asOf)?.state else { return [] }
-        let bridged = bridgedSpans
+        let (bridged, uncoveredEnd) = (bridgedSpans, uncoveredEnd)
         var drafts: [Draft] = []
         for index in first..<spans.count {
             let span = spans[index]
             if index > first && span.from > after.asOf { break }
-            if !bridged.contains(index) {
+            if !bridged.contains(index), span.expiresAt != uncoveredEnd {
                 drafts += transition(from: known, to: span, isRevision: index == first)
             }
             known = span.state
         }
         return drafts
+    }
+
+    /// What became of a period whose refund was reversed, where it is the last word: told after the reversal and as of the
+    /// newest answer, for until then it was known as revoked.
+    var uncoveredDrafts: [Draft] {
+        guard let span = after.timeline.span(at: after.asOf), span.expiresAt == uncoveredEnd else { return [] }
+        return transition(from: .revoked, to: span, isRevision: true).map {
+            switched($0.event.kind, $0.event.productID, $0.event.detail)
+        }
+    }
+
+    /// The expiry of the period that was revoked at the previous answer and now turns out not to have been.
+    private var uncoveredEnd: Instant? {
+        guard let old = before.timeline.span(at: before.asOf), old.state == .revoked,
+            after.timeline.span(at: before.asOf)?.state != .revoked
+        else { return nil }
+        return old.expiresAt
     }
 
     /// The spans that lie in a gap which a later period closes soon enough to count as a renewal.
@@ -43,7 +60,7 @@ extension StateChange {
         case .billingRetry:
             switch old {
             case .billingRetry: return []
-            case .gracePeriod: return [graceExpired(span, detail, isRevision: isRevision)]
+            case .gracePeriod: return graceExpired(span, detail, isRevision: isRevision)
             case .active, .awaitingRenewal, .expired, .revoked:
                 return [draft(.billingRetryEntered, span.productID, at: span.expiresAt, detail)]
             }
@@ -52,12 +69,12 @@ extension StateChange {
         }
     }
 
-    private func graceExpired(_ span: Span, _ detail: [String: DetailValue], isRevision: Bool) -> Draft {
-        guard isRevision else { return draft(.billingGraceExpired, span.productID, at: span.from, detail) }
-        guard let end = before.timeline.span(at: before.asOf)?.entitledUntil, end <= after.asOf else {
-            return switched(.billingGraceExpired, span.productID, detail)
+    private func graceExpired(_ span: Span, _ detail: [String: DetailValue], isRevision: Bool) -> [Draft] {
+        guard isRevision else { return [draft(.billingGraceExpired, span.productID, at: span.from, detail)] }
+        if let end = before.timeline.span(at: before.asOf)?.entitledUntil, end <= latest(in: span) {
+            return [draft(.billingGraceExpired, span.productID, at: end, detail)]
         }
-        return draft(.billingGraceExpired, span.productID, at: end, detail)
+        return failureEnded(.billingGraceExpired, span, detail)
     }
 
     /// Grace over unpaid is told as such, even where nothing more is tried.
@@ -69,9 +86,20 @@ extension StateChange {
         case .active, .awaitingRenewal, .expired:
             return [draft(kind, span.productID, at: span.expiresAt, detail)]
         case .gracePeriod:
-            return [graceExpired(span, detail, isRevision: isRevision)]
+            return graceExpired(span, detail, isRevision: isRevision)
         case .billingRetry, .revoked:
-            return [switched(kind, span.productID, detail)]
+            return failureEnded(kind, span, detail)
         }
     }
+
+    /// Apple gave up at an instant it does not give: told as of the newest answer, or of what followed. A refund that
+    /// followed tells it alone.
+    private func failureEnded(_ kind: EventKind, _ span: Span, _ detail: [String: DetailValue]) -> [Draft] {
+        let end = latest(in: span)
+        if span.to == end, after.timeline.span(at: end)?.state == .revoked { return [] }
+        return [switched(kind, span.productID, detail, by: end)]
+    }
+
+    /// The end of the span, or the newest answer where that comes first.
+    private func latest(in span: Span) -> Instant { min(span.to ?? after.asOf, after.asOf) }
 }

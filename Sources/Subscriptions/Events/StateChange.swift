@@ -12,7 +12,7 @@ struct StateChange {
 
     /// Every event, once, by instant; of the same instant an end comes before what follows it.
     var events: [Event] {
-        let drafts = spanDrafts + periodDrafts + renewalDrafts
+        let drafts = spanDrafts + periodDrafts + uncoveredDrafts + renewalDrafts
         return drafts.enumerated()
             .sorted { ($0.element.anchor, $0.offset) < ($1.element.anchor, $1.offset) }
             .map(\.element.event)
@@ -28,10 +28,12 @@ struct StateChange {
             event: Event(kind: kind, productID: productID, occurredAt: occurredAt, detail: detail))
     }
 
-    /// A draft of a switch: Apple says that it happened, not when.
-    func switched(_ kind: EventKind, _ productID: ProductID, _ detail: [String: DetailValue] = [:]) -> Draft {
+    /// A draft of a switch: Apple says that it happened, not when; at the latest by the newest answer, or by what followed.
+    func switched(
+        _ kind: EventKind, _ productID: ProductID, _ detail: [String: DetailValue] = [:], by latest: Instant? = nil
+    ) -> Draft {
         var detail = detail
         detail["not_before"] = .text(before.asOf.iso8601)
-        return draft(kind, productID, at: after.asOf, detail)
+        return draft(kind, productID, at: latest ?? after.asOf, detail)
     }
 }

@@ -4,10 +4,12 @@ public struct Evidence: Sendable {
     public var environment: StoreEnvironment
     /// The app the answer names, if it names one.
     public var bundleID: BundleID?
-    /// Apple's clock at the answer: `request_date`.
+    /// Apple's clock at the answer: `request_date`, or the database's where Apple's was too far ahead of it.
     public var asOf: Instant
     /// `receipt_creation_date`.
     public var receiptCreatedAt: Instant?
+    /// By how much Apple's clock was too far ahead of the database's, so that `asOf` is the database's; nil when it was not.
+    public var clockAhead: Delay?
     /// Whether everything Apple itself said was understood. What was not may be the renewal that the rest does not show.
     public var isComplete: Bool
     /// Rows of both lists, in the answer's order.
@@ -19,16 +21,25 @@ public struct Evidence: Sendable {
     /// Evidence from its parts.
     public init(
         environment: StoreEnvironment, bundleID: BundleID? = nil, asOf: Instant, receiptCreatedAt: Instant? = nil,
-        transactions: [TransactionRow] = [], renewals: [RenewalRow] = [], isComplete: Bool = true
+        clockAhead: Delay? = nil, transactions: [TransactionRow] = [], renewals: [RenewalRow] = [],
+        isComplete: Bool = true
     ) {
         self.environment = environment
         self.bundleID = bundleID
         self.asOf = asOf
         self.receiptCreatedAt = receiptCreatedAt
+        self.clockAhead = clockAhead
         self.isComplete = isComplete
         self.transactions = transactions
         self.renewals = renewals
         index = EvidenceIndex(transactions, renewals)
+    }
+
+    /// What is odd about the answer although Apple vouches for the receipt, in one sentence; nil when nothing is.
+    public var remark: String? {
+        clockAhead.map {
+            "Apple's clock was \($0.inMinutes) ahead of the database's, so the answer counts from the database's clock."
+        }
     }
 
     /// The subscriptions it has rows of, sorted. A row that nothing gives an expiry is no subscription.

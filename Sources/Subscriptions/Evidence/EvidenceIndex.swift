@@ -41,25 +41,40 @@ struct EvidenceIndex: Sendable {
         }
     }
 
-    /// The other subscription of the group that took over from the last upgraded row: the first whose row starts with
-    /// it or later and goes on after it ended. A row that was itself taken back since took over all the same.
+    /// The other subscription of the group that took over from the last upgraded row, by the first row that replaces it:
+    /// see `replaces`. A row that was itself taken back since took over all the same.
     func replacement(of subscription: OriginalTransactionID) -> OriginalTransactionID? {
         let upgraded = (periods[subscription] ?? []).filter(\.isUpgraded)
         guard let replaced = upgraded.max(by: { $0.purchasedAt < $1.purchasedAt }),
             let group = replaced.groupID, let rows = groups[group]
         else { return nil }
-        let end = replaced.cancelledAt ?? replaced.purchasedAt
-        return rows[rows.firstIndex(startingAt: replaced.purchasedAt)...]
-            .first { $0.originalTransactionID != subscription && $0.goesOn(after: end) }?.originalTransactionID
+        return rows[rows.firstIndex(startingAt: replaced.replaceableFrom)...]
+            .first { $0.originalTransactionID != subscription && $0.replaces(replaced) }?.originalTransactionID
     }
 }
 
 extension TransactionRow {
-    /// Whether it began, and was under way at an instant or began later.
-    fileprivate func goesOn(after instant: Instant) -> Bool {
+    /// How much earlier than the cancellation of the replaced row its replacement may start: both are written at the same
+    /// moment, one to the second and the other to the millisecond.
+    private static let cancellationTolerance = Delay.minutes(1)
+
+    /// From when on a row can take the place of this upgraded one: its cancellation, or its start where Apple gives none.
+    fileprivate var replaceableFrom: Instant { cancelledAt.map { $0 - Self.cancellationTolerance } ?? purchasedAt }
+
+    /// Whether it took the place of an upgraded row: it began, when that was replaced and before that would have ended.
+    ///
+    /// An upgraded row without a cancellation date (the sandbox sends such) does not say when it was replaced. Then only
+    /// another product that the customer holds in the same way takes its place: what a member of the family shares, or a
+    /// second subscription of the same product, is beside it.
+    fileprivate func replaces(_ upgraded: TransactionRow) -> Bool {
         let end = expiresAt ?? purchasedAt
-        let accessEnd = min(cancelledAt ?? end, end)
-        return accessEnd >= purchasedAt && (purchasedAt >= instant || accessEnd > instant)
+        let hasBegun = min(cancelledAt ?? end, end) >= purchasedAt
+        guard hasBegun, let upgradedEnd = upgraded.expiresAt, purchasedAt < upgradedEnd,
+            purchasedAt >= upgraded.replaceableFrom
+        else { return false }
+        return upgraded.cancelledAt != nil
+            || productID != upgraded.productID
+                && (ownership == .familyShared) == (upgraded.ownership == .familyShared)
     }
 }
 

@@ -46,6 +46,14 @@ public struct Refusal: Sendable, Hashable {
 
 /// Why there is no usable answer.
 public struct Trouble: Sendable, Hashable {
+    /// What kind of trouble.
+    public enum Kind: Hashable, Sendable, CaseIterable {
+        /// Apple said nothing, or nothing of the receipt.
+        case noUsableAnswer
+        /// Apple's clock, or the database's, is so wrong that the answer speaks for no known instant.
+        case clockAhead
+    }
+
     /// One sentence for people.
     public var reason: String
     /// Apple's status, if it gave one.
@@ -53,10 +61,30 @@ public struct Trouble: Sendable, Hashable {
     /// Whether asking again may help.
     public var retryable: Bool
 
+    /// What kind of trouble.
+    public var kind: Kind
+
     /// A trouble from its parts.
-    public init(reason: String, status: Int?, retryable: Bool) {
+    public init(reason: String, status: Int?, retryable: Bool, kind: Kind = .noUsableAnswer) {
         self.reason = reason
         self.status = status
         self.retryable = retryable
+        self.kind = kind
+    }
+
+    /// Apple's clock is too far ahead of the database's for the answer to be believed.
+    public static func clockAhead(by ahead: Delay, status: Int?) -> Trouble {
+        Trouble(
+            reason: "Apple's clock is \(ahead.inMinutes) ahead of the database's, so the answer is not believed; "
+                + "check the clock of the database's machine.",
+            status: status, retryable: true, kind: .clockAhead)
+    }
+}
+
+extension Delay {
+    /// Its length in minutes, rounded, in words.
+    var inMinutes: String {
+        let minutes = (milliseconds + 30_000) / 60_000
+        return minutes == 1 ? "1 minute" : "\(minutes) minutes"
     }
 }

@@ -10,9 +10,18 @@ extension Period {
         let said = [
             details.originalPurchasedAt?.asOf, details.isTrial?.asOf, details.isIntro?.asOf,
             details.promotionalOfferID?.asOf, details.offerCodeRefName?.asOf, details.groupID?.asOf,
-            details.ownership?.asOf, details.appAccountToken?.asOf, details.replacedBy?.asOf, ending?.asOf,
+            details.ownership?.asOf, details.appAccountToken?.asOf, details.replacedBy?.asOf,
         ]
-        return [terms.asOf, revocation.asOf] + said.compactMap(\.self)
+        return [terms.asOf, revocation.asOf] + said.compactMap(\.self) + (renewal?.clocks ?? [])
+    }
+}
+
+extension RenewalFacts {
+    fileprivate var clocks: [Instant] {
+        let said = [
+            renewsToProductID?.asOf, willRenew?.asOf, inBillingRetry?.asOf, graceExpiresAt?.asOf, gaveUpAt,
+        ]
+        return [asOf] + said.compactMap(\.self)
     }
 }
 

@@ -14,14 +14,14 @@ public struct Period: Sendable {
     public var revocation: Fact<Revocation>
     /// What rows may or may not say; silence never removes it.
     public var details: PeriodDetails
-    /// The last renewal information that spoke of the end of this period.
-    public var ending: Fact<Renewal>?
+    /// What Apple said of the renewal that follows it.
+    public var renewal: RenewalFacts?
 
     /// A period from its parts.
     public init(
         id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>,
         terms: Fact<Terms>, revocation: Fact<Revocation>, details: PeriodDetails = PeriodDetails(),
-        ending: Fact<Renewal>? = nil
+        renewal: RenewalFacts? = nil
     ) {
         self.id = id
         self.webOrderLineItemID = webOrderLineItemID
@@ -29,7 +29,7 @@ public struct Period: Sendable {
         self.terms = terms
         self.revocation = revocation
         self.details = details
-        self.ending = ending
+        self.renewal = renewal
     }
 
     /// The period one row speaks of; nil for a row without an expiry.
@@ -47,6 +47,8 @@ public struct Period: Sendable {
             revocation: Fact(row: row), details: PeriodDetails(row: row, replacedBy: replacedBy))
     }
 
+    /// The last renewal information that spoke of its end, every field from its newest speaker.
+    public var ending: Fact<Renewal>? { renewal?.said }
     /// The newest row that spoke of it.
     public var asOf: Instant { terms.asOf }
     /// Where that row stood.
@@ -88,7 +90,7 @@ extension Period: Hashable {
     public static func == (left: Period, right: Period) -> Bool {
         left.webOrderLineItemID == right.webOrderLineItemID && left.transactionIDs == right.transactionIDs
             && left.terms == right.terms && left.revocation == right.revocation && left.details == right.details
-            && left.ending == right.ending
+            && left.renewal == right.renewal
     }
 
     /// Hashes what equality compares, as far as it pays.
@@ -102,5 +104,6 @@ extension Period: Hashable {
         webOrderLineItemID == other.webOrderLineItemID && transactionIDs == other.transactionIDs
             && terms.value == other.terms.value && revocation.value == other.revocation.value
             && details.sameMeaning(as: other.details) && ending?.value == other.ending?.value
+            && renewal?.gaveUpAt == other.renewal?.gaveUpAt
     }
 }

@@ -94,6 +94,6 @@ extension Period {
             webOrderLineItemID: webOrderLineItemID ?? other.webOrderLineItemID,
             transactionIDs: transactionIDs.union(other.transactionIDs), terms: terms.merging(other.terms),
             revocation: revocation.merging(other.revocation), details: details.merging(other.details),
-            ending: newest(ending, other.ending))
+            renewal: merged(renewal, other.renewal))
     }
 }

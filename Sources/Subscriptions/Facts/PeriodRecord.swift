@@ -30,18 +30,27 @@ public struct PeriodRecord: Sendable, Hashable {
 
     /// Renewal information as it is written down with a period.
     public struct Ending: Sendable, Hashable {
-        /// What was said.
+        /// What was said, every field by its newest speaker.
         public var renewal: Renewal
-        /// When; nil for the clock of the subscription's renewal.
+        /// When its newest row said so; nil for the clock of the subscription's renewal.
         public var asOf: Instant?
         /// Where it stood in the answer.
         public var path: String
+        /// Fields that the newest row does not say, with their speakers.
+        public var olderFields: [RenewalField: FactOrigin]
+        /// The first answer that gave up charging: see `RenewalFacts`.
+        public var gaveUpAt: Instant?
 
         /// An ending from its parts.
-        public init(renewal: Renewal, asOf: Instant?, path: String) {
+        public init(
+            renewal: Renewal, asOf: Instant?, path: String, olderFields: [RenewalField: FactOrigin] = [:],
+            gaveUpAt: Instant? = nil
+        ) {
             self.renewal = renewal
             self.asOf = asOf
             self.path = path
+            self.olderFields = olderFields
+            self.gaveUpAt = gaveUpAt
         }
     }
 
@@ -79,7 +88,7 @@ public struct PeriodRecord: Sendable, Hashable {
     public var path: String
     /// Facts whose speaker is another than the newest row.
     public var olderFacts: [FactName: FactOrigin]
-    /// The last renewal information that spoke of its end.
+    /// What Apple said of the renewal that follows it.
     public var ending: Ending?
 
     /// A record from its columns.

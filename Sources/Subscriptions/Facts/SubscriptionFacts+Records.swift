@@ -41,6 +41,7 @@ extension PeriodRecord {
         var copy = self
         copy.path = ""
         copy.ending?.path = ""
+        copy.ending?.olderFields = (ending?.olderFields ?? [:]).mapValues { FactOrigin(asOf: $0.asOf, path: "") }
         copy.olderFacts = olderFacts.mapValues { FactOrigin(asOf: $0.asOf, path: "") }
         return copy
     }
@@ -71,9 +72,7 @@ extension PeriodRecord {
             ownership: details.ownership?.value, appAccountToken: details.appAccountToken?.value,
             replacedBy: details.replacedBy?.value, asOf: period.asOf == subscriptionAsOf ? nil : period.asOf,
             path: period.path, olderFacts: older,
-            ending: period.ending.map {
-                Ending(renewal: $0.value, asOf: $0.asOf == renewalAsOf ? nil : $0.asOf, path: $0.path)
-            })
+            ending: period.renewal.map { Ending($0, renewalAsOf: renewalAsOf) })
     }
 }
 
@@ -98,7 +97,7 @@ extension Period {
             id: record.id, webOrderLineItemID: record.webOrderLineItemID, transactionIDs: record.transactionIDs,
             terms: Fact(record.terms, origin: common), revocation: fact(.revocation, record.revocation),
             details: details,
-            ending: record.ending.map { Fact($0.renewal, asOf: $0.asOf ?? renewalAsOf, path: $0.path) })
+            renewal: record.ending.map { RenewalFacts($0, renewalAsOf: renewalAsOf) })
     }
 }
 

@@ -8,7 +8,7 @@ public struct SubscriptionFacts: Sendable, Hashable {
     public let asOf: Instant
     /// Its periods in canonical order: by start, then end, then identifier.
     public let periods: [Period]
-    /// The newest renewal information of the subscription.
+    /// The newest row about renewal, of whichever period, as it stood: see `currentRenewal` for what it means.
     public let renewal: Fact<Renewal>?
 
     /// Facts from stored parts; brings the periods into canonical order.
@@ -31,8 +31,8 @@ public struct SubscriptionFacts: Sendable, Hashable {
             if let row = slice.renewal(for: periods[spokenOf].productID) {
                 let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.graceForm)
                 let fact = Fact(row.renewal, origin: origin)
-                periods[last].ending = fact
-                if periods[spokenOf].expiresAt > slice.asOf { periods[spokenOf].ending = fact }
+                periods[last].renewal = RenewalFacts(fact)
+                if periods[spokenOf].expiresAt > slice.asOf { periods[spokenOf].renewal = RenewalFacts(fact) }
                 renewal = fact
             }
         }
@@ -54,7 +54,7 @@ public struct SubscriptionFacts: Sendable, Hashable {
 
     /// Whether both say the same, whoever said it when.
     public func sameMeaning(as other: SubscriptionFacts) -> Bool {
-        renewal?.value == other.renewal?.value && periods.count == other.periods.count
+        periods.count == other.periods.count
             && zip(periods, other.periods).allSatisfy { $0.sameMeaning(as: $1) }
     }
 

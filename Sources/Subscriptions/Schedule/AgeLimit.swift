@@ -35,9 +35,7 @@ private struct AgeLimits {
             guard let end = glance.expiresAt else { return longest(retrying, expired) }
             return glance.answeredAt - end < scaled(Rhythm.retryEnds) ? retrying : expired
         case .revoked:
-            let weekly = spread(Rhythm.revoked)
-            guard let since = glance.since else { return longest(weekly, expired) }
-            return glance.answeredAt - since < scaled(Rhythm.revokedIsYoung) ? weekly : expired
+            return earlier(revoked, nextCharge)
         case .expired:
             return expired
         }
@@ -52,6 +50,21 @@ private struct AgeLimits {
     private func unknownOutcome(after elapsed: Delay) -> Delay {
         let growth = Delay(milliseconds: elapsed.milliseconds * (Rhythm.stepGrowthTenths - 10) / 10)
         return min(scaled(Rhythm.firstStep) + growth, scaled(Rhythm.longestStep))
+    }
+
+    private var revoked: Delay? {
+        let weekly = spread(Rhythm.revoked)
+        guard let since = glance.since else { return longest(weekly, expired) }
+        return glance.answeredAt - since < scaled(Rhythm.revokedIsYoung) ? weekly : expired
+    }
+
+    /// What was refunded may be charged again when it ends, unless renewal is off.
+    private var nextCharge: Delay? {
+        guard glance.isRenewalOff == false, let end = glance.expiresAt else { return nil }
+        let elapsed = glance.answeredAt - end
+        if elapsed < .zero { return untilKnown }
+        if elapsed < max(policy.leeway, scaled(Rhythm.afterEnd)) { return unknownOutcome(after: elapsed) }
+        return elapsed < scaled(Rhythm.retryEnds) ? spread(Rhythm.expiredUnsaid) : nil
     }
 
     private var sweep: Delay {

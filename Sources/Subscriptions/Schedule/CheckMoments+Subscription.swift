@@ -27,7 +27,8 @@ extension CheckMoments {
             return now - end < scaled(Rhythm.retryEnds) ? retrying(since: end) : expired(at: end)
         case .revoked:
             let isYoung = now - outlook.since < scaled(Rhythm.revokedIsYoung)
-            return isYoung ? after(Rhythm.revoked, from: now) : expired(at: end)
+            let routine = isYoung ? after(Rhythm.revoked, from: now) : expired(at: end)
+            return [routine, outlook.isRenewalOff ? nil : nextCharge(at: end)].compactMap(\.self).min()
         case .expired:
             if outlook.isHeld { return min(unknownOutcome(since: end), now + scaled(Rhythm.held)) }
             let isOpen = outlook.reason == .unknown && outlook.renewalExpected && now - end < scaled(Rhythm.retryEnds)
@@ -62,6 +63,13 @@ extension CheckMoments {
             step = min(longer, Rhythm.longestStep)
         }
         return moment
+    }
+
+    /// What was refunded ends when Apple may charge again: asked about like every end whose outcome is unknown, and past the
+    /// leeway daily for as long as Apple may be trying.
+    private func nextCharge(at end: Instant) -> Instant? {
+        if now < end + max(policy.leeway, scaled(Rhythm.afterEnd)) { return unknownOutcome(since: end) }
+        return now - end < scaled(Rhythm.retryEnds) ? after(Rhythm.expiredUnsaid, from: now) : nil
     }
 
     /// Apple keeps trying: a quarter of the time passed, between an hour and a day; from day 16 on every second day.

@@ -14,11 +14,13 @@ public struct Glance: Sendable, Hashable {
     public var since: Instant?
     /// When the last period charged starts.
     public var chargedAt: Instant?
+    /// Whether Apple says that renewal is off.
+    public var isRenewalOff: Bool?
 
     /// A glance from its parts.
     public init(
         state: State, reason: Reason?, answeredAt: Instant, expiresAt: Instant? = nil, accessEndsAt: Instant? = nil,
-        since: Instant? = nil, chargedAt: Instant? = nil
+        since: Instant? = nil, chargedAt: Instant? = nil, isRenewalOff: Bool? = nil
     ) {
         self.state = state
         self.reason = reason
@@ -27,5 +29,6 @@ public struct Glance: Sendable, Hashable {
         self.accessEndsAt = accessEndsAt
         self.since = since
         self.chargedAt = chargedAt
+        self.isRenewalOff = isRenewalOff
     }
 }

@@ -20,11 +20,14 @@ public struct Outlook: Sendable, Hashable {
     public var isHeld: Bool
     /// Whether a second answer has to confirm an expiry that moved back.
     public var isSuspected: Bool
+    /// Whether Apple says that renewal is off.
+    public var isRenewalOff: Bool
 
     /// An outlook from its parts.
     public init(
         state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
-        headStartsAt: Instant, renewalExpected: Bool, isHeld: Bool = false, isSuspected: Bool = false
+        headStartsAt: Instant, renewalExpected: Bool, isHeld: Bool = false, isSuspected: Bool = false,
+        isRenewalOff: Bool = false
     ) {
         self.state = state
         self.reason = reason
@@ -36,6 +39,7 @@ public struct Outlook: Sendable, Hashable {
         self.renewalExpected = renewalExpected
         self.isHeld = isHeld
         self.isSuspected = isSuspected
+        self.isRenewalOff = isRenewalOff
     }
 
     /// The outlook of a subscription at an instant, not before Apple's own clock; nil before its first period.
@@ -46,6 +50,6 @@ public struct Outlook: Sendable, Hashable {
             accessEndsAt: span.entitledUntil, expiresAt: subscription.expiresAt,
             headStartsAt: subscription.headStartsAt, renewalExpected: subscription.hold.expected,
             isHeld: subscription.hold.holds(at: now, asOf: subscription.asOf, policy: policy),
-            isSuspected: subscription.suspectedShrink != nil)
+            isSuspected: subscription.suspectedShrink != nil, isRenewalOff: subscription.willRenew == false)
     }
 }

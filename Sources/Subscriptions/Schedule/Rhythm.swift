@@ -32,7 +32,7 @@ enum Rhythm {
     static let afterGrace = Delay.minutes(1)
     static let afterGraceSpread = Delay.minutes(2)
 
-    /// A refund may be taken back: weekly while it is young.
+    /// A refund may be taken back: weekly while it is young. The next charge, where renewal is on, is an end like others.
     static let revoked = Delay.days(7)
     static let revokedIsYoung = Delay.days(60)
     /// After an end: these days, and daily while it is only that nothing was said.

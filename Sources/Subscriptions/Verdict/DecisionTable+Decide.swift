@@ -55,12 +55,13 @@ extension DecisionTable {
     /// Rows 7 to 15: a period is over and nothing follows.
     func decideLapsed(_ index: Int, at instant: Instant) -> Decision {
         let renewal = renewal(of: index)
-        let (rule, until) = lapse(stretches[index].expiresAt, renewal?.value, at: instant)
+        let (rule, until) = lapse(stretches[index].expiresAt, renewal, at: instant)
         return Decision(rule: rule, subject: index, head: index, entitledUntil: until, renewal: renewal)
     }
 
-    private func lapse(_ end: Instant, _ renewal: Renewal?, at instant: Instant) -> (Rule, until: Instant?) {
-        if let grace = renewal?.graceExpiresAt, grace > instant { return (.grace, grace) }
+    private func lapse(_ end: Instant, _ facts: RenewalFacts?, at instant: Instant) -> (Rule, until: Instant?) {
+        if let grace = facts?.graceEndsAt, grace > instant { return (.grace, grace) }
+        let renewal = facts?.said.value
         let intent = renewal?.expirationIntent
         if renewal?.inBillingRetry == true, intent == nil || intent == "2" { return (.billingRetry, nil) }
         let leewayEnd = end + policy.leeway

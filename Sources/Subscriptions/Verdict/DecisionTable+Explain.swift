@@ -11,10 +11,9 @@ extension DecisionTable {
         if subject.isFamilyShared { flags.append(.familyShared) }
         if decision.rule.state == .active {
             if head.purchasedAt > instant { flags.append(.futureDated) }
-            if decision.renewal?.value.awaitsPriceConsent == true { flags.append(.priceConsentPending) }
-            if let renewal = decision.renewal?.value, renewal.willRenew == true,
-                renewal.change(from: head.productID) != nil
-            {
+            let renewal = decision.renewal?.said.value
+            if renewal?.awaitsPriceConsent == true { flags.append(.priceConsentPending) }
+            if let renewal, renewal.willRenew == true, renewal.change(from: head.productID) != nil {
                 flags.append(.changeScheduled)
             }
         }
@@ -27,11 +26,12 @@ extension DecisionTable {
         let head = facts.periods[decision.head]
         let expiry = expiryGround(decision.rule, head)
         let renewal = decision.renewal
-        let intent = ground(decision.rule, renewal, "expiration_intent", renewal?.value.expirationIntent)
+        let intent = ground(decision.rule, renewal?.row, "expiration_intent", renewal?.row.value.expirationIntent)
         let retry = ground(
-            decision.rule, renewal, "is_in_billing_retry_period", renewal?.value.inBillingRetry.map { $0 ? "1" : "0" })
+            decision.rule, renewal?.inBillingRetry, "is_in_billing_retry_period",
+            renewal?.inBillingRetry.map { $0.value ? "1" : "0" })
         let status = ground(
-            decision.rule, renewal, "auto_renew_status", renewal?.value.willRenew.map { $0 ? "1" : "0" })
+            decision.rule, renewal?.willRenew, "auto_renew_status", renewal?.willRenew.map { $0.value ? "1" : "0" })
         switch decision.rule {
         case .runningPeriod, .chargedAhead:
             let running = decision.subject == decision.head ? [] : [expiryGround(decision.rule, subject)]
@@ -46,7 +46,8 @@ extension DecisionTable {
             return [ground(decision.rule, subject.revocation, "is_upgraded", "true"), expiry].compactMap { $0 }
         case .grace:
             let grace = ground(
-                decision.rule, renewal?.origin, "grace_period_expires_date", renewal?.value.graceExpiresAt)
+                decision.rule, renewal?.graceExpiresAt?.origin, "grace_period_expires_date",
+                renewal?.graceExpiresAt?.value)
             return [expiry] + [grace].compactMap { $0 }
         case .billingRetry:
             return [expiry] + [retry].compactMap { $0 }

@@ -26,19 +26,19 @@ struct DecisionTable {
     /// In order of purchase.
     let stretches: [Stretch]
     private let last: Int?
-    private let currentRenewal: Fact<Renewal>?
+    private let currentRenewal: RenewalFacts?
 
     init(_ facts: SubscriptionFacts, policy: Policy) {
         self.facts = facts
         self.policy = policy
         stretches = zip(facts.periods, Replacement.instants(in: facts.periods)).map { Stretch($0, replacedAt: $1) }
         last = Period.indexOfLast(in: facts.periods)
-        currentRenewal = facts.currentRenewal
+        currentRenewal = facts.currentRenewalFacts
     }
 
     /// The renewal information that speaks of the end of a period.
-    func renewal(of index: Int) -> Fact<Renewal>? {
-        index == last ? currentRenewal : facts.periods[index].ending
+    func renewal(of index: Int) -> RenewalFacts? {
+        index == last ? currentRenewal : facts.periods[index].renewal
     }
 
     /// Every instant at which the verdict may change, from the earlier of first purchase and newest answer on.
@@ -49,7 +49,7 @@ struct DecisionTable {
             instants.formUnion([stretch.purchasedAt, stretch.expiresAt, stretch.expiresAt + policy.leeway])
             if let voidAt = stretch.voidAt { instants.insert(voidAt) }
             if let replacedAt = stretch.replacedAt { instants.insert(replacedAt) }
-            if let grace = renewal(of: index)?.value.graceExpiresAt { instants.insert(grace) }
+            if let grace = renewal(of: index)?.graceEndsAt { instants.insert(grace) }
         }
         return instants.filter { $0 >= start }.sorted()
     }

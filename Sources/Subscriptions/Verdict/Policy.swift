@@ -29,7 +29,7 @@ public struct Policy: Sendable, Hashable {
 
     /// The defaults: leeway 2 h (sandbox 5 min), outage allowance 30 days, late renewals within 1 h (sandbox 10 min).
     ///
-    /// The speedup divides leeway and outage allowance too.
+    /// The speedup divides all of them.
     public static func standard(for environment: StoreEnvironment, speedup: Int = 1) -> Policy {
         let divisor = max(1, speedup)
         let (leeway, tolerance): (Delay, Delay) =
@@ -39,7 +39,7 @@ public struct Policy: Sendable, Hashable {
             }
         return Policy(
             leeway: leeway.divided(by: divisor), outageAllowance: Delay.days(30).divided(by: divisor),
-            lateRenewalTolerance: tolerance, speedup: divisor)
+            lateRenewalTolerance: tolerance.divided(by: divisor), speedup: divisor)
     }
 
     /// The same policy with another leeway; `explain` uses none.

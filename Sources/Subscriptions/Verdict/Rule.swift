@@ -73,5 +73,5 @@ struct Decision {
     /// The period whose expiry counts.
     let head: Int
     let entitledUntil: Instant?
-    let renewal: Fact<Renewal>?
+    let renewal: RenewalFacts?
 }

@@ -4,6 +4,8 @@ import Hummingbird
 struct AdminForm: Sendable {
     /// The largest form; ours are a few hundred bytes.
     static let bytesMax = 16 * 1024
+    /// A browser sends it at once.
+    static let secondsMax = 10.0
 
     private let fields: [String: String]
 
@@ -13,6 +15,7 @@ struct AdminForm: Sendable {
     init(_ request: Request) async throws {
         var limits = ServerLimits()
         limits.bodyBytesMax = Self.bytesMax
+        limits.bodySecondsMax = Self.secondsMax
         let body = try await limits.body(of: request)
         fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
     }

@@ -17,11 +17,12 @@ struct AdminSite: Sendable {
 
     /// A page that anybody may ask for.
     func open(
-        _ method: HTTPRequest.Method, _ path: String, _ answer: @escaping @Sendable (Request) async throws -> Response
+        _ method: HTTPRequest.Method, _ path: String,
+        _ answer: @escaping @Sendable (Request, CallerContext) async throws -> Response
     ) -> Route {
         Route(method, path) { request, context in
             do {
-                return try await answer(request).asAdminPage
+                return try await answer(request, context).asAdminPage
             } catch {
                 return try troublePage(error, session: nil, context.logger).asAdminPage
             }
@@ -60,7 +61,7 @@ struct AdminSite: Sendable {
     }
 
     private func answer(
-        _ request: Request, _ context: BasicRequestContext, _ form: AdminForm,
+        _ request: Request, _ context: CallerContext, _ form: AdminForm,
         _ answer: (AdminVisit) async throws -> Response
     ) async -> Response {
         var session: AdminSession?
@@ -77,7 +78,7 @@ struct AdminSite: Sendable {
     }
 
     private func troubled(
-        _ error: any Error, _ session: AdminSession?, _ context: BasicRequestContext
+        _ error: any Error, _ session: AdminSession?, _ context: CallerContext
     ) async -> Response {
         do {
             return try troublePage(error, session: session, context.logger).asAdminPage

@@ -7,14 +7,20 @@ import Subscriptions
 struct Checked: Sendable {
     let claim: Claim
     let answer: AppStoreAnswer
+    /// The database's clock when the answer came: its clock at the claim, and the time that passed here since.
+    let answeredAt: Instant
     /// Of an answer that may be vouched for; nil for every other one.
     let fingerprint: Fingerprint?
 
     init(claim: Claim, answer: AppStoreAnswer, speedup: Int) {
         self.claim = claim
         self.answer = answer
-        // An answer that was not read in full is read again each time: it vouches for nothing it may have said.
-        let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true
+        let held = ContinuousClock.now - claim.heldSince
+        answeredAt = claim.claimedAt + Delay(milliseconds: Int64(held.seconds * 1_000))
+        // An answer that was not read in full is read again each time: it vouches for nothing it may have said. So is one
+        // whose clock is wrong, for that is written down.
+        let clock = AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))
+        let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true && clock.ahead == nil
         fingerprint = isWhole ? Fingerprint(of: answer, about: claim, speedup: speedup) : nil
     }
 
@@ -36,11 +42,19 @@ struct Checked: Sendable {
     }
 
     /// What the answer is worth.
-    var finding: Finding { Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt) }
+    var finding: Finding {
+        Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt, limit: .database(answeredAt))
+    }
+
+    /// The instant for which the answer speaks.
+    var clock: AnswerClock {
+        AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))
+    }
 
     /// The answer, when it says what the last one said.
     var equal: EqualAnswer? {
-        fingerprint.flatMap { EqualAnswer(to: claim, fingerprint: $0, asOf: answer.clock ?? claim.claimedAt) }
+        guard let fingerprint, let asOf = clock.instant else { return nil }
+        return EqualAnswer(to: claim, fingerprint: fingerprint, asOf: asOf)
     }
 
     /// The answer read in full.
@@ -55,9 +69,6 @@ struct Checked: Sendable {
 extension AppStoreAnswer {
     /// Whether this is a whole answer about a genuine receipt, of whichever app.
     fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
-
-    /// Apple's clock.
-    fileprivate var clock: Instant? { response?.requestedAt.map(Instant.init(milliseconds:)) }
 }
 
 extension Fingerprint {

@@ -1,5 +1,4 @@
 import Ledger
-import Logging
 import Subscriptions
 
 /// What settling a batch came to.
@@ -8,16 +7,20 @@ struct CheckedBatch: Sendable {
     var receipts = 0
     /// Answers that were read in full; the others said what the last one said.
     var settled: [Settled] = []
+    /// Receipts about which Apple could not be asked, and why, such as where an app's secret cannot be opened here.
+    var unasked: [ReceiptID: String] = [:]
 
-    /// What the log says of the batch: numbers only.
-    func line(of answers: Int, equal: Int, elapsed: Duration) -> Logger.Metadata {
-        let outcomes = settled.map(\.outcome)
-        return [
-            "answers": "\(answers)", "equal": "\(equal)", "events": "\(events.count)",
-            "rejected": "\(outcomes.count { $0 == .rejected })",
-            "indeterminate": "\(outcomes.count { $0 == .indeterminate })", "failed": "\(answers - receipts)",
-            "elapsed_ms": "\(Int(elapsed.seconds * 1_000))",
-        ]
+    /// What settling came to.
+    /// - Parameters:
+    ///   - receipts: How many answers were committed.
+    ///   - settled: The answers that were read in full.
+    ///   - answers: All answers of the batch.
+    init(receipts: Int, settled: [Settled], of answers: [Checked]) {
+        self.receipts = receipts
+        self.settled = settled
+        for answer in answers where answer.answer.calls == 0 {
+            unasked[answer.claim.receiptID] = answer.answer.trouble ?? "Apple was not asked."
+        }
     }
 
     /// What it changed. Receipts that hold the same subscription tell of the same change, which is one.
@@ -37,6 +40,14 @@ struct CheckedBatch: Sendable {
         return Set(told).map(\.event)
     }
 
-    /// Sentences about answers that said nothing of their receipt.
-    var troubles: [String] { settled.filter { $0.outcome == .indeterminate }.map { $0.reason ?? "no answer" } }
+    /// Receipts that Apple was asked about and said nothing of, with its reason.
+    var unanswered: [(receipt: ReceiptID, reason: String)] {
+        settled.filter { $0.outcome == .indeterminate && unasked[$0.receiptID] == nil }
+            .map { ($0.receiptID, $0.reason ?? "no answer") }
+    }
+}
+
+extension Settled {
+    /// Whether it changed anything.
+    var hasEvents: Bool { !purchaseEvents.isEmpty || subscriptions.contains { !$0.events.isEmpty } }
 }

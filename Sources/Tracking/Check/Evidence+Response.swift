@@ -4,17 +4,16 @@ import Subscriptions
 extension Evidence {
     /// The evidence in an answer Apple vouches for.
     ///
-    /// Rows of `latest_receipt_info` and `pending_renewal_info` speak for `request_date`, rows of `in_app` for
-    /// `receipt_creation_date`; an answer with neither speaks for `clock`.
-    init(in response: VerifyReceiptResponse, from endpoint: Endpoint, clock: Instant) {
-        let asOf = response.requestedAt.map(Instant.init(milliseconds:)) ?? clock
-        let createdAt = response.receiptCreatedAt.map(Instant.init(milliseconds:))
-        let device = min(createdAt ?? asOf, asOf)
+    /// Rows of `latest_receipt_info` and `pending_renewal_info` speak for `asOf`, rows of `in_app` for
+    /// `receipt_creation_date`: no receipt is made later than it is asked about. Texts are made fit for columns.
+    init(in response: VerifyReceiptResponse, from endpoint: Endpoint, asOf: Instant, clockAhead: Delay?) {
+        let createdAt = response.receiptCreatedAt.map { min(Instant(milliseconds: $0), asOf) }
+        let device = createdAt ?? asOf
         self.init(
             environment: StoreEnvironment(named: response.environment) ?? StoreEnvironment(endpoint),
-            bundleID: response.bundleID.map { BundleID($0) },
+            bundleID: response.bundleID.map { BundleID($0.storable) },
             asOf: asOf,
-            receiptCreatedAt: createdAt,
+            receiptCreatedAt: createdAt, clockAhead: clockAhead,
             transactions: response.latestReceiptInfo.map { TransactionRow($0, .latestReceiptInfo, asOf: asOf) }
                 + response.inApp.map { TransactionRow($0, .deviceReceipt, asOf: device) },
             renewals: response.renewals.map { RenewalRow($0, asOf: asOf) },
@@ -53,20 +52,21 @@ extension TransactionRow {
     fileprivate init(_ fields: TransactionFields, _ source: EvidenceSource, asOf: Instant) {
         self.init(
             path: fields.path, source: source, asOf: asOf,
-            transactionID: TransactionID(fields.transactionID),
-            originalTransactionID: OriginalTransactionID(fields.originalTransactionID),
-            webOrderLineItemID: fields.webOrderLineItemID.map { WebOrderLineItemID($0) },
-            productID: ProductID(fields.productID), quantity: fields.quantity,
+            transactionID: TransactionID(fields.transactionID.storable),
+            originalTransactionID: OriginalTransactionID(fields.originalTransactionID.storable),
+            webOrderLineItemID: fields.webOrderLineItemID.map { WebOrderLineItemID($0.storable) },
+            productID: ProductID(fields.productID.storable), quantity: fields.quantity,
             purchasedAt: Instant(milliseconds: fields.purchasedAt),
             originalPurchasedAt: fields.originalPurchasedAt.map(Instant.init(milliseconds:)),
             expiresAt: fields.expiresAt.map(Instant.init(milliseconds:)),
             cancelledAt: fields.cancelledAt.map(Instant.init(milliseconds:)),
-            cancellationReason: fields.cancellationReason,
+            cancellationReason: fields.cancellationReason?.storable,
             isUpgraded: fields.isUpgraded, isTrial: fields.isTrialPeriod, isIntro: fields.isInIntroOfferPeriod,
-            promotionalOfferID: fields.promotionalOfferID, offerCodeRefName: fields.offerCodeRefName,
-            groupID: fields.subscriptionGroupIdentifier.map { SubscriptionGroupID($0) },
-            ownership: fields.ownershipType.map(Ownership.init(raw:)),
-            appAccountToken: fields.appAccountToken, expiryForm: fields.expiryForm.map(InstantForm.init),
+            promotionalOfferID: fields.promotionalOfferID?.storable,
+            offerCodeRefName: fields.offerCodeRefName?.storable,
+            groupID: fields.subscriptionGroupIdentifier.map { SubscriptionGroupID($0.storable) },
+            ownership: fields.ownershipType.map { Ownership(raw: $0.storable) },
+            appAccountToken: fields.appAccountToken?.storable, expiryForm: fields.expiryForm.map(InstantForm.init),
             cancellationForm: fields.cancellationForm.map(InstantForm.init))
     }
 }
@@ -75,15 +75,17 @@ extension RenewalRow {
     fileprivate init(_ fields: RenewalFields, asOf: Instant) {
         self.init(
             path: fields.path, asOf: asOf,
-            originalTransactionID: OriginalTransactionID(fields.originalTransactionID),
+            originalTransactionID: OriginalTransactionID(fields.originalTransactionID.storable),
             renewal: Renewal(
-                productID: ProductID(fields.productID),
-                renewsToProductID: fields.autoRenewProductID.map { ProductID($0) },
-                willRenew: fields.autoRenewStatus, expirationIntent: fields.expirationIntent,
+                productID: ProductID(fields.productID.storable),
+                renewsToProductID: fields.autoRenewProductID.map { ProductID($0.storable) },
+                willRenew: fields.autoRenewStatus, expirationIntent: fields.expirationIntent?.storable,
                 inBillingRetry: fields.isInBillingRetry,
                 graceExpiresAt: fields.graceExpiresAt.map(Instant.init(milliseconds:)),
-                priceConsentStatus: fields.priceConsentStatus, priceIncreaseStatus: fields.priceIncreaseStatus,
-                promotionalOfferID: fields.promotionalOfferID, offerCodeRefName: fields.offerCodeRefName),
+                priceConsentStatus: fields.priceConsentStatus?.storable,
+                priceIncreaseStatus: fields.priceIncreaseStatus?.storable,
+                promotionalOfferID: fields.promotionalOfferID?.storable,
+                offerCodeRefName: fields.offerCodeRefName?.storable),
             graceForm: fields.graceForm.map(InstantForm.init))
     }
 }

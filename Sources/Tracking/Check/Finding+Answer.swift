@@ -8,7 +8,8 @@ extension Finding {
     ///   - answer: What Apple said, or that it said nothing.
     ///   - bundleID: The app asked about; nil accepts every app, for explaining a stray answer.
     ///   - clock: The instant an answer without a clock of its own speaks for (legacy receipts).
-    public init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant) {
+    ///   - limit: How far Apple's clock is believed.
+    public init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant, limit: ClockLimit = .none) {
         guard let response = answer.response else {
             let reason = answer.trouble ?? "Apple's answer is not one of verifyReceipt."
             self = .indeterminate(Trouble(reason: reason, status: nil, retryable: true))
@@ -19,11 +20,13 @@ extension Finding {
             self = .indeterminate(Trouble(reason: reason, status: response.status, retryable: true))
             return
         }
-        self = Finding(in: response, from: answer.environment, for: bundleID, clock: clock)
+        self = Finding(
+            in: response, from: answer.environment, for: bundleID,
+            clock: AnswerClock(of: response, clock: clock, limit: limit))
     }
 
     private init(
-        in response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: Instant
+        in response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: AnswerClock
     ) {
         guard let status = response.status else {
             self = .indeterminate(Trouble(reason: "Apple's answer has no status.", status: nil, retryable: true))
@@ -42,15 +45,15 @@ extension Finding {
             self = .rejected(Refusal(reason: reason, status: status, retryable: retryable, kind: kind))
         case .trouble(let reason):
             let flagged = (21100...21199).contains(status) ? response.isRetryable : nil
-            let detail = response.exception.map { " (\($0))" } ?? ""
+            let detail = response.exception.map { " (\($0.storable))" } ?? ""
             self = .indeterminate(Trouble(reason: reason + detail, status: status, retryable: flagged ?? true))
         }
     }
 
     private init(
-        vouchedBy response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: Instant
+        vouchedBy response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: AnswerClock
     ) {
-        let named = response.bundleID.map { BundleID($0) }
+        let named = response.bundleID.map { BundleID($0.storable) }
         if let bundleID, named != bundleID {
             let reason =
                 named.map { "The app asked about is \(bundleID), the answer is for \($0)." }
@@ -58,7 +61,14 @@ extension Finding {
             self = .rejected(Refusal(reason: reason, status: response.status, retryable: false, kind: .otherBundle))
             return
         }
-        self = .verified(Evidence(in: response, from: endpoint, clock: clock))
+        switch clock {
+        case .believed(let asOf):
+            self = .verified(Evidence(in: response, from: endpoint, asOf: asOf, clockAhead: nil))
+        case .clamped(let asOf, let ahead):
+            self = .verified(Evidence(in: response, from: endpoint, asOf: asOf, clockAhead: ahead))
+        case .unbelievable(let ahead):
+            self = .indeterminate(.clockAhead(by: ahead, status: response.status))
+        }
     }
 }
 

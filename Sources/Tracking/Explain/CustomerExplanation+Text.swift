@@ -10,7 +10,7 @@ extension CustomerExplanation {
         for subscription in subscriptions { lines += [""] + self.lines(of: subscription) }
         for purchase in purchases { lines += [""] + self.lines(of: purchase) }
         if !reasons.receipts.isEmpty { lines += [""] + reasons.receipts.map(\.sentence) }
-        return lines.joined(separator: "\n")
+        return lines.map(\.visible).joined(separator: "\n")
     }
 
     /// The answer in a sentence or two.

@@ -31,6 +31,9 @@ public struct CustomerExplanation: Sendable {
     /// The right asked about; nil for all of them.
     let entitlement: String?
 
+    /// Whether anything was found that gives, or gave, what was asked about.
+    public var namesRights: Bool { !rights.isEmpty }
+
     /// Explains the rights of a customer, or one of them.
     public init(_ reasons: Reasons, entitlement: String? = nil) {
         self.reasons = reasons

@@ -14,14 +14,15 @@ extension Explanation {
             lines.append("\(app), \(store), at \(at.iso8601)")
             lines += subscriptions.flatMap(\.lines)
             lines += purchases.map(line(of:))
-            if subscriptions.isEmpty, purchases.isEmpty { lines.append("The receipt holds no purchases.") }
+            let isEmpty = subscriptions.isEmpty && purchases.isEmpty && unreadableRows.isEmpty
+            if isEmpty { lines.append("The receipt holds no purchases.") }
             lines += unreadableRows.prefix(Self.unreadableShownMax).map { "left out, for it cannot be read: \($0)" }
         }
         if let events {
             lines.append(events.isEmpty ? "nothing changed" : "changed:")
             lines += events.map(line(of:))
         }
-        return lines.joined(separator: "\n")
+        return lines.map(\.visible).joined(separator: "\n")
     }
 
     private func line(of purchase: PurchaseState) -> String {

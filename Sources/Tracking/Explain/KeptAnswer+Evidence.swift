@@ -6,7 +6,8 @@ extension KeptAnswer {
     /// What the kept answer says by the present rules; nil when they do not vouch for it.
     public var evidence: Evidence? {
         let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
-        return Finding(in: answer, for: bundleID, clock: observation.firstAsOf).evidence
+        let settled = observation.firstAsOf
+        return Finding(in: answer, for: bundleID, clock: settled, limit: .settled(settled)).evidence
     }
 }
 

@@ -101,10 +101,10 @@ extension Reasons.Source {
             return
                 "it is only what was said with the upload, and \(winner.isByHand ? "a person" : "Apple") has said more"
         }
+        if granted != winner.granted { return "it gives no access at that moment" }
         if environment != winner.environment {
             return "a purchase in Apple's test environment (Sandbox) counts only where there is no real one"
         }
-        if granted != winner.granted { return "it gives no access at that moment" }
         if granted, until != winner.until { return "it ends earlier" }
         if isByHand != winner.isByHand { return "what Apple says is told first" }
         if checkedAt != winner.checkedAt { return "the other one was checked more recently" }

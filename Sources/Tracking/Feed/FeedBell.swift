@@ -18,6 +18,16 @@ struct FeedBell: Sendable {
 }
 
 extension Tracker {
+    /// Says in the log that the feed has a new id, where the database is another one than before.
+    func tendFeed() async {
+        guard let renewal = await attempt("see where the feed lives", { try await ledger.tendFeed() }) ?? nil else {
+            return
+        }
+        logger.warning(
+            "the database was restored, so the feed has a new id; consumers read anew what they mirror",
+            metadata: ["feed": "\(renewal.feed)", "former": "\(renewal.former)"])
+    }
+
     /// Places what this process commits until shutdown; what others left, or what was missed, is found by `keepHouse`.
     func keepFeed() async {
         await cancelWhenGracefulShutdown {

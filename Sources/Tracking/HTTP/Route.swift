@@ -2,7 +2,7 @@ import Hummingbird
 
 /// One path and what answers each of its methods; OPTIONS tells which, and every other method is answered with 405.
 struct Route: Sendable {
-    typealias Answer = @Sendable (Request, BasicRequestContext) async throws -> Response
+    typealias Answer = @Sendable (Request, CallerContext) async throws -> Response
 
     /// The path with its parameters in braces.
     let path: String
@@ -45,7 +45,7 @@ struct Route: Sendable {
     }
 
     /// Makes the router answer this path.
-    func add(to router: Router<BasicRequestContext>) {
+    func add(to router: Router<CallerContext>) {
         for (method, answer) in answers {
             router.on(RouterPath(path), method: method) { request, context in
                 try request.requireWholePath()

@@ -26,14 +26,17 @@ public struct Server: Service {
     ///   - host: The address to listen on.
     ///   - port: The port to listen on; 0 takes a free one.
     ///   - logger: Gets one line per request at debug level, never a secret or a receipt.
+    ///   - files: How many files the process may have open; nil where nothing bounds them.
     ///   - servesAdmin: Whether the pages under `/admin` are served too.
     ///   - onListening: Called with the port once connections are accepted.
     public init(
-        tracker: Tracker, host: String, port: Int, logger: Logger, servesAdmin: Bool = true,
+        tracker: Tracker, host: String, port: Int, logger: Logger, files: OpenFiles? = nil, servesAdmin: Bool = true,
         onListening: (@Sendable (Int) async -> Void)? = nil
     ) {
+        var limits = ServerLimits()
+        if let files { limits.connectionsMax = files.connectionsMax }
         self.init(
-            tracker: tracker, host: host, port: port, logger: logger, onListening: onListening, limits: ServerLimits(),
+            tracker: tracker, host: host, port: port, logger: logger, onListening: onListening, limits: limits,
             keys: KeyRing { try await tracker.ledger.key(withSecret: $0) }, servesAdmin: servesAdmin)
     }
 
@@ -55,7 +58,7 @@ public struct Server: Service {
 
     /// Answers until graceful shutdown; throws when the address cannot be bound.
     public func run() async throws {
-        logger.info("server started")
+        logger.info("server started", metadata: ["connections_max": "\(limits.connectionsMax)"])
         // Cancelled and waited for when the application ends.
         async let _: Void = tracker.keepRightLog()
         try await application.run()
@@ -71,16 +74,18 @@ public struct Server: Service {
         let atOnce = EntitlementsAtOnce(lookups: lookups, gate: gate, counters: counters)
         // What is answered at once is not logged, so whoever wants every request logged has it answered the usual way.
         let isLogged = logger.logLevel <= .debug
+        let room = ConnectionRoom(connectionsMax: limits.connectionsMax, logger: logger)
         return Application(
             router: router(gate, lookups, counters),
             server: HTTPServerBuilder {
-                let connection = HTTP1Channel(responder: $0, configuration: http)
-                return OnEventLoop(
-                    connection: AnsweringAtOnce(connection: connection) { isLogged ? nil : atOnce.answer($0) })
+                let connection = ClosingWhenAsked(connection: HTTP1Channel(responder: $0, configuration: http))
+                let answering = AnsweringAtOnce(connection: connection) { isLogged ? nil : atOnce.answer($0) }
+                return OnEventLoop(connection: WithinRoom(connection: answering, room: room))
             },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: Self.name,
-                availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
+                availableConnectionsDelegate: .maximum(
+                    limits.connectionsMax + ServerLimits.connectionsClosingMax, logger: logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: logger)
     }
@@ -89,6 +94,7 @@ public struct Server: Service {
         .init(
             additionalChannelHandlers: [
                 RequestTurns(limits: limits, logger: logger), ExplainUnreadable(limits: limits, logger: logger),
+                AnswerExpectation(),
             ],
             idleTimeout: .seconds(limits.idleSeconds),
             httpDecoderConfiguration: .init(
@@ -98,10 +104,11 @@ public struct Server: Service {
 
     private func router(
         _ gate: Gate, _ lookups: GetEntitlements, _ counters: RequestCounters
-    ) -> Router<BasicRequestContext> {
-        let router = Router(options: .autoGenerateHeadEndpoints)
+    ) -> Router<CallerContext> {
+        let router = Router(context: CallerContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: CountRequests(counters: counters))
         router.add(middleware: AnswerProblems())
+        router.add(middleware: AskForBody())
         let (apps, rights) = (lookups.apps, lookups.rights)
         let routes = [
             PostReceipt(tracker: tracker, limits: limits).route(behind: gate),

@@ -18,6 +18,11 @@ struct ServerLimits: Sendable {
     var sendBufferBytes = 256 * 1024
     /// How long a caller may leave what is more than that unread.
     var unreadSecondsMax: Int64 = 60
-    /// Open connections; more wait until one closes.
-    var connectionsMax = 4096
+    /// Open connections; where there are as many, the one that is silent longest makes room for a new one.
+    var connectionsMax = connectionsWanted
+
+    /// As many connections as one process is to have, where the system lets it.
+    static let connectionsWanted = 4096
+    /// Connections beyond that for the moment in which one closes for another.
+    static let connectionsClosingMax = 32
 }

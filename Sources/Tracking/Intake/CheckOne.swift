@@ -29,7 +29,7 @@ extension Tracker {
     private func checkAlone(
         _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
-        let worker = try await identity.worker(of: ledger)
+        let worker = try await identity.worker(of: self)
         switch try await turn(to: receipt, uploadedBy: customer, of: worker, until: end) {
         case .served(let settled): return settled
         case .ours(let claim): return try await check(claim, of: worker, until: end)
@@ -49,11 +49,7 @@ extension Tracker {
             throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
         }
         let settled = try await settleInFull(answer, by: worker)
-        do {
-            try await ledger.placeEvents()
-        } catch {
-            logger.warning("events wait for their position in the feed: \(error)")
-        }
+        await attempt("place events in the feed") { try await ledger.placeEvents() }
         await writeTally()
         guard let settled else {
             throw LedgerError(

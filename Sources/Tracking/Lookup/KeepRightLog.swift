@@ -1,13 +1,15 @@
 import Ledger
 
 extension Tracker {
-    /// How often a server sees to the log of what changed, in seconds: after a crash of the database it begins anew.
+    /// How often a server sees to the log of what changed, in seconds: after a crash of the database it begins anew, and after
+    /// a restore the feed does.
     private static let rightLogRestSeconds = 60.0
 
-    /// Sees to the log of what changed of customers' rights, until shutdown.
+    /// Sees to the log of what changed of customers' rights, and to the feed's id, until shutdown.
     func keepRightLog() async {
         while !isStopping() {
             await tendRightLog()
+            await tendFeed()
             await rest(seconds: Self.rightLogRestSeconds)
         }
     }

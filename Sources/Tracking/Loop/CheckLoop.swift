@@ -100,8 +100,8 @@ struct CheckLoop: Sendable {
         let all = await slots.take(atLeast: slots.capacity, atMost: slots.capacity)
         await tracker.attempt("check a quarantined receipt") {
             guard let claim = try await tracker.claimQuarantined(of: app, as: worker, dueBy: dueBy) else { return }
-            let settled = try await tracker.check(claim, by: worker)
-            await report(CheckedBatch(receipts: 1, settled: settled.map { [$0] } ?? []))
+            let (answer, settled) = try await tracker.check(claim, by: worker)
+            await report(CheckedBatch(receipts: 1, settled: settled.map { [$0] } ?? [], of: [answer]))
         }
         await slots.give(all)
     }
@@ -116,7 +116,7 @@ struct CheckLoop: Sendable {
     }
 
     private func settle(_ batch: [Checked]) async {
-        let settled = await tracker.attempt("settle \(batch.count) answers", tries: 5) {
+        let settled = await tracker.attempt("settle answers", tries: 5) {
             try await tracker.settle(batch, by: worker)
         }
         if let settled { await report(settled) }

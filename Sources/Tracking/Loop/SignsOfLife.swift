@@ -5,6 +5,7 @@ import ServiceLifecycle
 struct SignsOfLife: Service {
     /// How long it is silent in between, in seconds.
     static let restSeconds = 5.0
+    private static let work = "give a sign of life"
 
     let tracker: Tracker
     let worker: WorkerID
@@ -14,11 +15,12 @@ struct SignsOfLife: Service {
         while !isStopping() {
             do {
                 try await tracker.ledger.beat(worker)
+                tracker.troubles.well(.work(Self.work))
             } catch let error as LedgerError where error.kind == .mismatch {
                 tracker.logger.error("stopping, after what is under way is finished: \(error)")
                 throw error
             } catch {
-                tracker.logger.warning("could not give a sign of life: \(error)")
+                tracker.failed(to: Self.work, error)
             }
             await rest(seconds: Self.restSeconds)
         }

@@ -6,10 +6,14 @@ import Subscriptions
 public struct OnceReport: Sendable {
     /// Receipts Apple was asked about.
     public let asked: Int
-    /// Receipts that were due when the run began and are still to be asked about.
+    /// Receipts that were due when the run began and Apple was not asked about.
     public let left: Int
     /// One sentence for each cause of what is left.
     public let why: [String]
+    /// Receipts Apple was asked about and gave no usable answer for; they are asked about again.
+    public let unanswered: Int
+    /// One sentence for each of the first of them.
+    public let unansweredBecause: [String]
 }
 
 extension Worker {
@@ -21,8 +25,9 @@ extension Worker {
         let ledger = tracker.ledger
         try await ledger.requireMigrated()
         try await ledger.addObservationMonths()
-        let worker = try await ledger.startWorker(host: ProcessIdentity.host, process: ProcessIdentity.number)
-        let begin = try await ledger.now()
+        await tracker.tendFeed()
+        let worker = try await tracker.startWorker()
+        let (begin, loggedSince) = (try await ledger.now(), ContinuousClock.now)
         let tally = OnceTally()
         let asking = AskingOnce(
             tracker: tracker, worker: worker, dueBy: begin,
@@ -35,15 +40,14 @@ extension Worker {
         }
         try await tracker.endHolds()
         try await ledger.watchCanaries()
+        await tracker.seeStandings()
         try await ledger.sequenceFeed()
         await tracker.writeTally()
         await removeWhatIsOld()
         try await ledger.beat(worker, stopped: true)
+        tracker.logChecks(since: loggedSince)
         let overdue = try await ledger.overdue(by: begin, leaseSeconds: tracker.options.leaseSeconds)
-        let troubles = await tally.troubles
-        return OnceReport(
-            asked: await tally.asked, left: overdue.receipts + troubles.count,
-            why: overdue.why + Set(troubles).sorted().prefix(5))
+        return await tally.report(overdue: overdue)
     }
 }
 
@@ -73,11 +77,26 @@ private struct AskingOnce: Service {
 
 /// Adds up what a run did.
 private actor OnceTally {
-    private(set) var asked = 0
-    private(set) var troubles: [String] = []
+    /// Sentences of a kind that are said, at most.
+    private static let sentencesMax = 5
+
+    private var settled = 0
+    private var unasked: [ReceiptID: String] = [:]
+    private var unanswered: [ReceiptID: String] = [:]
 
     func add(_ batch: CheckedBatch) {
-        asked += batch.receipts
-        troubles += batch.troubles
+        settled += batch.receipts
+        unasked.merge(batch.unasked) { _, newer in newer }
+        for (receipt, reason) in batch.unanswered { unanswered[receipt] = reason }
+    }
+
+    /// What the run came to, with what was due and is still to be claimed.
+    func report(overdue: (receipts: Int, why: [String])) -> OnceReport {
+        let causes = Dictionary(grouping: unasked.values, by: \.self).map { "\($1.count) left: \($0)" }
+        let sentences = unanswered.sorted { $0.key.number < $1.key.number }.prefix(Self.sentencesMax)
+        return OnceReport(
+            asked: settled - unasked.count, left: overdue.receipts + unasked.count,
+            why: overdue.why + causes.sorted().prefix(Self.sentencesMax), unanswered: unanswered.count,
+            unansweredBecause: sentences.map { "receipt \($0.key): \($0.value)" })
     }
 }

@@ -52,6 +52,7 @@ public struct Worker: Service {
                 group.addTask { await loop.run { _ in isStopping() } }
                 group.addTask { await worker.keepHouse() }
                 group.addTask { await worker.keepSummaries() }
+                group.addTask { await worker.keepVerified(as: id) }
                 group.addTask { await worker.tracker.keepFeed() }
             }
             await worker.placeEvents()
@@ -65,13 +66,13 @@ public struct Worker: Service {
     /// Announces the worker as soon as the database is there; nil when shutdown comes first.
     private func announced() async -> WorkerID? {
         while !isStopping() {
-            do {
+            let worker = await tracker.attempt("start") {
                 try await tracker.ledger.requireMigrated()
-                return try await tracker.ledger.startWorker(host: ProcessIdentity.host, process: ProcessIdentity.number)
-            } catch {
-                tracker.logger.warning("cannot start yet: \(error)")
-                await rest(seconds: 2)
+                await tracker.tendFeed()
+                return try await tracker.startWorker()
             }
+            if let worker { return worker }
+            await rest(seconds: 2)
         }
         return nil
     }
@@ -81,10 +82,12 @@ public struct Worker: Service {
     private func keepHouse() async {
         var rounds = 0
         while !isStopping() {
+            if rounds % 20 == 0 { await tracker.tendFeed() }
             await placeEvents()
             if rounds % 20 == 0 {
                 await tracker.attempt("end exhausted allowances") { _ = try await tracker.endHolds() }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.watchCanaries() }
+                await tracker.seeStandings()
             }
             if rounds % 7200 == 0 {
                 await tracker.attempt("make room for observations") {

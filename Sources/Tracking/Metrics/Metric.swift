@@ -3,6 +3,7 @@
 /// Names follow https://prometheus.io/docs/practices/naming: base units, counters end in `_total`.
 enum Metric: String, CaseIterable, Sendable {
     case answers = "perennial_answers_total"
+    case clockAhead = "perennial_clock_ahead_answers_total"
     case appStoreCalls = "perennial_appstore_calls_total"
     case appStoreSeconds = "perennial_appstore_answer_seconds"
     case inFlight = "perennial_in_flight_receipts"
@@ -27,6 +28,7 @@ enum Metric: String, CaseIterable, Sendable {
     case appleFailures = "perennial_appstore_breaker_failures"
     case paused = "perennial_paused"
     case incident = "perennial_incident"
+    case violations = "perennial_invariant_violations"
     case feedPosition = "perennial_feed_position"
     case feedWaiting = "perennial_feed_unsequenced_events"
     case feedLag = "perennial_feed_lag_seconds"
@@ -38,6 +40,7 @@ enum Metric: String, CaseIterable, Sendable {
     var help: String {
         switch self {
         case .answers: "Answers about receipts, by what they were worth and Apple's status."
+        case .clockAhead: "Answers dated too far ahead of the database's clock, clamped to it or not believed."
         case .appStoreCalls: "Requests sent to verifyReceipt."
         case .appStoreSeconds: "How long Apple took for an answer, all its calls together."
         case .inFlight: "Receipts this process is asking Apple about."
@@ -55,13 +58,14 @@ enum Metric: String, CaseIterable, Sendable {
         case .databaseWaiting: "Calls of this process that wait for the database."
         case .databaseConnections: "Open connections of this process for transactions."
         case .due: "Receipts due and not claimed, counted up to 10000."
-        case .dueLag: "How long the first due receipt has been waiting."
+        case .dueLag: "How long the first due receipt has been waiting; in the lane import, since it was stored."
         case .budgetRate: "Calls a second that the app may make at present; 0 is unlimited."
         case .budgetTokens: "Calls that could be made at once after the last claim."
         case .breakerFailures: "Rounds of answers in a row that mostly failed."
         case .appleFailures: "Rounds of calls in a row, about whatever app, that brought no answer."
         case .paused: "Whether nothing is asked for the app at the moment."
-        case .incident: "Whether Apple refuses the app's receipts in bulk."
+        case .incident: "Whether an incident of the app runs: Apple refuses receipts in bulk, or a clock is wrong."
+        case .violations: "Violations of an invariant found when a worker looked last, those it repaired among them."
         case .feedPosition: "The last position of the feed."
         case .feedWaiting: "Committed events without a position, counted up to 10000."
         case .feedLag: "How long the first of them has been waiting."
@@ -90,23 +94,23 @@ enum Metric: String, CaseIterable, Sendable {
     /// Of which kind it is.
     var kind: Kind {
         switch self {
-        case .answers, .appStoreCalls, .settledReceipts, .events, .notifications, .lookups, .requests, .seriesDropped:
+        case .answers, .clockAhead, .appStoreCalls, .settledReceipts, .events, .notifications, .lookups, .requests,
+            .seriesDropped:
             .counter
         case .appStoreSeconds: .histogram([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30])
         case .settlementSeconds: .histogram([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5])
         case .requestSeconds: .histogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30])
         case .claimReceipts, .settlementReceipts: .histogram([1, 2, 5, 10, 20, 50, 100, 200, 500])
         case .inFlight, .lastSettlement, .databaseUp, .databaseWaiting, .databaseConnections, .due, .dueLag,
-            .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .feedPosition,
-            .feedWaiting,
-            .feedLag, .workers, .processStart:
+            .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
+            .feedPosition, .feedWaiting, .feedLag, .workers, .processStart:
             .gauge
         }
     }
 
     /// What is read from the database, and absent while that does not answer.
     static let ofDatabase: [Metric] = [
-        .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .feedPosition,
-        .feedWaiting, .feedLag, .workers,
+        .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
+        .feedPosition, .feedWaiting, .feedLag, .workers,
     ]
 }

@@ -69,7 +69,7 @@ actor MetricsPage {
         for lane in gauges.lanes {
             let labels = [("app", lane.bundleID.text), ("lane", "\(lane.lane)")]
             registry.gauge(.due, labels).set(lane.due)
-            if let seconds = lane.lagSeconds { registry.gauge(.dueLag, labels).set(seconds) }
+            registry.gauge(.dueLag, labels).set(lane.lagSeconds)
         }
         for app in gauges.apps {
             let labels = [("app", app.bundleID.text)]
@@ -78,6 +78,9 @@ actor MetricsPage {
             registry.gauge(.breakerFailures, labels).set(app.failures)
             registry.gauge(.paused, labels).set(app.isPaused ? 1 : 0)
             registry.gauge(.incident, labels).set(app.hasIncident ? 1 : 0)
+        }
+        for standing in gauges.invariants {
+            registry.gauge(.violations, [("check", standing.name)]).set(standing.violations)
         }
         registry.gauge(.feedPosition).set(gauges.feedPosition)
         registry.gauge(.feedWaiting).set(gauges.unsequencedEvents)

@@ -63,6 +63,16 @@ struct TrackerMetrics: Sendable {
         registry.gauge(.lastSettlement).set(Date.now.timeIntervalSince1970)
     }
 
+    /// Answers came whose clock was too far ahead of the database's.
+    func ahead(_ answers: [Checked]) {
+        for answer in answers {
+            let labels = [
+                ("app", answer.claim.app.bundleID.text), ("believed", answer.clock.instant == nil ? "no" : "clamped"),
+            ]
+            registry.counter(.clockAhead, labels).increment()
+        }
+    }
+
     /// A notification of Apple's came.
     func notified(_ app: NotifiedApp, _ hint: Hint, _ effect: HintEffect) {
         registry.counter(

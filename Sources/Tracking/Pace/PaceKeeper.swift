@@ -42,7 +42,8 @@ actor PaceKeeper {
 extension Tracker {
     /// Slows down, stops and starts asking by how the answers went.
     func keepPace(_ batch: [Checked], _ keeper: PaceKeeper) async {
-        for (owner, round) in await keeper.record(batch) {
+        let told = await keeper.record(batch)
+        for (owner, round) in told {
             await attempt("keep the pace of calls") {
                 try await ledger.changePace(of: owner) { pace, now in
                     let (next, pause) = pace.after(round, now: now)
@@ -51,5 +52,6 @@ extension Tracker {
                 }
             }
         }
+        if !told.isEmpty { await seeStandings() }
     }
 }

@@ -6,18 +6,30 @@ extension Tracker {
     static let probesMax = 6
 
     /// Claims at most `receiptsMax` receipts that are due, within the apps' budgets and their calls under way; nothing of
-    /// lane `quarantine`.
+    /// lane `quarantine`. `now` replaces the clock in tests only.
     func claimDue(
         as worker: WorkerID, receiptsMax: Int, dueBy: Instant? = nil, inFlight: [Int32: Int] = [:],
-        _ turns: inout ClaimTurns
+        _ turns: inout ClaimTurns, now: () -> ContinuousClock.Instant = { .now }
     ) async throws -> DueClaims {
         // A run with an end looks at everything, for it shall leave nothing behind.
-        let marks = dueBy == nil ? turns.lowWater.marks(now: .now) : []
-        let due = try await ledger.due(limit: receiptsMax, by: dueBy, from: marks)
-        guard !due.isEmpty else {
-            turns.lowWater.looked(now: .now)
-            return DueClaims()
+        let marks = dueBy == nil ? turns.lowWater.marks(now: now()) : []
+        do {
+            let look = try await ledger.look(limit: receiptsMax, by: dueBy, from: marks)
+            let claims = try await claim(
+                look.due, as: worker, receiptsMax: receiptsMax, dueBy: dueBy, inFlight: inFlight, &turns, from: marks)
+            turns.lowWater.looked(now: now(), busySeconds: look.busySeconds)
+            return claims
+        } catch {
+            turns.lowWater.failed(now: now(), wasTooSlow: (error as? StorageError)?.kind == .timedOut)
+            throw error
         }
+    }
+
+    private func claim(
+        _ due: [DueReceipts], as worker: WorkerID, receiptsMax: Int, dueBy: Instant?, inFlight: [Int32: Int],
+        _ turns: inout ClaimTurns, from marks: [DueMark]
+    ) async throws -> DueClaims {
+        guard !due.isEmpty else { return DueClaims() }
         let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps().map { ($0.id, $0) })
         let usual = due.filter { $0.lane != .quarantine }
         let lone = due.filter { $0.lane == .quarantine }
@@ -32,7 +44,6 @@ extension Tracker {
             first: turns.nextApp)
         turns.nextApp = BatchPlan.next(after: shares, first: turns.nextApp)
         let claims = try await claim(usual, shares, apps: apps, as: worker, dueBy: dueBy, &turns, from: marks)
-        turns.lowWater.looked(now: .now)
         return DueClaims(
             claims: claims, quarantined: lone.compactMap { apps[$0.appID] },
             refillSeconds: waiting.compactMap { $1 > 0 ? apps[$0]?.refillSeconds : nil }.min())

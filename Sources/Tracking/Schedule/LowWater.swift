@@ -3,14 +3,17 @@ import Subscriptions
 
 /// From where on each lane is looked at: what was due before was claimed, so only dead entries of the index lie there.
 ///
-/// While somebody keeps a transaction open PostgreSQL cannot remove those, and each look would walk past all of them. The
-/// marks are advisory: every half minute one look begins at the start again, because what was due earlier may have
-/// been added late; less often when such a look takes long, so that it never takes most of the time.
+/// While a transaction is kept open PostgreSQL cannot remove those, and each look would walk past all of them. The marks are
+/// advisory, for receipts come below them too: an imported one has its place by its expiry and not by the time at which it
+/// came, one that a worker hands back has its old place, and a slow commit shows its receipts late. So a look begins at the
+/// start again every second; less often when the database is busy with it for long, so that it never takes most of the time.
 struct LowWater: Sendable {
     /// How often everything is looked at, in seconds.
-    static let fullLookSeconds = 30.0
-    /// How much longer than such a look takes the next one waits.
+    static let fullLookSeconds = 1.0
+    /// How much longer than such a look keeps the database busy the next one waits.
     static let fullLookRest = 20.0
+    /// The longest of these waits, in seconds: that long a receipt below its lane's mark may stay unseen.
+    static let fullLookRestSecondsMax = 60.0
     /// What became due so lately is always looked at: it may have been committed after others were claimed. While a
     /// transaction is kept open, each second of it costs two dead entries for every receipt claimed in a second.
     static let margin = Delay.seconds(2)
@@ -24,13 +27,8 @@ struct LowWater: Sendable {
     private var fullLook: (beganAt: ContinuousClock.Instant, marksBefore: [Place: Instant])?
     private var nextFullLookAt: ContinuousClock.Instant?
 
-    /// The marks of a look that begins now. One that was begun before and did not end has failed: what it was to replace
-    /// still holds.
+    /// The marks of a look that begins now; none when it is time to look at everything.
     mutating func marks(now: ContinuousClock.Instant) -> [DueMark] {
-        if let failed = fullLook {
-            places = failed.marksBefore
-            end(failed.beganAt, now: now)
-        }
         if nextFullLookAt.map({ now >= $0 }) ?? true {
             fullLook = (now, places)
             places = [:]
@@ -38,13 +36,22 @@ struct LowWater: Sendable {
         return places.map { DueMark(appID: $0.app, lane: $0.lane, dueAt: $1) }
     }
 
-    /// Says that a look and the claims after it came to their end.
-    mutating func looked(now: ContinuousClock.Instant) {
-        if let ended = fullLook { end(ended.beganAt, now: now) }
+    /// Says that a look, which kept the database busy for `busySeconds`, and the claims after it came to their end.
+    mutating func looked(now: ContinuousClock.Instant, busySeconds: Double) {
+        guard let ended = fullLook else { return }
+        let restSeconds = min(busySeconds * Self.fullLookRest, Self.fullLookRestSecondsMax)
+        nextFullLookAt = max(ended.beganAt + .seconds(Self.fullLookSeconds), now + .seconds(restSeconds))
+        fullLook = nil
     }
 
-    private mutating func end(_ beganAt: ContinuousClock.Instant, now: ContinuousClock.Instant) {
-        nextFullLookAt = max(beganAt + .seconds(Self.fullLookSeconds), now + (now - beganAt) * Self.fullLookRest)
+    /// Says that a look or the claims after it failed: what a full look was to replace still holds.
+    ///
+    /// A database that was too slow is spared for a while. One that was away did nothing, so that the next look may be a full
+    /// one again.
+    mutating func failed(now: ContinuousClock.Instant, wasTooSlow: Bool) {
+        guard let failed = fullLook else { return }
+        places = failed.marksBefore
+        if wasTooSlow { nextFullLookAt = now + .seconds(Self.fullLookRestSecondsMax) }
         fullLook = nil
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Subscriptions
+import Tracking
 
 /// `perennial app rotate-secret`
 struct AppRotateSecretCommand: AsyncParsableCommand {
@@ -7,7 +8,9 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
         commandName: "rotate-secret",
         abstract: "Replaces an app's shared secret; the present one stays as the previous one.",
         discussion: """
-            A pause of the app, because Apple refused the old secret, ends.
+            The new secret is tried on a stored receipt, where there is one. One that Apple refuses (21004) changes nothing,
+            and the command ends with 1, unless --force is given. One that could not be tried is put in place; the log tells
+            when Apple refuses it later. A pause of the app, because Apple refused the old secret, ends.
 
             Example:
               perennial app rotate-secret com.example.app --shared-secret-file secret
@@ -19,12 +22,47 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("A file with the new secret, or - for standard input.", valueName: "F|-"))
     var sharedSecretFile: String
 
+    @ArgumentParser.Flag(help: "Put it in place even if Apple refuses it.")
+    var force = false
+
+    @OptionGroup var apple: AppleFlags
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let settings = try flags.settings(needing: [.database, .masterKey])
+        let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
         let secret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
-        try await withLedger(settings) { try await $0.rotateSecret(of: bundleID, to: secret) }
-        say("Replaced the shared secret of \(bundleID).")
+        let trial = try await withLedger(settings) { ledger in
+            let app = try await ledger.app(bundleID)
+            let trial = try await withTracker(settings, ledger: ledger) { try await $0.trySecret(secret, of: app) }
+            if let refusal = trial.refusal(of: bundleID), !force { throw refusal }
+            try await ledger.rotateSecret(of: bundleID, to: secret)
+            return trial
+        }
+        say("Replaced the shared secret of \(bundleID). \(trial.sentence)")
+    }
+}
+
+extension SecretTrial {
+    /// Why the secret is not put in place; nil when nothing speaks against it.
+    func refusal(of bundleID: BundleID) -> Failure? {
+        switch self {
+        case .refused(let receipt):
+            Failure(
+                "Apple refuses this shared secret (21004, receipt \(receipt)), so \(bundleID) keeps the one it has: copy the "
+                    + "app-specific shared secret of App Store Connect anew, or put this one in place with --force.")
+        case .accepted, .untold, .noReceipt: nil
+        }
+    }
+
+    /// What the trial came to, for people.
+    var sentence: String {
+        switch self {
+        case .accepted(let receipt): "Apple accepts it (receipt \(receipt))."
+        case .refused(let receipt):
+            "Apple refuses it (21004, receipt \(receipt)): until the right one is in place, only the previous one is of use."
+        case .untold(let reason):
+            "Whether Apple accepts it is not known: \(reason) The log tells when Apple refuses it."
+        case .noReceipt: "No stored receipt holds a subscription to try it on; the log tells when Apple refuses it."
+        }
     }
 }

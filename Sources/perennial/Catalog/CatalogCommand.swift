@@ -40,7 +40,7 @@ struct CatalogApplyCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let catalog = try read(InputFile(file))
         try await withLedger(settings) { try await $0.applyCatalog(catalog.products, to: catalog.bundleID) }
-        say("\(catalog.bundleID) has \(catalog.products.count) products now.")
+        say("\(catalog.bundleID) has \(catalog.products.count.of("product", "products")) now.")
     }
 
     private func read(_ file: InputFile) throws -> CatalogFile {
@@ -89,8 +89,8 @@ struct CatalogShowCommand: AsyncParsableCommand {
             return CatalogFile(bundleID: bundleID, products: try await ledger.catalog(of: bundleID))
         }
         switch format {
-        case .yaml: say(catalog.yaml)
-        case .json: say(catalog.json.rendered(pretty: true))
+        case .yaml: sayExactly(catalog.yaml)
+        case .json: sayExactly(catalog.json.rendered(pretty: true))
         case .table: say(catalog.listing.table)
         }
     }

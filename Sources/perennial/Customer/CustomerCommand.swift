@@ -87,10 +87,11 @@ struct CustomerMergeCommand: AsyncParsableCommand {
         let merge = try await withLedger(settings) { ledger in
             try await ledger.merge(from, into: into, of: app, deciding: decided)
         }
+        let things = merge.things.of("subscription or purchase", "subscriptions and purchases")
         say(
             merge.wasMerged
                 ? "\(from) was \(merge.into) already."
-                : "\(from) is \(merge.into) from now on; \(merge.things) subscriptions and purchases moved.")
+                : "\(from) is \(merge.into) from now on; \(things) moved.")
     }
 }
 
@@ -120,7 +121,8 @@ struct CustomerSplitCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         let split = try await withLedger(settings) { try await $0.split(customer, of: app, deciding: decided) }
-        say("\(customer) is not \(split.from) any more; \(split.things) subscriptions and purchases went back.")
+        let things = split.things.of("subscription or purchase", "subscriptions and purchases")
+        say("\(customer) is not \(split.from) any more; \(things) went back.")
     }
 }
 

@@ -38,7 +38,7 @@ struct CustomerShowCommand: AsyncParsableCommand {
         let file = try await withLedger(settings) { try await $0.customer(customer, of: app) }
         switch format {
         case .table: say(file.text)
-        case .json: say(file.json.rendered(pretty: true))
+        case .json: sayExactly(file.json.rendered(pretty: true))
         }
     }
 }
@@ -47,7 +47,7 @@ extension CustomerFile {
     /// The customer for people.
     var text: String {
         let names = otherNames.isEmpty ? name : "\(name), also known as \(otherNames.joined(separator: ", "))"
-        return ([names] + sections.map { $0.listing.rows.isEmpty ? "No \($0.title)." : $0.listing.table })
+        return ([names.visible] + sections.map { $0.listing.rows.isEmpty ? "No \($0.title)." : $0.listing.table })
             .joined(separator: "\n\n")
     }
 

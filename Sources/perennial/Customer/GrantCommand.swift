@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 import Ledger
-import Subscriptions
+import struct Subscriptions.BundleID
+import struct Subscriptions.Instant
 import Tracking
 
 /// Which right of which customer a command is about, who decides and why.
@@ -39,7 +40,8 @@ struct GrantCommand: AsyncParsableCommand {
         abstract: "Gives a customer a right by hand, from now until a moment.",
         discussion: """
             Lookups say `by_hand`, explain says who and why, and no figure of money knows of it. What the customer has of
-            the right by hand already is replaced. Without --until it has no end.
+            the right by hand already is replaced. Without --until it has no end. A name that no product of the app grants
+            is refused as misspelt, unless --force says that it is to come.
 
             Example:
               perennial grant --app com.example.app --customer c1 --entitlement pro --until 2026-12-31T00:00:00Z \\
@@ -51,13 +53,21 @@ struct GrantCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("When it ends, in ISO 8601.", valueName: "T"))
     var until: Instant?
 
+    @Flag(help: "Give a right that no product of the app grants yet.")
+    var force = false
+
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         let decision = try grant.decision.decision
         let given = try await withLedger(settings) { ledger in
-            try await ledger.grant(
+            _ = try await ledger.app(grant.app)
+            if !force {
+                try await ledger.requireKnownEntitlement(
+                    grant.entitlement, of: grant.app, orElse: "Say --force for a name to come.")
+            }
+            return try await ledger.grant(
                 grant.entitlement, to: grant.customer, of: grant.app, until: until, deciding: decision)
         }
         say(

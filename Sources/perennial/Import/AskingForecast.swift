@@ -11,7 +11,7 @@ struct AskingForecast {
     /// One sentence an app that has something waiting.
     func sentences(for waiting: [WaitingReceipts]) -> [String] {
         waiting.filter { $0.receipts > 0 }.map { app in
-            "\(app.bundleID): \(app.receipts) receipts wait for Apple's first answer; \(when(app, among: waiting))."
+            "\(app.bundleID): \(app.receipts.of("receipt waits", "receipts wait")) for Apple's first answer; \(when(app, among: waiting))."
         }
     }
 

@@ -63,7 +63,7 @@ struct ImportRun {
         let isAll = progress.bytesDone == progress.bytesTotal
         sayOnStandardError(
             isAll
-                ? "All \(progress.line) lines of \(input.name) were stored before; --again reads them again."
+                ? "\(progress.line.of("line", "lines")) of \(input.name), all there are, were stored before; --again reads them again."
                 : "Going on with \(input.name) after line \(progress.line); --again reads it from the start.")
         return try BlockReader(handle, from: progress.bytesDone, line: progress.line + 1)
     }
@@ -91,14 +91,14 @@ struct ImportRun {
     private func tellEnd(of ongoing: Import?) async throws {
         if progress.cutShort > 0 {
             say(
-                "\(progress.cutShort) lines promise access for more than \(Provisional.daysMax) days; it ends after "
+                "\(progress.cutShort.of("line promises", "lines promise")) access for more than \(Provisional.daysMax) days; it ends after "
                     + "\(Provisional.daysMax).")
         }
         guard let ongoing, fromLine == nil else { return }
         let bad = try await tracker.ledger.finish(ongoing)
         guard bad > 0 else { return }
         say(
-            "\(bad) lines of \(input.name) were bad in all; mend them and run the import again, which then reads every line."
+            "\(bad.of("line", "lines")) of \(input.name) \(bad == 1 ? "was" : "were") bad in all; mend \(bad == 1 ? "it" : "them") and run the import again, which then reads every line."
         )
     }
 

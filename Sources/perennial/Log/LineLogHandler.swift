@@ -26,10 +26,10 @@ struct LineLogHandler: LogHandler {
         if let provided = metadataProvider?.get() { details.merge(provided) { _, newer in newer } }
         if let given = event.metadata { details.merge(given) { _, newer in newer } }
         if let error = event.error { details["error"] = "\(error)" }
-        sayOnStandardError(
-            format.line(
-                time: Instant.wallClock.iso8601, level: event.level, label: label, message: "\(event.message)",
-                metadata: details))
+        let line = format.line(
+            time: Instant.wallClock.iso8601, level: event.level, label: label, message: "\(event.message)",
+            metadata: details)
+        write(line + "\n", to: .standardError)
     }
 }
 

@@ -12,8 +12,8 @@ enum LogFormat: String, CaseIterable, Sendable {
     func line(time: String, level: Logger.Level, label: String, message: String, metadata: Logger.Metadata) -> String {
         switch self {
         case .text:
-            let details = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\(Self.oneLine("\($0.value)"))" }
-            return "\(time) \(level.rawValue) \(label): \(Self.oneLine(message))\(details.joined())"
+            let details = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\("\($0.value)".visible)" }
+            return "\(time) \(level.rawValue) \(label): \(message.visible)\(details.joined())"
         case .json:
             var object: [String: JSONValue] = [
                 "time": .string(time), "level": .string(level.rawValue), "logger": .string(label),
@@ -31,13 +31,5 @@ enum LogFormat: String, CaseIterable, Sendable {
         case .dictionary(let values): .object(values.mapValues(Self.value))
         case .array(let values): .array(values.map(Self.value))
         }
-    }
-
-    /// What came from outside must not forge a second line.
-    private static func oneLine(_ text: String) -> String {
-        guard text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return text }
-        return text.unicodeScalars.map { scalar in
-            scalar.properties.generalCategory == .control ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
-        }.joined()
     }
 }

@@ -82,9 +82,14 @@ struct ExplainCommand: AsyncParsableCommand {
         guard let app, let customer else { return }
         let settings = try flags.settings(needing: [.database])
         let explanation = try await withLedger(settings) { ledger in
-            try await CustomerExplanation(
+            let explanation = try await CustomerExplanation(
                 in: ledger, app: app, customer: customer, entitlement: entitlement, at: at,
                 speedup: settings.pollSpeedup)
+            if let entitlement, !explanation.namesRights {
+                try await ledger.requireKnownEntitlement(
+                    entitlement, of: app, orElse: "`perennial catalog show` names them all.")
+            }
+            return explanation
         }
         show(text: explanation.text, json: explanation.json)
     }
@@ -100,7 +105,7 @@ struct ExplainCommand: AsyncParsableCommand {
     private func show(text: @autoclosure () -> String, json: @autoclosure () -> JSONValue) {
         switch format {
         case .text: say(text())
-        case .json: say(json().rendered(pretty: true))
+        case .json: sayExactly(json().rendered(pretty: true))
         }
     }
 }

@@ -18,16 +18,29 @@ extension LedgerStatus {
                     + "had too much to do; they grow again")
         }
         parts += incidents.map(\.text)
+        parts += invariants.filter { $0.violations > 0 }.map(\.text)
         if let until = promises.until {
             let count = promises.isMore ? "more than \(Promises.countedMax)" : "\(promises.receipts)"
             parts.append("Provisional: \(count) unverified receipts give access by your word, until \(until.iso8601)")
         }
         parts.append(
-            """
-            Feed: position \(feedPosition), \(unsequencedEvents) events without a position yet
-            Last verified answer: \(lastCheckedAt?.iso8601 ?? "none yet")
-            """)
+            (feedLines + ["Last verified answer: \(lastCheckedAt?.iso8601 ?? "none yet")"]).joined(separator: "\n"))
         return parts.joined(separator: "\n\n")
+    }
+
+    private var feedLines: [String] {
+        var lines = ["Feed: position \(feedPosition), \(unsequencedEvents) events without a position yet, id \(feedID)"]
+        if let feedFormerID {
+            lines.append(
+                "The feed has this id \(feedRenewedAt.map { "since \($0.iso8601)" } ?? "from now on") instead of "
+                    + "\(feedFormerID), for the database was restored: cursors of that one are refused")
+        }
+        if isFeedAnywhere {
+            lines.append(
+                "The feed's id says nothing of the cluster: let the schema's owner execute pg_control_system(), or run "
+                    + "`perennial feed renew` after every restore")
+        }
+        return lines
     }
 
     /// The status as a stable object.
@@ -50,6 +63,7 @@ extension LedgerStatus {
                     ]
                 }),
             "incidents": .array(incidents.map(\.json)),
+            "invariants": .array(invariants.map(\.json)),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [
                 "receipts": .integer(promises.receipts), "more": .bool(promises.isMore),
@@ -58,18 +72,22 @@ extension LedgerStatus {
             "rejected": .integer(rejected), "subscriptions": .integer(subscriptions), "workers": .integer(workers),
             "feed": [
                 "id": .string(feedID), "position": .integer(feedPosition), "unsequenced": .integer(unsequencedEvents),
+                "former_id": .optional(feedFormerID), "renewed_at": .optional(feedRenewedAt),
             ],
             "last_checked_at": .optional(lastCheckedAt),
         ]
     }
 
     private func laneListing(_ shown: (CountedNumber) -> JSONValue) -> Listing {
-        var listing = Listing(columns: ["app", "lane", "receipts", "due", "overdue", "in_flight", "next_due_at"])
+        var listing = Listing(columns: [
+            "app", "lane", "receipts", "due", "overdue", "in_flight", "next_due_at", "lag_s",
+        ])
         listing.rows = lanes.map { lane in
             let numbers = [lane.receipts, lane.due, lane.overdue, lane.inFlight].map {
                 shown(CountedNumber(number: $0, countedTo: lane.countedTo))
             }
-            return [.string(lane.bundleID.text), .string("\(lane.lane)")] + numbers + [.optional(lane.nextDueAt)]
+            let lag = lane.lagSeconds.map { JSONValue.integer(Int64(max(0, $0))) } ?? .null
+            return [.string(lane.bundleID.text), .string("\(lane.lane)")] + numbers + [.optional(lane.nextDueAt), lag]
         }
         return listing
     }
@@ -93,9 +111,12 @@ extension Incident {
     /// The incident in one sentence.
     fileprivate var text: String {
         let time = closedAt.map { "from \(openedAt.iso8601) to \($0.iso8601)" } ?? "since \(openedAt.iso8601)"
-        return
-            "Incident: \(bundleID) \(time): \(refused) of \(asked) answers about once-verified receipts were "
-            + "refusals, which count as no answer; the last: \(lastReason)"
+        let what =
+            switch kind {
+            case .refusals: "answers about once-verified receipts were refusals, which count as no answer"
+            case .clock: "answers were dated too far ahead, which count as no answer"
+            }
+        return "Incident: \(bundleID) \(time): \(refused) of \(asked) \(what); the last: \(lastReason)"
     }
 
     fileprivate var json: JSONValue {
@@ -103,6 +124,21 @@ extension Incident {
             "app": .string(bundleID.text), "kind": .string(kind.rawValue), "opened_at": .string(openedAt.iso8601),
             "closed_at": .optional(closedAt), "asked": .integer(asked), "refused": .integer(refused),
             "last_reason": .string(lastReason),
+        ]
+    }
+}
+
+extension InvariantStanding {
+    /// What was violated, in one sentence.
+    fileprivate var text: String {
+        let action = left > 0 ? "run `perennial verify`" : "all of them were repaired"
+        return "Violated: \(name): \(violations) found at \(checkedAt.iso8601), repaired: \(repaired); \(action)"
+    }
+
+    fileprivate var json: JSONValue {
+        [
+            "check": .string(name), "violations": .integer(violations), "repaired": .integer(repaired),
+            "checked_at": .string(checkedAt.iso8601),
         ]
     }
 }

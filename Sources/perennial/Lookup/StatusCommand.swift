@@ -39,9 +39,9 @@ struct StatusCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         guard watch else {
-            return say(rendered(try await withLedger(settings) { try await $0.status() }))
+            return show(rendered(try await withLedger(settings) { try await $0.status() }))
         }
-        try await withUncheckedLedger(settings, notes: .debug) { ledger in
+        try await withUncheckedLedger(settings, isBrief: true) { ledger in
             while !Task.isCancelled {
                 let text: String
                 do {
@@ -49,9 +49,17 @@ struct StatusCommand: AsyncParsableCommand {
                 } catch {
                     text = Ending.sentence(for: error)
                 }
-                say(Terminal.isOutput && format == .table ? "\(Terminal.cleared)\(text)" : text)
+                if format == .table { Terminal.clear() }
+                show(text)
                 await pause(seconds: everySeconds)
             }
+        }
+    }
+
+    private func show(_ text: String) {
+        switch format {
+        case .table: say(text)
+        case .json: sayExactly(text)
         }
     }
 

@@ -21,7 +21,7 @@ struct RebuildSum {
     }
 
     /// How far it is.
-    var note: String { "\(examined) of \(total), \(differences) differences" }
+    var note: String { "\(examined) of \(total), \(differences.of("difference", "differences"))" }
 
     /// All of it in one line.
     func sentence(verifying: Bool) -> String {

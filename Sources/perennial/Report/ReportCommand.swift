@@ -90,7 +90,8 @@ struct ReportCommand: AsyncParsableCommand {
             } catch {
                 text = Ending.sentence(for: error)
             }
-            say(Terminal.isOutput && format == .table ? "\(Terminal.cleared)\(text)" : text)
+            if format == .table { Terminal.clear() }
+            format.show(text)
         }
         try await runServices([watching], untilDone: true, logger: settings.logger)
     }

@@ -14,13 +14,17 @@ struct DatabaseFirst: Service {
 
     func run() async throws {
         var waitSeconds = 1
+        var said: String?
         while !isShuttingDownGracefully, !Task.isCancelled {
             do {
                 try await ledger.requireMigrated()
                 return try await service.run()
             } catch let error as DatabaseError {
                 guard case .retry = error.disposition else { throw error }
-                logger.error("\(error.message)", metadata: ["again_in_seconds": "\(waitSeconds)"])
+                // When the database goes its connections write a line; anything else has one here.
+                let level: Logger.Level = error.isLoss || error.message == said ? .debug : .error
+                logger.log(level: level, "\(error.message)", metadata: ["again_in_seconds": "\(waitSeconds)"])
+                said = error.message
             }
             let seconds = waitSeconds
             await cancelWhenGracefulShutdown { await pause(seconds: seconds) }
@@ -44,6 +48,6 @@ func refuseOtherSchema(_ ledger: SubscriptionLedger, logger: Logger) async throw
         try await ledger.requireMigrated()
     } catch let error as DatabaseError {
         guard case .retry = error.disposition else { throw error }
-        logger.error("\(error.message)")
+        logger.log(level: error.isLoss ? .debug : .error, "\(error.message)")
     }
 }

@@ -25,10 +25,11 @@ struct MigrateCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         let timeout = Self.statementHoursMax * 3_600_000
-        try await withUncheckedLedger(settings, statementTimeoutMilliseconds: timeout, notes: .debug) { ledger in
+        try await withUncheckedLedger(settings, statementTimeoutMilliseconds: timeout, isBrief: true) { ledger in
             let report = try await ledger.migrate()
             for name in report.applied { sayProgress("applied \(name)") }
             sayProgress("The schema has \(report.total) migrations, \(report.applied.count) of them new.")
+            if let renewal = report.feedRenewal { sayProgress(renewal.text) }
             // What an older program would grant again may have been taken back since.
             guard !report.isAhead else {
                 return sayProgress(

@@ -25,7 +25,10 @@ struct ServeCommand: AsyncParsableCommand {
             try await refuseOtherSchema(ledger, logger: settings.logger)
             try await withTracker(settings, ledger: ledger) { tracker in
                 try await runServices(
-                    [ListeningServer(tracker: tracker, settings: settings, servesAdmin: !http.noAdmin)],
+                    [
+                        MinuteLog(tracker),
+                        ListeningServer(tracker: tracker, settings: settings, servesAdmin: !http.noAdmin),
+                    ],
                     logger: settings.logger)
             }
         }
@@ -55,7 +58,10 @@ struct AllCommand: AsyncParsableCommand {
             try await withTracker(settings, ledger: ledger) { tracker in
                 let worker = DatabaseFirst(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(
-                    [worker, ListeningServer(tracker: tracker, settings: settings, servesAdmin: !http.noAdmin)],
+                    [
+                        MinuteLog(tracker), worker,
+                        ListeningServer(tracker: tracker, settings: settings, servesAdmin: !http.noAdmin),
+                    ],
                     logger: settings.logger)
             }
         }
@@ -72,7 +78,8 @@ struct ListeningServer: Service {
         let logger = settings.logger
         let host = settings.httpHost.contains(":") ? "[\(settings.httpHost)]" : settings.httpHost
         let server = Server(
-            tracker: tracker, host: settings.httpHost, port: settings.httpPort, logger: logger, servesAdmin: servesAdmin
+            tracker: tracker, host: settings.httpHost, port: settings.httpPort, logger: logger, files: .raised(),
+            servesAdmin: servesAdmin
         ) { port in
             logger.info("listening on http://\(host):\(port)")
         }

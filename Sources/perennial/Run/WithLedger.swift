@@ -1,25 +1,25 @@
 import Foundation
 import Ledger
-import Logging
 import Postgres
 
 /// Opens the database for `body` and closes it whatever happens. The schema may be missing.
 ///
-/// `notes` is the level of what the connections tell, such as a reconnect.
+/// The log is told once when the database goes and once when it is back; with `isBrief`, of a command that ends by itself,
+/// only the command's own failure tells.
 func withUncheckedLedger<Result: Sendable>(
-    _ settings: Settings, statementTimeoutMilliseconds: Int = 30_000, notes: Logger.Level = .warning,
+    _ settings: Settings, statementTimeoutMilliseconds: Int = 30_000, isBrief: Bool = false,
     _ body: (SubscriptionLedger) async throws -> Result
 ) async throws -> Result {
     let logger = settings.logger
     let database = Database(
         DatabaseConfiguration(
-            connectionString: settings.database, statementTimeoutMilliseconds: statementTimeoutMilliseconds)
-    ) { logger.log(level: notes, "\($0)") }
+            connectionString: settings.database, statementTimeoutMilliseconds: statementTimeoutMilliseconds),
+        note: DatabaseNotes(.database, logger: logger, isBrief: isBrief).take)
     let reads = settings.readDatabase.map { address in
         // There is the primary to ask instead, so nobody waits long for a standby that is away.
-        Database(DatabaseConfiguration(connectionString: address, connectTimeoutSeconds: 1)) {
-            logger.log(level: notes, "\($0)")
-        }
+        Database(
+            DatabaseConfiguration(connectionString: address, connectTimeoutSeconds: 1),
+            note: DatabaseNotes(.standby, logger: logger, isBrief: isBrief).take)
     }
     do {
         let seal = try settings.masterKey.map { try SecretSeal(masterKey: $0) }
@@ -37,7 +37,7 @@ func withUncheckedLedger<Result: Sendable>(
 func withLedger<Result: Sendable>(
     _ settings: Settings, _ body: (SubscriptionLedger) async throws -> Result
 ) async throws -> Result {
-    try await withUncheckedLedger(settings, notes: .debug) { ledger in
+    try await withUncheckedLedger(settings, isBrief: true) { ledger in
         try await ledger.requireMigrated()
         return try await body(ledger.acting(as: .user(NSUserName())))
     }

@@ -15,7 +15,10 @@ func withTracker<Result: Sendable>(
     var options = AppStoreOptions(productionURL: settings.appStoreURL, sandboxURL: settings.appStoreSandboxURL)
     // All calls of one check end within half the lease, so that an answer is settled while the receipt is still ours.
     options.deadline = min(options.deadline, .seconds(settings.leaseSeconds / 2))
-    options.connectionsPerHostMax = Worker.callsMax
+    // A connection that cannot be made fails before the check does: then there is a reason to tell.
+    options.connectTimeout = min(options.connectTimeout, options.deadline / 2)
+    options.trustedRoots = settings.appStoreRoots
+    options.connectionsPerHostMax = OpenFiles.raised().callsMax
     let thread = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let client = HTTPClient(eventLoopGroupProvider: .shared(thread), configuration: options.clientConfiguration)
     do {

@@ -10,8 +10,8 @@ struct WorkerCommand: AsyncParsableCommand {
         abstract: "Asks Apple about every receipt when it is due; run as many as you like.",
         discussion: """
             Runs until SIGTERM or SIGINT, then finishes what it asked within five seconds and hands the rest back. With
-            --once it checks what was due when it began and exits: 0 when all was asked, 1 when something is left, saying
-            what and why.
+            --once it asks about what was due when it began and exits: 0 when Apple was asked about all of it, 1 when
+            something is left, saying what and why. A receipt without a usable answer was asked about, and will be again.
 
             Examples:
               perennial worker
@@ -61,10 +61,8 @@ struct WorkerCommand: AsyncParsableCommand {
                 return report
             }
         }
-        say("Asked Apple about \(report.asked) receipts; \(report.left) are left.")
-        guard report.left > 0 else { return }
-        let reasons = report.why.isEmpty ? "see the log" : report.why.joined(separator: "; ")
-        throw Failure("\(report.left) due receipts were not checked: \(reasons)")
+        say(report.text)
+        if let failure = report.failure { throw failure }
     }
 
     private func keepChecking(_ settings: Settings) async throws {
@@ -72,7 +70,9 @@ struct WorkerCommand: AsyncParsableCommand {
             try await refuseOtherSchema(ledger, logger: settings.logger)
             try await withTracker(settings, ledger: ledger) { tracker in
                 let worker = DatabaseFirst(ledger: ledger, logger: settings.logger, service: Worker(tracker))
-                try await runServices([worker] + metrics(of: tracker, logger: settings.logger), logger: settings.logger)
+                try await runServices(
+                    [MinuteLog(tracker), worker] + metrics(of: tracker, logger: settings.logger),
+                    logger: settings.logger)
             }
         }
     }

@@ -9,6 +9,6 @@ struct FormatFlag: ParsableArguments {
 
     /// Prints a listing in the asked form.
     func show(_ listing: Listing) {
-        say(listing.rendered(as: format))
+        format.show(listing.rendered(as: format))
     }
 }

@@ -23,7 +23,7 @@ struct Listing {
 
     /// Aligned columns for people: whole numbers to the right, a dash for what is unknown.
     var table: String {
-        let lines = [columns.map { $0.uppercased() }] + rows.map { $0.map(Self.text) }
+        let lines = [columns.map { $0.uppercased() }] + rows.map { $0.map { Self.text($0).visible } }
         let widths = columns.indices.map { column in lines.reduce(0) { max($0, $1[column].count) } }
         let areNumbers = columns.indices.map(isNumeric)
         return lines.map { cells in
@@ -35,7 +35,7 @@ struct Listing {
         }.joined(separator: "\n")
     }
 
-    /// Comma-separated values (RFC 4180) with a heading; an unknown value is an empty field.
+    /// Comma-separated values (RFC 4180) with a heading; an unknown value is an empty field, and no text is a formula.
     var csv: String {
         let lines = [columns.map { JSONValue.string($0) }] + rows
         return lines.map { $0.map(Self.field).joined(separator: ",") }.joined(separator: "\r\n")
@@ -52,9 +52,16 @@ struct Listing {
     }
 
     private static func field(_ value: JSONValue) -> String {
-        let text = value == .null ? "" : text(value)
+        let text = value == .null ? "" : csvText(value)
         guard text.contains(where: { $0 == "," || $0 == "\"" || $0.isNewline }) else { return text }
         return "\"\(text.replacing("\"", with: "\"\""))\""
+    }
+
+    private static func csvText(_ value: JSONValue) -> String {
+        switch value {
+        case .string, .array: text(value).spreadsheetText
+        case .null, .bool, .integer, .object: text(value)
+        }
     }
 
     private static func text(_ value: JSONValue) -> String {
@@ -77,4 +84,12 @@ enum ListingFormat: String {
     case csv
     /// An array of objects; stable.
     case json
+
+    /// Prints a listing that was rendered in this form.
+    func show(_ text: String) {
+        switch self {
+        case .table: say(text)
+        case .csv, .json: sayExactly(text)
+        }
+    }
 }

@@ -11,7 +11,7 @@ struct ProgressNote {
         guard ContinuousClock.now - lastShown >= interval else { return }
         lastShown = ContinuousClock.now
         if isTerminal {
-            write("\r\(line())\u{1B}[K", to: .standardError)
+            write("\r\(line().visible)\u{1B}[K", to: .standardError)
         } else {
             sayOnStandardError(other() ?? line())
         }
@@ -19,7 +19,8 @@ struct ProgressNote {
 
     /// Writes a line that stays; the other one comes back when it is shown again.
     func say(_ line: String) {
-        sayOnStandardError(isTerminal ? "\r\u{1B}[K\(line)" : line)
+        clear()
+        sayOnStandardError(line)
     }
 
     /// Removes the line.

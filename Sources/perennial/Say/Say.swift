@@ -1,13 +1,19 @@
 import Foundation
+import Tracking
 
-/// Writes a line to standard output at once, so that a pipe sees it when a person would.
-func say(_ line: String) {
-    write(line + "\n", to: .standardOutput)
+/// Writes lines for people to standard output at once, so that a pipe sees them when a person would.
+func say(_ lines: String) {
+    write(lines.visibleLines + "\n", to: .standardOutput)
 }
 
-/// Writes a line to standard error.
-func sayOnStandardError(_ line: String) {
-    write(line + "\n", to: .standardError)
+/// Writes what programs read to standard output, byte by byte; only a terminal gets it as a person may see it.
+func sayExactly(_ text: String) {
+    if Terminal.isOutput { say(text.replacing("\r\n", with: "\n")) } else { write(text + "\n", to: .standardOutput) }
+}
+
+/// Writes lines for people to standard error.
+func sayOnStandardError(_ lines: String) {
+    write(lines.visibleLines + "\n", to: .standardError)
 }
 
 /// A reader that went away, as in `perennial status | head`, is no failure of ours.

@@ -1,3 +1,5 @@
+import Ledger
+
 /// A setting by the exact name it has in the environment and in the settings file.
 enum SettingName: String, CaseIterable, Sendable {
     /// Where the database is: a libpq URI or keyword string.
@@ -16,6 +18,8 @@ enum SettingName: String, CaseIterable, Sendable {
     case appStoreURL = "PERENNIAL_APPSTORE_URL"
     /// Apple's sandbox endpoint.
     case appStoreSandboxURL = "PERENNIAL_APPSTORE_SANDBOX_URL"
+    /// A file with the certificate of a pretend App Store's authority.
+    case appStoreRootFile = "PERENNIAL_APPSTORE_ROOT_FILE"
     /// The least severe log line written.
     case logLevel = "PERENNIAL_LOG_LEVEL"
     /// How log lines look.
@@ -32,8 +36,8 @@ enum SettingName: String, CaseIterable, Sendable {
     var isSecret: Bool {
         switch self {
         case .databaseURL, .databaseReadURL, .masterKey: true
-        case .masterKeyFile, .httpHost, .httpPort, .appStoreURL, .appStoreSandboxURL, .logLevel, .logFormat,
-            .leaseSeconds, .pollSpeedup:
+        case .masterKeyFile, .httpHost, .httpPort, .appStoreURL, .appStoreSandboxURL, .appStoreRootFile, .logLevel,
+            .logFormat, .leaseSeconds, .pollSpeedup:
             false
         }
     }
@@ -42,27 +46,6 @@ enum SettingName: String, CaseIterable, Sendable {
     static func nearest(to name: String) -> String? {
         let wanted = name.uppercased()
         let known = allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
-        let distances = known.map { (name: $0, distance: editDistance($0, wanted)) }
-        guard let best = distances.min(by: { $0.distance < $1.distance }), best.distance <= max(2, wanted.count / 3)
-        else {
-            return nil
-        }
-        return best.name
-    }
-
-    /// Insertions, deletions and replacements that lead from one text to the other.
-    static func editDistance(_ left: String, _ right: String) -> Int {
-        let right = Array(right)
-        var row = Array(0...right.count)
-        for (line, character) in left.enumerated() {
-            var diagonal = row[0]
-            row[0] = line + 1
-            for column in right.indices {
-                let replaced = diagonal + (right[column] == character ? 0 : 1)
-                diagonal = row[column + 1]
-                row[column + 1] = min(replaced, diagonal + 1, row[column] + 1)
-            }
-        }
-        return row[right.count]
+        return known.nearest(to: wanted)
     }
 }

@@ -18,6 +18,8 @@ struct Settings: Sendable {
     var appStoreURL = AppStoreOptions.appleProductionURL
     /// Apple's sandbox endpoint.
     var appStoreSandboxURL = AppStoreOptions.appleSandboxURL
+    /// Who vouches for a pretend App Store; nil for Apple's, for whom the system's authorities vouch.
+    var appStoreRoots: TrustedRoots?
     /// The least severe log line written.
     var logLevel = Logger.Level.info
     /// How log lines look.
@@ -39,6 +41,9 @@ extension Settings {
         httpPort = check.number(.httpPort, in: 0...65_535, of: "a port") ?? httpPort
         appStoreURL = check.url(.appStoreURL) ?? appStoreURL
         appStoreSandboxURL = check.url(.appStoreSandboxURL) ?? appStoreSandboxURL
+        appStoreRoots = check.trustedRoots(ofStoresAt: [
+            (.appStoreURL, appStoreURL), (.appStoreSandboxURL, appStoreSandboxURL),
+        ])
         logLevel = check.word(.logLevel, of: Logger.Level.allCases.map { ($0.rawValue, $0) }) ?? logLevel
         logFormat = check.word(.logFormat, of: LogFormat.allCases.map { ($0.rawValue, $0) }) ?? logFormat
         leaseSeconds =

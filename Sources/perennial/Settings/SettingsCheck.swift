@@ -1,3 +1,4 @@
+import AppStore
 import Foundation
 import Postgres
 
@@ -91,6 +92,32 @@ struct SettingsCheck {
             return nil
         }
         return text
+    }
+
+    /// The authorities that vouch for a pretend App Store. A file of them is refused while one of the stores is Apple's: who
+    /// can write that file could then read every shared secret.
+    mutating func trustedRoots(ofStoresAt addresses: [(name: SettingName, url: String)]) -> TrustedRoots? {
+        let name = SettingName.appStoreRootFile.rawValue
+        guard let path = values[.appStoreRootFile] else { return nil }
+        let apples = addresses.filter { Self.isApples($0.url) }.map(\.name.rawValue)
+        guard apples.isEmpty else {
+            mistakes.append(
+                "\(name) is for a pretend App Store, but \(apples.joined(separator: " and ")) lead\(apples.count == 1 ? "s" : "") "
+                    + "to Apple; give the pretend store's addresses, or leave the file out.")
+            return nil
+        }
+        do {
+            return try TrustedRoots(pem: values.read(path))
+        } catch {
+            mistakes.append("\(name): cannot use \(path): \(Ending.sentence(for: error))")
+            return nil
+        }
+    }
+
+    private static func isApples(_ url: String) -> Bool {
+        guard let host = URL(string: url)?.host?.lowercased() else { return false }
+        let name = host.hasSuffix(".") ? String(host.dropLast()) : host
+        return name == "apple.com" || name.hasSuffix(".apple.com")
     }
 
     /// One of a few words.

@@ -42,6 +42,9 @@ struct AppleFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_APPSTORE_SANDBOX_URL.", valueName: "url"))
     var appstoreSandboxUrl: String?
 
+    @Option(help: ArgumentHelp("Overrides PERENNIAL_APPSTORE_ROOT_FILE.", valueName: "file"))
+    var appstoreRootFile: String?
+
     @Option(help: ArgumentHelp("Overrides PERENNIAL_LEASE_SECONDS (60).", valueName: "seconds"))
     var leaseSeconds: String?
 
@@ -51,8 +54,8 @@ struct AppleFlags: ParsableArguments {
     /// The flags that were given.
     var values: [SettingName: String?] {
         [
-            .appStoreURL: appstoreUrl, .appStoreSandboxURL: appstoreSandboxUrl, .leaseSeconds: leaseSeconds,
-            .pollSpeedup: pollSpeedup,
+            .appStoreURL: appstoreUrl, .appStoreSandboxURL: appstoreSandboxUrl, .appStoreRootFile: appstoreRootFile,
+            .leaseSeconds: leaseSeconds, .pollSpeedup: pollSpeedup,
         ]
     }
 }

@@ -1,7 +1,6 @@
 import AppStoreSimulator
 import ArgumentParser
 import Logging
-import ServiceLifecycle
 import struct Subscriptions.Instant
 
 /// `perennial simulator`
@@ -24,6 +23,7 @@ struct SimulatorCommand: AsyncParsableCommand {
               perennial simulator --port 8090 --seed 7 --customers 200 --month-seconds 60
               perennial simulator --fault-rate 0.05 --latency-ms 80
               perennial simulator --customers 200000 --still --plain
+              perennial simulator --tls --tls-root-file root.pem
             """)
 
     @Option(help: ArgumentHelp("The address to listen on.", valueName: "address"))
@@ -83,6 +83,8 @@ struct SimulatorCommand: AsyncParsableCommand {
             "A file with the app's shared secret, or -; made from the seed unless given.", valueName: "F|-"))
     var sharedSecretFile: String?
 
+    @OptionGroup var https: SimulatorTLSFlags
+
     func validate() throws {
         guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535.") }
         guard [customers, sandboxCustomers].allSatisfy((0...Self.customersMax).contains) else {
@@ -122,26 +124,15 @@ struct SimulatorCommand: AsyncParsableCommand {
             options.sharedSecret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
         }
         let logger = Logger(label: "perennial.simulator")
+        let identity = try https.identity(ofStoreAt: host)
+        let rootFile = try identity.map(https.writeRoot)
+        let simulator = Simulator(options, identity: identity)
         do {
             try await runServices(
-                [SimulatorService(simulator: Simulator(options), logger: logger)], logger: logger)
+                [SimulatorService(simulator: simulator, rootFile: rootFile, logger: logger)], logger: logger)
         } catch {
             throw Failure(
                 "The simulator stopped: \(Ending.sentence(for: error)); is \(host):\(port) free? Try --port 0.")
-        }
-    }
-}
-
-/// The simulator as a service that a signal stops.
-struct SimulatorService: Service {
-    let simulator: Simulator
-    let logger: Logger
-
-    func run() async throws {
-        try await cancelWhenGracefulShutdown {
-            try await simulator.run { port in
-                logger.info("a pretend App Store listens on http://\(simulator.options.host):\(port)")
-            }
         }
     }
 }

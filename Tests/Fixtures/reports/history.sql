@@ -151,10 +151,18 @@ SELECT pg_temp.tell('J', '2026-03-05Z', '2026-02-10|2026-03-20|active||monthly||
 SELECT pg_temp.tell('S', '2026-01-01 00:01Z', '2026-01-01|2026-02-01|active||monthly||',
                     '2026-02-01||expired|voluntary|monthly||');
 
+-- The names of the periods that events are about.
+INSERT INTO ledger.transaction_alias (period_id, transaction_id)
+SELECT period_id, web_order_line_item_id FROM ledger.period WHERE web_order_line_item_id IS NOT NULL;
+SELECT pg_temp.report('A', 1, 'trial.started', 'monthly', '2026-01-01Z', '2026-01-01 00:01Z', '{}');
+SELECT pg_temp.report('A', 2, 'trial.converted', 'monthly', '2026-01-08Z', '2026-01-08 00:01Z', '{"transaction_id": "A1"}');
+SELECT pg_temp.report('D', 1, 'trial.started', 'monthly', '2026-01-15Z', '2026-01-15 00:01Z', '{}');
+SELECT pg_temp.report('D', 2, 'trial.expired', 'monthly', '2026-01-22Z', '2026-01-22 00:01Z', '{"reason": "voluntary"}');
 SELECT pg_temp.report('B', 2, 'refund.granted', 'monthly', '2026-01-20Z', '2026-01-21Z', '{"reason": "0"}');
-SELECT pg_temp.report('B', 3, 'subscription.reactivated', 'monthly', '2026-03-10Z', '2026-03-10 00:01Z', '{}');
+SELECT pg_temp.report('B', 3, 'subscription.reactivated', 'monthly', '2026-03-10Z', '2026-03-10 00:01Z',
+                      '{"transaction_id": "B2"}');
 SELECT pg_temp.report('E', 2, 'billing.grace_entered', 'monthly', '2026-02-20Z', '2026-02-20 00:01Z', '{}');
-SELECT pg_temp.report('E', 3, 'subscription.recovered', 'monthly', '2026-02-20Z', '2026-02-25Z', '{}');
+SELECT pg_temp.report('E', 3, 'subscription.recovered', 'monthly', '2026-02-20Z', '2026-02-25Z', '{"transaction_id": "E2"}');
 SELECT pg_temp.report('E', 4, 'billing.retry_entered', 'monthly', '2026-03-20Z', '2026-03-20 00:01Z', '{}');
 SELECT pg_temp.report('J', 2, 'subscription.extended', 'monthly', '2026-03-05Z', '2026-03-05Z', '{}');
 

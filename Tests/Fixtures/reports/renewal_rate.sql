@@ -1,4 +1,4 @@
 -- set as_known_at=2026-03-25Z
 -- set from=2026-01-01
--- January: G's first year. February: A's and E's first months (E's next begins when this one ends, though it was paid in grace).
+-- January: G's first year. February: A's first month, and E's, which was recovered: it was paid in grace.
 -- March: H renewed, A and J not, E is in billing retry: 1 of 3 that are decided. B's refunded and C's replaced month are not due.

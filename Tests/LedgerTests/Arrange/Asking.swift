@@ -101,6 +101,38 @@ extension TestLedger {
                 SELECT FROM ledger.subscription_span p WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known))
             """)
         #expect(timelines == [], "a subscription has no open timeline")
+        try await expectCovered()
+    }
+}
+
+extension TestLedger {
+    /// What is expected is asked about in time, by a receipt that can vouch for it.
+    func expectCovered() async throws {
+        for (thing, link) in [("subscription", "receipt_subscription"), ("purchase", "receipt_purchase")] {
+            let uncovered = try await rows(
+                """
+                SELECT t.original_transaction_id, t.polled_by, t.next_check_at, s.due_at, s.want_at
+                FROM ledger.\(thing) t
+                LEFT JOIN ledger.receipt r ON r.receipt_id = t.polled_by
+                LEFT JOIN ledger.poll_schedule s ON s.receipt_id = t.polled_by
+                WHERE t.next_check_at IS NOT NULL AND NOT COALESCE(
+                    r.verified_at IS NOT NULL AND r.erased_at IS NULL
+                    AND EXISTS (SELECT FROM ledger.\(link) l
+                                WHERE l.receipt_id = r.receipt_id AND l.\(thing)_id = t.\(thing)_id)
+                    AND (s.due_at <= t.next_check_at OR s.backs_off OR s.lane = 5
+                         OR s.leased_by IS NOT NULL AND LEAST(s.want_at, s.scheduled_for) <= t.next_check_at), false)
+                """)
+            #expect(uncovered == [], "a \(thing) is not asked about in time")
+        }
+        let forgotten = try await rows(
+            """
+            SELECT t.original_transaction_id FROM ledger.subscription t
+            WHERE t.version > 0 AND t.polled_by IS NULL AND EXISTS (
+                SELECT FROM ledger.receipt_subscription l JOIN ledger.receipt r USING (receipt_id)
+                LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+                WHERE l.subscription_id = t.subscription_id AND ledger.can_poll(r, s))
+            """)
+        #expect(forgotten == [], "a subscription has no poller though a receipt can vouch for it")
     }
 }
 

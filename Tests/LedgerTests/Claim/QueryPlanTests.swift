@@ -29,14 +29,21 @@ struct QueryPlanTests {
         (Queries.countDue, "192, NULL, '{}', '{}', '{}'", ["poll_schedule_due"]),
         (Queries.countDue, "192, NULL, '{1}', '{4}', ARRAY[now()]", ["poll_schedule_due"]),
         (Queries.overdue, "now() - interval '1 day', 60", ["poll_schedule_due"]),
-        (Queries.status, "10000", ["poll_schedule_due"]),
-        (Queries.gaugeLanes, "10000", ["poll_schedule_due"]),
+        (Queries.status, "10000", ["poll_schedule_due", "poll_schedule_imported"]),
+        (Queries.gaugeLanes, "10000", ["poll_schedule_due", "poll_schedule_imported"]),
         (Queries.release, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
         (Queries.lockSchedules, "\(ids)", ["poll_schedule_pkey"]),
         (
             Queries.reschedule,
-            "1, \(ids), \(ids), \(times), \(small), \(small), \(bytes), \(texts), \(ids)", ["poll_schedule_pkey"]
+            "1, \(ids), \(ids), \(times), \(small), \(small), \(bytes), \(texts), \(ids), \(flags)",
+            ["poll_schedule_pkey"]
         ),
+        (
+            Queries.findPollers,
+            "\(ids), \(ids), \(small), \(environments), \(texts), \(small), \(environments), \(texts), \(texts), '{}', '{}'",
+            ["subscription_polled_by", "purchase_polled_by", "subscription_natural_key"]
+        ),
+        (Queries.cover, "\(ids), \(times), \(small), \(ids)", ["poll_schedule_pkey", "receipt_pkey"]),
         (Queries.retire, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
         (Queries.lockConfirmed, "1, \(ids), \(ids), \(bytes)", ["poll_schedule_pkey"]),
         (Queries.lockPolled, "\(ids)", ["subscription_polled_by"]),
@@ -59,6 +66,9 @@ struct QueryPlanTests {
     private static let small = array { _ in "1" }
     private static let bytes = array { #""\\x\#(String($0, radix: 16, uppercase: false).leftPadded)""# }
     private static let texts = array { _ in "NULL" }
+
+    private static let flags = array { _ in "true" }
+    private static let environments = array { _ in "Production" }
 
     private static func array(_ element: (Int) -> String) -> String {
         "'{\((1...50).map(element).joined(separator: ","))}'"
@@ -116,8 +126,8 @@ struct QueryPlanTests {
             app_id, environment, original_transaction_id, polled_by, answered_by, version, as_of, checked_at, recorded_at)
         SELECT app_id, 'Production', 't' || receipt_id, receipt_id, receipt_id, 1, now(), now(), now() FROM ledger.receipt;
         INSERT INTO ledger.receipt_subscription SELECT polled_by, subscription_id FROM ledger.subscription;
-        INSERT INTO ledger.purchase (app_id, environment, original_transaction_id, product_id)
-        SELECT app_id, 'Production', 'p' || receipt_id, 'lifetime' FROM ledger.receipt;
+        INSERT INTO ledger.purchase (app_id, environment, original_transaction_id, product_id, polled_by)
+        SELECT app_id, 'Production', 'p' || receipt_id, 'lifetime', receipt_id FROM ledger.receipt;
         INSERT INTO ledger.receipt_purchase SELECT purchase_id, purchase_id FROM ledger.purchase;
         INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
         SELECT subscription_id, tstzrange(now(), now() + interval '1 month'), tstzrange(now(), NULL), 'active'::ledger.state, NULL::ledger.reason, true,

@@ -186,11 +186,15 @@ struct ConfirmTests {
         try await withLedger { test in
             let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))
             try await tell(test, receipt, purchase("7", at: test.at(-9), asOf: test.at(-1)))
-            try await tell(test, other, purchase("7", at: test.at(-9), asOf: test.at(-2)))
-            #expect(
-                try await test.rows(
-                    "SELECT fingerprint IS NOT NULL AS kept FROM ledger.poll_schedule ORDER BY receipt_id")
-                    == ["true", "false"])
+            guard case .verified(var newer) = purchase("7", at: test.at(-9), asOf: test.at(-2)) else { return }
+            newer.receiptCreatedAt = test.at(-3)
+            let kept = """
+                SELECT fingerprint IS NOT NULL AS kept FROM ledger.poll_schedule
+                JOIN ledger.purchase ON polled_by = receipt_id
+                """
+            #expect(try await test.rows(kept) == ["true"])
+            try await tell(test, other, .verified(newer))
+            #expect(try await test.rows(kept) == ["false"])
         }
     }
 

@@ -21,8 +21,10 @@ extension TestLedger {
 
     /// Apple refuses receipts, all in one batch.
     @discardableResult
-    func refuse(_ receipts: [ReceiptID], _ kind: Refusal.Kind = .notAuthentic) async throws -> [Settled] {
-        try await answer(receipts) { _ in rejected(kind) }
+    func refuse(
+        _ receipts: [ReceiptID], _ kind: Refusal.Kind = .notAuthentic, speedup: Int = 1
+    ) async throws -> [Settled] {
+        try await answer(receipts, speedup: speedup) { _ in rejected(kind) }
     }
 
     /// Says that Apple vouched again for other receipts of the app in this minute.
@@ -39,7 +41,8 @@ extension TestLedger {
             UPDATE ledger.refusal SET refused_at = refused_at \(past);
             UPDATE ledger.vouched_minute SET minute = minute \(past);
             UPDATE ledger.incident
-            SET opened_at = opened_at \(past), recognised_at = recognised_at \(past), closed_at = closed_at \(past);
+            SET opened_at = opened_at \(past), recognised_at = recognised_at \(past), last_at = last_at \(past),
+                closed_at = closed_at \(past);
             """)
     }
 
@@ -57,10 +60,12 @@ extension TestLedger {
         try await rows("SELECT rejections FROM ledger.receipt ORDER BY receipt_id")
     }
 
-    private func answer(_ receipts: [ReceiptID], _ finding: (ReceiptID) -> Finding) async throws -> [Settled] {
+    private func answer(
+        _ receipts: [ReceiptID], speedup: Int = 1, _ finding: (ReceiptID) -> Finding
+    ) async throws -> [Settled] {
         var batch: [Settlement] = []
         for receipt in receipts { batch.append(settlement(try await claim(receipt), finding(receipt))) }
-        let settled = try await ledger.settle(batch, by: worker, speedup: 1, reconcile: asWritten)
+        let settled = try await ledger.settle(batch, by: worker, speedup: speedup, reconcile: asWritten)
         #expect(settled.failures.map(\.reason) == [])
         return settled.settled
     }

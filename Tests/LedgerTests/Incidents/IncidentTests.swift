@@ -127,6 +127,57 @@ struct IncidentTests {
         }
     }
 
+    @Test("Receipts that are gone for good make one incident, not one after the other")
+    func goneForGood() async throws {
+        try await withLedger { test in
+            let gone = try await test.canaries(4)
+            try await test.refuse(gone, .accountGone)
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents() == ["running 4 4"])
+            try await test.pass(minutes: 11)
+            try await test.run("UPDATE ledger.incident SET closed_at = now()")
+            for tries in 1...3 {
+                try await test.ledger.watchCanaries()
+                try await test.refuse(gone, .accountGone)
+                try await test.ledger.watchCanaries()
+                #expect(try await test.incidents() == ["over 4 4"])
+                #expect(try await test.rejections() == Array(repeating: "\(tries)", count: 4))
+                try await test.pass(minutes: 12)
+            }
+            try await test.ledger.watchCanaries()
+            // Once Apple vouches for them again they are canaries again.
+            try await test.vouch(for: gone)
+            try await test.refuse(gone)
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents().last == "running 8 4")
+        }
+    }
+
+    @Test("An answer dated hours ahead opens an incident of its own, which forgives no refusal and ends by itself")
+    func wrongClock() async throws {
+        try await withLedger { test in
+            let receipts = try await test.canaries(3)
+            let before = try await test.rows("SELECT s::text AS row FROM ledger.subscription s ORDER BY 1")
+            let ahead = Finding.indeterminate(.clockAhead(by: .hours(3), status: 0))
+            #expect(try await test.check(receipts[0], ahead).outcome == .indeterminate)
+            try await test.check(receipts[1], ahead)
+            #expect(try await test.rows("SELECT s::text AS row FROM ledger.subscription s ORDER BY 1") == before)
+            #expect(try await test.refuse([receipts[2]]).map(\.outcome) == [.rejected])
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents() == ["running 2 2"])
+            let shown = try await test.ledger.incidents(limit: 10)
+            #expect(shown.map(\.kind) == [.clock])
+            #expect(shown.first?.lastReason.contains("180 minutes ahead") == true)
+            try await test.pass(minutes: 11)
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents() == ["running 2 2"], "there was no answer since")
+            try await test.vouch(for: [receipts[0]])
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents() == ["over 3 2"])
+            #expect(try await test.text("SELECT count(*) FROM ledger.refusal WHERE NOT counts") == "0")
+        }
+    }
+
     @Test("Settlements and watches at once: one incident, no refusal counts, nobody waits for ever")
     func atOnce() async throws {
         try await withLedger(connections: 8) { test in

@@ -94,6 +94,34 @@ struct RecogniseTests {
         }
     }
 
+    @Test("What Apple has not vouched for lately may be gone: after a long stop, much at once", arguments: [1, 43_200])
+    func afterAStop(speedup: Int) async throws {
+        try await withLedger { test in
+            let receipts = try await test.canaries(6)
+            let stop = "interval '1 day' * 32 / \(speedup)"
+            try await test.run("UPDATE ledger.receipt SET verified_at = verified_at - \(stop)")
+            try await test.refuse(receipts, .accountGone, speedup: speedup)
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents() == [])
+            #expect(try await test.rejections() == Array(repeating: "1", count: 6))
+        }
+    }
+
+    @Test("Equal answers vouch too: of receipts that say the same for months, each is a canary")
+    func confirmed() async throws {
+        try await withLedger { test in
+            let receipts = try await test.canaries(3)
+            try await test.run(
+                """
+                UPDATE ledger.receipt SET verified_at = verified_at - interval '90 days';
+                UPDATE ledger.poll_schedule SET confirmed_as_of = now(), confirmed_at = now()
+                """)
+            try await test.refuse(receipts, .accountGone)
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents() == ["running 3 3"])
+        }
+    }
+
     @Test("Another app's receipts are its own")
     func otherApp() async throws {
         try await withLedger { test in

@@ -173,6 +173,15 @@ struct BitemporalTests {
                     SELECT environment, granted, round(extract(epoch FROM until - $1::timestamptz) / 86400) AS days
                     FROM perennial.entitlement_now
                     """, [.instant(test.now)]) == ["Production true 20"])
+            let ended = Answer(from: test.at(-80), asOf: test.at(-1)).but {
+                ($0.subscription, $0.product, $0.willRenew) = ("3000", "other", false)
+            }
+            let live = sandbox.but { ($0.subscription, $0.product) = ("4000", "other") }
+            try await test.check(receipt, ended)
+            try await test.check(try await test.upload("tester's"), live)
+            #expect(
+                try await test.entitled("other") == "true other active - Sandbox verified",
+                "An ended subscription hides a live one.")
             try await test.check(
                 receipt, early.but { ($0.from, $0.asOf, $0.refunded) = (test.at(-25), test.at(0), (0, test.at(-1))) })
             #expect(try await test.entitled() == "true monthly active - Production verified")

@@ -29,8 +29,35 @@ struct StatusTests {
             let next = try #require(sweep.nextDueAt)
             #expect(next < test.at(0))
             #expect(lanes[0].due == 1 && lanes[0].overdue == 0)
+            #expect(sweep.lagSeconds.map { (3600..<3660).contains($0) } == true)
+            #expect(lanes[0].lagSeconds.map { (0..<60).contains($0) } == true)
             #expect(sweep.countedTo == 10_000)
         }
+    }
+
+    @Test("The lane of imports is as late as the one that was stored first, wherever in the line it stands")
+    func importLag() async throws {
+        try await withLedger { test in
+            let (near, far) = (
+                try await test.upload("near", imported: true), try await test.upload("far", imported: true)
+            )
+            try await schedule(
+                test, near, "due_at = timestamptz '1900-01-02 00:00Z', scheduled_for = now() - interval '5 s'")
+            try await schedule(
+                test, far, "due_at = timestamptz '1950-01-01 00:00Z', scheduled_for = now() - interval '2 h'")
+            #expect(try await lag(test).allSatisfy { (7200..<7260).contains($0) })
+            let quota = Quota(app: test.app, lane: .imported, receipts: 9)
+            #expect(try await test.ledger.claim(for: test.worker, [quota], leaseSeconds: 60).count == 2)
+            #expect(try await test.ledger.gauges().lanes.first { $0.lane == .imported }?.lagSeconds == 0)
+            #expect(try await test.ledger.status().lanes.first?.lagSeconds == nil)
+        }
+    }
+
+    /// Of the lane of imports, as metrics and as status say it.
+    private func lag(_ test: TestLedger) async throws -> [Double] {
+        let gauge = try await test.ledger.gauges().lanes.first { $0.lane == .imported }
+        let status = try await test.ledger.status().lanes.first { $0.lane == .imported }
+        return [try #require(gauge).lagSeconds, try #require(status?.lagSeconds)]
     }
 
     @Test("A process that asks about single receipts when told to is no worker that anybody counts on")

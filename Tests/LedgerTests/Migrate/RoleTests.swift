@@ -183,11 +183,19 @@ struct RoleTests {
         "INSERT INTO ledger.api_key (digest, scope) VALUES (sha256('x'), 'admin')",
         "UPDATE ledger.api_key SET scope = 'admin'", "UPDATE ledger.catalog_grant SET entitlement = 'gold'",
         "UPDATE ledger.audit SET os_user = 'nobody'", "DELETE FROM ledger.audit",
-        "UPDATE ledger.feed SET feed_id = DEFAULT",
+        "UPDATE ledger.feed SET feed_id = DEFAULT", "UPDATE ledger.feed SET place = 'here'",
         "INSERT INTO ledger.migration (name, digest) VALUES ('x', 'x')", "UPDATE ledger.hand_grant SET valid = 'empty'",
         "DELETE FROM ledger.right_change", "INSERT INTO ledger.right_change DEFAULT VALUES",
         "UPDATE ledger.right_log SET log_id = DEFAULT",
         "DELETE FROM ledger.hand_grant", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
+    ]
+
+    /// What only the server may do: a caller with a session is an administrator.
+    private static let forbiddenToWorkers = [
+        "UPDATE ledger.hand_grant SET known = known", "SELECT digest FROM ledger.api_key",
+        "SELECT digest FROM ledger.admin_session", "DELETE FROM ledger.admin_session",
+        "UPDATE ledger.admin_session SET expires_at = 'infinity'",
+        "INSERT INTO ledger.admin_session (digest, key_id, expires_at) VALUES (sha256('x'), 1, 'infinity')",
     ]
 
     @Test("What worker and server must not do they cannot", arguments: ["perennial_worker", "perennial_api"])
@@ -197,7 +205,7 @@ struct RoleTests {
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await acting(as: role, on: test) { _, database in
                 for sql in Self.forbidden
-                    + (role == "perennial_worker" ? ["UPDATE ledger.hand_grant SET known = known"] : [])
+                    + (role == "perennial_worker" ? Self.forbiddenToWorkers : [])
                 {
                     let error = await #expect(throws: DatabaseError.self, "\(role) may \(sql)") {
                         try await database.transaction { try $0.script(sql) }
@@ -208,6 +216,31 @@ struct RoleTests {
         }
     }
 
+    @Test(
+        "Worker and server write the new id of a restored feed down", arguments: ["perennial_worker", "perennial_api"])
+    func restoredFeed(role: String) async throws {
+        try await withLedger { test in
+            try await test.ledger.grantRoles()
+            try await test.run(
+                """
+                ALTER TABLE ledger.feed DISABLE TRIGGER renewed_elsewhere;
+                UPDATE ledger.feed SET place = 'elsewhere';
+                ALTER TABLE ledger.feed ENABLE TRIGGER renewed_elsewhere;
+                """)
+            let told = try await acting(as: "perennial_report", on: test) { _, database in
+                try await database.query(.test("SELECT feed_id::text AS id FROM perennial.feed_now")).first?.text("id")
+            }
+            try await acting(as: role, on: test) { ledger, _ in
+                #expect(try await ledger.feedHead().feed == told)
+                let renewal = try await ledger.tendFeed()
+                #expect(renewal?.feed == told)
+                #expect(try await ledger.feedHead().feed == told)
+                #expect(try await ledger.status().feedID == told)
+            }
+            #expect(try await test.rows("SELECT actor, action FROM perennial.audit_log") == ["perennial feed.renewed"])
+        }
+    }
+
     @Test("Rights of an older release are taken back")
     func narrowed() async throws {
         try await withLedger { test in
@@ -215,6 +248,16 @@ struct RoleTests {
             try await test.run(
                 "GRANT UPDATE ON ledger.event, ledger.ownership, ledger.subscription_span TO perennial_api")
             try await test.ledger.grantRoles()
+            try await test.run("GRANT SELECT, INSERT, UPDATE, DELETE ON ledger.admin_session TO perennial_worker")
+            try await test.ledger.grantRoles()
+            try await acting(as: "perennial_worker", on: test) { _, database in
+                for sql in Self.forbiddenToWorkers {
+                    let error = await #expect(throws: DatabaseError.self, "\(sql)") {
+                        try await database.transaction { try $0.script(sql) }
+                    }
+                    #expect(error?.sqlState == "42501")
+                }
+            }
             try await acting(as: "perennial_api", on: test) { _, database in
                 for table in [
                     "event SET detail = '{}'", "ownership SET cause = 'merge'", "subscription_span SET version = 1",
@@ -242,10 +285,12 @@ struct RoleTests {
                 #expect(try await ledger.assign("1000", to: "bob", of: app, deciding: decision) == 1)
                 #expect(try await ledger.customer("bob", of: app).ownerships.count == 1)
                 #expect(try await ledger.erase("bob", of: app, deciding: decision).things == 1)
+                #expect(try await ledger.renewFeed() != nil)
             }
             #expect(
                 try await test.rows("SELECT action FROM perennial.audit_log ORDER BY audit_id") == [
                     "grant.given", "customer.merged", "grant.revoked", "customer.assigned", "customer.erased",
+                    "feed.renewed",
                 ])
         }
     }

@@ -129,6 +129,29 @@ struct OwnershipTests {
         }
     }
 
+    @Test(
+        "Where the first owner keeps it, what comes new in a receipt is the owner's, not a refused uploader's",
+        arguments: [OwnershipPolicy.keep, .transferIfLapsed])
+    func newInAKeptReceipt(policy: OwnershipPolicy) async throws {
+        try await withLedger(policy: policy) { test in
+            let receipt = try await test.upload("a", by: "ann")
+            try await test.check(receipt, monthly(test, asOf: -4))
+            try await test.upload("a", by: "bob")
+            let settled = try await test.check(receipt, monthly(test, asOf: -3))
+            guard case .refused = settled.subscriptions[0].ownership["bob"] else {
+                Issue.record("bob was not refused")
+                return
+            }
+            let second = monthly(test).but { $0.subscription = "2" }
+            try await test.check(receipt, together([monthly(test), second]))
+            #expect(try await test.owner(of: "2") == "ann")
+            let another = try await test.upload("b", by: "bob")
+            let third = monthly(test).but { $0.subscription = "3" }
+            try await test.check(another, together([monthly(test), third]))
+            #expect(try await test.owner(of: "3") == "ann")
+        }
+    }
+
     @Test("The newest uploader takes over, three times in 30 days, then no more; each is a version and an event")
     func transfers() async throws {
         try await withLedger { test in

@@ -55,6 +55,30 @@ struct SettleTests {
         }
     }
 
+    @Test("Access that grace gave stays in the history, and goes on, although later answers do not say its date")
+    func graceUnsaid() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let failed = Answer(from: test.at(-40), asOf: test.at(-9)).but {
+                ($0.intent, $0.inRetry, $0.graceUntil) = ("2", true, test.at(6))
+            }
+            try await test.check(receipt, failed)
+            try await test.check(receipt, failed.but { ($0.asOf, $0.graceUntil) = (test.at(-5), nil) })
+            #expect(try await test.entitled() == "true monthly grace_period - Production verified")
+            let over = failed.but {
+                ($0.asOf, $0.graceUntil, $0.inRetry, $0.willRenew) = (test.at(-1), nil, false, false)
+            }
+            try await test.check(receipt, over)
+            let ended = ["-40 active - false", "-10 grace_period - false", "-1 expired billing_error false"]
+            #expect(try await test.timeline() == ended)
+            #expect(try await test.entitled(at: test.at(-3)) == "true monthly grace_period - Production verified")
+            #expect(try await test.entitled().hasPrefix("false monthly expired billing_error"))
+            try await test.check(receipt, over.but { $0.asOf = test.at(-0.5) })
+            #expect(try await test.timeline() == ended, "as it was written down")
+            try await test.expectSound()
+        }
+    }
+
     @Test("A settlement that is sent twice changes nothing the second time", arguments: [0, 1])
     func twice(equalAnswersBefore: Int) async throws {
         try await withLedger { test in

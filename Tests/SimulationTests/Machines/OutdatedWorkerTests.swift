@@ -35,6 +35,7 @@ struct OutdatedWorkerTests {
                 #expect(journal[.open] == 0 && journal[.handedBack] == 0 && journal[.leaseOver] == 0)
                 #expect(journal[.settled] == world.simulator.callCount)
                 #expect(journal[.settled] < world.simulator.receipts().count, "it went on claiming")
+                try await world.expectNoViolations()
                 // Whoever is started now is refused at once.
                 let next = try PerennialProcess(["worker"], in: world)
                 #expect(next.end() == 1)

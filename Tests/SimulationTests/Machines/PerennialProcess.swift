@@ -6,14 +6,8 @@ struct PerennialProcess {
     private let file: URL
 
     /// Starts `perennial` with these arguments in a world, on another address of the database where one is given.
-    init(_ arguments: [String], in world: PretendWorld, further: [String: String] = [:]) throws {
-        file = FileManager.default.temporaryDirectory.appending(path: "said-\(UUID())")
-        try Data().write(to: file)
-        let output = try FileHandle(forWritingTo: file)
-        process.executableURL = PretendWorld.productsFolder.appendingPathComponent("perennial")
-        process.arguments = arguments
-        process.standardOutput = output
-        process.standardError = output
+    /// - Parameter limit: What the shell's `ulimit` is given before, such as `-n 1024`.
+    init(_ arguments: [String], in world: PretendWorld, further: [String: String] = [:], limit: String? = nil) throws {
         let environment = [
             "DATABASE_URL": world.connectionString,
             "PERENNIAL_MASTER_KEY": Data(PretendWorld.masterKey).base64EncodedString(),
@@ -21,7 +15,21 @@ struct PerennialProcess {
             "PERENNIAL_APPSTORE_SANDBOX_URL": "http://127.0.0.1:\(world.port)/sandbox/verifyReceipt",
             "PERENNIAL_POLL_SPEEDUP": "\(world.speedup)", "PERENNIAL_LEASE_SECONDS": "10", "PERENNIAL_HTTP_PORT": "0",
         ]
-        process.environment = environment.merging(further) { _, given in given }
+        try self.init(arguments, environment: environment.merging(further) { _, given in given }, limit: limit)
+    }
+
+    /// Starts `perennial` with these arguments in this environment.
+    init(_ arguments: [String], environment: [String: String], limit: String? = nil) throws {
+        file = FileManager.default.temporaryDirectory.appending(path: "said-\(UUID())")
+        try Data().write(to: file)
+        let output = try FileHandle(forWritingTo: file)
+        let program = PretendWorld.productsFolder.appendingPathComponent("perennial")
+        process.executableURL = limit == nil ? program : URL(fileURLWithPath: "/bin/sh")
+        let shell = limit.map { ["-c", "ulimit \($0) && exec \"$0\" \"$@\"", program.path] } ?? []
+        process.arguments = shell + arguments
+        process.standardOutput = output
+        process.standardError = output
+        process.environment = environment
         try process.runHearingSignals()
     }
 
@@ -49,7 +57,7 @@ struct PerennialProcess {
     /// Where a server listens, once it does; nil when it ended before.
     func address() async throws -> String? {
         while process.isRunning {
-            if let found = said.firstMatch(of: /listening on (http:\/\/127\.0\.0\.1:[0-9]+)/) {
+            if let found = said.firstMatch(of: /listen(?:s|ing) on (https?:\/\/127\.0\.0\.1:[0-9]+)/) {
                 return String(found.1)
             }
             try await Task.sleep(for: .milliseconds(20))

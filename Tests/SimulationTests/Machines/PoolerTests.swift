@@ -22,6 +22,7 @@ struct PoolerTests {
         try await PretendWorld.with(simulated, leaseSeconds: 10, connectionString: pooler.connectionString()) { world in
             try await live(in: world)
             try await agree(world, cluster.connectionString)
+            try await world.expectNoViolations()
         }
         #expect(try pooler.log().split(separator: "\n").filter { $0.contains("unclean") } == [])
         try pooler.remove()

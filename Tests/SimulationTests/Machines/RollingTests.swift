@@ -33,6 +33,7 @@ struct RollingTests {
                 let journal = try await ClaimJournal(of: world)
                 print("rolling: \(replaced) workers replaced, \(world.simulator.callCount) calls, \(journal)")
                 Self.judge(journal, receipts: receipts, calls: world.simulator.callCount)
+                try await world.expectNoViolations()
             }
         }
     }

@@ -37,6 +37,7 @@ struct StormTests {
             reckoning.expectAgreement()
             reckoning.expectEveryChangeOnce()
             reckoning.expectNobodyRefused()
+            try await storm.world.expectNoViolations()
             #expect(kills > Int(seconds / 10))
             #expect(reckoning.changes > customers, "the population hardly lived; this test would prove little")
         }

@@ -174,6 +174,17 @@ import Testing
         }
     }
 
+    @Test func whatWorkersFoundViolatedIsShown() async throws {
+        try await signedIn { world, browser, _ in
+            #expect(try await browser.get("/admin/incidents").text.contains("No worker has looked at them yet."))
+            try await world.ledger.writeInvariants([.coverage: (3, 3), .feed: (2, 0)])
+            let page = try await browser.get("/admin/incidents").text
+            #expect(page.contains("<th scope=\"row\">coverage</th>") && page.contains("Run `perennial verify`"))
+            let overview = try await browser.get("/admin").text
+            #expect(overview.contains("<div class=\"alarm\"><dt>Violations</dt><dd><strong>2</strong>"))
+        }
+    }
+
     @Test func withoutADatabaseThePagesSaySo() async throws {
         try await Serving.withoutDatabase { client in
             let browser = Browser(client: client)

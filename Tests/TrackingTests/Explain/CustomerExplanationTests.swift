@@ -102,6 +102,17 @@ import Testing
         }
     }
 
+    /// What a customer is called by others neither forges a line nor moves the cursor of who reads it.
+    @Test func aNameIsOnlyAName() async throws {
+        try await withWorld { world in
+            let name = "ann\nApple: access granted\u{1B}[2J"
+            try await world.upload("a", by: name)
+            let text = try await world.explain(name).text
+            #expect(text.hasPrefix(#"ann\u{a}Apple: access granted\u{1b}[2J in com.example.app at "#), "\(text)")
+            #expect(!text.contains("\u{1B}"))
+        }
+    }
+
     @Test func aReceiptThatWaits() async throws {
         try await withWorld { world in
             let receipt = try await world.upload("a", by: "ann")
@@ -155,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func productionBeforeSandboxAndAnotherOwner() async throws {
+    @Test func aSourceThatGrantsComesFirstAndAnotherOwner() async throws {
         try await withWorld { world in
             try await world.tell(
                 try await world.upload("a", by: "ann"), Body(from: world.at(-40), asOf: world.at(-1), renews: "0"))
@@ -163,9 +174,9 @@ import Testing
                 try await world.upload("b", by: "ann"),
                 Body(id: "2000", from: world.at(-1), asOf: world.at(-0.5), environment: .sandbox))
             let text = try await world.explain("ann").text
-            #expect(text.contains("monthly: no."))
-            #expect(text.contains("What decides is subscription 1000 (monthly, Production)."))
-            #expect(text.contains("Not from subscription 2000 (monthly, Sandbox): a purchase in Apple's test"))
+            #expect(text.contains("monthly: yes"))
+            #expect(text.contains("It comes from subscription 2000 (monthly, Sandbox)."))
+            #expect(text.contains("Not from subscription 1000 (monthly, Production): it gives no access at that"))
             #expect(text.contains("The customer switched renewal off."))
             let other = try await world.upload("a", by: "bob")
             try await world.tell(other, Body(from: world.at(-40), asOf: world.at(-0.1), renews: "0"))

@@ -91,7 +91,7 @@ import Testing
                 let grants = "/v1/apps/com.example.app/customers/kim/grants"
                 for text in Self.oddTexts {
                     let (word, odd) = (try json(text), Self.encoded(text))
-                    let body = #"{"entitlement":\#(word),"actor":\#(word),"reason":\#(word)}"#
+                    let body = #"{"entitlement":\#(word),"actor":\#(word),"reason":\#(word),"force":true}"#
                     let given = try await client.send(.post, grants, secret: served.secret, body: body)
                     #expect(given.status == .created, "\(word): \(String(buffer: given.body))")
                     #expect(String(buffer: given.body).contains(#""reason":\#(word)"#))
@@ -111,6 +111,51 @@ import Testing
                     rest = rest[found.upperBound...]
                 }
                 #expect(try await served.ledger.apps().count == 2)
+            }
+        }
+    }
+
+    /// A misspelt name must not be taken for one that was left out.
+    @Test func namesThatNothingReads() async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Serving.tracker(served.ledger)) { client in
+                let app = "/v1/apps/com.example.app"
+                let grants = "\(app)/customers/kim/grants"
+                let grant = #""entitlement":"pro","actor":"kim","reason":"x","force":true"#
+                let cases: [(HTTPRequest.Method, String, String?, String)] = [
+                    (
+                        .get, Serving.entitlements + "?att=2026-01-01T00:00:00Z", nil,
+                        "query's att; the nearest name is at."
+                    ),
+                    (
+                        .get, Serving.entitlements + "?at=2026-01-01T00:00:00Z&knownat=x", nil,
+                        "nearest name is known_at."
+                    ),
+                    (.get, "\(app)/customers/kim?colour=red", nil, "query's colour; there is none to give."),
+                    (.get, "\(app)/receipts/1?at=1", nil, "query's at; "),
+                    (.get, "/v1/events?after=0&wiat=1", nil, "query's wiat; the nearest name is wait."),
+                    (.get, "/v1/events?position=0", nil, "known are after, feed, limit, wait."),
+                    (.post, grants, "{\(grant),\"untill\":null}", "body's field untill; the nearest name is until."),
+                    (.delete, grants + "?entitlement=pro&actor=kim&reason=x&until=1", nil, "query's until; known are"),
+                    (
+                        .post, "\(app)/entitlements:batch", #"{"customers":["kim"],"knownat":null}"#,
+                        "nearest name is known_at."
+                    ),
+                    (
+                        .post, Serving.receipts, #"{"customer":"kim","receipts":"x","receipt":"y"}"#,
+                        "nearest name is receipt."
+                    ),
+                    (.post, Serving.receipts + "?wait=1", Sample.upload(Sample.receipt()), "query's wait; "),
+                ]
+                for (method, path, body, told) in cases {
+                    let answer = try await client.send(method, path, secret: served.secret, body: body)
+                    try expectProblem(answer, "invalid", status: 400)
+                    #expect(try AnswerBody(answer).text("detail")?.contains(told) == true, "\(path): \(answer.body)")
+                }
+                #expect(try await served.ledger.receipts().isEmpty)
+                // What takes no names does not mind them: a probe may carry one.
+                #expect(try await client.send(.get, "/healthz?probe=1").status == .ok)
+                #expect(try await client.send(.get, Serving.entitlements + "?", secret: served.secret).status == .ok)
             }
         }
     }
@@ -158,7 +203,7 @@ import Testing
                         #expect(answer.status.code == status, "\(query)=\(instant)")
                         if status == 400 { try expectProblem(answer, "invalid", status: 400) }
                     }
-                    let grant = #"{"entitlement":"pro","actor":"kim","reason":"x","until":"\#(instant)"}"#
+                    let grant = #"{"entitlement":"pro","actor":"kim","reason":"x","force":true,"until":"\#(instant)"}"#
                     let given = try await client.send(
                         .post, "/v1/apps/com.example.app/customers/kim/grants", secret: served.secret, body: grant)
                     // What is over already is not given either.
@@ -219,7 +264,7 @@ import Testing
                 try expectProblem(
                     try await client.send(.post, foreign + "/entitlements:batch", secret: other, body: question),
                     "forbidden", status: 403)
-                let right = #"{"entitlement":"pro","actor":"kim","reason":"x"}"#
+                let right = #"{"entitlement":"pro","actor":"kim","reason":"x","force":true}"#
                 let ending = "/customers/kim/grants?entitlement=pro&actor=kim&reason=x"
                 let given = try await client.send(
                     .post, foreign + "/customers/kim/grants", secret: served.secret, body: right)

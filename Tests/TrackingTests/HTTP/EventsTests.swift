@@ -84,6 +84,35 @@ import Testing
         }
     }
 
+    /// A server that runs before any worker does.
+    @Test func aCursorFromBeforeARestore() async throws {
+        try await serving { served, client in
+            let before = try await served.ledger.feedHead()
+            try await served.run(
+                """
+                ALTER TABLE ledger.feed DISABLE TRIGGER renewed_elsewhere;
+                UPDATE ledger.feed SET place = 'elsewhere';
+                ALTER TABLE ledger.feed ENABLE TRIGGER renewed_elsewhere;
+                """)
+            for after in [0, before.position] {
+                let path = "/v1/events?after=\(after)&feed=\(before.feed)"
+                let refused = try await client.send(.get, path, secret: served.secret)
+                try expectProblem(refused, "other-feed", status: 409)
+                let anew = try #require(try AnswerBody(refused).text("feed"))
+                #expect(anew != before.feed)
+                let page = try await client.send(.get, "/v1/events?after=\(after)&feed=\(anew)", secret: served.secret)
+                #expect(page.status == .ok)
+            }
+            let journal = Journal()
+            let tracker = Tracker(
+                ledger: served.ledger, appStore: Serving.answering(nil), options: TrackerOptions(),
+                logger: journal.logger)
+            for _ in 0..<2 { await tracker.tendFeed() }
+            let lines = journal.lines.filter { $0.contains("the feed has a new id") }
+            #expect(lines.count == 1 && lines.first?.contains(before.feed) == true, "\(journal.lines)")
+        }
+    }
+
     /// Ten wait; the event is placed when all of them do; every one gets it long before their time is over.
     @Test func whoWaitsIsToldAtOnce() async throws {
         try await serving { served, client in

@@ -35,7 +35,7 @@ struct FreshLookupTests {
                         for client in [one, other] {
                             #expect(try await says(client, served, that: right) == [false, false])
                         }
-                        let body = #"{"entitlement":"\#(right)","actor":"kim","reason":"x"}"#
+                        let body = #"{"entitlement":"\#(right)","actor":"kim","reason":"x","force":true}"#
                         _ = try await one.send(.post, Self.grants, secret: served.secret, body: body)
                         for client in [one, other] {
                             #expect(try await says(client, served, that: right) == [true, true])

@@ -46,7 +46,7 @@ import Testing
 
     private func grant(until: String? = nil) -> String {
         let end = until.map { #","until":"\#($0)""# } ?? ""
-        return #"{"entitlement":"pro","actor":"kim","reason":"an outage"\#(end)}"#
+        return #"{"entitlement":"pro","actor":"kim","reason":"an outage","force":true\#(end)}"#
     }
 
     private func basis(_ client: any TestClientProtocol, _ secret: String) async throws -> [String] {
@@ -76,6 +76,53 @@ import Testing
             }
             let log = try await ledger.customer("kim", of: "com.example.app")
             #expect(log.grants.map(\.endReason) == ["a mistake"])
+        }
+    }
+
+    private static let catalog = [
+        CatalogProduct(id: "com.example.pro.monthly", entitlements: ["pro", "archive"]),
+        CatalogProduct(id: "com.example.tips", entitlements: []),
+    ]
+
+    @Test("A right that no product grants is refused as misspelt, unless it is to come")
+    func misspelt() async throws {
+        try await withLedger { ledger, _ in
+            let admin = try await ledger.createKey(scope: .admin, for: nil).secret
+            try await ledger.applyCatalog(Self.catalog, to: "com.example.app")
+            try await Serving.with(Serving.tracker(ledger)) { client in
+                func give(_ name: String, _ more: String = "") async throws -> TestResponse {
+                    let body = #"{"entitlement":"\#(name)","actor":"kim","reason":"x"\#(more)}"#
+                    return try await client.send(.post, Self.grants, secret: admin, body: body)
+                }
+                let near = try await give("prro")
+                try expectProblem(near, "invalid", status: 400)
+                #expect(
+                    try AnswerBody(near).text("detail")?.contains("the nearest name is pro. Send \"force\": true")
+                        == true)
+                try expectProblem(try await give("prro", #","force":false"#), "invalid", status: 400)
+                try expectProblem(try await give("something else"), "invalid", status: 400)
+                for (name, more) in [
+                    ("pro", ""), ("archive", ""), ("com.example.tips", ""), ("prro", #","force":true"#),
+                ] {
+                    #expect(try await give(name, more).status == .created, "\(name)")
+                }
+            }
+        }
+    }
+
+    @Test("A product that no catalog names is known once a customer has it")
+    func ownProduct() async throws {
+        try await withLedger { ledger, _ in
+            let admin = try await ledger.createKey(scope: .admin, for: nil).secret
+            try await Serving.with(Serving.tracker(ledger, appStore: Serving.answering(Self.answer()))) { client in
+                let body = #"{"entitlement":"monthly","actor":"kim","reason":"x"}"#
+                try expectProblem(
+                    try await client.send(.post, Self.grants, secret: admin, body: body), "invalid", status: 400)
+                let kept = try await client.send(
+                    .post, Serving.receipts, secret: admin, body: Sample.upload(Sample.receipt()))
+                #expect(kept.status == .ok, "\(String(buffer: kept.body))")
+                #expect(try await client.send(.post, Self.grants, secret: admin, body: body).status == .created)
+            }
         }
     }
 

@@ -17,7 +17,7 @@ struct OnEventLoopTests {
 
     @Test("What is brief is answered on the event loop, where nothing else is: it would hold up other connections.")
     func briefAnswers() async throws {
-        let router = Router()
+        let router = Router(context: CallerContext.self)
         Route(.get, "/brief", whichThread).brief.add(to: router)
         Route(.get, "/long", whichThread).add(to: router)
         let application = Application(

@@ -66,7 +66,7 @@ import Testing
 
     @Test func allFieldsArrive() throws {
         let body =
-            #"{"customer":"kim","receipt":"r","storefront":"143441-1,29","price":4.99,"currency":"usd","extra":1}"#
+            #"{"customer":"kim","receipt":"r","storefront":"143441-1,29","price":4.99,"currency":"usd"}"#
         let submission = try JSONDecoder().decode(ReceiptUpload.self, from: Data(body.utf8)).submission(for: "a.b")
         #expect(submission.bundleID == "a.b" && submission.customer == "kim" && submission.receipt == "r")
         #expect(submission.storefront == "143441-1,29" && submission.currency == "USD" && !submission.imported)

@@ -1,4 +1,5 @@
 import AppStore
+import Foundation
 import Ledger
 import Postgres
 import Synchronization
@@ -94,6 +95,46 @@ struct OnceTests {
                         """))
             let row = try #require(left.first)
             #expect(try row.int8("workers") == 2 && row.int8("notifications") == 2)
+        }
+    }
+
+    @Test(
+        "A receipt that Apple says nothing of was asked about: it is named, and nothing is left",
+        .timeLimit(.minutes(1)))
+    func noUsableAnswer() async throws {
+        try await ServedLedger.with { served in
+            let app = try await served.ledger.app(ServedLedger.app)
+            let stored = try await served.ledger.store(
+                ["good", "junk"].map {
+                    Upload(appID: app.id, customer: $0, receipt: Array($0.utf8), imported: true)
+                })
+            let store = AppStoreClient { request in
+                let isJunk = request.receipt == Data("junk".utf8).base64EncodedString()
+                return await Serving.answering(isJunk ? #"{"status":21002}"# : Sample.verified()).verify(request)
+            }
+            let tracker = Tracker(
+                ledger: served.ledger, appStore: store, options: TrackerOptions(), logger: Journal().logger)
+            let report = try await Worker(tracker).runOnce(maxSeconds: nil)
+            #expect(report.asked == 2 && report.left == 0 && report.why.isEmpty, "\(report)")
+            #expect(report.unanswered == 1)
+            #expect(report.unansweredBecause.first?.hasPrefix("receipt \(stored[1].receiptID): ") == true, "\(report)")
+        }
+    }
+
+    @Test("With another master key Apple is asked about nothing, and all is left", .timeLimit(.minutes(1)))
+    func otherMasterKey() async throws {
+        try await withTracker(rate: "0") { served, _, store in
+            let seal = try SecretSeal(masterKey: [UInt8](repeating: 8, count: 32))
+            let tracker = Tracker(
+                ledger: SubscriptionLedger(database: served.database, seal: seal), appStore: store.client,
+                options: TrackerOptions(), logger: Journal().logger)
+            let report = try await Worker(tracker).runOnce(maxSeconds: nil)
+            #expect(store.callCount == 0 && report.asked == 0 && report.left == Self.receipts, "\(report)")
+            #expect(report.unanswered == 0 && report.why.count == 1)
+            #expect(
+                report.why.first
+                    == "\(Self.receipts) left: The app's shared secret cannot be read here; the log says why."
+            )
         }
     }
 

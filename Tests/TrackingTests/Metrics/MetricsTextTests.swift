@@ -27,7 +27,7 @@ struct MetricsTextTests {
                 perennial_claim_receipts_bucket{le="+Inf"} 4
                 perennial_claim_receipts_sum 1006
                 perennial_claim_receipts_count 4
-                # HELP perennial_due_lag_seconds How long the first due receipt has been waiting.
+                # HELP perennial_due_lag_seconds How long the first due receipt has been waiting; in the lane import, since it was stored.
                 # TYPE perennial_due_lag_seconds gauge
                 perennial_due_lag_seconds{app="x",lane="edge"} 1.5
                 # HELP perennial_notifications_total Notifications of Apple's, by what they did.

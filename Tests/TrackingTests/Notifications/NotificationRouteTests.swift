@@ -77,7 +77,7 @@ struct NotificationRouteTests {
             let limiter = RateLimiter<Int32> { start }
             let app = try #require(try await ledger.apps().first)
             while limiter.secondsToWait(of: app.id, at: PostNotification.rate) == nil {}
-            let router = Router()
+            let router = Router(context: CallerContext.self)
             router.add(middleware: AnswerProblems())
             PostNotification(tracker: tracker, limits: ServerLimits(), limiter: limiter).route.add(to: router)
             try await Application(router: router, logger: Serving.quiet).test(.router) { client in

@@ -156,7 +156,7 @@ extension Outlook {
     fileprivate static func over(_ state: State, _ reason: Reason?, since: Instant, expiry: Instant) -> Outlook {
         Outlook(
             state: state, reason: reason, since: since, until: nil, accessEndsAt: nil, expiresAt: expiry,
-            headStartsAt: expiry - .days(30), renewalExpected: false)
+            headStartsAt: expiry - .days(30), renewalExpected: false, isRenewalOff: state == .revoked)
     }
 }
 

@@ -7,8 +7,9 @@ struct IncidentsPage {
 
     let pauses: AdminTable
     let incidents: AdminTable
+    let invariants: AdminTable
 
-    init(_ incidents: [Incident], apps: [App]) {
+    init(_ incidents: [Incident], apps: [App], invariants: [InvariantStanding]) {
         pauses = AdminTable(
             "Apps whose checks are paused", ["App", "Until", "Why"], empty: "No app is paused.",
             apps.compactMap { app in
@@ -24,6 +25,15 @@ struct IncidentsPage {
                     .text(one.lastReason),
                 ]
             })
+        self.invariants = AdminTable(
+            "Invariants, as workers found them", ["Invariant", "Violations", "Repaired", "Looked at", "What to do"],
+            empty: "No worker has looked at them yet.",
+            invariants.map { one in
+                [
+                    .text(one.name), .number(one.violations), .number(one.repaired), .instant(one.checkedAt),
+                    .text(one.left > 0 ? "Run `perennial verify`" : nil),
+                ]
+            })
     }
 }
 
@@ -33,7 +43,8 @@ extension AdminSite {
         page("/admin/incidents") { visit in
             let content = IncidentsPage(
                 try await tracker.ledger.incidents(limit: IncidentsPage.incidentsMax),
-                apps: try await tracker.ledger.apps())
+                apps: try await tracker.ledger.apps(),
+                invariants: try await tracker.ledger.invariantStandings())
             return try AdminPage(
                 title: "Incidents", template: "incidents", content: content, session: visit.session
             ).response()

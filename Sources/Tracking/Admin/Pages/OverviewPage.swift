@@ -66,6 +66,9 @@ struct OverviewPage {
                 isAlarm: late.workers == 0),
             Tile(
                 title: "Incidents", figure: grouped(late.incidents), detail: "running", isAlarm: late.incidents > 0),
+            Tile(
+                title: "Violations", figure: grouped(late.violations), detail: "of promises, as workers found",
+                isAlarm: late.violations > 0),
         ]
     }
 

@@ -24,28 +24,33 @@ extension Request {
 extension AdminSite {
     /// `GET /admin/sign-in`
     var signInForm: Route {
-        open(.get, SignIn.path) { _ in try signInPage(nil, status: .ok) }
+        open(.get, SignIn.path) { _, _ in try signInPage(nil, status: .ok) }
     }
 
     /// `POST /admin/session`: a key for a session.
     var signIn: Route {
-        open(.post, "/admin/session") { request in
+        open(.post, "/admin/session") { request, context in
             try request.requireOwnPage()
-            if let seconds = attempts.waitSeconds {
+            let form = try await AdminForm(request)
+            let secret = form["key"].filter { !$0.isWhitespace }
+            let attempt = SignInAttempts.Attempt(from: context.source(of: request), withSecret: secret)
+            if let seconds = attempts.secondsToWait(before: attempt) {
                 var page = try signInPage(
-                    "Too many sign-ins failed. Try again in \(seconds) seconds.", status: .tooManyRequests)
+                    "Too many sign-ins with this key failed. Try again in \(seconds) seconds.", status: .tooManyRequests
+                )
                 page.headers[.retryAfter] = String(seconds)
                 return page
             }
-            let form = try await AdminForm(request)
-            guard let key = try await keys.key(withSecret: form["key"].filter { !$0.isWhitespace }) else {
-                attempts.fail()
-                // Whoever it was has no name that the audit could keep.
-                tracker.logger.warning("a sign-in to the admin pages was refused: the key is unknown or revoked")
+            guard let key = try await keys.key(withSecret: secret) else {
+                attempts.count(failed: attempt)
+                // A caller without a key of ours has no name that the audit could keep.
+                tracker.logger.warning(
+                    "a sign-in to the admin pages was refused: the key is unknown or revoked",
+                    metadata: ["address": "\(attempt.source)"])
                 return try signInPage("The key is unknown or revoked.", status: .forbidden)
             }
             guard key.scope.covers(.admin), key.bundleID == nil else {
-                attempts.fail()
+                attempts.count(failed: attempt)
                 try await tracker.ledger.acting(as: .key(key.id)).audit(.signInRefused, app: key.bundleID)
                 return try signInPage(
                     "The key may not see this: it takes one of scope admin for every app.", status: .forbidden)

@@ -24,12 +24,13 @@ struct Gate: Sendable {
     let keys: KeyRing
     let limiter = RateLimiter<Int32>()
 
-    /// A route that answers only visits the gate let in; `path` has the parameter `{bundle}`.
+    /// A route that answers only visits the gate let in; `path` has the parameter `{bundle}`, and `query` are the names that a
+    /// query may have.
     func route(
-        _ method: HTTPRequest.Method, _ path: String, needs scope: Scope,
+        _ method: HTTPRequest.Method, _ path: String, needs scope: Scope, query: [String] = [],
         _ answer: @escaping @Sendable (AppVisit) async throws -> Response
     ) -> Route {
-        route(method, path, ofAnyApp: scope) { visit in
+        route(method, path, ofAnyApp: scope, query: query) { visit in
             let bundleID = BundleID(try visit.parameters.decoded("bundle"))
             if let only = visit.key.bundleID, only != bundleID {
                 throw Problem(.forbidden, "The API key is for the app \(only) alone.")
@@ -41,7 +42,7 @@ struct Gate: Sendable {
 
     /// The same for a path that names no app: whoever answers must not tell of other apps than the key's.
     func route(
-        _ method: HTTPRequest.Method, _ path: String, ofAnyApp scope: Scope,
+        _ method: HTTPRequest.Method, _ path: String, ofAnyApp scope: Scope, query: [String] = [],
         _ answer: @escaping @Sendable (Visit) async throws -> Response
     ) -> Route {
         Route(method, path) { request, context in
@@ -57,6 +58,7 @@ struct Gate: Sendable {
                     .forbidden, "The API key has the scope \(key.scope.rawValue); this needs \(scope.rawValue).",
                     headers: [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"\(scope.rawValue)\""])
             }
+            try request.requireQuery(known: query)
             let response = try await answer(Visit(request: request, parameters: context.parameters, key: key))
             if scope != .read { await outlastMemories() }
             return response

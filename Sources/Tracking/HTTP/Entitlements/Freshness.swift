@@ -93,7 +93,7 @@ extension OwnedSubscription {
         return Freshness(
             of: Glance(
                 state: state, reason: reason.flatMap { Reason(rawValue: $0) }, answeredAt: checkedAt,
-                expiresAt: expiresAt, accessEndsAt: entitledUntil),
+                expiresAt: expiresAt, accessEndsAt: entitledUntil, isRenewalOff: willRenew == false),
             environment: environment, now: now, terms)
     }
 }

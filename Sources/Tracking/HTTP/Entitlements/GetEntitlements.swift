@@ -21,7 +21,7 @@ struct GetEntitlements: Sendable {
     }
 
     func route(behind gate: Gate) -> Route {
-        gate.route(.get, Self.path, needs: .read) { visit in
+        gate.route(.get, Self.path, needs: .read, query: ["at", "known_at"]) { visit in
             let customer = try visit.parameters.decoded("id")
             try Upload.requireCustomer(customer)
             let (time, knownAt) = (try visit.request.instant("at"), try visit.request.instant("known_at"))

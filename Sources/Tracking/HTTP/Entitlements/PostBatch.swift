@@ -14,12 +14,12 @@ struct PostBatch: Sendable {
     let limits: ServerLimits
 
     /// The body of the question.
-    private struct Question: Decodable, Sendable {
+    private struct Question: KnownFields {
         let customers: [String]
         let at: String?
         let knownAt: String?
 
-        private enum CodingKeys: String, CodingKey {
+        enum CodingKeys: String, CodingKey, CaseIterable {
             case customers, at
             case knownAt = "known_at"
         }

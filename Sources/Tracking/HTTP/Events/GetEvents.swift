@@ -22,7 +22,7 @@ struct GetEvents: Sendable {
     }
 
     func route(behind gate: Gate) -> Route {
-        gate.route(.get, "/v1/events", ofAnyApp: .read) { visit in
+        gate.route(.get, "/v1/events", ofAnyApp: .read, query: ["after", "feed", "limit", "wait"]) { visit in
             let request = visit.request
             let after = try request.number("after", from: 0, upTo: .max) ?? 0
             let limit = try request.number("limit", from: 1, upTo: Self.eventsMax) ?? Self.eventsUsual

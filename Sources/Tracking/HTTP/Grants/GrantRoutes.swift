@@ -13,13 +13,18 @@ struct GrantRoutes: Sendable {
     /// One path with two methods: an administrator's key is needed for both.
     func route(behind gate: Gate) -> Route {
         gate.route(.post, Self.path, needs: .admin, give)
-            .joined(with: gate.route(.delete, Self.path, needs: .admin, revoke))
+            .joined(
+                with: gate.route(.delete, Self.path, needs: .admin, query: ["entitlement", "actor", "reason"], revoke))
     }
 
     private func give(_ visit: AppVisit) async throws -> Response {
         let body = try await limits.json(GrantBody.self, of: visit.request)
         let grant = try await knowing(visit.bundleID) {
-            try await ledger.acting(as: .key(visit.key.id)).grant(
+            if body.force != true {
+                try await ledger.requireKnownEntitlement(
+                    body.entitlement, of: visit.bundleID, orElse: "Send \"force\": true for a name to come.")
+            }
+            return try await ledger.acting(as: .key(visit.key.id)).grant(
                 body.entitlement, to: try visit.parameters.decoded("id"), of: visit.bundleID,
                 until: try body.instant, deciding: try HandDecision(by: body.actor, because: body.reason))
         }
@@ -50,7 +55,7 @@ struct GrantRoutes: Sendable {
 }
 
 /// The body of POST grants.
-private struct GrantBody: Decodable, Sendable {
+private struct GrantBody: KnownFields {
     /// The right.
     let entitlement: String
     /// When it ends, ISO 8601; absent or null: without an end.
@@ -59,6 +64,12 @@ private struct GrantBody: Decodable, Sendable {
     let actor: String
     /// Why.
     let reason: String
+    /// Whether the right may be one that nothing of the app grants yet.
+    let force: Bool?
+
+    enum CodingKeys: CodingKey, CaseIterable {
+        case entitlement, until, actor, reason, force
+    }
 
     /// The end; throws a problem for a text that is no instant.
     var instant: Instant? {

@@ -7,8 +7,8 @@ struct CountRequests: RouterMiddleware {
     let counters: RequestCounters
 
     func handle(
-        _ request: Request, context: BasicRequestContext,
-        next: (Request, BasicRequestContext) async throws -> Response
+        _ request: Request, context: CallerContext,
+        next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {
         let start = ContinuousClock.now
         let response = try await next(request, context)

@@ -1,4 +1,5 @@
 import Hummingbird
+import HummingbirdCore
 import Logging
 import ServiceLifecycle
 
@@ -37,20 +38,26 @@ public struct MetricsServer: Service {
     /// The application that answers, for `run` and for tests.
     var application: some ApplicationProtocol {
         let limits = limits
-        let router = Router(options: .autoGenerateHeadEndpoints)
+        let room = ConnectionRoom(connectionsMax: Self.connectionsMax, logger: tracker.logger)
+        let router = Router(context: CallerContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: AnswerProblems())
         for route in [Route.isAlive, .isReady(tracker.ledger), .metrics(MetricsPage(tracker))] {
             route.add(to: router)
         }
         return Application(
             router: router,
-            server: .http1(
-                configuration: .init(
-                    additionalChannelHandlers: [RequestTurns(limits: limits, logger: tracker.logger)],
-                    idleTimeout: .seconds(limits.idleSeconds))),
+            server: HTTPServerBuilder {
+                let connection = HTTP1Channel(
+                    responder: $0,
+                    configuration: .init(
+                        additionalChannelHandlers: [RequestTurns(limits: limits, logger: tracker.logger)],
+                        idleTimeout: .seconds(limits.idleSeconds)))
+                return WithinRoom(connection: ClosingWhenAsked(connection: connection), room: room)
+            },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: Server.name,
-                availableConnectionsDelegate: .maximum(Self.connectionsMax, logger: tracker.logger)),
+                availableConnectionsDelegate: .maximum(
+                    Self.connectionsMax + ServerLimits.connectionsClosingMax, logger: tracker.logger)),
             onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
             logger: tracker.logger)
     }

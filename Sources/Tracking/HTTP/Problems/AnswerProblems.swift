@@ -6,8 +6,8 @@ import Logging
 /// The line names the route, not the path: a path holds a customer's id.
 struct AnswerProblems: RouterMiddleware {
     func handle(
-        _ request: Request, context: BasicRequestContext,
-        next: (Request, BasicRequestContext) async throws -> Response
+        _ request: Request, context: CallerContext,
+        next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {
         let start = ContinuousClock.now
         let requestID = requestID(request, context)
@@ -35,7 +35,7 @@ struct AnswerProblems: RouterMiddleware {
 
     /// The id that every log line of the request carries: the caller's, else the server's own; a log that keeps no metadata
     /// has none, then a new one serves.
-    private func requestID(_ request: Request, _ context: BasicRequestContext) -> String {
+    private func requestID(_ request: Request, _ context: CallerContext) -> String {
         request.headers.givenRequestID ?? context.logger[metadataKey: Self.requestIDKey]?.description
             ?? RequestID.random()
     }
@@ -45,8 +45,9 @@ struct AnswerProblems: RouterMiddleware {
         switch problem.kind {
         case .failed: logger.error("a request failed", metadata: ["error": "\(error)", "request_id": "\(requestID)"])
         case .unavailable:
-            logger.warning(
-                "a request could not be served", metadata: ["error": "\(error)", "request_id": "\(requestID)"])
+            logger.log(
+                level: error.isLoggedElsewhere ? .debug : .warning, "a request could not be served",
+                metadata: ["error": "\(error)", "request_id": "\(requestID)"])
         case .invalid, .unauthenticated, .forbidden, .notFound, .unknownApp, .methodNotAllowed, .timedOut, .conflict,
             .otherFeed,
             .tooLarge, .notAReceipt, .receiptRejected, .unsupportedMedia, .tooMany:

@@ -19,7 +19,7 @@ struct PostReceipt: Sendable {
         switch try await submitted(submission, by: actor) {
         case .pending(let receiptID, let reason):
             // The reason may name the database; the caller only needs to know that the receipt is kept.
-            tracker.logger.info("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
+            tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
             return accepted(
                 submission, receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again."
             )

@@ -1,7 +1,7 @@
 import Subscriptions
 
 /// The body of POST receipts.
-struct ReceiptUpload: Decodable, Sendable {
+struct ReceiptUpload: KnownFields {
     /// The operator's own id of the customer.
     let customer: String
     /// The receipt in base64, in whatever shape the device gave it.
@@ -12,6 +12,10 @@ struct ReceiptUpload: Decodable, Sendable {
     let price: Milliunits?
     /// The currency of that price, ISO 4217.
     let currency: String?
+
+    enum CodingKeys: CodingKey, CaseIterable {
+        case customer, receipt, storefront, price, currency
+    }
 
     private static let storefrontCharactersMax = 32
 

@@ -1,0 +1,23 @@
+import NIOSSL
+
+/// Certificates of authorities, for a store whose certificate the system's authorities do not vouch for.
+public struct TrustedRoots: Sendable {
+    /// Why a text is no list of certificates.
+    public struct Unreadable: Error, Sendable, CustomStringConvertible {
+        /// One sentence.
+        public let description: String
+    }
+
+    let certificates: [NIOSSLCertificate]
+
+    /// Reads certificates in PEM form, one at least.
+    public init(pem: String) throws(Unreadable) {
+        let nothing = Unreadable(description: "it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
+        do {
+            certificates = try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8))
+        } catch {
+            throw nothing
+        }
+        if certificates.isEmpty { throw nothing }
+    }
+}

@@ -1,0 +1,92 @@
+import Crypto
+import Foundation
+import NIOCore
+import SwiftASN1
+import X509
+
+/// A certificate authority of one process. Its key is new each time and is never written anywhere.
+package struct PretendAuthority: Sendable {
+    /// The days before now from which the root is valid: more than any certificate of a test wants.
+    private static let rootDaysBefore = -366.0
+    private static let rootDaysAfter = 3_653.0
+
+    /// The root's certificate in PEM form, for those who shall trust it.
+    package let rootPEM: String
+    private let key: Certificate.PrivateKey
+    private let root: Certificate
+    private let madeAt: Date
+
+    /// Makes a key and a root that signs itself.
+    package init(at now: Date = Date()) throws {
+        let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
+        // Several authorities on one machine must not be mistaken for each other.
+        let number = String(UInt32.random(in: 0 ... .max), radix: 16)
+        let name = try DistinguishedName { CommonName("Pretend App Store authority \(number)") }
+        root = try Certificate(
+            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: key.publicKey,
+            notValidBefore: now.days(Self.rootDaysBefore), notValidAfter: now.days(Self.rootDaysAfter),
+            issuer: name, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: try Certificate.Extensions {
+                Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
+                Critical(KeyUsage(keyCertSign: true, cRLSign: true))
+                SubjectKeyIdentifier(hash: key.publicKey)
+            }, issuerPrivateKey: key)
+        rootPEM = try root.serializeAsPEM().pemString + "\n"
+        self.key = key
+        madeAt = now
+    }
+
+    /// A server's certificate for host names and IP addresses, with its key.
+    ///
+    /// - Parameter days: from when to when it is valid, in days from the authority's beginning.
+    package func issue(for names: [String], days: ClosedRange<Double> = -1...800) throws -> ServerCertificate {
+        let leafKey = P256.Signing.PrivateKey()
+        let publicKey = Certificate.PublicKey(leafKey.publicKey)
+        let leaf = try Certificate(
+            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: publicKey,
+            notValidBefore: madeAt.days(days.lowerBound), notValidAfter: madeAt.days(days.upperBound),
+            issuer: root.subject, subject: try DistinguishedName { CommonName(names.first ?? "nameless") },
+            signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: try Certificate.Extensions {
+                Critical(BasicConstraints.notCertificateAuthority)
+                Critical(KeyUsage(digitalSignature: true))
+                try ExtendedKeyUsage([.serverAuth])
+                SubjectAlternativeNames(names.map(Self.subject))
+                SubjectKeyIdentifier(hash: publicKey)
+                AuthorityKeyIdentifier(keyIdentifier: SubjectKeyIdentifier(hash: key.publicKey).keyIdentifier)
+            }, issuerPrivateKey: key)
+        return ServerCertificate(
+            certificatePEM: try leaf.serializeAsPEM().pemString + "\n", keyPEM: leafKey.pemRepresentation + "\n")
+    }
+
+    private static func subject(_ name: String) -> GeneralName {
+        do {
+            switch try SocketAddress(ipAddress: name, port: 0) {
+            case .v4(let address):
+                return .ipAddress(ASN1OctetString(contentBytes: bytes(of: address.address.sin_addr)))
+            case .v6(let address):
+                return .ipAddress(ASN1OctetString(contentBytes: bytes(of: address.address.sin6_addr)))
+            case .unixDomainSocket: return .dnsName(name)
+            }
+        } catch {
+            return .dnsName(name)
+        }
+    }
+
+    private static func bytes(of address: some Any) -> ArraySlice<UInt8> {
+        withUnsafeBytes(of: address) { ArraySlice($0) }
+    }
+}
+
+/// A server's certificate and the key that belongs to it, both in PEM form.
+package struct ServerCertificate: Sendable {
+    package let certificatePEM: String
+    package let keyPEM: String
+}
+
+extension Date {
+    /// So many days later, to the second, which is all that a certificate can say.
+    fileprivate func days(_ count: Double) -> Date {
+        Date(timeIntervalSince1970: (timeIntervalSince1970 + count * 86_400).rounded())
+    }
+}

@@ -1,0 +1,51 @@
+import NIOSSL
+import Synchronization
+
+/// What a store that speaks HTTPS shows of itself: certificates of an authority of its own, good and bad ones.
+public final class StoreIdentity: Sendable {
+    /// The names of a store that listens on this machine only.
+    public static let localNames = ["localhost", "127.0.0.1", "::1"]
+
+    /// The certificate of the store's authority in PEM form, for clients that shall trust it.
+    public let rootPEM: String
+    private let good, wrongName, expired, unknownAuthority: NIOSSLContext
+    private let shown: Mutex<StoreCertificate>
+
+    /// Makes an authority and its certificates for `names`, host names or IP addresses.
+    public init(names: [String] = localNames, shows certificate: StoreCertificate = .good) throws {
+        let authority = try PretendAuthority()
+        rootPEM = authority.rootPEM
+        good = try Self.context(authority.issue(for: names))
+        wrongName = try Self.context(authority.issue(for: ["another-store.example"]))
+        expired = try Self.context(authority.issue(for: names, days: -31 ... -1))
+        unknownAuthority = try Self.context(PretendAuthority().issue(for: names))
+        shown = Mutex(certificate)
+    }
+
+    /// The certificate that new connections get.
+    public var certificate: StoreCertificate { shown.withLock { $0 } }
+
+    /// Shows another certificate from now on; connections that are open stay.
+    public func show(_ certificate: StoreCertificate) { shown.withLock { $0 = certificate } }
+
+    /// What the next connection is made with.
+    var context: NIOSSLContext {
+        switch certificate {
+        case .good: good
+        case .wrongName: wrongName
+        case .expired: expired
+        case .unknownAuthority: unknownAuthority
+        }
+    }
+
+    private static func context(_ certificate: ServerCertificate) throws -> NIOSSLContext {
+        let chain = try NIOSSLCertificate.fromPEMBytes(Array(certificate.certificatePEM.utf8))
+        let key = try NIOSSLPrivateKey(bytes: Array(certificate.keyPEM.utf8), format: .pem)
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+        // As Apple's servers.
+        configuration.minimumTLSVersion = .tlsv12
+        configuration.applicationProtocols = ["http/1.1"]
+        return try NIOSSLContext(configuration: configuration)
+    }
+}

@@ -1,0 +1,56 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SubscriptionLedger {
+    /// How often a change of pollers that met other writers is tried in all.
+    private static let pollerTriesMax = 10
+
+    /// Lets other receipts take over what `receipts` poll, because these cannot go on.
+    func handOver(from receipts: [ReceiptID]) async throws {
+        guard !receipts.isEmpty else { return }
+        try await changingPollers { transaction in
+            var question = FoundPollers.Question()
+            (question.polledBy, question.unable) = (receipts, receipts)
+            var run = try SettlementRun(covering: question, in: transaction)
+            try run.planPolling()
+            try run.writePolling(in: transaction)
+        }
+    }
+
+    /// Runs a change of what receipts poll, again when it met other writers.
+    func changingPollers<Result: Sendable>(
+        _ body: @escaping @Sendable (Transaction) throws -> Result
+    ) async throws -> Result {
+        var attempt = 1
+        while true {
+            do {
+                return try await database.transaction { try body($0) }
+            } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.pollerTriesMax {
+                attempt += 1
+            } catch is PollersChanged where attempt < Self.pollerTriesMax {
+                attempt += 1
+            }
+        }
+    }
+}
+
+extension SettlementRun {
+    /// Locks subscriptions and purchases for nothing but a change of the receipts that are asked about them.
+    init(
+        covering question: FoundPollers.Question, apps: [Int32: App] = [:], speedup: Int = 1,
+        in transaction: Transaction
+    ) throws {
+        let found = try FoundPollers(question, in: transaction)
+        let pollers = try LockedPollers(question.polledBy, and: found, in: transaction)
+        let receipts = Parameter.int8s(question.polledBy.map(\.number))
+        let subscriptions = try transaction.query(
+            Queries.lockSubscriptions,
+            SubscriptionRowKey.parameters([]) + [receipts, .int8s(question.subscriptions)])
+        let purchases = try transaction.query(
+            Queries.lockPurchases, PurchaseRowKey.parameters([]) + [receipts, .int8s(question.purchases)])
+        try self.init(
+            locked: subscriptions, purchases: purchases, pollers: pollers, unable: question.unable, apps: apps,
+            speedup: speedup, in: transaction)
+    }
+}

@@ -1,0 +1,94 @@
+import Subscriptions
+
+extension SettlementRun {
+    /// How many calls about a receipt may bring nothing before another receipt takes over what it polls.
+    static let fruitlessAttemptsMax = 5
+
+    /// Decides which receipt is asked about each subscription and purchase from now on, and when.
+    ///
+    /// Whatever a transaction changes it leaves covered: `writePolling` moves the schedules of the receipts that are chosen.
+    mutating func planPolling() throws(PollersChanged) {
+        try choosePollers()
+        planNextChecks()
+    }
+
+    private mutating func choosePollers() throws(PollersChanged) {
+        guard let pollers else { return }
+        let fitness = fitness(of: pollers)
+        for (key, draft) in subscriptions {
+            let heir = pollers.found.subscriptions[draft.rowID]?.heir
+            if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
+            subscriptions[key]?.polling.choose(heir, by: fitness)
+            try subscriptions[key]?.polling.requireAble(by: fitness)
+            subscriptions[key]?.polling.releaseLost(by: fitness)
+        }
+        for (key, draft) in purchases {
+            // What one receipt leaves out was used up: another one that leaves it out as well cannot vouch for it.
+            let heir = pollers.found.purchases[draft.rowID]?.heir.flatMap { $0.omits ? nil : $0 }
+            if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
+            purchases[key]?.polling.choose(heir, by: fitness)
+            try purchases[key]?.polling.requireAble(by: fitness)
+            purchases[key]?.polling.releaseLost(by: fitness)
+            if draft.polling.isOmitted, purchases[key]?.polling.poller == draft.polling.storedPoller {
+                purchases[key]?.polling.release()
+            }
+        }
+    }
+
+    /// A wrong secret and a refusal during an incident say nothing of the receipt.
+    private func fitness(of pollers: LockedPollers) -> ReceiptFitness {
+        var fitness = ReceiptFitness(pollers, unable: unable)
+        for settlement in batch {
+            let receipt = settlement.claim.receiptID
+            switch settlement.finding {
+            case .verified(let evidence):
+                fitness.learn(receipt, canPoll: true, createdAt: evidence.receiptCreatedAt)
+            case .rejected(let refusal) where refusal.kind != .wrongSecret && !isForgiven(settlement):
+                fitness.learn(receipt, canPoll: false, createdAt: nil)
+            case .rejected, .indeterminate:
+                break
+            }
+        }
+        return fitness
+    }
+
+    private mutating func planNextChecks() {
+        let now = recordedAt
+        for (key, draft) in subscriptions where draft.wasChecked || draft.polling.isConcerned {
+            guard let state = draft.state, let policy = draft.policy ?? policy(of: key.appID, key.environment) else {
+                continue
+            }
+            subscriptions[key]?.polling.plan(
+                nextCheck(
+                    for: [state], environment: key.environment, outcome: .verified, now: now,
+                    seed: draft.polling.seed, policy: policy))
+        }
+        for (key, draft) in purchases where draft.wasChecked || draft.polling.isConcerned {
+            guard let state = draft.state, let policy = policy(of: key.appID, key.environment) else { continue }
+            purchases[key]?.polling.plan(
+                nextCheck(
+                    for: [], purchasedAt: [state.purchasedAt], environment: key.environment, now: now,
+                    seed: draft.polling.seed, policy: policy))
+        }
+    }
+
+    /// The app's tolerances; nil where the apps are not at hand.
+    func policy(of appID: Int32, _ environment: StoreEnvironment) -> Policy? {
+        apps[appID]?.policy(for: environment, speedup: speedup)
+    }
+}
+
+extension PollingDraft {
+    /// An heir that was found before the locks may not be able to go on any more; the next attempt finds another.
+    fileprivate func requireAble(by fitness: ReceiptFitness) throws(PollersChanged) {
+        if isHandedOver, let poller, !fitness.canPoll(poller) { throw PollersChanged() }
+    }
+
+    /// A poller that will never answer again is none; what another transaction polls is not looked at here.
+    fileprivate mutating func releaseLost(by fitness: ReceiptFitness) {
+        if isConcerned, let poller, fitness.isLost(poller) { release() }
+    }
+
+    /// What makes the jitter of the next check the poller's own.
+    fileprivate var seed: UInt64 { UInt64(bitPattern: poller?.number ?? 0) }
+}

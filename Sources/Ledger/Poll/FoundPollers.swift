@@ -1,0 +1,88 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// Which receipts are asked about some subscriptions and purchases, and which would take over; read before anything is locked.
+struct FoundPollers: Sendable {
+    /// What was found of one subscription or purchase.
+    struct Entry: Sendable {
+        let poller: ReceiptID?
+        /// Nil where the poller can go on, and where there is no other receipt.
+        let heir: PollingDraft.Heir?
+    }
+
+    private(set) var subscriptions: [Int64: Entry] = [:]
+    private(set) var purchases: [Int64: Entry] = [:]
+
+    /// What is looked for; everything that receipts poll, and what is named by key or by row.
+    struct Question {
+        var polledBy: [ReceiptID] = []
+        /// Receipts that cannot go on after this transaction.
+        var unable: [ReceiptID] = []
+        var subscriptionKeys: [SubscriptionRowKey] = []
+        var purchaseKeys: [PurchaseRowKey] = []
+        var subscriptions: [Int64] = []
+        var purchases: [Int64] = []
+    }
+
+    init(_ question: Question, in transaction: Transaction) throws {
+        let (named, bought) = (question.subscriptionKeys, question.purchaseKeys)
+        let rows = try transaction.query(
+            Queries.findPollers,
+            [.int8s(question.polledBy.map(\.number)), .int8s(question.unable.map(\.number))]
+                + SubscriptionRowKey.parameters(named) + PurchaseRowKey.parameters(bought)
+                + [.int8s(question.subscriptions), .int8s(question.purchases)])
+        for row in rows {
+            let entry = Entry(
+                poller: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
+                heir: try row.int8IfPresent("heir").map {
+                    PollingDraft.Heir(receipt: ReceiptID($0), omits: try row.bool("heir_omits"))
+                })
+            if let id = try row.int8IfPresent("subscription_id") { subscriptions[id] = entry }
+            if let id = try row.int8IfPresent("purchase_id") { purchases[id] = entry }
+        }
+    }
+
+    /// What the answers of a batch speak of, and what its receipts poll.
+    init(of batch: [Settlement], in transaction: Transaction) throws {
+        var question = Question()
+        question.polledBy = batch.map(\.claim.receiptID)
+        question.unable = batch.filter(\.mayEndPolling).map(\.claim.receiptID)
+        question.subscriptionKeys = Set(batch.flatMap(\.subscriptionKeys)).sorted()
+        question.purchaseKeys = Set(batch.flatMap { $0.purchases.map(\.key) }).sorted()
+        try self.init(question, in: transaction)
+    }
+
+    /// Every receipt among them.
+    var receipts: Set<ReceiptID> {
+        Set([subscriptions, purchases].flatMap(\.values).flatMap { [$0.poller, $0.heir?.receipt] }.compactMap(\.self))
+    }
+}
+
+extension Settlement {
+    /// Whether another receipt may have to take over after this answer.
+    fileprivate var mayEndPolling: Bool {
+        switch finding {
+        case .verified: false
+        case .rejected(let refusal): refusal.kind != .wrongSecret
+        case .indeterminate: claim.attempts >= SettlementRun.fruitlessAttemptsMax
+        }
+    }
+}
+
+extension SubscriptionRowKey {
+    /// The keys as columns: apps, environments, ids.
+    static func parameters(_ keys: [SubscriptionRowKey]) -> [Parameter] {
+        [.int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)), .texts(keys.map(\.id.text))]
+    }
+}
+
+extension PurchaseRowKey {
+    /// The keys as columns: apps, environments, ids, products.
+    static func parameters(_ keys: [PurchaseRowKey]) -> [Parameter] {
+        [
+            .int4s(keys.map(\.appID)), .texts(keys.map(\.environment.rawValue)),
+            .texts(keys.map(\.purchase.originalTransactionID.text)), .texts(keys.map(\.purchase.productID.text)),
+        ]
+    }
+}

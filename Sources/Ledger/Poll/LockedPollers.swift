@@ -1,0 +1,68 @@
+import Postgres
+import SQL
+import Subscriptions
+
+/// The receipts whose schedule a transaction may change: its own, the pollers of what it touches, and their heirs.
+///
+/// Their schedule rows and then the receipts are locked by receipt id before any subscription is, so that transactions that move
+/// each other's schedules do not cross.
+struct LockedPollers: Sendable {
+    /// A schedule row as it was when it was locked.
+    struct Schedule: Sendable {
+        /// Apple's clock of the last equal answer that is not yet written to the receipt's observation.
+        let confirmedAsOf: Instant?
+        let lane: Lane?
+        /// Claims since the last answer that counts.
+        let attempts: Int
+        /// Whether an answer is under way.
+        let isLeased: Bool
+    }
+
+    let found: FoundPollers
+    let receipts: [ReceiptID: RememberedReceipt]
+    let schedules: [ReceiptID: Schedule]
+
+    init(_ own: [ReceiptID], and found: FoundPollers, in transaction: Transaction) throws {
+        self.found = found
+        let ids = Parameter.int8s(found.receipts.union(own).map(\.number).sorted())
+        schedules = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { schedules, row in
+            schedules[ReceiptID(try row.int8("receipt_id"))] = Schedule(
+                confirmedAsOf: try row.instantIfPresent("confirmed_as_of"), lane: Lane(rawValue: try row.int2("lane")),
+                attempts: Int(try row.int2("attempts")), isLeased: try row.bool("leased"))
+        }
+        receipts = try keyed(
+            transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
+    }
+
+    /// The pollers of rows that are to be changed, and their heirs.
+    init(subscriptions: [Int64] = [], purchases: [Int64] = [], in transaction: Transaction) throws {
+        var question = FoundPollers.Question()
+        (question.subscriptions, question.purchases) = (subscriptions, purchases)
+        try self.init([], and: FoundPollers(question, in: transaction), in: transaction)
+    }
+
+    /// Whether a receipt may be asked about what it holds, by what is stored; `ledger.can_poll` says the same in SQL.
+    func canPoll(_ receipt: ReceiptID) -> Bool {
+        guard let known = receipts[receipt], known.verifiedAt != nil, known.rejections == 0, !known.isErased else {
+            return false
+        }
+        guard let schedule = schedules[receipt] else { return true }
+        return schedule.lane != .quarantine && schedule.attempts < SettlementRun.fruitlessAttemptsMax
+    }
+
+    /// Whether nothing can be expected of a receipt any more: it was erased, never vouched for, or refused for good.
+    func isLost(_ receipt: ReceiptID) -> Bool {
+        guard let known = receipts[receipt], known.verifiedAt != nil, !known.isErased else { return true }
+        return known.rejections > 0 && schedules[receipt] == nil
+    }
+
+    /// Throws unless the poller of something that is locked now is among the locked receipts.
+    func require(_ poller: ReceiptID?) throws(PollersChanged) {
+        if let poller, receipts[poller] == nil { throw PollersChanged() }
+    }
+}
+
+/// Another transaction changed which receipt is asked about something, between the look and the lock.
+struct PollersChanged: Error, CustomStringConvertible {
+    var description: String { "Other checks kept changing which receipt is asked about it; it is asked about again." }
+}

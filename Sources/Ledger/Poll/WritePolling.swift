@@ -1,0 +1,75 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SettlementRun {
+    /// Writes which receipts are asked about what, and moves the schedules of those that this transaction did not schedule
+    /// already.
+    ///
+    /// A receipt that takes over is due at once.
+    func writePolling(scheduled: Set<ReceiptID> = [], in transaction: Transaction) throws {
+        try writeUnchecked(in: transaction)
+        let turns = pollingTurns().filter { !scheduled.contains($0.key) }.sorted { $0.key < $1.key }
+        guard !turns.isEmpty else { return }
+        try transaction.query(
+            Queries.cover,
+            [
+                .int8s(turns.map(\.key.number)), .instants(turns.map(\.value.dueAt)),
+                .int2s(turns.map(\.value.lane.rawValue)),
+                .int8s(turns.filter(\.value.isHandedOver).map(\.key.number)),
+            ])
+    }
+
+    /// When a receipt has to be asked for the sake of what is locked here.
+    private struct Turn {
+        var dueAt: Instant
+        var lane: Lane
+        var isHandedOver: Bool
+    }
+
+    private func pollingTurns() -> [ReceiptID: Turn] {
+        var turns: [ReceiptID: Turn] = [:]
+        func add(_ polling: PollingDraft, lane: (Instant) -> Lane) {
+            guard let receipt = polling.poller, let next = polling.nextCheckAt else { return }
+            let dueAt = polling.isHandedOver ? min(recordedAt, next) : next
+            let turn = Turn(dueAt: dueAt, lane: lane(dueAt), isHandedOver: polling.isHandedOver)
+            guard let other = turns[receipt] else { return turns[receipt] = turn }
+            turns[receipt] = Turn(
+                dueAt: min(other.dueAt, turn.dueAt), lane: other.dueAt <= turn.dueAt ? other.lane : turn.lane,
+                isHandedOver: other.isHandedOver || turn.isHandedOver)
+        }
+        for draft in subscriptions.values where draft.wasChecked || draft.polling.isConcerned {
+            add(draft.polling) { draft.polling.isUrgent ? .edge : lane(of: .at($0), polled: [draft]) }
+        }
+        for draft in purchases.values where draft.wasChecked || draft.polling.isConcerned {
+            add(draft.polling) { _ in .sweep }
+        }
+        return turns
+    }
+
+    /// What was not folded has no other write.
+    private func writeUnchecked(in transaction: Transaction) throws {
+        let kept = subscriptions.values.filter { $0.polling.isChanged && !$0.wasChecked }.sorted { $0.rowID < $1.rowID }
+        let bought = purchases.values.filter { $0.polling.isChanged && !$0.wasChecked }.sorted { $0.rowID < $1.rowID }
+        if !kept.isEmpty || !bought.isEmpty {
+            try transaction.query(
+                Queries.writePolling,
+                [
+                    .int8s(kept.map(\.rowID)), .int8s(kept.map(\.polling.poller?.number)),
+                    .instants(kept.map(\.polling.nextCheckAt)),
+                    .int8s(bought.map(\.rowID)), .int8s(bought.map(\.polling.poller?.number)),
+                    .instants(bought.map(\.polling.nextCheckAt)),
+                ])
+        }
+        let omitted = subscriptions.values.filter(\.polling.isOmitted).sorted { $0.rowID < $1.rowID }
+        let missing = purchases.values.filter(\.polling.isOmitted).sorted { $0.rowID < $1.rowID }
+        guard !omitted.isEmpty || !missing.isEmpty else { return }
+        try transaction.query(
+            Queries.markOmissions,
+            [
+                .timestamptz(microseconds: recordedMicroseconds),
+                .int8s(omitted.map(\.polling.storedPoller?.number)), .int8s(omitted.map(\.rowID)),
+                .int8s(missing.map(\.polling.storedPoller?.number)), .int8s(missing.map(\.rowID)),
+            ])
+    }
+}

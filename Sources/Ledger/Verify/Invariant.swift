@@ -1,0 +1,69 @@
+/// Something that is true of every ledger at every moment; the raw value is its name in flags, JSON, metrics and tables.
+public enum Invariant: String, Sendable, CaseIterable {
+    /// A subscription that wants a check is polled by a receipt that can vouch for it and is scheduled by then.
+    case coverage
+    /// The same of a one-time purchase that refunds are looked for.
+    case purchaseCoverage = "purchase_coverage"
+    /// A subscription that needs checks is polled by one of the receipts that can vouch for it.
+    case poller
+    /// The next check is stored, and no later than the schedule's rules give.
+    case nextCheck = "next_check"
+    /// No answer gets older than lookups promise while Apple answers.
+    case age
+    /// What is stored of a subscription is what its facts give.
+    case facts
+    /// A timeline goes from the first period to infinity without gap or overlap.
+    case timeline
+    /// A thing has one owner at a time.
+    case ownership
+    /// A receipt that Apple has said nothing usable of is scheduled.
+    case scheduled
+    /// A check that was wanted by a time is not forgotten.
+    case wanted
+    /// No receipt is leased for longer than its worker leases.
+    case leases
+    /// Every event is of a version its subscription or purchase has reached, and has or awaits a place in the feed.
+    case events
+    /// The feed is dense, and in the order of each subscription's changes.
+    case feed
+    /// The summaries tell of each subscription what its history gives.
+    case summaries
+}
+
+extension Invariant {
+    /// Whether a repair restores it: the subscription is asked about again, which plans anew.
+    public var isRepairable: Bool {
+        switch self {
+        case .coverage, .purchaseCoverage, .poller, .nextCheck, .age: true
+        case .facts, .timeline, .ownership, .scheduled, .wanted, .leases, .events, .feed, .summaries: false
+        }
+    }
+
+    /// What to do about a violation, in one sentence.
+    public var advice: String {
+        switch self {
+        case .coverage, .poller, .nextCheck, .age:
+            "Run `perennial verify --repair`; the subscription is then asked about by a receipt that can vouch for it."
+        case .purchaseCoverage:
+            "Run `perennial verify --repair`; the purchase is then asked about by a receipt that can vouch for it."
+        case .facts:
+            "Run `perennial rebuild --app APP`, which writes it anew from what Apple said."
+        case .timeline:
+            "Run `perennial rebuild --app APP`; if it stays, restore the constraint subscription_span_says_one_thing."
+        case .ownership:
+            "Run `perennial customer assign` to say whose it is, and restore the constraints of ledger.ownership."
+        case .scheduled:
+            "Run `perennial receipt check --receipt ID`, which asks Apple and schedules it."
+        case .wanted:
+            "See that a worker runs; then run `perennial receipt check --receipt ID`."
+        case .leases:
+            "Run `perennial receipt check --receipt ID` when the lease is over, or stop the worker that holds it."
+        case .events:
+            "Keep a dump of the database and report it: a settlement and its events are one transaction."
+        case .feed:
+            "Keep a dump of the database and report it; consumers read the subscription's state again."
+        case .summaries:
+            "A worker's round through all subscriptions puts it right; `perennial report summaries_check` names the days."
+        }
+    }
+}

@@ -1,0 +1,46 @@
+extension PeriodRecord {
+    /// The fields of renewal information that can be older than its newest row; the names are stored.
+    public enum RenewalField: String, Sendable, Hashable, CaseIterable {
+        /// `auto_renew_product_id`.
+        case renewsToProductID = "renews_to_product_id"
+        /// `auto_renew_status`.
+        case willRenew = "will_renew"
+        /// `is_in_billing_retry_period`.
+        case inBillingRetry = "in_billing_retry"
+        /// `grace_period_expires_date`.
+        case graceExpiresAt = "grace_expires_at"
+    }
+}
+
+extension PeriodRecord.Ending {
+    /// Renewal information with the clocks that differ from those of the subscription's renewal and of its newest row.
+    init(_ facts: RenewalFacts, renewalAsOf: Instant?) {
+        var older: [PeriodRecord.RenewalField: FactOrigin] = [:]
+        func note<Value>(_ field: PeriodRecord.RenewalField, _ fact: Fact<Value>?) {
+            if let fact, fact.origin != facts.row.origin { older[field] = fact.origin }
+        }
+        note(.renewsToProductID, facts.renewsToProductID)
+        note(.willRenew, facts.willRenew)
+        note(.inBillingRetry, facts.inBillingRetry)
+        note(.graceExpiresAt, facts.graceExpiresAt)
+        self.init(
+            renewal: facts.said.value, asOf: facts.asOf == renewalAsOf ? nil : facts.asOf, path: facts.row.path,
+            olderFields: older, gaveUpAt: facts.gaveUpAt)
+    }
+}
+
+extension RenewalFacts {
+    /// The facts a record was made from.
+    init(_ ending: PeriodRecord.Ending, renewalAsOf: Instant) {
+        let newest = FactOrigin(asOf: ending.asOf ?? renewalAsOf, path: ending.path)
+        func fact<Value>(_ field: PeriodRecord.RenewalField, _ value: Value?) -> Fact<Value>? {
+            value.map { Fact($0, origin: ending.olderFields[field] ?? newest) }
+        }
+        row = Fact(ending.renewal.withoutStanding, origin: newest)
+        renewsToProductID = fact(.renewsToProductID, ending.renewal.renewsToProductID)
+        willRenew = fact(.willRenew, ending.renewal.willRenew)
+        inBillingRetry = fact(.inBillingRetry, ending.renewal.inBillingRetry)
+        graceExpiresAt = fact(.graceExpiresAt, ending.renewal.graceExpiresAt)
+        gaveUpAt = ending.gaveUpAt
+    }
+}

@@ -1,0 +1,55 @@
+import NIOCore
+
+/// Where a connection comes from: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one subscriber.
+struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
+    /// Four bytes, or eight; none where there is no address.
+    private let bytes: [UInt8]
+    /// Whether it is this machine.
+    let isLoopback: Bool
+
+    /// The source of a socket's address.
+    init(_ address: SocketAddress?) {
+        switch address {
+        case .v4(let address)?: self.init(v4: withUnsafeBytes(of: address.address.sin_addr) { Array($0) })
+        case .v6(let address)?: self.init(v6: withUnsafeBytes(of: address.address.sin6_addr) { Array($0) })
+        case .unixDomainSocket?, nil: self.init(bytes: [], isLoopback: false)
+        }
+    }
+
+    /// The source of an address as text; nil when it is none.
+    init?(_ text: String) {
+        guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
+        self.init(address)
+    }
+
+    private init(bytes: [UInt8], isLoopback: Bool) {
+        self.bytes = bytes
+        self.isLoopback = isLoopback
+    }
+
+    private init(v4 bytes: [UInt8]) { self.init(bytes: bytes, isLoopback: bytes.first == 127) }
+
+    /// RFC 4291, section 2.5.5.2: a socket of IPv6 shows an IPv4 address behind ten zeros and two bytes of ones.
+    private init(v6 bytes: [UInt8]) {
+        if bytes.prefix(12).elementsEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]) {
+            self.init(v4: Array(bytes.suffix(4)))
+        } else {
+            let isLoopback = bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+            self.init(bytes: Array(bytes.prefix(8)), isLoopback: isLoopback)
+        }
+    }
+
+    /// The address as people write it.
+    var description: String {
+        switch bytes.count {
+        case 4: return bytes.map(String.init).joined(separator: ".")
+        case 8 where isLoopback: return "::1"
+        case 8:
+            let groups = stride(from: 0, to: 8, by: 2).map {
+                String(Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]), radix: 16)
+            }
+            return groups.joined(separator: ":") + "::/64"
+        default: return "unknown"
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Ledger
+import Logging
+import Subscriptions
+
+/// What can be the matter for a while. Each is logged once when it begins and once when it ends.
+package enum Concern: Hashable, Sendable {
+    /// PostgreSQL does not answer.
+    case database
+    /// The hot standby for lookups does not answer.
+    case standby
+    /// Apple answers about no app, so that all of them wait.
+    case appStore
+    /// Calls about an app bring no answer.
+    case noAnswers(BundleID)
+    /// An app's checks are paused.
+    case pause(BundleID)
+    /// An app is asked about more slowly than it may be.
+    case slowness(BundleID)
+    /// Apple refuses an app's once-verified receipts in bulk.
+    case incident(BundleID)
+    /// Apple refuses an app's shared secret.
+    case wrongSecret(BundleID)
+    /// Apple accepts only the secret before the last rotation.
+    case previousSecret(BundleID)
+    /// An app's sealed secret does not open.
+    case sealedSecret(BundleID)
+    /// Apple's clock is ahead of the database's.
+    case clock
+    /// Rows of Apple's answers about an app cannot be read.
+    case unreadableRows(BundleID)
+    /// The answer about a receipt could not be written.
+    case unsettled(ReceiptID)
+    /// A job of this process fails, such as `claim receipts`.
+    case work(String)
+
+    /// For how long all must have been well until the trouble is over, in seconds: what comes and goes is one trouble.
+    var calmSeconds: Double {
+        switch self {
+        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .unsettled: 0
+        case .appStore, .noAnswers, .pause, .slowness, .clock, .work: 60
+        // A receipt with such a row shows it again each time it is asked about, which may be days later.
+        case .unreadableRows: 86_400
+        }
+    }
+
+    /// How bad it is.
+    var level: Logger.Level {
+        switch self {
+        case .database, .wrongSecret, .sealedSecret, .unsettled: .error
+        case .standby, .appStore, .noAnswers, .pause, .slowness, .incident, .previousSecret, .clock, .unreadableRows,
+            .work:
+            .warning
+        }
+    }
+
+    /// Its name in the log's fields.
+    var name: String {
+        switch self {
+        case .database: "database"
+        case .standby: "standby"
+        case .appStore: "app_store"
+        case .noAnswers: "no_answers"
+        case .pause: "pause"
+        case .slowness: "slowness"
+        case .incident: "incident"
+        case .wrongSecret: "wrong_secret"
+        case .previousSecret: "previous_secret"
+        case .sealedSecret: "sealed_secret"
+        case .clock: "clock"
+        case .unreadableRows: "unreadable_rows"
+        case .unsettled: "unsettled"
+        case .work: "work"
+        }
+    }
+
+    /// The app it is about.
+    var app: BundleID? {
+        switch self {
+        case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app),
+            .previousSecret(let app), .sealedSecret(let app), .unreadableRows(let app):
+            app
+        case .database, .standby, .appStore, .clock, .unsettled, .work: nil
+        }
+    }
+}

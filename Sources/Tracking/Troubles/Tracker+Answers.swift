@@ -1,0 +1,76 @@
+import AppStore
+import Ledger
+import Subscriptions
+
+extension Tracker {
+    /// Takes in the troubles that only answers show. `unwritten` could not be settled.
+    func see(_ answers: [Checked], unwritten: [SettledBatch.Failure]) {
+        for (app, answers) in Dictionary(grouping: answers, by: \.claim.app.bundleID) {
+            see(answers, of: app)
+        }
+        seeClocks(of: answers)
+        let failed = Set(unwritten.map(\.receiptID))
+        troubles.well(answers.lazy.map(\.claim.receiptID).filter { !failed.contains($0) }.map { .unsettled($0) })
+        for failure in unwritten { troubles.troubled(.unsettled(failure.receiptID), by: failure.reason) }
+    }
+
+    /// A clock is wrong, and from here it is not clear whose.
+    private func seeClocks(of answers: [Checked]) {
+        let dated = answers.filter { $0.answer.response != nil }
+        guard !dated.isEmpty else { return }
+        let ahead = dated.filter { $0.clock.ahead != nil }
+        metrics.ahead(ahead)
+        let worst = ahead.max { ($0.clock.ahead ?? .zero) < ($1.clock.ahead ?? .zero) }
+        troubles.see(
+            .clock,
+            worst.map { "receipt \($0.claim.receiptID): \(($0.clock.ahead?.milliseconds ?? 0) / 1_000) s ahead" })
+    }
+
+    private func see(_ answers: [Checked], of app: BundleID) {
+        let asked = answers.filter { $0.answer.calls > 0 }
+        if !asked.isEmpty { troubles.see(.noAnswers(app), asked.lazy.compactMap(\.silence).first) }
+        troubles.see(.unreadableRows(app), answers.lazy.compactMap(\.unreadableRow).first)
+        for seen in answers.lazy.compactMap(\.secretSeen) {
+            switch seen {
+            case .refused(let receipt): troubles.troubled(.wrongSecret(app), by: "receipt \(receipt)")
+            case .current: troubles.well([.wrongSecret(app), .previousSecret(app)])
+            case .previous(let receipt):
+                troubles.well(.wrongSecret(app))
+                troubles.troubled(.previousSecret(app), by: "receipt \(receipt)")
+            }
+        }
+    }
+}
+
+/// What an answer shows of an app's shared secret.
+enum SecretSeen: Sendable, Hashable {
+    /// Apple refuses every secret that we have.
+    case refused(ReceiptID)
+    /// Apple accepts the present one.
+    case current
+    /// Apple refuses the present one and accepts the previous one.
+    case previous(ReceiptID)
+}
+
+extension Checked {
+    /// What the answer shows of the secret; nil for nothing: Apple looks at the secret late, and only where there are
+    /// subscriptions, of which alone it sends a `latest_receipt`.
+    var secretSeen: SecretSeen? {
+        guard let response = answer.response else { return nil }
+        if response.status == 21004 { return .refused(claim.receiptID) }
+        if answer.usedPreviousSecret { return .previous(claim.receiptID) }
+        let isAccepted = response.status == 0 || response.status == 21006
+        return isAccepted && response.latestReceipt != nil ? .current : nil
+    }
+
+    /// Why there was no answer, with the network's own words, which are for the log alone.
+    fileprivate var silence: String? {
+        guard answer.response == nil, let trouble = answer.troubleInFull else { return nil }
+        return "receipt \(claim.receiptID): \(trouble)"
+    }
+
+    /// Where a row of the answer cannot be read: Apple may have changed its answers.
+    fileprivate var unreadableRow: String? {
+        answer.response?.unreadableRows.first.map { "receipt \(claim.receiptID), \($0)" }
+    }
+}

@@ -1,0 +1,53 @@
+import AppStoreSimulator
+import ArgumentParser
+import Foundation
+
+/// Flags of a simulator that speaks HTTPS.
+struct SimulatorTLSFlags: ParsableArguments {
+    @Flag(help: "Speak HTTPS, with a certificate authority made at the start.")
+    var tls = false
+
+    @Option(
+        help: ArgumentHelp(
+            "With --tls: where the authority's certificate is written; a file of the temporary folder unless given.",
+            valueName: "F"))
+    var tlsRootFile: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "With --tls: a further host name or address of this machine; may be repeated.", valueName: "name"))
+    var tlsName: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "With --tls: \(StoreCertificate.allCases.map(\.rawValue).joined(separator: ", ")).", valueName: "kind"))
+    var tlsCertificate: StoreCertificate?
+
+    func validate() throws {
+        guard tls || (tlsRootFile == nil && tlsName.isEmpty && tlsCertificate == nil) else {
+            throw ValidationError("--tls-root-file, --tls-name and --tls-certificate go with --tls.")
+        }
+    }
+
+    /// What the store shows of itself; nil without --tls.
+    func identity(ofStoreAt host: String) throws -> StoreIdentity? {
+        guard tls else { return nil }
+        return try StoreIdentity(names: StoreIdentity.localNames + [host] + tlsName, shows: tlsCertificate ?? .good)
+    }
+
+    /// Writes the authority's certificate for those who shall trust it; answers where it is.
+    func writeRoot(of identity: StoreIdentity) throws -> String {
+        let folder = FileManager.default.temporaryDirectory
+        let path =
+            tlsRootFile
+            ?? folder.appending(path: "perennial-simulator-\(ProcessInfo.processInfo.processIdentifier).pem").path
+        do {
+            try identity.rootPEM.write(toFile: path, atomically: true, encoding: .utf8)
+        } catch {
+            throw Failure("\(path) cannot be written: \(Ending.sentence(for: error)); give another --tls-root-file.")
+        }
+        return path
+    }
+}
+
+extension StoreCertificate: ExpressibleByArgument {}

@@ -1,0 +1,79 @@
+import ArgumentParser
+import Ledger
+import Tracking
+
+/// `perennial verify`
+struct VerifyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Checks every invariant against the live database; 2 where one is violated.",
+        discussion: """
+            Reads slice by slice, without a lock, beside workers and servers; what it sees it looks at again a moment later.
+            Each violation has a line with what to do. With --repair, subscriptions whose next check nobody would make are
+            given to a receipt that can vouch for them and scheduled, with a row in the audit; the exit status is 0 when
+            nothing is left.
+
+            Examples:
+              perennial verify
+              perennial verify --check coverage --check poller --repair
+              perennial verify --format json
+            """)
+
+    /// The forms of what was found.
+    enum Form: String, ExpressibleByArgument, CaseIterable {
+        case text
+        case json
+    }
+
+    @Flag(help: "Restore coverage: the invariants coverage, poller, next_check and age.")
+    var repair = false
+
+    @Option(help: ArgumentHelp("Only this invariant; may be repeated.", valueName: "NAME"))
+    var check: [Invariant] = []
+
+    @Option(help: "text for people, or json, which is stable.")
+    var format = Form.text
+
+    @OptionGroup var flags: SettingsFlags
+
+    func run() async throws {
+        let settings = try flags.settings(needing: [.database])
+        let sum = try await withLedger(settings) { ledger in
+            let own = VerifyTerms(leaseSeconds: settings.leaseSeconds, speedup: settings.pollSpeedup)
+            return try await look(in: ledger, try await ledger.verifyTerms(otherwise: own))
+        }
+        switch format {
+        case .text: say(sum.sentence)
+        case .json: say(sum.json.rendered(pretty: true))
+        }
+        if sum.left > 0 { throw RebuildCommand.foundDifference }
+    }
+
+    private func look(in ledger: SubscriptionLedger, _ terms: VerifyTerms) async throws -> VerifySum {
+        let invariants = check.isEmpty ? Set(Invariant.allCases) : Set(check)
+        var sum = VerifySum(invariants: invariants)
+        var line = ProgressNote()
+        try await ledger.verify(invariants, terms) { step in
+            sum.add(step)
+            if !step.violations.isEmpty { line.clear() }
+            for violation in step.violations {
+                let isRepaired = try await repaired(violation, in: ledger, terms)
+                sum.add(violation, isRepaired: isRepaired)
+                if format == .text { say(violation.sentence + (isRepaired ? " It is repaired." : "")) }
+            }
+            line.show(sum.note)
+        }
+        line.clear()
+        return sum
+    }
+
+    private func repaired(
+        _ violation: Violation, in ledger: SubscriptionLedger, _ terms: VerifyTerms
+    ) async throws -> Bool {
+        guard repair, violation.invariant.isRepairable else { return false }
+        guard try await ledger.repair(violation, terms) != nil else { return false }
+        return try await ledger.remaining(of: [violation], terms).isEmpty
+    }
+}
+
+extension Invariant: ExpressibleByArgument {}

@@ -1,0 +1,54 @@
+import Ledger
+import Tracking
+
+/// What a verification came to so far.
+struct VerifySum {
+    /// What was looked for.
+    let invariants: Set<Invariant>
+    private var keys: Int64 = 0
+    private var found: [(violation: Violation, isRepaired: Bool)] = []
+
+    init(invariants: Set<Invariant>) {
+        self.invariants = invariants
+    }
+
+    mutating func add(_ step: VerifyStep) { keys += step.keys }
+
+    mutating func add(_ violation: Violation, isRepaired: Bool) { found.append((violation, isRepaired)) }
+
+    /// Violations that were found and not repaired.
+    var left: Int { found.count { !$0.isRepaired } }
+
+    /// How far it is.
+    var note: String { "\(keys) rows looked at, \(found.count) violations" }
+
+    /// All of it in one line.
+    var sentence: String {
+        let looked = invariants.count == 1 ? "1 invariant" : "\(invariants.count) invariants"
+        guard !found.isEmpty else { return "No violation of \(looked)." }
+        let violations = found.count == 1 ? "1 violation" : "\(found.count) violations"
+        let repaired = found.count - left
+        return "\(violations) of \(looked), repaired: \(repaired), left: \(left)."
+    }
+
+    /// All of it as a stable object.
+    var json: JSONValue {
+        [
+            "checks": .array(invariants.map(\.rawValue).sorted().map { .string($0) }),
+            "found": .integer(Int64(found.count)), "left": .integer(Int64(left)),
+            "repaired": .integer(Int64(found.count - left)),
+            "violations": .array(
+                found.map { violation, isRepaired in
+                    [
+                        "check": .string(violation.invariant.rawValue), "app": .optional(violation.bundleID?.text),
+                        "environment": .optional(violation.environment?.rawValue),
+                        "original_transaction_id": .optional(violation.originalTransactionID?.text),
+                        "product_id": .optional(violation.productID?.text),
+                        "receipt_id": violation.receiptID.map { .integer($0.number) } ?? .null,
+                        "detail": .string(violation.detail), "advice": .string(violation.invariant.advice),
+                        "repaired": .bool(isRepaired),
+                    ]
+                }),
+        ]
+    }
+}

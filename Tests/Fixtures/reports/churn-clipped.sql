@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-09
+-- set until=2026-03-09
+-- On 8 January G, A and B paid. From the 9th on C and E are new, B was refunded: 4 at the end of January, which is not complete.
+-- February as ever. Of March eight days count: A is over.

@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-15
+-- set bucket=quarter
+-- The first quarter from 15 January on: A's, E's first months, and March as in renewal_rate; G's year, over on 10 January, is not
+-- among them. Neither is the quarter over.

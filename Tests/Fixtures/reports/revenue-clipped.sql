@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-20T12:00Z
+-- set until=2026-02-05
+-- After noon of 20 January: C turns to yearly on the 25th, 96, and 16 of 31 days of its 10 come back; E's charge and B's refund
+-- of that morning are before. Until 5 February: H at an unknown price, P 25 GBP. Neither month is told whole.

@@ -1,0 +1,204 @@
+import Foundation
+import Postgres
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Ledger
+
+@Suite("The feed of a restored database has another id, and nothing new comes under the old one")
+struct RestoredFeedTests {
+    /// A ledger with two events in its feed and two that have no position yet.
+    private func withFeed(_ body: (TestLedger, FeedHead) async throws -> Void) async throws {
+        try await withLedger { test in
+            for (receipt, subscription) in [("a", "1"), ("b", "2")] {
+                try await test.check(
+                    try await test.upload(receipt, by: receipt),
+                    Answer(from: test.at(-9), asOf: test.at(-2)).but {
+                        $0.subscription = OriginalTransactionID(subscription)
+                    })
+                if receipt == "a" { try await test.ledger.sequenceFeed() }
+            }
+            let head = try await test.ledger.feedHead()
+            #expect(head.position == 2)
+            try await body(test, head)
+            #expect(try await test.ledger.feedHead() == head)
+        }
+    }
+
+    private func open<R>(
+        _ connectionString: String, _ body: (SubscriptionLedger, Database) async throws -> R
+    ) async throws -> R {
+        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("restored: \($0)") }
+        do {
+            let result = try await body(SubscriptionLedger(database: database), database)
+            await database.close()
+            return result
+        } catch {
+            await database.close()
+            throw error
+        }
+    }
+
+    /// That a reader, an analyst and `status` get the same new id before anything was written; returns the head.
+    private func expectToldAnew(
+        _ ledger: SubscriptionLedger, _ database: Database, former: FeedHead
+    ) async throws -> FeedHead {
+        let told = try await ledger.feedHead()
+        #expect(told.feed != former.feed && told.position == former.position)
+        #expect(try await ledger.feed(after: 0, limit: 9).head == told)
+        let view = try await database.query(.test("SELECT feed_id::text AS id FROM perennial.feed_now"))
+        #expect(try view.map { try $0.text("id") } == [told.feed])
+        let status = try await ledger.status()
+        #expect(status.feedID == told.feed && status.feedFormerID == former.feed && status.feedRenewedAt == nil)
+        #expect(try await audited(database) == [])
+        return told
+    }
+
+    /// That the new id is written down, once.
+    private func expectWritten(
+        _ told: FeedHead, former: FeedHead, _ ledger: SubscriptionLedger, _ database: Database
+    ) async throws {
+        #expect(try await ledger.tendFeed() == nil)
+        #expect(try await ledger.feedHead().feed == told.feed)
+        let status = try await ledger.status()
+        #expect(status.feedID == told.feed && status.feedFormerID == former.feed && status.feedRenewedAt != nil)
+        #expect(try await audited(database) == ["perennial feed.renewed \(former.feed) \(told.feed) restored"])
+    }
+
+    private func audited(_ database: Database) async throws -> [String] {
+        let sql = """
+            SELECT concat_ws(' ', actor, action, detail ->> 'from', detail ->> 'to', detail ->> 'because') AS line
+            FROM perennial.audit_log
+            """
+        return try await database.query(.test(sql)).map { try $0.text("line") }
+    }
+
+    @Test("A dump in another cluster", .timeLimit(.minutes(2)))
+    func anotherCluster() async throws {
+        try await withFeed { test, former in
+            let cluster = try await PrivateCluster()
+            try await cluster.start()
+            try await copyByDump(from: test.connectionString, into: cluster.connectionString)
+            try await open(cluster.connectionString) { ledger, database in
+                let told = try await expectToldAnew(ledger, database, former: former)
+                let renewal = try await ledger.tendFeed()
+                #expect(renewal?.former == former.feed && renewal?.feed == told.feed)
+                #expect(try await ledger.migrate().feedRenewal == nil)
+                try await expectWritten(told, former: former, ledger, database)
+                #expect(try await ledger.sequenceFeed() == 2)
+                #expect(try await ledger.feedHead() == FeedHead(feed: told.feed, position: 4))
+            }
+            try await cluster.stop(immediate: true)
+            try await cluster.remove()
+        }
+    }
+
+    @Test("A dump in another database of the same cluster, in which events get positions before anybody looks")
+    func anotherDatabase() async throws {
+        try await withFeed { test, former in
+            try await withTestDatabase { _, connectionString in
+                try await copyByDump(from: test.connectionString, into: connectionString)
+                try await open(connectionString) { ledger, database in
+                    let told = try await expectToldAnew(ledger, database, former: former)
+                    #expect(try await ledger.sequenceFeed() == 2)
+                    #expect(try await ledger.feedHead() == FeedHead(feed: told.feed, position: 4))
+                    try await expectWritten(told, former: former, ledger, database)
+                }
+            }
+        }
+    }
+
+    @Test("A dump in the place of an earlier one, in which any program moves the position")
+    func samePlace() async throws {
+        try await withFeed { test, former in
+            try await withTestDatabase { _, connectionString in
+                try await copyByDump(from: test.connectionString, into: connectionString)
+                let first = try await open(connectionString) { ledger, database in
+                    _ = try await ledger.tendFeed()
+                    let head = try await ledger.feedHead()
+                    try await database.transaction { try $0.script("DROP SCHEMA perennial, ledger CASCADE") }
+                    return head
+                }
+                try await copyByDump(from: test.connectionString, into: connectionString)
+                try await open(connectionString) { ledger, database in
+                    let second = try await ledger.feedHead()
+                    #expect(second.feed != first.feed && second.feed != former.feed)
+                    try await database.transaction {
+                        try $0.script("UPDATE ledger.feed SET position = position + 7")
+                        let stored = try $0.query(.test("SELECT feed_id::text AS id FROM ledger.feed"))
+                        #expect(try stored.first?.text("id") == second.feed)
+                    }
+                    #expect(try await ledger.feedHead() == FeedHead(feed: second.feed, position: 9))
+                }
+            }
+        }
+    }
+
+    @Test("Backups of one feed that are restored at the same place are told apart by their positions")
+    func positions() async throws {
+        try await withLedger { test in
+            func id(_ position: Int) async throws -> String {
+                try await test.text(
+                    "SELECT ledger.feed_id_elsewhere('6fd05f2e-3b6c-4d5c-9a35-6f1f0c1d7a10', \(position), 'there')")
+            }
+            let first = try await id(1)
+            #expect(try await id(1) == first)
+            #expect(try await id(2) != first)
+            // The version and the variant of a UUIDv8, RFC 9562.
+            let form = /[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/
+            #expect(first.wholeMatch(of: form) != nil)
+        }
+    }
+
+    @Test("By hand, with who did it; where the id that was to go is gone nothing happens")
+    func byHand() async throws {
+        try await withFeed { test, former in
+            try await withTestDatabase { _, connectionString in
+                try await copyByDump(from: test.connectionString, into: connectionString)
+                try await open(connectionString) { plain, database in
+                    let ledger = plain.acting(as: .user("kim"))
+                    let told = try await ledger.feedHead()
+                    let renewal = try #require(try await ledger.renewFeed(insteadOf: told.feed.uppercased()))
+                    #expect(renewal.former == told.feed)
+                    #expect(try await ledger.feedHead() == FeedHead(feed: renewal.feed, position: 2))
+                    #expect(try await ledger.renewFeed(insteadOf: told.feed) == nil)
+                    #expect(try await ledger.feedHead().feed == renewal.feed)
+                    #expect(
+                        try await audited(database) == [
+                            "perennial feed.renewed \(former.feed) \(told.feed) restored",
+                            "user kim feed.renewed \(told.feed) \(renewal.feed) by hand",
+                        ])
+                }
+            }
+        }
+    }
+
+    @Test(
+        "A promoted standby keeps the id", .timeLimit(.minutes(2)),
+        .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
+    func promotedStandby() async throws {
+        try await withFeed { test, _ in
+            let primary = try await PrivateCluster()
+            try await primary.start()
+            try await copyByDump(from: test.connectionString, into: primary.connectionString)
+            let head = try await open(primary.connectionString) { ledger, _ in
+                _ = try await ledger.tendFeed()
+                return try await ledger.feedHead()
+            }
+            let standby = try await PrivateCluster(following: primary)
+            try await standby.start()
+            try await open(standby.connectionString) { ledger, database in
+                #expect(try await ledger.feedHead() == head)
+                try await primary.stop(immediate: true)
+                _ = try await database.query(.test("SELECT pg_promote()"))
+                #expect(try await ledger.tendFeed() == nil)
+                #expect(try await ledger.sequenceFeed() == 2)
+                #expect(try await ledger.feedHead() == FeedHead(feed: head.feed, position: 4))
+                #expect(try await audited(database).count == 1)
+            }
+            try await standby.stop(immediate: true)
+            for cluster in [standby, primary] { try await cluster.remove() }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import SeededRandom
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+/// Customers who upload anything in any order and come back after any time, while workers are killed and Apple fails.
+@Suite("Coverage: who pays is asked about, whatever was uploaded and in which order")
+struct CoverageSimulationTests {
+    private static let steps = 24
+    private static let stepsBetweenChecks = 6
+
+    @Test("A few lives", .timeLimit(.minutes(3)))
+    func aFewLives() async throws {
+        try await walk(seeds: 1...8)
+    }
+
+    @Test(
+        "Two thousand lives", .timeLimit(.minutes(180)),
+        .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
+    func twoThousandLives() async throws {
+        try await walk(seeds: 1_000...2_999)
+    }
+
+    private func walk(seeds: ClosedRange<UInt64>) async throws {
+        var (running, ended) = (0, 0)
+        for seed in seeds {
+            print("coverage: seed \(seed)")
+            let compared = try await withLedger(connections: 4) { try await walk($0, seed: seed) }
+            running += compared.running
+            ended += compared.ended
+        }
+        print("coverage: \(running) subscriptions run, \(ended) do not")
+        #expect(running > 0 && ended > 0, "one of the two was never compared; this test would prove little")
+    }
+
+    private func walk(_ test: TestLedger, seed: UInt64) async throws -> CoverageWalk.Compared {
+        var walk = try await CoverageWalk(test, seed: seed)
+        for number in 1...Self.steps {
+            do {
+                try await walk.step()
+            } catch  where !(error is CoverageWalk.Broken) {
+                throw CoverageWalk.Broken(description: "\(walk): \(error)")
+            }
+            if number % Self.stepsBetweenChecks == 0 { try await walk.check() }
+        }
+        return try await walk.end()
+    }
+}

@@ -1,0 +1,185 @@
+import SeededRandom
+import Subscriptions
+import Synchronization
+
+@testable import Ledger
+
+/// Customers, their devices and two workers beside one ledger, walking at random.
+///
+/// The App Store's clock starts up to 400 days ago and reaches the database's at the end; the schedule is made due by hand.
+struct CoverageWalk: Sendable {
+    /// A device's receipt, and what Apple says of it.
+    struct Device: Sendable {
+        let word: String
+        let account: Int
+        /// Its `receipt_creation_date`; nil for none.
+        let madeAt: Instant?
+        /// Of another app: Apple never vouches for it.
+        let isForeign: Bool
+        /// Whether Apple refuses it from now on.
+        var isRefused = false
+        /// Whether answers leave the subscription out from now on.
+        var omits = false
+    }
+
+    /// What a walk came upon, with all that repeats it.
+    struct Broken: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    let test: TestLedger
+    let workers: [WorkerID]
+    var random: Seeded
+    let accounts: [PretendAccount]
+    var devices: [ReceiptID: Device] = [:]
+    /// What workers had leased when they were killed or became slow.
+    var late: [(claim: Claim, worker: WorkerID)] = []
+    /// The App Store's clock.
+    var clock: Instant
+    /// Steps so far.
+    var trail: [String] = []
+    var hasErased = false
+    let library = AnswerLibrary()
+
+    private static let customers = ["ann", "bob", "cid", "dee"]
+
+    init(_ test: TestLedger, seed: UInt64) async throws {
+        self.test = test
+        var random = Seeded(seed: seed)
+        workers = [test.worker, try await test.ledger.startWorker(host: "test", process: 2)]
+        let days = ([400, 60, 10, 2] as [Double]).randomElement(using: &random) ?? 10
+        clock = test.at(-days)
+        var accounts: [PretendAccount] = []
+        for number in 0..<Int.random(in: 1...3, using: &random) {
+            accounts.append(PretendAccount(number, days: days, now: test.now, using: &random))
+        }
+        (self.accounts, self.random) = (accounts, random)
+    }
+
+    var customer: String { mutating get { Self.customers.randomElement(using: &random) ?? "ann" } }
+
+    var receipt: ReceiptID? { mutating get { devices.keys.sorted().randomElement(using: &random) } }
+
+    /// Lets the App Store's clock come nearer to the database's.
+    mutating func passTime() {
+        guard Int.random(in: 0..<3, using: &random) == 0 else { return }
+        let left = test.now - clock
+        clock = clock + Delay(milliseconds: Int64(Double(left.milliseconds) * .random(in: 0...0.4, using: &random)))
+    }
+
+    // MARK: What Apple says
+
+    /// What Apple says of a receipt at a moment.
+    func truth(of device: Device, at moment: Instant) -> Finding {
+        if device.isForeign { return rejected(.otherBundle, status: 0) }
+        if device.isRefused { return rejected() }
+        return .verified(evidence(of: device, at: moment, omits: device.omits))
+    }
+
+    func evidence(of device: Device, at moment: Instant, omits: Bool) -> Evidence {
+        var evidence = Evidence(
+            environment: .production, bundleID: test.app.bundleID, asOf: moment, receiptCreatedAt: device.madeAt)
+        accounts[device.account].tell(at: moment, omits: omits, in: &evidence)
+        return evidence
+    }
+
+    /// The truth, or one of the ways in which Apple fails.
+    mutating func answer(of receipt: ReceiptID) -> Finding {
+        guard let device = devices[receipt] else { return outage }
+        let isLagging = Int.random(in: 0..<6, using: &random) == 0
+        let moment = isLagging ? clock.before(days: .random(in: 0...5, using: &random)) : clock
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0...2: return outage
+        case 3: return rejected()
+        case 4: return rejected(.wrongSecret, status: 21004)
+        case 5 where !device.isForeign && !device.isRefused && mayOmit(receipt):
+            return .verified(evidence(of: device, at: moment, omits: true))
+        case 6 where !device.isForeign && !device.isRefused && mayOmit(receipt):
+            return .verified(
+                Evidence(
+                    environment: .production, bundleID: test.app.bundleID, asOf: moment,
+                    receiptCreatedAt: device.madeAt))
+        default: return truth(of: device, at: moment)
+        }
+    }
+
+    /// Of an account's receipts only the first leaves things out: where all do, none takes over.
+    func mayOmit(_ receipt: ReceiptID) -> Bool {
+        guard let account = devices[receipt]?.account else { return false }
+        return devices.filter { $0.value.account == account && !$0.value.isForeign }.keys.min() == receipt
+    }
+
+    // MARK: What a check comes to
+
+    /// A claimed receipt's answer as a settlement.
+    func settlement(_ claim: Claim, _ finding: Finding) -> Settlement {
+        guard case .verified(let evidence) = finding, let device = devices[claim.receiptID] else {
+            return test.settlement(claim, finding)
+        }
+        return Settlement(
+            claim: claim, finding: finding, body: library.keep(evidence),
+            latestReceipt: evidence.transactions.isEmpty || device.madeAt == nil
+                ? nil : Array("latest of \(device.word)".utf8),
+            fingerprint: fingerprint(evidence))
+    }
+
+    /// All that an answer says but its clocks.
+    private func fingerprint(_ evidence: Evidence) -> Fingerprint {
+        var lasting = evidence
+        lasting.asOf = .distantPast
+        for index in lasting.transactions.indices { lasting.transactions[index].asOf = .distantPast }
+        for index in lasting.renewals.indices { lasting.renewals[index].asOf = .distantPast }
+        let said = Array("\(lasting)".utf8)
+        return Fingerprint(
+            of: said, lasting: [0..<said.count], app: test.app, environment: .production, speedup: 1)
+    }
+
+    /// Settles answers as a worker does: those that are equal to the last ones cheaply, the others in full.
+    func settle(_ batch: [Settlement], by worker: WorkerID) async throws {
+        let equal = batch.compactMap { settlement -> EqualAnswer? in
+            guard case .verified(let evidence) = settlement.finding, let fingerprint = settlement.fingerprint else {
+                return nil
+            }
+            return EqualAnswer(to: settlement.claim, fingerprint: fingerprint, asOf: evidence.asOf)
+        }
+        let confirmed = try await test.ledger.confirm(equal, by: worker, speedup: 1)
+        let rest = batch.filter { !confirmed.contains($0.claim.receiptID) }
+        let settled = try await test.ledger.settle(rest, by: worker, speedup: 1, reconcile: asWritten)
+        if let failure = settled.failures.first { throw Broken(description: "\(self): \(failure.reason)") }
+    }
+
+    /// Leases a receipt; nil while another worker has it.
+    func claim(_ receipt: ReceiptID, by worker: WorkerID) async throws -> Claim? {
+        do {
+            return try await test.ledger.claim(receipt, for: worker, leaseSeconds: 60)
+        } catch let error as LedgerError where error.kind == .busy || error.kind == .notFound {
+            return nil
+        }
+    }
+
+    /// Every promise holds now.
+    func check() async throws {
+        let violations = try await test.violations()
+        guard violations.isEmpty else { throw Broken(description: "\(self): \(violations.map(\.sentence))") }
+        try await test.expectSound()
+    }
+}
+
+extension CoverageWalk: CustomStringConvertible {
+    var description: String { "\(random), \(trail.joined(separator: ", "))" }
+}
+
+/// Answers under the words that stand for their bodies.
+final class AnswerLibrary: Sendable {
+    private let answers = Mutex<[[UInt8]: Evidence]>([:])
+
+    func keep(_ evidence: Evidence) -> [UInt8] {
+        answers.withLock { answers in
+            let body = Array("answer \(answers.count)".utf8)
+            answers[body] = evidence
+            return body
+        }
+    }
+
+    var reading: ReadAnswer { { [self] kept in answers.withLock { $0[kept.body] } } }
+}

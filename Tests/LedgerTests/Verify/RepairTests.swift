@@ -1,0 +1,206 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Repair: a subscription that nobody would ask about is covered again")
+struct RepairTests {
+    private func answer(_ test: TestLedger, made: Double?, asOf: Double) -> Answer {
+        Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.createdAt = made.map(test.at) }
+    }
+
+    /// Two receipts that hold the same subscription; the newer one polls it.
+    private func withTwoReceipts(
+        _ body: (TestLedger, _ old: ReceiptID, _ new: ReceiptID) async throws -> Void
+    ) async throws {
+        try await withLedger { test in
+            let (old, new) = (try await test.upload("old"), try await test.upload("new"))
+            try await test.check(old, answer(test, made: -8, asOf: -4))
+            try await test.check(new, answer(test, made: -2, asOf: -3))
+            #expect(try await test.violations() == [])
+            try await body(test, old, new)
+        }
+    }
+
+    /// Repairs what is found; what is left.
+    @discardableResult
+    private func repair(_ test: TestLedger) async throws -> [Violation] {
+        let hands = test.ledger.acting(as: .user("kim"))
+        for violation in try await test.violations() {
+            #expect(try await hands.repair(violation, test.verifyTerms) != nil, "\(violation)")
+            #expect(try await hands.remaining(of: [violation], test.verifyTerms) == [])
+        }
+        return try await test.violations()
+    }
+
+    private func polling(_ test: TestLedger) async throws -> String {
+        try await test.text(
+            """
+            SELECT s.polled_by, p.lane, p.due_at <= s.next_check_at AS on_time, p.due_at <= now() AS due
+            FROM ledger.subscription s LEFT JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
+            """)
+    }
+
+    @Test("A poller that is scheduled too late is moved forward, one at rest is put back")
+    func late() async throws {
+        try await withTwoReceipts { test, _, new in
+            for trouble in [
+                "UPDATE ledger.poll_schedule SET due_at = due_at + interval '9 days'",
+                "DELETE FROM ledger.poll_schedule",
+            ] {
+                try await test.run(trouble)
+                #expect(try await repair(test) == [])
+                #expect(try await polling(test) == "\(new) 4 true false", "\(trouble)")
+            }
+            try await test.run("UPDATE ledger.subscription SET next_check_at = now() - interval '1 s'")
+            #expect(try await repair(test) == [])
+            #expect(try await polling(test) == "\(new) 4 true true")
+            let rows = try await test.rows(
+                """
+                SELECT actor, action, bundle_id, receipt_id, detail ->> 'check' AS c
+                FROM perennial.audit_log ORDER BY audit_id
+                """)
+            #expect(rows == Array(repeating: "user kim coverage.repaired com.example.app \(new) coverage", count: 3))
+        }
+    }
+
+    @Test("A poller that cannot vouch gives way to the newest verified receipt; an undated one comes last")
+    func heir() async throws {
+        try await withTwoReceipts { test, old, new in
+            let undated = try await test.upload("undated")
+            try await test.check(undated, answer(test, made: nil, asOf: -2.5))
+            try await test.run(
+                "UPDATE ledger.receipt SET rejections = 1, rejected_since = now() WHERE receipt_id = \(new)")
+            #expect(try await repair(test) == [])
+            #expect(try await polling(test) == "\(old) 1 true true")
+            try await test.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = \(old)")
+            #expect(try await repair(test) == [])
+            #expect(try await polling(test) == "\(undated) 1 true true")
+            try await test.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = \(undated)")
+            #expect(try await repair(test) == [])
+            #expect(try await polling(test) == "- - - -", "nothing can vouch, so nothing is asked")
+            #expect(try await test.text("SELECT next_check_at FROM ledger.subscription") == "-")
+        }
+    }
+
+    @Test("What has no poller or no plan is asked about at once")
+    func planless() async throws {
+        try await withTwoReceipts { test, _, new in
+            for trouble in ["polled_by = NULL, next_check_at = NULL", "next_check_at = NULL"] {
+                try await test.run("UPDATE ledger.subscription SET \(trouble)")
+                #expect(try await repair(test) == [])
+                #expect(try await polling(test).hasPrefix("\(new) 1 "), "\(trouble)")
+                #expect(try await polling(test).hasSuffix(" true"), "\(trouble)")
+                try await test.check(new, answer(test, made: -2, asOf: -1))
+            }
+        }
+    }
+
+    @Test("A receipt that is being asked about keeps its lease and is wanted by then; one in quarantine keeps its pace")
+    func leased() async throws {
+        try await withTwoReceipts { test, old, new in
+            try await test.run("UPDATE ledger.subscription SET polled_by = NULL, next_check_at = NULL")
+            let claim = try await test.claim(new)
+            try await test.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = \(old)")
+            #expect(try await repair(test) == [])
+            let row = """
+                SELECT leased_by IS NOT NULL AS leased, due_at > now() + interval '30 s' AS kept,
+                       want_at <= now() AS wanted FROM ledger.poll_schedule WHERE receipt_id = \(new)
+                """
+            #expect(try await test.text(row) == "true true true")
+            try await test.settle(claim, outage)
+            #expect(try await polling(test).hasPrefix("\(new) 1 "))
+            #expect(try await polling(test).hasSuffix(" true"))
+            try await test.run(
+                """
+                UPDATE ledger.poll_schedule
+                SET lane = 5, due_at = now() + interval '1 hour', scheduled_for = due_at, want_at = NULL;
+                DELETE FROM ledger.poll_schedule WHERE receipt_id = \(old)
+                """)
+            #expect(try await repair(test) == [])
+            #expect(
+                try await test.text("SELECT lane, due_at > now() AS kept, want_at FROM ledger.poll_schedule")
+                    == "5 true -")
+        }
+    }
+
+    @Test("Repairs beside settlements neither collide nor undo them")
+    func atOnce() async throws {
+        try await withLedger(connections: 8) { test in
+            for round in 0..<10 {
+                let (old, new) = (try await test.upload("old\(round)"), try await test.upload("new\(round)"))
+                let id = OriginalTransactionID("s\(round)")
+                try await test.check(old, answer(test, made: -8, asOf: -4).but { $0.subscription = id })
+                try await test.check(new, answer(test, made: -2, asOf: -3).but { $0.subscription = id })
+                try await test.run(
+                    "UPDATE ledger.subscription SET polled_by = NULL, next_check_at = NULL WHERE original_transaction_id = '\(id)'"
+                )
+                let found = try await test.violations([.poller])
+                #expect(found.map(\.originalTransactionID) == [id])
+                let (claimOld, claimNew) = (try await test.claim(old), try await test.claim(new))
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for violation in found + found {
+                        group.addTask { _ = try await test.ledger.repair(violation, test.verifyTerms) }
+                    }
+                    for (claim, made) in [(claimOld, -8.0), (claimNew, -2)] {
+                        let finding = answer(test, made: made, asOf: -1).but { $0.subscription = id }.finding
+                        group.addTask { try await test.settle(claim, finding) }
+                    }
+                    try await group.waitForAll()
+                }
+                #expect(try await repair(test) == [], "round \(round)")
+            }
+            #expect(
+                try await test.text("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == "0")
+        }
+    }
+
+    @Test("What coverage has no part in is not repaired")
+    func otherwise() async throws {
+        try await withTwoReceipts { test, _, _ in
+            try await test.run("UPDATE ledger.subscription SET periods = 7")
+            let found = try await test.violations()
+            #expect(found.map(\.invariant) == [.facts])
+            for violation in found { #expect(try await test.ledger.repair(violation, test.verifyTerms) == nil) }
+        }
+    }
+}
+
+@Suite("Turns: one worker at a time looks everything through")
+struct VerifyTurnTests {
+    @Test("A turn is one worker's until it ends, then nobody's until it is time; a worker that died loses it")
+    func turns() async throws {
+        try await withLedger { test in
+            let ledger = test.ledger
+            let other = try await ledger.startWorker(host: "other", process: 2)
+            #expect(try await ledger.take(.coverage, for: test.worker))
+            #expect(try await !ledger.take(.coverage, for: other))
+            #expect(try await ledger.take(.everything, for: other))
+            #expect(try await ledger.move(.coverage, of: test.worker))
+            #expect(try await !ledger.move(.coverage, of: other))
+            try await test.run(
+                "UPDATE ledger.verify_turn SET moved_at = now() - interval '6 minutes' WHERE name = 'coverage'")
+            #expect(try await ledger.take(.coverage, for: other))
+            #expect(try await !ledger.move(.coverage, of: test.worker), "it was lost meanwhile")
+            #expect(try await ledger.move(.coverage, of: other, isOver: true))
+            #expect(try await !ledger.take(.coverage, for: test.worker), "it is not time")
+            try await test.run(
+                "UPDATE ledger.verify_turn SET begun_at = now() - interval '10 minutes' WHERE name = 'coverage'")
+            #expect(try await ledger.take(.coverage, for: test.worker))
+            #expect(try await !ledger.take(.everything, for: test.worker))
+        }
+    }
+
+    @Test("What was found last is told by invariant")
+    func standings() async throws {
+        try await withLedger { test in
+            #expect(try await test.ledger.invariantStandings() == [])
+            try await test.ledger.writeInvariants([.feed: (0, 0), .coverage: (3, 2)])
+            try await test.ledger.writeInvariants([.feed: (1, 0)])
+            let told = try await test.ledger.invariantStandings()
+            #expect(told.map(\.name) == ["coverage", "feed"])
+            #expect(told.map(\.violations) == [3, 1] && told.map(\.left) == [1, 1])
+        }
+    }
+}

@@ -1,0 +1,260 @@
+import Dispatch
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Verify: each invariant against a ledger that keeps it, and one that does not")
+struct VerifyTests {
+    /// One way to break an invariant, and what is named then.
+    struct Broken: Sendable, CustomTestStringConvertible {
+        let invariant: Invariant
+        let script: String
+        let detail: String
+        var testDescription: String { "\(invariant.rawValue): \(detail)" }
+
+        init(_ invariant: Invariant, _ detail: String, _ script: String) {
+            (self.invariant, self.detail, self.script) = (invariant, detail, script)
+        }
+    }
+
+    private static let cases = [
+        Broken(.coverage, "not scheduled", "DELETE FROM ledger.poll_schedule WHERE receipt_id = 1"),
+        Broken(
+            .coverage, "asked about at",
+            "UPDATE ledger.poll_schedule SET due_at = due_at + interval '2 minutes' WHERE receipt_id = 1"),
+        Broken(.coverage, "was erased", "UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = 1"),
+        Broken(
+            .coverage, "never vouched",
+            "UPDATE ledger.subscription SET polled_by = (SELECT max(receipt_id) FROM ledger.receipt)"),
+        Broken(.coverage, "does not hold it", "DELETE FROM ledger.receipt_subscription WHERE receipt_id = 1"),
+        Broken(
+            .poller, "receipt 1 could", "UPDATE ledger.subscription SET polled_by = NULL, next_check_at = NULL"),
+        Broken(.nextCheck, "no check is planned", "UPDATE ledger.subscription SET next_check_at = NULL"),
+        Broken(
+            .nextCheck, "the rules give",
+            "UPDATE ledger.subscription SET next_check_at = next_check_at + interval '10 days'"),
+        Broken(
+            .age, "the newest answer is of",
+            "UPDATE ledger.subscription SET checked_at = checked_at - interval '40 days'"),
+        Broken(
+            .facts, "expires_at is",
+            "UPDATE ledger.subscription SET expires_at = expires_at + interval '1 second'"),
+        Broken(
+            .facts, "timeline from",
+            "UPDATE ledger.subscription_span SET product_id = 'other' WHERE upper_inf(known) AND upper_inf(valid)"),
+        Broken(
+            .timeline, "its timeline ends",
+            """
+            UPDATE ledger.subscription_span SET known = tstzrange(lower(known), now())
+            WHERE upper_inf(known) AND upper_inf(valid)
+            """),
+        Broken(
+            .timeline, "a gap or an overlap",
+            """
+            UPDATE ledger.subscription_span SET valid = tstzrange(lower(valid) + interval '1 s', upper(valid))
+            WHERE upper_inf(known) AND upper_inf(valid)
+            """),
+        Broken(
+            .timeline, "begins after",
+            "UPDATE ledger.subscription SET started_at = started_at - interval '1 s'"),
+        Broken(
+            .timeline, "no present timeline",
+            "UPDATE ledger.subscription_span SET known = tstzrange(lower(known), now()) WHERE upper_inf(known)"),
+        Broken(
+            .ownership, "two customers",
+            """
+            ALTER TABLE ledger.ownership DROP CONSTRAINT ownership_of_subscription_says_one_thing;
+            INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)
+            SELECT subscription_id, 2, valid, known FROM ledger.ownership WHERE subscription_id IS NOT NULL
+            """),
+        Broken(
+            .events, "a later version than",
+            "UPDATE ledger.event SET version = 9 WHERE subscription_id IS NOT NULL AND version = 1"),
+        Broken(.events, "has no place", "DELETE FROM ledger.event_feed WHERE position = 1"),
+        Broken(
+            .feed, "before an earlier change",
+            """
+            UPDATE ledger.event_feed SET position = 100 WHERE position = 1;
+            UPDATE ledger.event_feed SET position = 1 WHERE position = 2;
+            UPDATE ledger.event_feed SET position = 2 WHERE position = 100
+            """),
+        Broken(
+            .summaries, "another share of",
+            "UPDATE ledger.summary_share SET active = active + 1 WHERE active > 0"),
+    ]
+
+    /// A subscription that renewed, a one-time purchase, and a receipt that nothing is known of.
+    private func withLife(_ body: (TestLedger) async throws -> Void) async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let first = Answer(from: test.at(-40), asOf: test.at(-20)).but { $0.createdAt = test.at(-39) }
+            try await test.check(receipt, first)
+            try await test.check(receipt, first.but { ($0.periods, $0.asOf) = (2, test.at(-1)) })
+            let bought = purchase("p", at: test.at(-3), asOf: test.at(-1))
+            try await test.check(try await test.upload("b", by: "bob"), bought)
+            try await test.upload("never", by: "eve")
+            try await test.ledger.sequenceFeed()
+            while try await test.ledger.summarise()?.isBehind == true {}
+            try await body(test)
+        }
+    }
+
+    @Test("What settlements leave keeps every invariant")
+    func sound() async throws {
+        try await withLife { test in
+            #expect(try await test.violations() == [])
+            let covered = try await test.text(
+                "SELECT count(*) FROM ledger.subscription WHERE next_check_at IS NOT NULL")
+            #expect(covered == "1", "nothing wants a check; this test would prove nothing")
+        }
+    }
+
+    @Test("What is broken is found and named", arguments: cases)
+    func broken(_ broken: Broken) async throws {
+        try await withLife { test in
+            try await test.run(broken.script)
+            let found = try await test.violations([broken.invariant])
+            let violation = try #require(found.first { $0.detail.contains(broken.detail) }, "found \(found)")
+            #expect(found.allSatisfy { $0.invariant == broken.invariant })
+            #expect(violation.bundleID == "com.example.app" && violation.environment == .production)
+            #expect(violation.originalTransactionID == "1000")
+            #expect(violation.sentence.hasPrefix("\(broken.invariant.rawValue): com.example.app Production 1000: "))
+        }
+    }
+
+    @Test("An empty position of the feed belongs to nothing that could be named")
+    func emptyPosition() async throws {
+        try await withLife { test in
+            try await test.run("DELETE FROM ledger.event_feed WHERE position = 2")
+            func empty() async throws -> [Violation] {
+                try await test.violations([.feed]).filter { $0.detail.hasSuffix("is empty") }
+            }
+            let found = try await empty()
+            #expect(found.map(\.detail) == ["position 2 is empty"] && found.first?.bundleID == nil)
+            #expect(found.first?.sentence.hasPrefix("feed: the feed: position 2 is empty. ") == true)
+            try await test.run("UPDATE ledger.feed SET position = position + 1")
+            #expect(try await empty().count == 2)
+        }
+    }
+
+    @Test("A receipt without a usable answer, a forgotten wish and a lease without an end are named by receipt")
+    func receipts() async throws {
+        try await withLife { test in
+            let never = try await test.upload("never", by: "eve")
+            try await test.run("UPDATE ledger.worker SET lease_seconds = 60, speedup = 1")
+            let claimed = try await test.claim(never)
+            #expect(try await test.violations([.scheduled, .wanted, .leases]) == [])
+            func leased(_ change: String) async throws {
+                try await test.run("UPDATE ledger.poll_schedule SET \(change) WHERE leased_by IS NOT NULL")
+            }
+            try await leased("want_at = now() - interval '61 s'")
+            #expect(try await test.violations([.wanted]).map(\.receiptID) == [claimed.receiptID])
+            try await leased("crashes = 1")
+            #expect(try await test.violations([.wanted]) == [], "the lease is twice as long after a crash")
+            try await leased("due_at = now() + interval '119 s'")
+            #expect(try await test.violations([.leases]) == [])
+            try await leased("due_at = now() + interval '130 s'")
+            #expect(try await test.violations([.leases]).map(\.receiptID) == [never])
+            try await test.run("DELETE FROM ledger.poll_schedule WHERE receipt_id = \(never)")
+            #expect(try await test.violations([.scheduled]).map(\.receiptID) == [never])
+            try await test.run(
+                "UPDATE ledger.receipt SET outcome = 'indeterminate', asked_at = now() WHERE receipt_id = \(never)")
+            #expect(try await test.violations([.scheduled]).first?.detail.contains("the last answer") == true)
+            try await test.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = \(never)")
+            #expect(try await test.violations([.scheduled]) == [])
+        }
+    }
+
+    @Test("A lease, a back-off, a quarantine and a pause of the app are no lack of coverage")
+    func excused() async throws {
+        try await withLife { test in
+            let receipt = ReceiptID(1)
+            try await test.run("UPDATE ledger.subscription SET next_check_at = now()")
+            #expect(try await test.violations([.coverage]).count == 1)
+            let claim = try await test.claim(receipt)
+            #expect(try await test.violations([.coverage]) == [], "leased")
+            try await test.settle(claim, outage)
+            #expect(try await test.violations([.coverage]) == [], "backs off")
+            try await test.check(receipt, rejected())
+            #expect(try await test.violations([.coverage]) == [], "refused, and there is no other")
+            try await test.run(
+                """
+                UPDATE ledger.receipt SET outcome = 'verified', rejections = 0, rejected_since = NULL;
+                UPDATE ledger.poll_schedule SET attempts = 0, backs_off = false
+                """)
+            #expect(try await test.violations([.coverage]).count == 1)
+            try await test.run("UPDATE ledger.poll_schedule SET lane = 5")
+            #expect(try await test.violations([.coverage]) == [], "in quarantine")
+            try await test.run("UPDATE ledger.poll_schedule SET lane = 4, due_at = now() + interval '5 minutes'")
+            #expect(try await test.violations([.coverage]).count == 1)
+            try await test.check(receipt, rejected(.wrongSecret))
+            #expect(try await test.violations([.coverage]) == [], "the app is paused")
+        }
+    }
+
+    @Test("What is over when it is looked at again was work under way")
+    func underWay() async throws {
+        try await withLife { test in
+            try await test.run("UPDATE ledger.poll_schedule SET due_at = due_at + interval '1 day'")
+            var (found, looks) = ([Violation](), 0)
+            try await test.ledger.verify([.coverage], test.verifyTerms) { step in
+                looks += 1
+                found += step.violations
+                if looks == 1 {
+                    try await test.run("UPDATE ledger.poll_schedule SET due_at = due_at - interval '1 day'")
+                }
+            }
+            #expect(found == [] && looks == 2)
+        }
+    }
+
+    @Test("A look waits for no lock of a settlement")
+    func lockless() async throws {
+        try await withLedger(connections: 4) { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            let isLocked = AsyncStream.makeStream(of: Void.self)
+            let isOver = DispatchSemaphore(value: 0)
+            async let holding: Void = test.database.transaction { transaction in
+                for table in ["receipt", "poll_schedule", "subscription", "ownership", "event", "event_feed"] {
+                    try transaction.script("LOCK TABLE ledger.\(table) IN EXCLUSIVE MODE")
+                }
+                isLocked.continuation.yield()
+                isOver.wait()
+            }
+            for await _ in isLocked.stream { break }
+            let found = try await test.violations()
+            isOver.signal()
+            try await holding
+            #expect(found == [])
+        }
+    }
+
+    @Test("Whoever works tells by which lease and speed-up; the newest sign of life counts")
+    func terms() async throws {
+        try await withLedger { test in
+            let own = VerifyTerms(leaseSeconds: 7, speedup: 3)
+            #expect(try await test.ledger.verifyTerms(otherwise: own) == own)
+            _ = try await test.ledger.startWorker(host: "h", process: 2, leaseSeconds: 90, speedup: 60)
+            #expect(
+                try await test.ledger.verifyTerms(otherwise: own) == VerifyTerms(leaseSeconds: 90, speedup: 60))
+        }
+    }
+}
+
+extension TestLedger {
+    /// The terms of this ledger's worker, with a second look at once.
+    var verifyTerms: VerifyTerms {
+        var terms = VerifyTerms(leaseSeconds: 60, speedup: 1)
+        terms.secondLookSeconds = 0.02
+        return terms
+    }
+
+    /// What the ledger violates now.
+    func violations(_ invariants: Set<Invariant> = Set(Invariant.allCases)) async throws -> [Violation] {
+        var found: [Violation] = []
+        try await ledger.verify(invariants, verifyTerms) { found += $0.violations }
+        return found
+    }
+}

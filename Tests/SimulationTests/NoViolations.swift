@@ -1,0 +1,19 @@
+import Ledger
+import Testing
+
+extension PretendWorld {
+    /// What the ledger violates now.
+    func violations(_ invariants: Set<Invariant> = Set(Invariant.allCases)) async throws -> [Violation] {
+        var terms = try await tracker.ledger.verifyTerms(otherwise: VerifyTerms(leaseSeconds: 10, speedup: speedup))
+        terms.secondLookSeconds = 0.5
+        var found: [Violation] = []
+        try await tracker.ledger.verify(invariants, terms) { found += $0.violations }
+        return found
+    }
+
+    /// Every promise holds, whatever was done to the workers, the database and the App Store before.
+    func expectNoViolations(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let found = try await violations()
+        #expect(found.map(\.sentence) == [], sourceLocation: sourceLocation)
+    }
+}

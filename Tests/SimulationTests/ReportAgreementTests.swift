@@ -1,0 +1,146 @@
+import AppStoreSimulator
+import Postgres
+import SQL
+import TestSupport
+import Testing
+import Tracking
+
+@testable import perennial
+
+/// What reports count is what the feed tells, and what happened in the pretend App Store.
+@Suite(.serialized)
+struct ReportAgreementTests {
+    private static func options(seed: UInt64, customers: Int, monthSeconds: Double) -> SimulatorOptions {
+        var options = SimulatorOptions(seed: seed)
+        (options.customers, options.sandboxCustomers, options.monthSeconds) = (customers, 0, monthSeconds)
+        // Receipts of iOS 6 show the newest period only, and of a deleted account Apple says nothing.
+        (options.traits.legacyReceipt, options.chances.accountDeletions) = (0, 0)
+        return options
+    }
+
+    @Test("Trials go as in the feed and in truth; those that were over at first sight are left out")
+    func trials() async throws {
+        var options = Self.options(seed: 20_261_126, customers: 150, monthSeconds: 24)
+        (options.traits.freeTrial, options.pastPeriodsMax) = (0.9, 0)
+        try await with(options) { world, database in
+            try await world.work(seconds: 14)
+            world.clock.stop()
+            try await world.checkEverything()
+            let told = try await TrialsTold(database)
+            var truths: [String: String] = [:]
+            var leftOut = 0
+            for truth in world.simulator.truth().flatMap(\.subscriptions) where truth.ownership == "PURCHASED" {
+                guard truth.periods.first?.isTrial == true else { continue }
+                let id = truth.originalTransactionID
+                let firstSight = try #require(told.firstSights[id], "\(id) is unknown")
+                if truth.trialRuns(at: firstSight) { truths[id] = truth.trialOutcome } else { leftOut += 1 }
+            }
+            #expect(told.outcomes == truths)
+            for (id, outcome) in told.outcomes {
+                #expect((outcome == "converted") == told.converted.contains(id), "\(id) in the feed")
+                #expect((outcome == "lost") == told.expired.contains(id), "\(id) in the feed")
+            }
+            #expect(leftOut > 5 && told.converted.count > 5 && told.expired.count > 5, "this would prove little")
+            let counts = Dictionary(grouping: truths.values) { $0 }.mapValues(\.count)
+            let columns = ["started", "converted", "lost", "undecided"]
+            let sums = try await added(of: "trial_cohorts", columns, in: database)
+            #expect(sums == [truths.count, counts["converted"] ?? 0, counts["lost"] ?? 0, counts["undecided"] ?? 0])
+            let decided = try await added(of: "trials", Array(columns.prefix(3)), in: database)
+            #expect(decided == Array(sums.prefix(3)))
+        }
+    }
+
+    @Test("Failures that run at first sight are in the report of billing recovery")
+    func failures() async throws {
+        let options = Self.options(seed: 20_261_127, customers: 200, monthSeconds: 3_600)
+        try await with(options) { world, database in
+            world.clock.stop()
+            try await world.checkEverything()
+            let failing = world.simulator.truth().flatMap(\.subscriptions).filter(\.inBillingRetry)
+            let sums = try await added(of: "billing_recovery", ["failures", "undecided", "with_grace"], in: database)
+            #expect(sums == [failing.count, failing.count, failing.count { $0.graceUntil != nil }])
+            #expect(failing.count > 3, "this would prove little")
+        }
+    }
+
+    private func with(_ options: SimulatorOptions, _ body: (PretendWorld, Database) async throws -> Void) async throws {
+        try await withTestDatabase { database, connectionString in
+            try await PretendWorld.with(options, leaseSeconds: 10, connectionString: connectionString) { world in
+                try await body(world, database)
+            }
+        }
+    }
+
+    /// The sums of a report's columns.
+    private func added(of report: String, _ columns: [String], in database: Database) async throws -> [Int] {
+        let file = try #require(Reports.all.first { $0.name == report })
+        let statement = ReportStatement(file.text)
+        let values = try statement.values([:], report: report)
+        let listing = try await database.transaction { try Listing(of: statement, values, in: $0) }
+        return try columns.map { column in
+            let place = try #require(listing.columns.firstIndex(of: column))
+            return listing.rows.reduce(into: 0) { sum, row in
+                if case .integer(let number) = row[place] { sum += Int(number) }
+            }
+        }
+    }
+}
+
+/// What the schema `perennial` tells of trials, by original transaction id.
+private struct TrialsTold {
+    /// Apple's clock at first sight, in milliseconds.
+    let firstSights: [String: Int64]
+    /// `converted`, `lost` or `undecided`, of the trials that reports count.
+    let outcomes: [String: String]
+    /// The feed says `trial.converted`.
+    let converted: Set<String>
+    /// The feed says `trial.expired`, and no conversion after it.
+    let expired: Set<String>
+
+    init(_ database: Database) async throws {
+        let rows = try await database.query(
+            Statement(
+                name: "trials_told",
+                sql: """
+                    SELECT k.original_transaction_id AS id, first.as_of, t.outcome,
+                           EXISTS (SELECT FROM perennial.event_log e
+                                   WHERE e.original_transaction_id = k.original_transaction_id
+                                     AND e.kind = 'trial.converted') AS converted,
+                           EXISTS (SELECT FROM perennial.event_log e
+                                   WHERE e.original_transaction_id = k.original_transaction_id
+                                     AND e.kind = 'trial.expired') AS expired
+                    FROM perennial.subscription_key k
+                    JOIN perennial.subscription_event first
+                        ON first.stream_id = k.stream_id AND first.kind IN ('subscription.started', 'trial.started')
+                    LEFT JOIN perennial.trials_as_known('infinity') t ON t.stream_id = k.stream_id
+                    """))
+        var (firstSights, outcomes) = ([String: Int64](), [String: String]())
+        var (converted, expired) = (Set<String>(), Set<String>())
+        for row in rows {
+            let id = try row.text("id")
+            firstSights[id] = try row.timestamptz("as_of") / 1000
+            if let outcome = try row.textIfPresent("outcome") {
+                outcomes[id] = ["running", "pending"].contains(outcome) ? "undecided" : outcome
+            }
+            if try row.bool("converted") {
+                converted.insert(id)
+            } else if try row.bool("expired") {
+                expired.insert(id)
+            }
+        }
+        (self.firstSights, self.outcomes, self.converted, self.expired) = (firstSights, outcomes, converted, expired)
+    }
+}
+
+extension SubscriptionTruth {
+    /// Whether its trial had neither ended nor been charged for at an instant.
+    fileprivate func trialRuns(at instant: Int64) -> Bool {
+        guard let trial = periods.first, instant < trial.expires else { return false }
+        return !(periods.dropFirst().first.map { $0.booked <= instant } ?? false)
+    }
+
+    fileprivate var trialOutcome: String {
+        if log.contains(where: { $0.kind == .converted }) { return "converted" }
+        return log.contains { $0.kind == .lapsed } ? "lost" : "undecided"
+    }
+}

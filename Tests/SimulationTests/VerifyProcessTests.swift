@@ -1,0 +1,67 @@
+import Foundation
+import Ledger
+import Testing
+
+/// `perennial verify` as an operator runs it, and as a worker does in the background.
+@Suite(.serialized)
+struct VerifyProcessTests {
+    /// What the command prints as JSON.
+    private struct Found: Decodable {
+        struct One: Decodable {
+            let check, detail, advice: String
+            let app, environment, original_transaction_id, product_id: String?
+            let receipt_id: Int64?
+            let repaired: Bool
+        }
+        let checks: [String]
+        let found, left, repaired: Int
+        let violations: [One]
+    }
+
+    private func run(_ arguments: [String], in world: PretendWorld) throws -> (status: Int32, said: String) {
+        let process = try PerennialProcess(["verify"] + arguments, in: world)
+        defer { withExtendedLifetime(process) {} }
+        let status = process.end()
+        let said = process.said
+        try process.forget()
+        return (status, said)
+    }
+
+    @Test func whatIsViolatedIsNamedRepairedAndWatched() async throws {
+        let hour = 3_600.0
+        try await PretendWorld.with(seed: 20_261_124, customers: 12, sandboxCustomers: 0, monthSeconds: hour) { world in
+            try await world.work(seconds: 3)
+            let sound = try run([], in: world)
+            #expect(sound.status == 0 && sound.said == "No violation of \(Invariant.allCases.count) invariants.\n")
+
+            // The whole schedule is lost, but for what was never asked.
+            try await world.run(
+                """
+                DELETE FROM ledger.poll_schedule s USING ledger.receipt r
+                WHERE r.receipt_id = s.receipt_id AND r.outcome = 'verified'
+                """)
+            let text = try run(["--check", "coverage"], in: world)
+            #expect(text.status == 2)
+            let line = "its polling receipt is not scheduled. Run `perennial verify --repair`"
+            #expect(text.said.contains(line), "\(text.said)")
+            let found = try run(["--format", "json"], in: world)
+            let told = try JSONDecoder().decode(Found.self, from: Data(found.said.utf8))
+            #expect(found.status == 2 && told.found > 5 && told.left == told.found && told.repaired == 0)
+            #expect(told.checks == Invariant.allCases.map(\.rawValue).sorted())
+            #expect(told.violations.count == told.found)
+            #expect(told.violations.allSatisfy { $0.check.hasSuffix("coverage") })
+            #expect(told.violations.allSatisfy { $0.app == world.bundleID.text && $0.original_transaction_id != nil })
+
+            let repaired = try run(["--repair"], in: world)
+            #expect(repaired.status == 0 && repaired.said.contains("It is repaired."), "\(repaired.said)")
+            // One schedule row may cover several things.
+            #expect(repaired.said.contains(", left: 0."), "\(repaired.said)")
+            #expect(try run([], in: world).status == 0)
+
+            try await world.run("UPDATE ledger.subscription SET periods = periods + 1")
+            let left = try run(["--repair", "--check", "facts"], in: world)
+            #expect(left.status == 2 && left.said.contains("perennial rebuild"), "\(left.said)")
+            #expect(try run(["--check", "nonsense"], in: world).status == 64)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+import SeededRandom
+import Subscriptions
+import Testing
+
+/// What consumers of events may rely on, whatever they missed of a life.
+@Suite struct EventRuleTests {
+    private static let continuations: Set<EventKind> = [
+        .trialConverted, .subscriptionRenewed, .subscriptionRecovered, .subscriptionReactivated,
+    ]
+
+    @Test func eachNewPeriodYieldsOneKindOrOnlyAChange() {
+        for offset in 0..<UInt64(1_500) {
+            var random = Seeded(seed: 31_000_000 + offset)
+            let answers =
+                Bool.random(using: &random)
+                ? Life(using: &random).answers(upTo: 8, using: &random) : RandomLife.answers(using: &random)
+            var state: SubscriptionState?
+            for answer in answers {
+                let result = reconcile(state, with: answer, policy: strictPolicy)
+                if let state { expectOneKindForEachNewPeriod(since: state, result, random) }
+                state = result.state
+            }
+        }
+    }
+
+    private func expectOneKindForEachNewPeriod(
+        since before: SubscriptionState, _ result: Reconciled, _ random: Seeded
+    ) {
+        var kinds: [DetailValue: [EventKind]] = [:]
+        for event in result.events where Self.continuations.contains(event.kind) || event.kind == .productChanged {
+            guard let id = event.detail["transaction_id"] else {
+                Issue.record("\(event) names no period, \(random)")
+                continue
+            }
+            kinds[id, default: []].append(event.kind)
+        }
+        for period in result.state.facts.periods {
+            let told = period.transactionIDs.min().flatMap { kinds.removeValue(forKey: .text($0.text)) } ?? []
+            if before.facts.periods.contains(where: { $0.isSame(as: period) }) {
+                #expect(told == [], "\(period) was known, \(random)")
+                continue
+            }
+            let isOne = told.count == 1 || told.count == 2 && told[0] == .productChanged
+            #expect(isOne && told.count { Self.continuations.contains($0) } <= 1, "\(told) of \(period), \(random)")
+        }
+        #expect(kinds.isEmpty, "\(kinds) of no period, \(random)")
+    }
+
+    @Test func eventsAreInOrder() {
+        for offset in 0..<UInt64(800) {
+            var random = Seeded(seed: 32_000_000 + offset)
+            var state: SubscriptionState?
+            for answer in RandomLife.answers(using: &random) + Life(using: &random).answers(upTo: 6, using: &random) {
+                let result = reconcile(state, with: answer, policy: standardPolicy)
+                let instants = result.events.map(\.occurredAt)
+                #expect(instants == instants.sorted(), "\(result.events), \(random)")
+                state = result.state
+            }
+        }
+    }
+
+    /// The same answers in order, however many were missed: who adds events up knows the state.
+    @Test func whatIsToldAddsUpToTheState() {
+        var compared: [State: Int] = [:]
+        lives(1_500, seed: 33) { life, random in
+            var state: SubscriptionState?
+            var listener: Listener?
+            for answer in life.answers(upTo: 8, using: &random) {
+                let result = reconcile(state, with: answer, policy: strictPolicy)
+                state = result.state
+                guard let span = result.state.timeline.span(at: result.state.asOf) else { continue }
+                guard var known = listener else {
+                    listener = Listener(state: span.state, of: result.state.facts.periods)
+                    continue
+                }
+                for event in result.events {
+                    if let wrong = known.hear(event, of: result.state) { Issue.record("\(wrong), \(random)") }
+                }
+                known.noticeSilence(span.state)
+                #expect(known.state == span.state, "\(result.events.map(\.kind)), \(random)")
+                compared[span.state, default: 0] += 1
+                listener = known
+            }
+        }
+        for state in State.allCases where state != .awaitingRenewal {
+            #expect(compared[state, default: 0] > 50, "\(state) was hardly reached: \(compared)")
+        }
+    }
+}
+
+/// A consumer who knows a subscription by its events alone.
+private struct Listener {
+    var state: State
+    /// When the last period heard of starts; a refund of an older one changes nothing.
+    private var lastStart: Instant
+    /// What it was before the last period heard of.
+    private var previous: State
+    /// The last period heard of was refunded before it began.
+    private var mayBeRevoked: Bool
+    /// A correction of an older period said what holds in the end, not what held before the next period.
+    private var isCorrected = false
+
+    init(state: State, of periods: [Period]) {
+        (self.state, previous) = (state, state)
+        let last = periods.last { !$0.gaveWay }
+        lastStart = last?.purchasedAt ?? day(0)
+        mayBeRevoked = state == .active && last?.isRefunded == true
+    }
+
+    private mutating func begin(_ period: Period?) {
+        guard let period, !period.gaveWay else { return }
+        // A change of product and what it comes with tell of one period.
+        if period.purchasedAt != lastStart { previous = mayBeRevoked ? .revoked : state }
+        (state, lastStart, mayBeRevoked) = (.active, period.purchasedAt, false)
+    }
+
+    /// Takes note of an event; says what is wrong with it.
+    mutating func hear(_ event: Event, of told: SubscriptionState) -> String? {
+        let period = told.facts.periods.first { period in
+            period.transactionIDs.min().map { event.detail["transaction_id"] == .text($0.text) } ?? false
+        }
+        let isNews = event.detail["backfill"] == nil
+        switch event.kind {
+        case .subscriptionReactivated, .subscriptionRecovered:
+            guard isNews else { return nil }
+            begin(period)
+            defer { isCorrected = false }
+            return previous == .active && !isCorrected ? "\(event.kind) of an active one" : nil
+        case .subscriptionRenewed, .trialConverted, .productChanged:
+            if isNews { begin(period) }
+        case .subscriptionExpired, .trialExpired:
+            defer { state = .expired }
+            return state == .revoked ? "expired after a refund" : nil
+        case .billingGraceEntered: state = .gracePeriod
+        case .billingRetryEntered: state = .billingRetry
+        case .billingGraceExpired: state = event.detail["reason"] == nil ? .billingRetry : .expired
+        case .refundGranted, .familyRevoked:
+            guard let period, period.purchasedAt >= lastStart else { return nil }
+            if period.purchasedAt > told.asOf { mayBeRevoked = true } else { state = .revoked }
+        case .refundReversed, .subscriptionExtended, .subscriptionShortened:
+            (state, isCorrected) = (told.timeline.span(at: told.asOf)?.state ?? state, true)
+        case .subscriptionStarted, .trialStarted, .autoRenewDisabled, .autoRenewEnabled, .productChangeScheduled,
+            .productChangeWithdrawn, .priceIncreasePending, .priceIncreaseAccepted, .purchaseMade, .purchaseRefunded,
+            .ownershipAssigned, .ownershipTransferred:
+            break
+        }
+        return nil
+    }
+
+    /// What happens without an event: a renewal is awaited, a period refunded before it began does not begin.
+    mutating func noticeSilence(_ now: State) {
+        if now == .awaitingRenewal || mayBeRevoked && now == .revoked { state = now }
+    }
+}
+
+extension Period {
+    /// Charged ahead of time and replaced before it began.
+    fileprivate var gaveWay: Bool { isUpgraded && cancelledAt.map { $0 < purchasedAt } ?? false }
+
+    /// Whether it is a known period, by its line item, else by a shared transaction.
+    fileprivate func isSame(as later: Period) -> Bool {
+        guard let line = webOrderLineItemID else { return !transactionIDs.isDisjoint(with: later.transactionIDs) }
+        return line == later.webOrderLineItemID
+    }
+}

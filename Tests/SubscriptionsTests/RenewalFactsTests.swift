@@ -1,0 +1,145 @@
+import SeededRandom
+import Subscriptions
+import Testing
+
+@Suite("Renewal information: what is not said, what is denied, and what was true before")
+struct RenewalFactsTests {
+    private let month = row("1", 0, 30)
+    private let inGrace = renewal(intent: "2", retry: true, grace: 46)
+
+    private func line(_ answers: SubscriptionEvidence..., policy: Policy = strictPolicy) -> String? {
+        settle(answers, policy: policy).state.map { drawing($0.timeline) }
+    }
+
+    @Test("A field that Apple writes in both senses is unsaid where it is missing, the others are denied")
+    func eachFieldByItself() {
+        let said = Renewal(
+            productID: "monthly", renewsToProductID: "weekly", willRenew: false, expirationIntent: "2",
+            inBillingRetry: true, graceExpiresAt: day(46), priceConsentStatus: "0", priceIncreaseStatus: "0",
+            promotionalOfferID: "offer", offerCodeRefName: "code")
+        let facts = SubscriptionFacts(answer(31, [month], said)).adding(
+            answer(32, [month], Renewal(productID: "plus")))
+        #expect(
+            facts.currentRenewal?.value
+                == Renewal(
+                    productID: "plus", renewsToProductID: "weekly", willRenew: false, inBillingRetry: true,
+                    graceExpiresAt: day(46)))
+        let denied = facts.adding(answer(33, [month], renewal(true, retry: false, grace: 50)))
+        #expect(denied.currentRenewal?.value == renewal(true, retry: false, grace: 50))
+        #expect(denied.currentRenewal?.asOf == day(33))
+    }
+
+    @Test("Grace goes on to its date although later answers leave the date out")
+    func graceOutlastsSilence() {
+        let silent = renewal(intent: "2", retry: true)
+        let table: [(String, [SubscriptionEvidence])] = [
+            ("while it runs", [answer(31, [month], inGrace), answer(35, [month], silent)]),
+            ("after it", [answer(31, [month], inGrace), answer(50, [month], silent)]),
+            ("nothing about renewal", [answer(31, [month], inGrace), answer(35, [month])]),
+            ("in another order", [answer(50, [month], silent), answer(31, [month], inGrace)]),
+        ]
+        for (name, answers) in table {
+            #expect(
+                settle(answers, policy: strictPolicy).state.map { drawing($0.timeline) }
+                    == "0 active monthly | 30 grace_period monthly | 46 billing_retry monthly", "\(name)")
+        }
+    }
+
+    @Test("Retry given up after grace ends no access that was given")
+    func givenUpAfterGrace() {
+        let over = renewal(false, intent: "2", retry: false)
+        let (state, events) = settle([answer(31, [month], inGrace), answer(95, [month], over)], policy: strictPolicy)
+        #expect(
+            state.map { drawing($0.timeline) }
+                == "0 active monthly | 30 grace_period monthly | 46 expired/billing_error monthly")
+        #expect(events.last?.first { $0.kind == .billingGraceExpired }?.occurredAt == day(46))
+    }
+
+    @Test("Grace that Apple gave up ends with that answer, and not before; a later date counts again")
+    func givenUpInGrace() {
+        let over = renewal(false, intent: "2", retry: false)
+        let ended = "0 active monthly | 30 grace_period monthly | 35 expired/billing_error monthly"
+        let first = answer(31, [month], inGrace)
+        #expect(line(first, answer(35, [month], over)) == ended)
+        #expect(line(first, answer(35, [month], over), answer(38, [month], over)) == ended)
+        #expect(line(answer(38, [month], over), answer(35, [month], over), first) == ended)
+        #expect(
+            line(first, answer(35, [month], renewal(false, intent: "1")))
+                == "0 active monthly | 30 grace_period monthly | 35 expired/voluntary monthly", "by the customer")
+        #expect(
+            line(first, answer(35, [month], over), answer(38, [month], renewal(retry: true)))
+                == "0 active monthly | 30 grace_period monthly | 35 billing_retry monthly", "not resurrected")
+        #expect(
+            line(first, answer(35, [month], over), answer(38, [month], inGrace))
+                == "0 active monthly | 30 grace_period monthly | 46 billing_retry monthly")
+        #expect(
+            line(first, answer(35, [month], renewal(false, intent: "2", retry: false, grace: 46)))
+                == "0 active monthly | 30 grace_period monthly | 46 expired/billing_error monthly",
+            "the date beside it holds")
+    }
+
+    @Test("What was said of a period is void once a later one has answered it, wherever that starts")
+    func laterPeriodAnswers() {
+        let recovered = [month, row("2", 30, 60)]
+        let state = settle([answer(31, [month], inGrace), answer(33, recovered)]).state
+        #expect(state?.facts.currentRenewal == nil)
+        #expect(state?.willRenew == nil)
+        #expect(
+            state.map { drawing($0.timeline) }
+                == "0 active monthly | 30 active monthly | 60 awaiting_renewal/renewal monthly"
+                + " | 60.083 expired/unknown monthly")
+        #expect(state?.hold == Hold(expected: true, accessEndsAt: day(60) + standardPolicy.leeway))
+        let lagging = settle([answer(33, recovered, renewal()), answer(34, [month], inGrace)]).state
+        #expect(lagging?.facts.currentRenewal?.value == renewal(), "an answer without the row speaks of the one before")
+    }
+
+    @Test("Merging is commutative, associative and idempotent, of one instant too")
+    func laws() {
+        var random = Seeded(seed: 31)
+        for _ in 0..<2_000 {
+            let facts = (0..<3).map { _ in statement(using: &random) }
+            let (a, b, c) = (facts[0], facts[1], facts[2])
+            #expect(a.merging(a) == a, "\(random)")
+            #expect(a.merging(b) == b.merging(a), "\(random)")
+            #expect(a.merging(b).merging(c) == a.merging(b.merging(c)), "\(random)")
+        }
+    }
+
+    private func statement(using random: inout Seeded) -> RenewalFacts {
+        let asOf = Double(Int.random(in: 30...33, using: &random))
+        let graces: [Double?] = [nil, nil, 40, 46]
+        let said = Renewal(
+            productID: Bool.random(using: &random) ? "monthly" : "plus",
+            renewsToProductID: [nil, "weekly", "monthly"].randomElement(using: &random) ?? nil,
+            willRenew: [nil, true, false].randomElement(using: &random) ?? nil,
+            expirationIntent: [nil, "1", "2"].randomElement(using: &random) ?? nil,
+            inBillingRetry: [nil, true, false].randomElement(using: &random) ?? nil,
+            graceExpiresAt: graces.randomElement(using: &random).flatMap { $0 }.map(day))
+        return RenewalFacts(Fact(said, asOf: day(asOf), path: "pending_renewal_info[0]"))
+    }
+}
+
+@Suite struct RenewalRecordTests {
+    @Test("What is written down gives back fields of every age, and an equal answer writes no period")
+    func olderFields() {
+        let month = row("1", 0, 30)
+        let given = answer(31, [month], renewal(intent: "2", retry: true, grace: 46))
+        let silent = Renewal(productID: "monthly", expirationIntent: "2", inBillingRetry: false)
+        let facts = SubscriptionFacts(given).adding(answer(35, [month], silent))
+        var records = facts.records
+        records[0].id = 1
+        let ending = records[0].ending
+        #expect(
+            ending?.olderFields == [
+                .willRenew: FactOrigin(asOf: day(31), path: "pending_renewal_info[0]"),
+                .renewsToProductID: FactOrigin(asOf: day(31), path: "pending_renewal_info[0]"),
+                .graceExpiresAt: FactOrigin(asOf: day(31), path: "pending_renewal_info[0]"),
+            ])
+        #expect(ending?.asOf == nil && ending?.gaveUpAt == day(35))
+        let stored = SubscriptionFacts(
+            originalTransactionID: subscriptionID, asOf: facts.asOf, records: records, renewal: facts.renewal)
+        #expect(stored == facts)
+        #expect(stored.adding(answer(36, [month], silent)).recordsToWrite(since: stored).isEmpty)
+        #expect(facts.clocks == [day(31), day(35)])
+    }
+}

@@ -1,0 +1,52 @@
+-- Polling: which receipt asks about each subscription and purchase, and which one would take over where that one cannot go on;
+-- nothing is locked. Meant are subscriptions by key ($3 apps, $4 environments, $5 ids), purchases by key ($6 apps,
+-- $7 environments, $8 ids, $9 products), both by row ($10 subscriptions, $11 purchases), and what receipts $1 poll. Receipts
+-- $2 cannot go on. The newest receipt takes over, one whose answers leave the thing out only if all do.
+WITH subscription AS MATERIALIZED (
+    SELECT s.subscription_id, s.polled_by, true AS named
+    FROM unnest($3::int[], $4::text[], $5::text[]) AS k(app_id, environment, original_transaction_id)
+    JOIN ledger.subscription s
+        ON s.app_id = k.app_id AND s.environment = k.environment::ledger.environment
+       AND s.original_transaction_id = k.original_transaction_id
+    UNION
+    SELECT s.subscription_id, s.polled_by, false FROM ledger.subscription s
+    WHERE s.polled_by = ANY($1::bigint[])
+    UNION
+    SELECT s.subscription_id, s.polled_by, false FROM ledger.subscription s
+    WHERE s.subscription_id = ANY($10::bigint[])
+), purchase AS MATERIALIZED (
+    SELECT p.purchase_id, p.polled_by, true AS named
+    FROM unnest($6::int[], $7::text[], $8::text[], $9::text[]) AS k(app_id, environment, original_transaction_id, product_id)
+    JOIN ledger.purchase p
+        ON p.app_id = k.app_id AND p.environment = k.environment::ledger.environment
+       AND p.original_transaction_id = k.original_transaction_id AND p.product_id = k.product_id
+    UNION
+    SELECT p.purchase_id, p.polled_by, false FROM ledger.purchase p
+    WHERE p.polled_by = ANY($1::bigint[])
+    UNION
+    SELECT p.purchase_id, p.polled_by, false FROM ledger.purchase p
+    WHERE p.purchase_id = ANY($11::bigint[])
+), thing AS MATERIALIZED (
+    SELECT t.*, t.polled_by IS NOT NULL AND t.polled_by <> ALL($2::bigint[]) AND (
+               t.polled_by = ANY($1::bigint[]) OR EXISTS (
+                   SELECT FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+                   WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s))) AS can_poll
+    FROM (
+        SELECT subscription_id, NULL::bigint AS purchase_id, polled_by, bool_or(named) AS named
+        FROM subscription GROUP BY subscription_id, polled_by
+        UNION ALL
+        SELECT NULL, purchase_id, polled_by, bool_or(named) FROM purchase GROUP BY purchase_id, polled_by) t
+)
+SELECT t.subscription_id, t.purchase_id, t.polled_by, t.can_poll, heir.receipt_id AS heir, heir.omits AS heir_omits
+FROM thing t
+LEFT JOIN LATERAL (
+    SELECT l.receipt_id, l.omitted_at IS NOT NULL AS omits
+    FROM (
+        SELECT receipt_id, omitted_at FROM ledger.receipt_subscription WHERE subscription_id = t.subscription_id
+        UNION ALL
+        SELECT receipt_id, omitted_at FROM ledger.receipt_purchase WHERE purchase_id = t.purchase_id) l
+    JOIN ledger.receipt r USING (receipt_id)
+    LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+    WHERE l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
+    ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) heir
+    ON NOT t.can_poll OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named)

@@ -1,0 +1,11 @@
+-- Verify: receipts after $1 up to $2 that Apple has said nothing usable of, never or not the last time, and that are not scheduled.
+SELECT r.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
+       NULL AS product_id, r.receipt_id,
+       CASE WHEN r.asked_at IS NULL THEN 'Apple was never asked about it, and it is not scheduled'
+            ELSE 'the last answer about it was none, and it is not scheduled' END AS detail
+FROM ledger.receipt r
+JOIN ledger.app a USING (app_id)
+WHERE r.receipt_id > $1::bigint AND r.receipt_id <= $2::bigint AND r.erased_at IS NULL
+  AND COALESCE(r.outcome, 'indeterminate') = 'indeterminate'
+  AND NOT EXISTS (SELECT FROM ledger.poll_schedule p WHERE p.receipt_id = r.receipt_id)
+ORDER BY r.receipt_id
