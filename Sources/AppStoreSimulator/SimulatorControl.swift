@@ -55,6 +55,19 @@ extension Simulator {
         CustomerName.index(of: customer).flatMap { world.account($0, at: now) }.map { world.latestReceipt(of: $0) }
     }
 
+    /// A receipt that a device of this customer may still hold, written at an instant in milliseconds since 1970 (at the
+    /// earliest at the first purchase, at the latest now). `restore` counts restores, from 0 to 4: the rows of each have ids
+    /// of their own. Nil when there is no such customer.
+    public func receipt(
+        of customer: String, writtenAt milliseconds: Int64, restore: Int = 0, _ kind: DeviceReceipt = .dated
+    ) -> String? {
+        CustomerName.index(of: customer).flatMap { world.account($0, at: now) }.map { account in
+            let creation = min(max(Moment(milliseconds: milliseconds), account.start), now)
+            let restore = min(max(restore, 0), SubscriptionIDs.restoresMax)
+            return world.receipt(of: account, creation: creation, restore: restore, kind)
+        }
+    }
+
     /// What the store knows about one customer, now or at an instant in milliseconds since 1970; nil when there is no
     /// such customer then.
     public func truth(of customer: String, at milliseconds: Int64? = nil) -> CustomerTruth? {

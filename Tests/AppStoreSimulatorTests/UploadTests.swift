@@ -50,6 +50,42 @@ import Testing
         }
     }
 
+    @Test("A device may hold a receipt of any time, without a date, or of another app")
+    func heldReceipts() throws {
+        let hand = HandClock()
+        let store = hand.emptyStore()
+        let customer = store.createCustomer(CustomerScript()).customer
+        let bought = HandClock.start
+        hand.move(seconds: 190)
+        let now = bought + 190_000
+        func ask(_ writtenAt: Int64, restore: Int = 0, _ kind: DeviceReceipt = .dated) throws -> [String: Any] {
+            try store.ask(try #require(store.receipt(of: customer, writtenAt: writtenAt, restore: restore, kind)))
+        }
+        let newest = try ask(now)
+        let oldest = try ask(.min)
+        #expect(newest.deviceRows.count > 1 && oldest.deviceRows.count == 1)
+        #expect(oldest.latestRows.count == newest.latestRows.count)
+        #expect(try ask(now, restore: 3).deviceRows.count == newest.deviceRows.count)
+        let undated = try ask(now, .undated)
+        #expect(undated["latest_receipt_info"] is [String: Any] && undated["environment"] == nil)
+        let foreign = try ask(now, .foreign)
+        #expect((foreign["receipt"] as? [String: Any])?["bundle_id"] as? String == "com.example.tracker.other")
+        #expect(store.receipt(of: "c000099", writtenAt: now) == nil)
+    }
+
+    @Test("The control API gives a held receipt, and says which words it knows")
+    func heldReceiptsOverTheControlAPI() throws {
+        let hand = HandClock()
+        let store = hand.emptyStore()
+        let customer = store.createCustomer(CustomerScript()).customer
+        let path = "/simulator/receipts/\(customer)"
+        let given = try store.control("GET", "\(path)?kind=undated&at=\(HandClock.start)").json["receipt"] as? String
+        #expect(given == store.receipt(of: customer, writtenAt: HandClock.start, .undated))
+        #expect(try store.control("GET", "\(path)?kind=old").code == 400)
+        #expect(try store.control("GET", "\(path)?restore=5").code == 400)
+        #expect(try store.control("GET", "/simulator/receipts/c000099").code == 404)
+    }
+
     @Test func overTheControlAPI() throws {
         let hand = HandClock()
         let store = hand.emptyStore()

@@ -12,7 +12,7 @@ struct AgreementTests {
             try await world.work(seconds: 14)
             world.clock.stop()
             try await world.checkEverything()
-            let told = try await Told(connectionString: world.connectionString)
+            let told = try await world.told()
             var renewals = 0
             // Receipts of iOS 6 show the newest period only, so that what was missed is missed.
             for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {

@@ -22,7 +22,7 @@ struct KillTests {
             #expect(status.lanes.reduce(0) { $0 + $1.overdue } == 0)
             world.clock.stop()
             try await world.checkEverything()
-            let told = try await Told(connectionString: world.connectionString)
+            let told = try await world.told()
             for customer in world.simulator.truth() where !customer.accountDeleted {
                 for truth in customer.subscriptions {
                     let now = try #require(told.subscriptions[truth.originalTransactionID])

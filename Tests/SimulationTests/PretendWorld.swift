@@ -131,6 +131,11 @@ struct PretendWorld {
         try await tracker.ledger.sequenceFeed()
     }
 
+    /// What the schema `perennial` says of the instant at which the store's clock stopped.
+    func told() async throws -> Told {
+        try await Told(connectionString: connectionString, at: clock.simulatorClock.milliseconds())
+    }
+
     /// Runs SQL.
     func run(_ script: String) async throws {
         let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }

@@ -5,9 +5,9 @@ import Postgres
 struct Told {
     struct Now {
         let periods: Int
-        /// At Apple's clock of the newest answer: the clock of the tests has stopped there.
+        /// At the instant at which the store's clock stopped.
         let entitled: Bool
-        /// At the same clock the period was over and its renewal not told yet: access goes on until it is late.
+        /// At the same instant the period was over and its renewal not told yet: access goes on until it is late.
         let awaitsRenewal: Bool
         let customer: String?
         let willRenew: Bool?
@@ -42,7 +42,9 @@ struct Told {
     let subscriptions: [String: Now]
     let events: [String: [Change]]
 
-    init(connectionString: String) async throws {
+    /// Reads access as of `instant`, in milliseconds since 1970: an answer without a clock of its own speaks for the
+    /// database's clock, which goes on when the store's has stopped.
+    init(connectionString: String, at instant: Int64) async throws {
         let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
         let rows = try await database.query(
             Statement(
@@ -57,8 +59,8 @@ struct Told {
                     FROM perennial.subscription_now n
                     JOIN ledger.subscription s USING (original_transaction_id)
                     JOIN ledger.subscription_span p USING (subscription_id)
-                    WHERE upper_inf(p.known) AND p.valid @> n.as_of
-                    """))
+                    WHERE upper_inf(p.known) AND p.valid @> $1::timestamptz
+                    """), [.timestamptz(microseconds: instant * 1_000)])
         let changes = try await database.query(
             Statement(
                 name: "told_events",

@@ -5,12 +5,14 @@ struct ServerFolder: Sendable {
     let path: String
     private let account: String?
 
-    /// Makes the folder in the temporary one. A socket's path has room for 107 bytes, so its name is short.
+    /// Makes the folder in `PERENNIAL_TEST_FOLDER`, or in the temporary folder. A socket's path has room for 107 bytes, so
+    /// its name is short.
     init(prefix: String) throws {
         account = getuid() == 0 ? "postgres" : nil
-        path =
-            FileManager.default.temporaryDirectory
-            .appendingPathComponent("\(prefix)\(UInt32.random(in: 0 ... .max))").path
+        let parent =
+            ProcessInfo.processInfo.environment["PERENNIAL_TEST_FOLDER"].map { URL(fileURLWithPath: $0) }
+            ?? FileManager.default.temporaryDirectory
+        path = parent.appendingPathComponent("\(prefix)\(UInt32.random(in: 0 ... .max))").path
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
         if let account { attributes[.ownerAccountName] = account }

@@ -7,6 +7,7 @@ extension Simulator {
             switch (request.method, path.first ?? "", path.count) {
             case ("GET", "healthz", 1): return try .json(["status": "ok"])
             case ("GET", "receipts", 1): return try receiptList(query)
+            case ("GET", "receipts", 2): return try heldReceipt(of: path[1], query)
             case ("GET", "truth", 1): return try truthDocument(query)
             case ("GET", "uploads", 1): return try uploadList(query)
             case ("GET", "truth", 2):
@@ -65,6 +66,21 @@ extension Simulator {
         let found = receipts(from: query.number("from") ?? 0, count: query.number("count") ?? .max)
         guard query.wantsLines else { return try .json(found) }
         return .lines(found.map { (app: $0.app, customer: $0.customer, receipt: $0.receipt) })
+    }
+
+    private func heldReceipt(of customer: String, _ query: [URLQueryItem]) throws -> SimulatorReply {
+        let kind = query.first { $0.name == "kind" }?.value ?? DeviceReceipt.dated.rawValue
+        guard let kind = DeviceReceipt(rawValue: kind) else {
+            return .refused(400, "kind is one of \(DeviceReceipt.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        let writtenAt = try query.instant("at") ?? now.milliseconds
+        let restore = query.number("restore") ?? 0
+        let restoresMax = SubscriptionIDs.restoresMax
+        guard (0...restoresMax).contains(restore) else { return .refused(400, "restore is 0 to \(restoresMax)") }
+        guard let receipt = receipt(of: customer, writtenAt: writtenAt, restore: restore, kind) else {
+            return .refused(404, "there is no such customer")
+        }
+        return try .json(["app": options.bundleID, "customer": customer, "receipt": receipt])
     }
 
     private func uploadList(_ query: [URLQueryItem]) throws -> SimulatorReply {

@@ -33,6 +33,8 @@ struct AccountIDs: Sendable {
 /// The ids of one subscription's periods.
 struct SubscriptionIDs: Sendable {
     static let room = 500_000
+    /// Ids of more restores would be another subscription's.
+    static let restoresMax = 4
     /// A prime above the most periods of a life: multiplying by anything below it reaches every number once.
     private static let spread = 99_991
     private static let stride = 1237

@@ -18,6 +18,16 @@ public enum UploadReason: String, Codable, Sendable, CaseIterable {
     case restore
 }
 
+/// Which receipt a device holds.
+public enum DeviceReceipt: String, Codable, Sendable, CaseIterable {
+    /// One with its creation date.
+    case dated
+    /// The transaction receipt of iOS 6, which has no creation date; dated where no subscription had begun.
+    case undated
+    /// One of another app.
+    case foreign
+}
+
 extension Account {
     /// The restore whose ids a receipt of the first customer's device carries; 0 is none.
     func restore(at creation: Moment) -> Int { script.hasRestored && creation >= firstReceiptCreation ? 1 : 0 }

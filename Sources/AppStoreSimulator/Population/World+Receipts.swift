@@ -12,19 +12,25 @@ extension World {
         receipt(of: account, creation: account.newestReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
     }
 
-    func receipt(of account: Account, creation: Moment, restore: Int) -> String {
+    func receipt(
+        of account: Account, creation: Moment, restore: Int, _ kind: DeviceReceipt = .dated
+    ) -> String {
         var identity = ReceiptIdentity(
             customer: account.index, creation: creation, environment: account.environment, restore: restore)
-        if account.script.sendsLegacyReceipts, let life = account.begun.first,
+        identity.isForeign = kind == .foreign
+        if account.script.sendsLegacyReceipts || kind == .undated, let life = account.begun.first,
             let period = life.periods.last(where: { $0.bookedAt <= creation })
         {
             identity.form = .legacy
             let bytes = codec.encodeLegacy(identity, period: period, life: life, bundleID: bundleID)
             return Data(bytes).base64EncodedString()
         }
-        let payload = ReceiptPayload(bundleID: bundleID, account: account, identity: identity)
+        let payload = ReceiptPayload(bundleID: bundleID(of: identity), account: account, identity: identity)
         return Data(codec.encode(identity) { payload.write(to: &$0) }).base64EncodedString()
     }
+
+    /// The app that a receipt is of.
+    func bundleID(of identity: ReceiptIdentity) -> String { identity.isForeign ? "\(bundleID).other" : bundleID }
 
     /// What the app gave with the purchases, if it did.
     func accountToken(of account: Account) -> String? {

@@ -98,6 +98,7 @@ final class World: Sendable {
 
     private func rendered(_ account: Account, _ identity: ReceiptIdentity, _ excludesOld: Bool) -> RenderedAnswer {
         let latest = latestReceipt(of: account)
+        let bundleID = bundleID(of: identity)
         switch identity.form {
         case .legacy:
             return LegacyAnswerBody(bundleID: bundleID, account: account, identity: identity, latestReceipt: latest)

@@ -64,7 +64,8 @@ struct ReceiptCodec: Sendable {
         return .genuine(
             ReceiptIdentity(
                 customer: customer, creation: Moment(milliseconds: milliseconds),
-                environment: trailer[16] == 0 ? .production : .sandbox, restore: Int(trailer[17]), form: form))
+                environment: trailer[16] == 0 ? .production : .sandbox, restore: Int(trailer[17]), form: form,
+                isForeign: trailer[18] == 1))
     }
 
     func trailer(of identity: ReceiptIdentity) -> [UInt8] {
@@ -74,7 +75,8 @@ struct ReceiptCodec: Sendable {
             case .sandbox: 1
             }
         return bigEndian(UInt64(identity.customer)) + bigEndian(UInt64(max(0, identity.creation.milliseconds)))
-            + [environment, UInt8(clamping: identity.restore)] + [UInt8](repeating: 0, count: 14)
+            + [environment, UInt8(clamping: identity.restore), identity.isForeign ? 1 : 0]
+            + [UInt8](repeating: 0, count: 13)
     }
 
     /// FNV-1a, keyed with the seed. It keeps honest mistakes apart, not attackers: this is a pretend store.

@@ -13,4 +13,6 @@ struct ReceiptIdentity: Sendable, Hashable {
     /// The restore that wrote it, from 1; 0 is none.
     var restore = 0
     var form = Form.unified
+    /// Whether another app of the same store wrote it.
+    var isForeign = false
 }

@@ -14,8 +14,7 @@ struct ConfirmationRun {
         let next: Instant
         let lane: Lane
         let subscriptions: [(id: Int64, next: Instant)]
-        /// With the next checks of those that the receipt polls.
-        let purchases: [(id: Int64, next: Instant?)]
+        let purchases: [ConfirmedPurchase]
     }
 
     init(_ answers: [EqualAnswer], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
@@ -49,7 +48,12 @@ struct ConfirmationRun {
             Confirmed(
                 answer: answer, next: earliest, lane: Lane(of: outlooks.map(\.outlook), next: earliest),
                 subscriptions: subscriptions,
-                purchases: bought.map { ($0.rowID, $0.polledBy == receipt ? next([], [$0.purchasedAt]) : nil) })
+                purchases: bought.map { purchase in
+                    let isPolled = purchase.polledBy == receipt
+                    return ConfirmedPurchase(
+                        rowID: purchase.rowID, asOf: answer.asOf, isPolled: isPolled,
+                        nextCheckAt: isPolled ? next([], [purchase.purchasedAt]) : nil)
+                })
         }
     }
 
@@ -74,21 +78,33 @@ struct ConfirmationRun {
 extension ConfirmationRun {
     /// A purchase that several receipts hold gets the newest of their clocks.
     private func writePurchases(at recordedAt: Parameter, in transaction: Transaction) throws {
-        var rows: [Int64: (asOf: Instant, next: Instant?)] = [:]
-        for confirmed in confirmed {
-            for (id, next) in confirmed.purchases {
-                let other = rows[id]
-                rows[id] = (max(confirmed.answer.asOf, other?.asOf ?? .distantPast), next ?? other?.next)
-            }
-        }
-        guard !rows.isEmpty else { return }
-        let sorted = rows.sorted { $0.key < $1.key }
+        let purchases = confirmed.flatMap(\.purchases)
+        guard !purchases.isEmpty else { return }
+        let rows = Dictionary(purchases.map { ($0.rowID, $0) }) { $0.merged(with: $1) }.values
+            .sorted { $0.rowID < $1.rowID }
         try transaction.query(
             Queries.confirmPurchases,
             [
-                recordedAt, .int8s(sorted.map(\.key)), .instants(sorted.map(\.value.asOf)),
-                .instants(sorted.map(\.value.next)),
+                recordedAt, .int8s(rows.map(\.rowID)), .instants(rows.map(\.asOf)), .bools(rows.map(\.isPolled)),
+                .instants(rows.map(\.nextCheckAt)),
             ])
+    }
+}
+
+/// A one-time purchase that an equal answer spoke of.
+private struct ConfirmedPurchase {
+    let rowID: Int64
+    let asOf: Instant
+    /// Whether the receipt that answered is the purchase's poller.
+    let isPolled: Bool
+    /// When the poller is wanted again; nil when nothing more is expected of the purchase.
+    let nextCheckAt: Instant?
+
+    /// The same purchase after two answers: the newer clock, the poller's plan.
+    func merged(with other: ConfirmedPurchase) -> ConfirmedPurchase {
+        ConfirmedPurchase(
+            rowID: rowID, asOf: max(asOf, other.asOf), isPolled: isPolled || other.isPolled,
+            nextCheckAt: isPolled ? nextCheckAt : other.nextCheckAt)
     }
 }
 

@@ -181,6 +181,23 @@ struct ConfirmTests {
         }
     }
 
+    @Test("A purchase that is too old to be asked about has no next check after an equal answer")
+    func oldPurchase() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            guard case .verified(var evidence) = purchase("7", at: test.at(-9), asOf: test.at(-8)) else { return }
+            evidence.transactions += Answer(from: test.at(-20), asOf: test.at(-8)).evidence.transactions
+            try await tell(test, receipt, .verified(evidence))
+            let next = "SELECT next_check_at IS NOT NULL AS wanted FROM ledger.purchase"
+            #expect(try await test.text(next) == "true")
+            #expect(try await confirm(test, receipt, asOf: test.at(-7)))
+            #expect(try await test.text(next) == "true")
+            try await test.run("UPDATE ledger.purchase SET purchased_at = purchased_at - interval '90 days'")
+            #expect(try await confirm(test, receipt, asOf: test.at(-6)))
+            #expect(try await test.text(next) == "false")
+        }
+    }
+
     @Test("A receipt without anything, or that told less than is known, keeps no fingerprint")
     func whatIsNotConfirmed() async throws {
         try await withLedger { test in

@@ -12,7 +12,7 @@ struct Reckoning {
 
     init(_ world: PretendWorld) async throws {
         simulator = world.simulator
-        told = try await Told(connectionString: world.connectionString)
+        told = try await world.told()
         let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
         spans = try await ToldSpan.all(in: database)
         feed = try await database.query(

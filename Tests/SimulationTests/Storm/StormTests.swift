@@ -50,7 +50,7 @@ struct StormTests {
                 var random = Seeded(seed: seed)
                 return (try await storm.keepKilling(every: 4, using: &random), 0)
             }
-            group.addTask { (0, await storm.keepUploading()) }
+            group.addTask { (0, await storm.keepUploading(seed: seed)) }
             try await Task.sleep(for: .seconds(seconds * 0.3))
             try await storm.cluster.stop(immediate: true)
             try await Task.sleep(for: .seconds(1))

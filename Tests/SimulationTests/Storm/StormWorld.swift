@@ -60,13 +60,15 @@ struct StormWorld {
     }
 
     /// Sends what devices send, as the app's server would, until told to stop; an outage of the database is waited out.
-    func keepUploading() async -> Int {
+    func keepUploading(seed: UInt64) async -> Int {
+        var held = HeldReceipts(world.simulator, seed: seed)
         var (last, sent) = (Int64.min, 0)
         while !Task.isCancelled {
             let uploads = world.simulator.uploads(since: last)
-            if await upload(uploads) {
+            let submissions = held.next(uploads)
+            if await upload(submissions) {
                 last = uploads.last?.at ?? last
-                sent += uploads.count
+                sent += submissions.count
             }
             try? await Task.sleep(for: .milliseconds(300))
         }
@@ -75,12 +77,12 @@ struct StormWorld {
 
     /// Sends everything that devices ever sent, as they do again after an outage.
     func uploadAgain() async {
-        _ = await upload(world.simulator.uploads())
+        _ = await upload(world.simulator.uploads().map(Submission.init))
     }
 
-    private func upload(_ uploads: [SimulatedUpload]) async -> Bool {
+    private func upload(_ submissions: [Submission]) async -> Bool {
         do {
-            for result in try await world.tracker.store(uploads.map(Submission.init)) { _ = try result.get() }
+            for result in try await world.tracker.store(submissions) { _ = try result.get() }
             return true
         } catch {
             print("upload: \(error)")
@@ -98,11 +100,5 @@ extension Process {
     fileprivate func kill() {
         Foundation.kill(processIdentifier, SIGKILL)
         waitUntilExit()
-    }
-}
-
-extension Submission {
-    fileprivate init(_ upload: SimulatedUpload) {
-        self.init(bundleID: BundleID(upload.app), customer: upload.customer, receipt: upload.receipt)
     }
 }
