@@ -14,6 +14,8 @@ struct LockedPollers: Sendable {
         let lane: Lane?
         /// Claims since the last answer that counts.
         let attempts: Int
+        /// The token of the newest lease.
+        let leaseToken: Int64
         /// Whether an answer is under way.
         let isLeased: Bool
     }
@@ -28,7 +30,8 @@ struct LockedPollers: Sendable {
         schedules = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { schedules, row in
             schedules[ReceiptID(try row.int8("receipt_id"))] = Schedule(
                 confirmedAsOf: try row.instantIfPresent("confirmed_as_of"), lane: Lane(rawValue: try row.int2("lane")),
-                attempts: Int(try row.int2("attempts")), isLeased: try row.bool("leased"))
+                attempts: Int(try row.int2("attempts")), leaseToken: try row.int8("lease_token"),
+                isLeased: try row.bool("leased"))
         }
         receipts = try keyed(
             transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
@@ -54,6 +57,15 @@ struct LockedPollers: Sendable {
     func isLost(_ receipt: ReceiptID) -> Bool {
         guard let known = receipts[receipt], known.verifiedAt != nil, !known.isErased else { return true }
         return known.rejections > 0 && schedules[receipt] == nil
+    }
+
+    /// Whether an answer comes too late to say anything: its customer was erased, or another lease was given since and the
+    /// answer brings no evidence. Evidence carries its own clock and is never too late.
+    func isOutdated(_ settlement: Settlement) -> Bool {
+        let claim = settlement.claim
+        guard let receipt = receipts[claim.receiptID], !receipt.isErased else { return true }
+        let newest = schedules[claim.receiptID]?.leaseToken ?? receipt.settledToken
+        return settlement.evidence == nil && newest != claim.leaseToken
     }
 
     /// Throws unless the poller of something that is locked now is among the locked receipts.

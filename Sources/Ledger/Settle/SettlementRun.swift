@@ -37,8 +37,8 @@ struct SettlementRun {
         unable = []
         let pollers = try LockedPollers(ids, and: FoundPollers(of: batch, in: transaction), in: transaction)
         self.pollers = pollers
-        // An answer that comes after its customer was erased comes too late: it is as if Apple had not been asked.
-        let batch = batch.filter { pollers.receipts[$0.claim.receiptID]?.isErased == false }
+        // An outdated answer is as good as none: it is as if Apple had not been asked.
+        let batch = batch.filter { !pollers.isOutdated($0) }
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
         let purchaseRows = try Self.lockPurchases(of: batch, in: transaction)

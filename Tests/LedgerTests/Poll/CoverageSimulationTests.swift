@@ -13,17 +13,18 @@ struct CoverageSimulationTests {
 
     @Test("A few lives", .timeLimit(.minutes(3)))
     func aFewLives() async throws {
-        try await walk(seeds: 1...8)
+        // In 1,339 a refusal of a lost lease comes before an equal answer, which does not take it back.
+        try await walk(seeds: Array(1...8) + [1_339])
     }
 
     @Test(
         "Two thousand lives", .timeLimit(.minutes(180)),
         .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
     func twoThousandLives() async throws {
-        try await walk(seeds: 1_000...2_999)
+        try await walk(seeds: Array(1_000...2_999))
     }
 
-    private func walk(seeds: ClosedRange<UInt64>) async throws {
+    private func walk(seeds: [UInt64]) async throws {
         var (running, ended) = (0, 0)
         for seed in seeds {
             print("coverage: seed \(seed)")

@@ -127,6 +127,26 @@ struct SettleTests {
         }
     }
 
+    @Test("A refusal or a failure that comes after another lease was given changes nothing")
+    func outdatedRefusal() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
+            let receiptNow = "SELECT outcome::text AS outcome, rejections, asked_at FROM ledger.receipt"
+            let before = try await test.text(receiptNow)
+            let lost = try await test.claim(receipt)
+            let newest = try await test.claim(receipt)
+            for finding in [rejected(), outage] {
+                let late = try await test.ledger.settle(
+                    [test.settlement(lost, finding)], by: test.worker, speedup: 1, reconcile: asWritten)
+                #expect(late.settled.isEmpty && late.failures.isEmpty)
+                #expect(try await test.text(receiptNow) == before)
+            }
+            try await test.settle(newest, rejected())
+            #expect(try await test.text("SELECT rejections FROM ledger.receipt") == "1")
+        }
+    }
+
     @Test("A lease token is never given twice, not even after the receipt left the schedule")
     func tokens() async throws {
         try await withLedger { test in
