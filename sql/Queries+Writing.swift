@@ -70,6 +70,8 @@ extension Queries {
     public static let extendObservations = SQLFile("extend_observations", PackageResources.extend_observations_sql)
     /// `queries/finish_import.sql`
     public static let finishImport = SQLFile("finish_import", PackageResources.finish_import_sql)
+    /// `queries/forget_fingerprints.sql`
+    public static let forgetFingerprints = SQLFile("forget_fingerprints", PackageResources.forget_fingerprints_sql)
     /// `queries/forget_refusals.sql`
     public static let forgetRefusals = SQLFile("forget_refusals", PackageResources.forget_refusals_sql)
     /// `queries/forget_shares.sql`

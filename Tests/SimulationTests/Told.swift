@@ -27,7 +27,7 @@ struct Told {
         func isReplacement(in truth: SubscriptionTruth) -> Bool {
             guard kind == "product.changed" else { return false }
             return truth.periods.contains { $0.product == productID && $0.purchase == occurredAt }
-                && truth.periods.contains { $0.upgraded && $0.purchase <= occurredAt && occurredAt < $0.expires }
+                && truth.periods.contains { $0.upgraded && $0.cancelled == occurredAt }
         }
     }
 

@@ -68,6 +68,11 @@ struct LockedPollers: Sendable {
         return settlement.evidence == nil && newest != claim.leaseToken
     }
 
+    /// Whether another lease was given since this claim.
+    func isLeaseLost(_ claim: Claim) -> Bool {
+        schedules[claim.receiptID].map { $0.leaseToken != claim.leaseToken } ?? false
+    }
+
     /// Throws unless the poller of something that is locked now is among the locked receipts.
     func require(_ poller: ReceiptID?) throws(PollersChanged) {
         if let poller, receipts[poller] == nil { throw PollersChanged() }

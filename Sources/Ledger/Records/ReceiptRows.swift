@@ -12,6 +12,8 @@ struct RememberedReceipt: Sendable {
     let observationID: Int64?
     /// Microseconds; with the id it finds the observation's row.
     let observationRecordedAt: Int64?
+    /// The clock of the first answer of that observation.
+    let observedFrom: Instant?
     let meaning: [UInt8]?
     let verifiedAt: Instant?
     /// When the device made it, as far as Apple said.
@@ -30,6 +32,7 @@ struct RememberedReceipt: Sendable {
         emptyAnswers = Int(try row.int2("equal_empty_answers"))
         observationID = try row.int8IfPresent("observation_id")
         observationRecordedAt = try row.timestamptzIfPresent("observed_at")
+        observedFrom = try row.instantIfPresent("observed_from")
         meaning = try row.byteaIfPresent("meaning")
         verifiedAt = try row.instantIfPresent("verified_at")
         createdAt = try row.instantIfPresent("receipt_created_at")

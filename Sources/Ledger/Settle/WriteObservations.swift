@@ -14,7 +14,8 @@ struct KeptObservation: Sendable {
 }
 
 extension SettlementRun {
-    /// Keeps what Apple said: a new row for a new meaning, a later end for an equal one.
+    /// Keeps what Apple said: a new row for a new meaning, a later end for an equal one. An equal answer of an older clock
+    /// has a row of its own, because it was the first to say so.
     func keepObservations(
         of plans: [ReceiptPlan], ids: [Int64], in transaction: Transaction
     ) throws -> [KeptObservation] {
@@ -22,7 +23,8 @@ extension SettlementRun {
         let kept = plans.map(\.settlement).compactMap { settlement -> KeptObservation? in
             let meaning = Meaning(of: settlement.finding)
             let before = receipts[settlement.claim.receiptID]
-            if let id = before?.observationID, let at = before?.observationRecordedAt, before?.meaning == meaning.digest
+            if let before, let id = before.observationID, let at = before.observationRecordedAt,
+                let from = before.observedFrom, from <= settlement.asOf, before.meaning == meaning.digest
             {
                 return KeptObservation(
                     settlement: settlement, meaning: meaning, id: id, recordedAt: at, isRepeated: true)

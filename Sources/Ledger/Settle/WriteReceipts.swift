@@ -60,6 +60,10 @@ extension SettlementRun {
                     .int8s(retired.map(\.settlement.claim.leaseToken)),
                 ])
         }
+        let late = plans.map(\.settlement.claim).filter { pollers?.isLeaseLost($0) ?? false }
+        if !late.isEmpty {
+            try transaction.query(Queries.forgetFingerprints, [.int8s(late.map(\.receiptID.number))])
+        }
         try pauseApps(plans, in: transaction)
         return try Set(rows.map { ReceiptID(try $0.int8("receipt_id")) })
     }

@@ -24,6 +24,15 @@ struct CoverageSimulationTests {
         try await walk(seeds: Array(1_000...2_999))
     }
 
+    /// Repeats the lives of a failure: `PERENNIAL_TEST_SEEDS=1339,1426 scripts/test --filter chosenLives`.
+    @Test("Chosen lives", .enabled(if: !chosenSeeds.isEmpty, "PERENNIAL_TEST_SEEDS names seeds"))
+    func chosenLives() async throws {
+        for seed in Self.chosenSeeds { _ = try await withLedger(connections: 4) { try await walk($0, seed: seed) } }
+    }
+
+    private static let chosenSeeds = (ProcessInfo.processInfo.environment["PERENNIAL_TEST_SEEDS"] ?? "")
+        .split(separator: ",").compactMap { UInt64($0) }
+
     private func walk(seeds: [UInt64]) async throws {
         var (running, ended) = (0, 0)
         for seed in seeds {
