@@ -39,12 +39,11 @@ make_schedule() {
     local root=$1 cluster=$2 database=$3 size=$4
     as_database_account "$postgres/createdb" --host="$cluster" --username=postgres "$database"
     {
-        echo "CREATE SCHEMA ledger;"
-        cat "$root"/sql/migrations/*.sql "$root/Benchmarks/lib/claim_rounds.sql"
+        cat "$root/sql/queries/lock_migrations.sql" "$root"/sql/migrations/*.sql "$root/Benchmarks/lib/claim_rounds.sql"
         make_function "$root" claim claim claimed \
             "int, float8, int[], smallint[], int[], timestamptz, timestamptz, timestamptz[]"
         make_function "$root" count_due look due "int, timestamptz, int[], smallint[], timestamptz[]"
-    } | sizes_psql "$cluster" "$database" --set=ON_ERROR_STOP=1
+    } | sizes_psql "$cluster" "$database" --set=ON_ERROR_STOP=1 >/dev/null
     # What is filled need not survive a crash; what is measured is written as it always is.
     set_fsync "$cluster" "$database" off
     sizes_psql "$cluster" "$database" --set=receipts="$size" <"$root/Benchmarks/lib/fill_schedule.sql"

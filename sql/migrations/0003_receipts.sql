@@ -1,69 +1,143 @@
--- Receipts as devices sent them, the customers who sent them, and the narrow hot table of when to ask Apple next.
-CREATE TABLE ledger.customer (
-    customer_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id       int NOT NULL REFERENCES ledger.app,
-    name         text NOT NULL,
-    created_at   timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT customer_name_unique UNIQUE (app_id, name),
-    CONSTRAINT customer_name_is_short CHECK (name <> '' AND length(name) <= 255)
-);
+-- Receipts as devices sent them, and the narrow hot table of when to ask Apple next.
 
+-- The database does not check the app of a receipt: the check would lock the app's one row at each stored receipt, and
+-- parallel writers would pay for the list of lockers. Intake takes the id from the app that it found.
 CREATE TABLE ledger.receipt (
-    receipt_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id              int NOT NULL REFERENCES ledger.app,
-    digest              bytea NOT NULL,
-    data                bytea NOT NULL,
-    latest_receipt      bytea,
-    environment         ledger.environment,
-    received_at         timestamptz NOT NULL DEFAULT now(),
-    receipt_created_at  timestamptz,
-    outcome             ledger.outcome,
-    reason              text,
-    asked_at            timestamptz,
-    verified_at         timestamptz,
-    rejections          smallint NOT NULL DEFAULT 0,
-    rejected_since      timestamptz,
-    equal_empty_answers smallint NOT NULL DEFAULT 0,
-    observation_id      bigint,
-    observed_at         timestamptz,
-    meaning             bytea,
-    settled_token       bigint NOT NULL DEFAULT 0,
+    receipt_id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id               int NOT NULL,
+    digest               bytea NOT NULL,
+    data                 bytea NOT NULL,
+    latest_receipt       bytea,
+    environment          ledger.environment,
+    receipt_created_at   timestamptz,
+    outcome              ledger.outcome,
+    reason               text,
+    rejections           smallint NOT NULL DEFAULT 0,
+    rejected_since       timestamptz,
+    equal_empty_answers  smallint NOT NULL DEFAULT 0,
+    observation_id       bigint,
+    observed_at          timestamptz,
+    meaning              bytea,
+    received_at          timestamptz NOT NULL DEFAULT now(),
+    asked_at             timestamptz,
+    verified_at          timestamptz,
+    first_verified_at    timestamptz,
+    erased_at            timestamptz,
+    settled_token        bigint NOT NULL DEFAULT 0,
     CONSTRAINT receipt_digest_unique UNIQUE (app_id, digest),
     CONSTRAINT receipt_digest_is_sha256 CHECK (length(digest) = 32),
     CONSTRAINT receipt_rejection_has_start CHECK ((rejections = 0) = (rejected_since IS NULL)),
     CONSTRAINT receipt_verified_is_asked CHECK (verified_at IS NULL OR asked_at IS NOT NULL)
-) WITH (fillfactor = 85);
+) WITH (
+    fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_scale_factor = 0.1);
+-- Receipts do not compress, so an attempt to compress them is lost time. CREATE TABLE sets no storage before
+-- PostgreSQL 16.
+ALTER TABLE ledger.receipt ALTER COLUMN data SET STORAGE EXTERNAL, ALTER COLUMN latest_receipt SET STORAGE EXTERNAL;
+COMMENT ON TABLE ledger.receipt IS 'Every receipt that a device sent, once for each app and content';
+COMMENT ON COLUMN ledger.receipt.digest IS 'SHA-256 of data';
+COMMENT ON COLUMN ledger.receipt.data IS 'The receipt as the device sent it, without Base64; empty once erased';
+COMMENT ON COLUMN ledger.receipt.latest_receipt IS
+    'The newest receipt that Apple returned for it; a check sends this one, and data at every second attempt';
+COMMENT ON COLUMN ledger.receipt.receipt_created_at IS 'Apple''s receipt_creation_date; the newest receipt polls';
+COMMENT ON COLUMN ledger.receipt.outcome IS 'Of the last answer; null: Apple was not asked yet';
+COMMENT ON COLUMN ledger.receipt.reason IS 'Why the last answer was not verified';
+COMMENT ON COLUMN ledger.receipt.rejections IS 'Refusals in a row that count against the receipt, since rejected_since';
+COMMENT ON COLUMN ledger.receipt.equal_empty_answers IS 'Verified answers in a row that held nothing';
+COMMENT ON COLUMN ledger.receipt.observation_id IS 'The last observation, which was recorded at observed_at';
+COMMENT ON COLUMN ledger.receipt.meaning IS 'The meaning of the last observation; an equal answer only moves its end';
+COMMENT ON COLUMN ledger.receipt.asked_at IS 'When the last settled answer came, by our clock';
+COMMENT ON COLUMN ledger.receipt.verified_at IS 'When the last verified answer came, by our clock';
+COMMENT ON COLUMN ledger.receipt.first_verified_at IS
+    'When the first verified answer was settled: provisional entitlements of the receipt ended then';
+COMMENT ON COLUMN ledger.receipt.erased_at IS
+    'When its bytes were erased; the row stays, because observations refer to it';
+COMMENT ON COLUMN ledger.receipt.settled_token IS
+    'The lease token of the last settlement: an answer that is sent again changes nothing';
 
-CREATE TABLE ledger.upload (
-    receipt_id        bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
-    customer_id       bigint NOT NULL REFERENCES ledger.customer,
-    uploaded_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
-    imported          boolean NOT NULL,
-    settled           boolean NOT NULL DEFAULT false,
-    storefront        text,
-    price_milliunits  bigint,
-    currency          text,
-    PRIMARY KEY (receipt_id, customer_id)
-);
-CREATE INDEX upload_of_customer ON ledger.upload (customer_id);
-
--- A token is never given twice, so that an answer that is sent again is known whatever happened in between.
 CREATE SEQUENCE ledger.lease_token_seq AS bigint;
+COMMENT ON SEQUENCE ledger.lease_token_seq IS
+    'Numbers claims. A token never repeats, so that a repeated answer is recognised';
 
--- due_at is also the end of a lease: a claim moves it forward, so a crashed worker's receipts come due by themselves.
 CREATE TABLE ledger.poll_schedule (
-    receipt_id     bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
-    app_id         int NOT NULL,
-    lane           smallint NOT NULL,
-    due_at         timestamptz NOT NULL,
-    scheduled_for  timestamptz NOT NULL,
-    lease_token    bigint NOT NULL DEFAULT 0,
-    leased_by      int,
-    attempts       smallint NOT NULL DEFAULT 0,
-    crashes        smallint NOT NULL DEFAULT 0,
-    CONSTRAINT poll_schedule_lane_known CHECK (lane BETWEEN 0 AND 2)
+    receipt_id         bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
+    app_id             int NOT NULL,
+    lane               smallint NOT NULL,
+    due_at             timestamptz NOT NULL,
+    scheduled_for      timestamptz NOT NULL,
+    want_at            timestamptz,
+    lease_token        bigint NOT NULL DEFAULT 0,
+    leased_by          int,
+    attempts           smallint NOT NULL DEFAULT 0,
+    crashes            smallint NOT NULL DEFAULT 0,
+    backs_off          boolean NOT NULL DEFAULT false,
+    confirmed_as_of    timestamptz,
+    confirmed_at       timestamptz,
+    fingerprint        bytea,
+    purchases          bigint[],
+    purchase_versions  bigint,
+    CONSTRAINT poll_schedule_lane_known CHECK (lane BETWEEN 0 AND 5),
+    CONSTRAINT poll_schedule_purchases_have_versions CHECK ((purchases IS NULL) = (purchase_versions IS NULL)),
+    CONSTRAINT poll_schedule_confirmed_has_both_clocks CHECK ((confirmed_as_of IS NULL) = (confirmed_at IS NULL))
 ) WITH (
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX poll_schedule_due ON ledger.poll_schedule (app_id, lane, due_at);
-COMMENT ON COLUMN ledger.poll_schedule.lane IS '0 new: never verified; 1 edge: an access decision is near; 2 sweep: the rest';
+-- Imported receipts stand in the order of their expiry; this finds the one that waited longest.
+CREATE INDEX poll_schedule_imported ON ledger.poll_schedule (app_id, scheduled_for) WHERE lane = 3;
+COMMENT ON TABLE ledger.poll_schedule IS
+    'When to ask Apple about which receipt. A receipt that nothing needs has no row. A claim moves due_at to the '
+    'end of its lease, so a crashed worker''s receipts come due by themselves';
+COMMENT ON COLUMN ledger.poll_schedule.lane IS
+    '0 new: never verified; 1 edge: an access decision is near; 2 retry: Apple tries to charge; 3 import: never '
+    'verified, no customer waits; 4 sweep: the rest; 5 quarantine: its workers crashed';
+COMMENT ON COLUMN ledger.poll_schedule.due_at IS
+    'When a worker may claim it, or when the lease ends; in lane 3 the receipt''s turn (ledger.import_turn), which '
+    'is no time of day';
+COMMENT ON COLUMN ledger.poll_schedule.scheduled_for IS 'When the check was due before a claim moved due_at';
+COMMENT ON COLUMN ledger.poll_schedule.want_at IS
+    'By when a caller wants the next check, if the wish came while the receipt was leased; the end of the lease '
+    'honours it';
+COMMENT ON COLUMN ledger.poll_schedule.lease_token IS
+    'The token of the last claim; only its holder may release the receipt';
+COMMENT ON COLUMN ledger.poll_schedule.leased_by IS 'The worker that holds the lease; null: none';
+COMMENT ON COLUMN ledger.poll_schedule.attempts IS 'Calls in a row that brought no verdict';
+COMMENT ON COLUMN ledger.poll_schedule.crashes IS 'Leases in a row that ended without a word from their worker';
+COMMENT ON COLUMN ledger.poll_schedule.backs_off IS
+    'The last answer vouched for nothing, so due_at follows the back-off and may be later than the next check that '
+    'the receipt polls for';
+COMMENT ON COLUMN ledger.poll_schedule.confirmed_as_of IS
+    'Apple''s clock of the newest answer that equals the last observation and is not yet written there';
+COMMENT ON COLUMN ledger.poll_schedule.confirmed_at IS 'When that answer came, by our clock';
+COMMENT ON COLUMN ledger.poll_schedule.fingerprint IS
+    'Of the last verified answer without its clocks, and of the rules by which it was read; null: the next answer '
+    'is read in full';
+COMMENT ON COLUMN ledger.poll_schedule.purchases IS
+    'The one-time purchases that the fingerprinted answer held; null: none';
+COMMENT ON COLUMN ledger.poll_schedule.purchase_versions IS
+    'The sum of their versions at that time: the same sum means that none of them changed since';
+
+CREATE FUNCTION ledger.can_poll(r ledger.receipt, s ledger.poll_schedule)
+RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT r.verified_at IS NOT NULL AND r.rejections = 0 AND r.erased_at IS NULL
+       AND COALESCE(s.lane, 0) <> 5 AND COALESCE(s.attempts, 0) < 5
+$$;
+COMMENT ON FUNCTION ledger.can_poll IS
+    'Whether a receipt may ask about what it holds: Apple vouched for it, did not refuse it since and answered one '
+    'of the last five calls, no worker crashes on it, and it is not erased. Swift has the same five as '
+    'SettlementRun.fruitlessAttemptsMax';
+
+CREATE FUNCTION ledger.import_turn(expires_at timestamptz, at timestamptz) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT timestamptz '1900-01-01 00:00:00Z' + CASE
+        WHEN expires_at IS NULL THEN interval '10000 days'
+        WHEN expires_at < at - interval '65 days'
+            THEN interval '10001 days' + LEAST(at - expires_at, interval '10000 days')
+        WHEN expires_at < at THEN at - expires_at
+        ELSE LEAST(expires_at - at, interval '9999 days') END
+$$;
+COMMENT ON FUNCTION ledger.import_turn IS
+    'Where an imported receipt stands in its line: the nearest expiry first, then unknown expiries, last those that '
+    'lapsed longer ago than Apple tries to charge (60 days and some). The result lies before 1970, so the receipt '
+    'is always due';

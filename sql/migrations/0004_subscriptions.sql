@@ -1,4 +1,4 @@
--- Subscriptions with their periods and timelines, and one-time purchases.
+-- Subscriptions with their periods and timelines, one-time purchases, and which receipts hold them.
 CREATE TABLE ledger.subscription (
     subscription_id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     app_id                   int NOT NULL REFERENCES ledger.app,
@@ -6,104 +6,162 @@ CREATE TABLE ledger.subscription (
     original_transaction_id  text NOT NULL,
     group_id                 text,
     polled_by                bigint REFERENCES ledger.receipt ON DELETE SET NULL,
-    version                  bigint NOT NULL DEFAULT 0,
-    as_of                    timestamptz,
-    checked_at               timestamptz,
-    recorded_at              timestamptz,
-    next_check_at            timestamptz,
+    answered_by              bigint,
+    will_renew               boolean,
+    renewal_expected         boolean,
+    renews_to_product_id     text,
+    flags                    text[] NOT NULL DEFAULT '{}',
+    periods                  int NOT NULL DEFAULT 0,
+    started_at               timestamptz,
+    head_starts_at           timestamptz,
+    expires_at               timestamptz,
+    access_ends_at           timestamptz,
+    app_account_token        text,
+    leeway_ms                bigint NOT NULL DEFAULT 0,
     renewal                  jsonb,
     renewal_as_of            timestamptz,
     renewal_path             text,
     suspected                jsonb,
-    will_renew               boolean,
-    renews_to_product_id     text,
-    flags                    text[] NOT NULL DEFAULT '{}',
-    expires_at               timestamptz,
-    head_starts_at           timestamptz,
-    started_at               timestamptz,
-    periods                  int NOT NULL DEFAULT 0,
-    leeway_ms                bigint NOT NULL DEFAULT 0,
-    app_account_token        text,
+    as_of                    timestamptz,
+    checked_at               timestamptz,
+    recorded_at              timestamptz,
+    next_check_at            timestamptz,
+    version                  bigint NOT NULL DEFAULT 0,
     CONSTRAINT subscription_natural_key UNIQUE (app_id, environment, original_transaction_id),
     CONSTRAINT subscription_known_has_clocks CHECK (version = 0 OR num_nulls(as_of, checked_at, recorded_at) = 0),
-    CONSTRAINT subscription_renews_to_only_if_it_will CHECK (renews_to_product_id IS NULL OR will_renew)
-) WITH (fillfactor = 75);
+    CONSTRAINT subscription_renews_to_only_if_it_will CHECK (renews_to_product_id IS NULL OR will_renew),
+    CONSTRAINT subscription_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
+) WITH (
+    fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 1, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX subscription_polled_by ON ledger.subscription (polled_by);
+COMMENT ON TABLE ledger.subscription IS
+    'Subscriptions: the newest facts that belong to no single period, and the clocks. Version 0 is a row that no '
+    'answer described yet';
+COMMENT ON COLUMN ledger.subscription.group_id IS 'Apple''s subscription group';
+COMMENT ON COLUMN ledger.subscription.polled_by IS
+    'The receipt that workers ask about it: the verified one with the newest receipt_created_at';
+COMMENT ON COLUMN ledger.subscription.answered_by IS
+    'The receipt whose answer spoke last; an equal answer about another receipt may say something new';
+COMMENT ON COLUMN ledger.subscription.renewal_expected IS
+    'Whether access would end at access_ends_at only because no good news came';
+COMMENT ON COLUMN ledger.subscription.flags IS 'Flags of today that belong to no period, such as price_consent_pending';
+COMMENT ON COLUMN ledger.subscription.periods IS 'How many distinct periods it has';
+COMMENT ON COLUMN ledger.subscription.head_starts_at IS
+    'When the newest period begins; later than now for one that was charged ahead';
+COMMENT ON COLUMN ledger.subscription.expires_at IS 'Apple''s expiry of the newest period';
+COMMENT ON COLUMN ledger.subscription.access_ends_at IS 'When access ends if no newer answer comes, as known at as_of';
+COMMENT ON COLUMN ledger.subscription.app_account_token IS
+    'The UUID that the app gave with the purchase; it names the owner';
+COMMENT ON COLUMN ledger.subscription.leeway_ms IS 'The leeway that its timeline was computed with, in milliseconds';
+COMMENT ON COLUMN ledger.subscription.renewal IS 'The newest row of pending_renewal_info';
+COMMENT ON COLUMN ledger.subscription.renewal_as_of IS 'Apple''s clock of that row';
+COMMENT ON COLUMN ledger.subscription.renewal_path IS 'Where the row stands in Apple''s answer';
+COMMENT ON COLUMN ledger.subscription.suspected IS
+    'An earlier expiry that a newer answer gave without a reason, as a lagging replica may; a second equal answer '
+    'confirms it';
+COMMENT ON COLUMN ledger.subscription.as_of IS 'Apple''s clock of the newest answer that changed the row';
+COMMENT ON COLUMN ledger.subscription.checked_at IS
+    'When that answer came, by our clock; the poller''s schedule may hold a later one';
+COMMENT ON COLUMN ledger.subscription.recorded_at IS 'When the row changed last; it rises with each version';
+COMMENT ON COLUMN ledger.subscription.next_check_at IS 'When the next check is due; null: none is';
+COMMENT ON COLUMN ledger.subscription.version IS 'Rises by one with each change';
 
--- Which verified receipts hold which subscriptions: where polling goes when the polling receipt is rejected.
 CREATE TABLE ledger.receipt_subscription (
     receipt_id       bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
     subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
+    omitted_at       timestamptz,
     PRIMARY KEY (subscription_id, receipt_id)
 );
+CREATE INDEX receipt_subscription_of_receipt ON ledger.receipt_subscription (receipt_id);
+COMMENT ON TABLE ledger.receipt_subscription IS
+    'Which verified receipts hold which subscriptions: where polling goes when the polling receipt is rejected';
+COMMENT ON COLUMN ledger.receipt_subscription.omitted_at IS
+    'When a verified answer about the receipt left the subscription out although the receipt polled it; null: not '
+    'since an answer last held it';
 
--- as_of null: the row was confirmed by the newest answer of its subscription.
 CREATE TABLE ledger.period (
-    period_id                bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    subscription_id          bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
-    web_order_line_item_id   text,
-    product_id               text NOT NULL,
-    quantity                 int NOT NULL,
-    purchased_at             timestamptz NOT NULL,
-    expires_at               timestamptz NOT NULL,
-    original_purchased_at    timestamptz,
-    cancelled_at             timestamptz,
-    cancellation_reason      text,
-    is_upgraded              boolean NOT NULL,
-    is_trial                 boolean NOT NULL,
-    is_intro                 boolean NOT NULL,
-    promotional_offer_id     text,
-    offer_code_ref_name      text,
-    group_id                 text,
-    ownership                text,
-    app_account_token        text,
-    replaced_by              text,
-    ending                   jsonb,
-    as_of                    timestamptz,
-    path                     text NOT NULL,
-    older_facts              jsonb,
-    recorded_at              timestamptz NOT NULL,
-    cancellation_recorded_at timestamptz
+    period_id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    subscription_id           bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
+    web_order_line_item_id    text,
+    product_id                text NOT NULL,
+    group_id                  text,
+    quantity                  int NOT NULL,
+    original_purchased_at     timestamptz,
+    purchased_at              timestamptz NOT NULL,
+    expires_at                timestamptz NOT NULL,
+    cancelled_at              timestamptz,
+    cancellation_reason       text,
+    is_upgraded               boolean NOT NULL,
+    replaced_by               text,
+    is_trial                  boolean NOT NULL,
+    is_intro                  boolean NOT NULL,
+    promotional_offer_id      text,
+    offer_code_ref_name       text,
+    ownership                 text,
+    app_account_token         text,
+    ending                    jsonb,
+    older_facts               jsonb,
+    path                      text NOT NULL,
+    as_of                     timestamptz,
+    recorded_at               timestamptz NOT NULL,
+    cancellation_recorded_at  timestamptz,
+    facts_recorded_at         timestamptz
 );
 CREATE UNIQUE INDEX period_web_order_line_item ON ledger.period (subscription_id, web_order_line_item_id)
     WHERE web_order_line_item_id IS NOT NULL;
 CREATE INDEX period_of_subscription ON ledger.period (subscription_id);
+COMMENT ON TABLE ledger.period IS
+    'The periods of subscriptions by their newest facts. A period keeps its id; its line item, an alias, or product '
+    'and purchase date identify it';
+COMMENT ON COLUMN ledger.period.original_purchased_at IS
+    'Apple''s original_purchase_date, the start of the subscription as the row gives it';
+COMMENT ON COLUMN ledger.period.cancelled_at IS 'When Apple refunded, revoked or replaced the period';
+COMMENT ON COLUMN ledger.period.is_upgraded IS 'Whether another period replaced this one at once';
+COMMENT ON COLUMN ledger.period.replaced_by IS 'The original transaction id of the subscription that took over';
+COMMENT ON COLUMN ledger.period.ownership IS 'Apple''s in_app_ownership_type: PURCHASED or FAMILY_SHARED';
+COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
+COMMENT ON COLUMN ledger.period.older_facts IS
+    'By field: where and when the fact comes from, if not from path and as_of';
+COMMENT ON COLUMN ledger.period.path IS 'Where the row stands in Apple''s answer, such as latest_receipt_info[3]';
+COMMENT ON COLUMN ledger.period.as_of IS
+    'Apple''s clock of its facts; null: the newest answer of the subscription confirmed the row';
+COMMENT ON COLUMN ledger.period.recorded_at IS 'When the period was stored first, by our clock';
+COMMENT ON COLUMN ledger.period.cancellation_recorded_at IS 'When its cancellation was stored, by our clock';
+COMMENT ON COLUMN ledger.period.facts_recorded_at IS
+    'Since when the row is as it is, in what figures depend on; null: since recorded_at. ledger.period_past has '
+    'what was known before';
+
+CREATE TABLE ledger.period_past (
+    period_id                 bigint NOT NULL,
+    subscription_id           bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
+    known                     tstzrange NOT NULL,
+    product_id                text NOT NULL,
+    quantity                  int NOT NULL,
+    purchased_at              timestamptz NOT NULL,
+    expires_at                timestamptz NOT NULL,
+    cancelled_at              timestamptz,
+    is_upgraded               boolean NOT NULL,
+    is_trial                  boolean NOT NULL,
+    is_intro                  boolean NOT NULL,
+    promotional_offer_id      text,
+    offer_code_ref_name       text,
+    ownership                 text,
+    recorded_at               timestamptz NOT NULL,
+    cancellation_recorded_at  timestamptz
+);
+CREATE INDEX period_past_of_subscription ON ledger.period_past (subscription_id);
+COMMENT ON TABLE ledger.period_past IS 'What was known of a period before a fact changed that figures depend on';
+COMMENT ON COLUMN ledger.period_past.known IS 'When that was known, by our clock; half-open';
 
 CREATE TABLE ledger.transaction_alias (
-    subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
-    transaction_id   text NOT NULL,
-    period_id        bigint NOT NULL REFERENCES ledger.period ON DELETE CASCADE,
-    PRIMARY KEY (subscription_id, transaction_id, period_id)
+    period_id       bigint NOT NULL REFERENCES ledger.period ON DELETE CASCADE,
+    transaction_id  text NOT NULL,
+    PRIMARY KEY (period_id, transaction_id)
 );
 CREATE INDEX transaction_alias_by_id ON ledger.transaction_alias (transaction_id);
+COMMENT ON TABLE ledger.transaction_alias IS 'The transaction ids under which Apple listed a period';
 
-CREATE TABLE ledger.purchase (
-    purchase_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id                   int NOT NULL REFERENCES ledger.app,
-    environment              ledger.environment NOT NULL,
-    original_transaction_id  text NOT NULL,
-    product_id               text NOT NULL,
-    transaction_id           text,
-    transaction_ids          text[] NOT NULL DEFAULT '{}',
-    facts                    jsonb,
-    quantity                 int,
-    purchased_at             timestamptz,
-    revoked_at               timestamptz,
-    revocation_recorded_at   timestamptz,
-    app_account_token        text,
-    version                  bigint NOT NULL DEFAULT 0,
-    as_of                    timestamptz,
-    checked_at               timestamptz,
-    recorded_at              timestamptz,
-    first_recorded_at        timestamptz,
-    CONSTRAINT purchase_natural_key UNIQUE (app_id, environment, original_transaction_id, product_id),
-    CONSTRAINT purchase_known_is_complete CHECK
-        (version = 0 OR num_nulls(transaction_id, facts, quantity, purchased_at, as_of, checked_at, recorded_at) = 0)
-) WITH (fillfactor = 75);
-
--- The timeline: valid is when it holds for the customer, known is when we said so. A closed row never changes.
--- held_until: access would end where this row begins, but only for want of good news and Apple was not asked since;
--- until then it goes on.
 CREATE TABLE ledger.subscription_span (
     subscription_id  bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
     valid            tstzrange NOT NULL,
@@ -135,19 +193,96 @@ CREATE UNIQUE INDEX subscription_span_open ON ledger.subscription_span (subscrip
     WHERE upper_inf(known);
 CREATE INDEX subscription_span_held ON ledger.subscription_span (held_until)
     WHERE upper_inf(known) AND held_until IS NOT NULL;
+-- What perennial.timeline compares: without these the planner takes spans that hold now to be rare.
+CREATE STATISTICS ledger.span_known_until ON (upper(known)) FROM ledger.subscription_span;
+CREATE STATISTICS ledger.span_valid_from ON (COALESCE(lower(valid), '-infinity')) FROM ledger.subscription_span;
+CREATE STATISTICS ledger.span_valid_until ON (COALESCE(upper(valid), 'infinity')) FROM ledger.subscription_span;
+COMMENT ON TABLE ledger.subscription_span IS
+    'The timelines. A change closes known and adds rows; a closed row never changes. The newest timeline is the '
+    'rows whose known has no end';
+COMMENT ON COLUMN ledger.subscription_span.valid IS
+    'When the state holds for the customer, by Apple''s clock; half-open';
+COMMENT ON COLUMN ledger.subscription_span.known IS 'When Perennial said so, by our clock; half-open';
+COMMENT ON COLUMN ledger.subscription_span.held_until IS
+    'The end of the outage allowance. Access ends at the start of valid only because no good news came, so it goes '
+    'on until held_until while Apple was not asked since; null: it ends';
 
--- Who owns what; valid and known as for spans.
-CREATE TABLE ledger.ownership (
-    ownership_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    subscription_id  bigint REFERENCES ledger.subscription ON DELETE CASCADE,
-    purchase_id      bigint REFERENCES ledger.purchase ON DELETE CASCADE,
-    customer_id      bigint NOT NULL REFERENCES ledger.customer,
-    valid            tstzrange NOT NULL,
-    known            tstzrange NOT NULL,
-    CONSTRAINT ownership_of_one_thing CHECK (num_nonnulls(subscription_id, purchase_id) = 1),
-    CONSTRAINT ownership_of_subscription_says_one_thing EXCLUDE USING gist
-        (subscription_id WITH =, valid WITH &&, known WITH &&) WHERE (subscription_id IS NOT NULL),
-    CONSTRAINT ownership_of_purchase_says_one_thing EXCLUDE USING gist
-        (purchase_id WITH =, valid WITH &&, known WITH &&) WHERE (purchase_id IS NOT NULL)
+CREATE FUNCTION ledger.is_held(valid tstzrange, held_until timestamptz, at timestamptz) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT COALESCE(at >= lower(valid) AND at < held_until, false)
+$$;
+COMMENT ON FUNCTION ledger.is_held IS
+    'Whether the outage allowance carries access at an instant. Swift has the same rule as StoredSpan.isHeld(at:)';
+
+CREATE TABLE ledger.purchase (
+    purchase_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id                   int NOT NULL REFERENCES ledger.app,
+    environment              ledger.environment NOT NULL,
+    original_transaction_id  text NOT NULL,
+    product_id               text NOT NULL,
+    transaction_id           text,
+    transaction_ids          text[] NOT NULL DEFAULT '{}',
+    polled_by                bigint REFERENCES ledger.receipt,
+    quantity                 int,
+    purchased_at             timestamptz,
+    revoked_at               timestamptz,
+    app_account_token        text,
+    facts                    jsonb,
+    as_of                    timestamptz,
+    checked_at               timestamptz,
+    first_recorded_at        timestamptz,
+    recorded_at              timestamptz,
+    revocation_recorded_at   timestamptz,
+    facts_recorded_at        timestamptz,
+    next_check_at            timestamptz,
+    version                  bigint NOT NULL DEFAULT 0,
+    CONSTRAINT purchase_natural_key UNIQUE (app_id, environment, original_transaction_id, product_id),
+    CONSTRAINT purchase_known_is_complete CHECK
+        (version = 0 OR num_nulls(transaction_id, facts, quantity, purchased_at, as_of, checked_at, recorded_at) = 0),
+    CONSTRAINT purchase_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
+) WITH (fillfactor = 75);
+CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
+COMMENT ON TABLE ledger.purchase IS
+    'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';
+COMMENT ON COLUMN ledger.purchase.transaction_ids IS 'Every transaction id under which Apple listed the purchase';
+COMMENT ON COLUMN ledger.purchase.polled_by IS 'The receipt that workers ask about it';
+COMMENT ON COLUMN ledger.purchase.facts IS 'Every fact with where and when it comes from';
+COMMENT ON COLUMN ledger.purchase.as_of IS 'Apple''s clock of the newest answer that changed the row';
+COMMENT ON COLUMN ledger.purchase.checked_at IS
+    'When that answer came, by our clock; the poller''s schedule may hold a later one';
+COMMENT ON COLUMN ledger.purchase.first_recorded_at IS 'When the purchase was stored first, by our clock';
+COMMENT ON COLUMN ledger.purchase.recorded_at IS 'When the row changed last, by our clock';
+COMMENT ON COLUMN ledger.purchase.revocation_recorded_at IS 'When its refund was stored, by our clock';
+COMMENT ON COLUMN ledger.purchase.facts_recorded_at IS
+    'Since when the row is as it is, in what figures depend on; null: since first_recorded_at. ledger.purchase_past '
+    'has what was known before';
+COMMENT ON COLUMN ledger.purchase.next_check_at IS 'When the next look for a refund is due; null: none is';
+
+CREATE TABLE ledger.receipt_purchase (
+    receipt_id   bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
+    purchase_id  bigint NOT NULL REFERENCES ledger.purchase ON DELETE CASCADE,
+    omitted_at   timestamptz,
+    PRIMARY KEY (purchase_id, receipt_id)
 );
-CREATE INDEX ownership_of_customer ON ledger.ownership (customer_id);
+CREATE INDEX receipt_purchase_of_receipt ON ledger.receipt_purchase (receipt_id);
+COMMENT ON TABLE ledger.receipt_purchase IS 'Which verified receipts hold which one-time purchases';
+COMMENT ON COLUMN ledger.receipt_purchase.omitted_at IS
+    'When a verified answer about the receipt left the purchase out although the receipt polled it; null: not since '
+    'an answer last held it';
+
+CREATE TABLE ledger.purchase_past (
+    purchase_id             bigint NOT NULL REFERENCES ledger.purchase ON DELETE CASCADE,
+    known                   tstzrange NOT NULL,
+    quantity                int NOT NULL,
+    purchased_at            timestamptz NOT NULL,
+    revoked_at              timestamptz,
+    revocation_recorded_at  timestamptz
+);
+CREATE INDEX purchase_past_of_purchase ON ledger.purchase_past (purchase_id);
+COMMENT ON TABLE ledger.purchase_past IS
+    'What was known of a one-time purchase before a fact changed that figures depend on';
+COMMENT ON COLUMN ledger.purchase_past.known IS 'When that was known, by our clock; half-open';
+
+-- The views compare environments as text: without these the planner takes each to be rare.
+CREATE STATISTICS ledger.subscription_environment ON (environment::text) FROM ledger.subscription;
+CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;

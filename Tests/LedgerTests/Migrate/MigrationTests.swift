@@ -123,4 +123,29 @@ struct MigrationTests {
             #expect(without == "none")
         }
     }
+
+    @Test("psql describes every table, view and function, and every column of the schema perennial")
+    func described() async throws {
+        try await withLedger { test in
+            let without = try await test.text(
+                """
+                SELECT COALESCE(string_agg(u.name, ' ' ORDER BY u.name), 'none')
+                FROM (
+                    SELECT c.oid::regclass::text AS name FROM pg_class c
+                    WHERE c.relnamespace IN ('ledger'::regnamespace, 'perennial'::regnamespace)
+                      AND c.relkind IN ('r', 'p', 'v') AND c.relname !~ '^observation_[0-9]'
+                      AND obj_description(c.oid, 'pg_class') IS NULL
+                    UNION ALL
+                    SELECT format('%s.%s', c.oid::regclass, a.attname)
+                    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                    WHERE c.relnamespace = 'perennial'::regnamespace AND c.relkind = 'v'
+                      AND col_description(c.oid, a.attnum) IS NULL
+                    UNION ALL
+                    SELECT p.oid::regprocedure::text FROM pg_proc p
+                    WHERE p.pronamespace IN ('ledger'::regnamespace, 'perennial'::regnamespace)
+                      AND obj_description(p.oid, 'pg_proc') IS NULL) u
+                """)
+            #expect(without == "none")
+        }
+    }
 }

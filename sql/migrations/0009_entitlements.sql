@@ -1,34 +1,52 @@
--- Lookups of many customers at once, the feed's newest position, and merges that are undone.
+-- What customers may use: the sources besides Apple, and the functions that every lookup goes through.
+CREATE TABLE ledger.hand_grant (
+    hand_grant_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    customer_id    bigint NOT NULL REFERENCES ledger.customer,
+    entitlement    text NOT NULL,
+    valid          tstzrange NOT NULL,
+    known          tstzrange NOT NULL,
+    given_by       text NOT NULL,
+    reason         text NOT NULL,
+    ended_by       text,
+    end_reason     text,
+    CONSTRAINT hand_grant_entitlement_is_short CHECK (entitlement <> '' AND length(entitlement) <= 255),
+    CONSTRAINT hand_grant_says_who_and_why CHECK
+        (given_by <> '' AND length(given_by) <= 255 AND reason <> '' AND length(reason) <= 1000
+         AND (ended_by IS NULL) = (end_reason IS NULL)),
+    CONSTRAINT hand_grant_is_not_empty CHECK (NOT isempty(valid) AND NOT isempty(known)),
+    CONSTRAINT hand_grant_says_one_thing EXCLUDE USING gist
+        (customer_id WITH =, entitlement WITH =, valid WITH &&, known WITH &&)
+);
+CREATE INDEX hand_grant_of_customer ON ledger.hand_grant (customer_id);
+COMMENT ON TABLE ledger.hand_grant IS
+    'Entitlements that an operator gave by hand. A change closes known and adds a row';
+COMMENT ON COLUMN ledger.hand_grant.valid IS 'When the grant applies; half-open';
+COMMENT ON COLUMN ledger.hand_grant.known IS 'When Perennial said so, by our clock; half-open';
 
--- The newest position is remembered for itself, so that none is given twice whatever becomes of the feed's rows.
-ALTER TABLE ledger.feed
-    ADD COLUMN position bigint NOT NULL DEFAULT 0,
-    ADD CONSTRAINT feed_position_is_not_negative CHECK (position >= 0);
-UPDATE ledger.feed SET position = (SELECT COALESCE(max(f.position), 0) FROM ledger.event_feed f);
+CREATE TABLE ledger.provisional (
+    customer_id  bigint NOT NULL REFERENCES ledger.customer ON DELETE CASCADE,
+    receipt_id   bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
+    product_id   text NOT NULL,
+    said_at      timestamptz NOT NULL,
+    since        timestamptz NOT NULL,
+    until        timestamptz NOT NULL,
+    environment  ledger.environment NOT NULL,
+    PRIMARY KEY (customer_id, receipt_id, product_id, said_at),
+    CONSTRAINT provisional_product_is_short CHECK (product_id <> '' AND length(product_id) <= 255),
+    CONSTRAINT provisional_is_for_90_days
+        CHECK (since <= said_at AND until BETWEEN since AND since + interval '90 days')
+);
+CREATE INDEX provisional_of_receipt ON ledger.provisional (receipt_id);
+CREATE INDEX provisional_until ON ledger.provisional (until);
+COMMENT ON TABLE ledger.provisional IS
+    'What the operator says a customer has until Apple is asked about the receipt. Rows are only added: the newest '
+    'of a customer, receipt and product counts';
+COMMENT ON COLUMN ledger.provisional.said_at IS 'When the import said so, by our clock';
+COMMENT ON COLUMN ledger.provisional.since IS 'When an import said so first; the 90 days begin then';
 
-CREATE OR REPLACE VIEW perennial.feed_now AS
-SELECT f.feed_id, f.position,
-       (SELECT count(*) FROM ledger.event_outbox) AS unsequenced,
-       (SELECT min(e.recorded_at) FROM ledger.event_outbox o JOIN ledger.event e USING (event_id)) AS unsequenced_since
-FROM ledger.feed f;
-
--- A merge can be undone: uploads know under which name they came, and things go back with their cause.
-ALTER TABLE ledger.upload ADD COLUMN brought_by bigint REFERENCES ledger.customer;
-COMMENT ON COLUMN ledger.upload.brought_by IS 'The customer whose upload it was before their name was merged; null: it moved never';
-CREATE INDEX upload_brought_by ON ledger.upload (brought_by) WHERE brought_by IS NOT NULL;
-ALTER TABLE ledger.ownership
-    DROP CONSTRAINT ownership_cause_known,
-    ADD CONSTRAINT ownership_cause_known
-        CHECK (cause IN ('upload', 'import', 'token', 'merge', 'split', 'assignment'));
-COMMENT ON COLUMN ledger.ownership.cause IS
-    'Why they own it: an upload or import of theirs, the app_account_token in it, a merge, its undoing, or an assignment by hand';
-
--- Everything that gives, or gave, customers a right, with its place: of each right the first by (place, environment, granted
--- first, latest end, verified first, checked last) counts. What was given by hand counts like what Apple says, but once it
--- is over it says least of all. expires_at is Apple's expiry where a subscription does not grant it. known_at is 'infinity' for all that is known; of an answer that came later than known_at the
--- clocks are not told, for those it replaced are not kept.
--- Each step is a set for all customers together, found from the one before by index (OFFSET 0 keeps the planner to it: left
--- to itself it takes "known at this instant" for rare and reads everybody's spans).
+-- Each step is a set of all customers together, found from the step before by index. OFFSET 0 keeps the planner to
+-- that: it takes "known at this instant" to be rare and would read the spans of all customers. A clock that is later
+-- than known_at is null, because the clocks that it replaced are not kept.
 CREATE FUNCTION ledger.right_source(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
     customer_id bigint, place int, entitlement text, granted boolean, until timestamptz, product_id text, state text,
@@ -39,8 +57,8 @@ LANGUAGE sql STABLE AS $$
         SELECT o.customer_id, o.subscription_id, o.purchase_id FROM ledger.ownership o
         WHERE o.customer_id = ANY(customer_ids) AND o.valid @> valid_at AND o.known @> known_at
     ), span AS MATERIALIZED (
-        SELECT o.customer_id, s.subscription_id, s.app_id, s.environment, s.as_of, s.checked_at, s.expires_at, told.valid,
-               told.state, told.reason, told.entitled, told.product_id, told.held_until
+        SELECT o.customer_id, s.subscription_id, s.app_id, s.environment, s.as_of, s.checked_at, s.expires_at,
+               told.valid, told.state, told.reason, told.entitled, told.product_id, told.held_until
         FROM owned o
         CROSS JOIN LATERAL (
             SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
@@ -101,7 +119,8 @@ LANGUAGE sql STABLE AS $$
            CASE WHEN granted THEN CASE WHEN held THEN s.held_until ELSE o.changes END END, s.product_id,
            CASE WHEN held THEN 'awaiting_renewal' ELSE s.state::text END,
            CASE WHEN held THEN 'renewal' ELSE s.reason::text END, s.environment, 'verified',
-           CASE WHEN s.checked_at <= known_at THEN s.as_of END, CASE WHEN s.checked_at <= known_at THEN s.checked_at END,
+           CASE WHEN s.checked_at <= known_at THEN s.as_of END,
+           CASE WHEN s.checked_at <= known_at THEN s.checked_at END,
            CASE WHEN NOT granted THEN s.expires_at END, s.subscription_id, NULL::bigint, NULL::bigint
     FROM outlook o JOIN span s USING (subscription_id)
     CROSS JOIN LATERAL (SELECT ledger.is_held(s.valid, s.held_until, valid_at) AS held) h
@@ -111,13 +130,15 @@ LANGUAGE sql STABLE AS $$
     SELECT b.customer_id, 1, g.entitlement, NOT b.revoked, NULL, b.product_id,
            CASE WHEN b.revoked THEN 'revoked' ELSE 'active' END, CASE WHEN b.revoked THEN 'refund' END, b.environment,
            'verified',
-           CASE WHEN b.checked_at <= known_at THEN b.as_of END, CASE WHEN b.checked_at <= known_at THEN b.checked_at END,
+           CASE WHEN b.checked_at <= known_at THEN b.as_of END,
+           CASE WHEN b.checked_at <= known_at THEN b.checked_at END,
            NULL, NULL, b.purchase_id, NULL
     FROM bought b JOIN product g USING (app_id, product_id)
     UNION ALL
     SELECT h.customer_id, CASE WHEN granted THEN 1 ELSE 3 END, h.entitlement, granted,
            CASE WHEN granted THEN upper(h.valid) END, NULL, CASE WHEN granted THEN 'active' ELSE 'expired' END,
-           CASE WHEN NOT granted THEN 'other' END, 'Production', 'by_hand', NULL, NULL, NULL, NULL, NULL, h.hand_grant_id
+           CASE WHEN NOT granted THEN 'other' END, 'Production', 'by_hand', NULL, NULL, NULL, NULL, NULL,
+           h.hand_grant_id
     FROM (
         SELECT DISTINCT ON (h.customer_id, h.entitlement) h.*
         FROM ledger.hand_grant h
@@ -131,23 +152,28 @@ LANGUAGE sql STABLE AS $$
     FROM said s JOIN product g USING (app_id, product_id)
     CROSS JOIN LATERAL (SELECT s.until > valid_at AS runs) r
 $$;
+COMMENT ON FUNCTION ledger.right_source IS
+    'Every source that gives, or gave, customers an entitlement at valid_at as known at known_at (infinity: all '
+    'that is known). place orders the sources: 1 what Apple or a running grant by hand says, 2 provisional, 3 a '
+    'grant by hand that is over. expires_at is Apple''s expiry where a subscription does not grant';
 
--- What customers may use: one row per customer and entitlement, by the places above. valid_at null: now. An instant of
--- knowledge that is not past, or null, stands for all that is known: a standby's clock may be behind what it knows.
--- Runs as its owner, so that whoever may read the schema perennial needs no right on the ledger. In PL/pgSQL, because a
--- session then plans it once and not at every call. Rows that are in memory already are joined by hashes: the planner,
--- which does not know how many customers will be asked about, would go through all of them for each.
-CREATE FUNCTION ledger.entitlements(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
+-- The function runs as its owner, so that readers of the schema perennial need no right on the ledger. It is PL/pgSQL,
+-- because a session then plans it once and not at every call. It joins by hashes: the planner does not know how many
+-- customers a call names, and would otherwise go through all rows in memory once per customer.
+CREATE FUNCTION ledger.entitlement_sources(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
     customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
-    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz)
+    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz,
+    subscription_id bigint, purchase_id bigint, is_tied boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off
+AS $$
 #variable_conflict use_column
 DECLARE
-    instant timestamptz := COALESCE(entitlements.valid_at, now());
-    knowledge timestamptz := CASE WHEN entitlements.known_at < now() THEN entitlements.known_at ELSE 'infinity' END;
-    -- Whose things each name stood for then: see ledger.customer_at.
+    instant timestamptz := COALESCE(entitlement_sources.valid_at, now());
+    knowledge timestamptz :=
+        CASE WHEN entitlement_sources.known_at < now() THEN entitlement_sources.known_at ELSE 'infinity' END;
+    -- The customer that each name meant then, as in ledger.customer_at.
     who bigint[] := ARRAY(
         SELECT COALESCE(m.into_id, n.customer_id)
         FROM unnest(customer_ids) WITH ORDINALITY AS n(customer_id, place)
@@ -159,51 +185,35 @@ BEGIN
     RETURN QUERY
     SELECT DISTINCT ON (n.asked, e.entitlement)
         n.asked, e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment, e.basis, e.as_of,
-        e.checked_at, e.expires_at
+        e.checked_at, e.expires_at, e.subscription_id, e.purchase_id,
+        count(*) OVER (PARTITION BY n.asked, e.entitlement, e.place, e.environment, e.granted, e.until, e.basis) > 1
     FROM unnest(customer_ids, who) AS n(asked, found)
     JOIN ledger.right_source(who, instant, knowledge) e ON e.customer_id = n.found
-    ORDER BY n.asked, e.entitlement, e.place, e.environment, e.granted DESC, e.until DESC NULLS FIRST, e.basis DESC,
+    ORDER BY n.asked, e.entitlement, e.place, e.granted DESC, e.environment, e.until DESC NULLS FIRST, e.basis DESC,
              e.checked_at DESC, e.product_id;
 END
 $$;
+REVOKE EXECUTE ON FUNCTION ledger.entitlement_sources(bigint[], timestamptz, timestamptz) FROM PUBLIC;
+COMMENT ON FUNCTION ledger.entitlement_sources IS
+    'What customers may use, one row per customer and entitlement. The winner among several sources: the lower '
+    'place, then the one that grants, then production, then the latest end, then what Apple says over a grant by '
+    'hand, then the newest check. So an expired production subscription does not hide a live sandbox one. '
+    'subscription_id and purchase_id name the winner; is_tied: another source differs in clocks alone, so a check '
+    'may make that one the winner. valid_at null: now. A known_at that is null or not past stands for all that is '
+    'known, because a standby''s clock may be behind what it knows';
 
--- As before.
-CREATE OR REPLACE FUNCTION perennial.entitled_at(
-    bundle_id text, customer text, entitlement text, valid_at timestamptz, known_at timestamptz DEFAULT now())
+CREATE FUNCTION ledger.entitlements(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
-    granted boolean, until timestamptz, product_id text, state text, reason text, environment text, basis text,
-    checked_at timestamptz)
-LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+    customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
+    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT COALESCE(e.granted, false), e.until, e.product_id, e.state, e.reason, e.environment::text,
-           COALESCE(e.basis, 'none'), e.checked_at
-    FROM (VALUES (1)) one
-    LEFT JOIN (
-        SELECT x.*
-        FROM ledger.app a
-        JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = entitled_at.customer
-        CROSS JOIN LATERAL ledger.entitlements(
-            ARRAY[c.customer_id], entitled_at.valid_at, entitled_at.known_at) x
-        WHERE a.bundle_id = entitled_at.bundle_id AND x.entitlement = entitled_at.entitlement) e ON true;
+    SELECT s.customer_id, s.entitlement, s.granted, s.until, s.product_id, s.state, s.reason, s.environment, s.basis,
+           s.as_of, s.checked_at, s.expires_at
+    FROM ledger.entitlement_sources(entitlements.customer_ids, entitlements.valid_at, entitlements.known_at) s;
 END
 $$;
-
-CREATE OR REPLACE VIEW perennial.entitlement_now AS
-SELECT a.bundle_id, e.environment::text AS environment, c.name AS customer, e.entitlement, e.granted, e.until,
-       e.product_id, e.state, e.reason, e.basis, e.as_of, e.checked_at
-FROM ledger.customer c
-JOIN ledger.app a USING (app_id)
-CROSS JOIN LATERAL ledger.entitlements(ARRAY[c.customer_id], NULL, NULL) e
-WHERE c.merged_into IS NULL;
-
-DROP FUNCTION ledger.entitlements(int, bigint, timestamptz, timestamptz);
-DROP FUNCTION ledger.right_source(int, bigint, timestamptz, timestamptz);
-DROP FUNCTION ledger.hand_source(bigint, timestamptz, timestamptz);
-DROP FUNCTION ledger.provisional_source(int, bigint, timestamptz, timestamptz);
-DROP FUNCTION ledger.entitlement_source(int, bigint, timestamptz, timestamptz);
-
--- Programs that looked up one customer at a time cannot any more.
-UPDATE ledger.compatibility SET program_min = 20;
+COMMENT ON FUNCTION ledger.entitlements IS
+    'What customers may use, one row per customer and entitlement: ledger.entitlement_sources without the sources';

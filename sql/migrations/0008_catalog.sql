@@ -1,0 +1,174 @@
+-- The catalog: products, the entitlements that they grant, dated prices, and the prices that uploads report.
+CREATE TABLE ledger.product (
+    app_id            int NOT NULL REFERENCES ledger.app,
+    product_id        text NOT NULL,
+    group_id          text,
+    level             int,
+    period            text,
+    price_milliunits  bigint,
+    currency          text,
+    PRIMARY KEY (app_id, product_id),
+    CONSTRAINT product_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL)),
+    CONSTRAINT product_period_is_iso_8601 CHECK (period ~ '^P[0-9]+[DWMY]$')
+);
+COMMENT ON TABLE ledger.product IS 'The products of the catalog as it is now';
+COMMENT ON COLUMN ledger.product.group_id IS 'The subscription group';
+COMMENT ON COLUMN ledger.product.level IS 'The level in the subscription group; 1 is the highest';
+COMMENT ON COLUMN ledger.product.period IS
+    'How long a period lasts, as an ISO 8601 duration such as P1M; null: no subscription, or unknown';
+COMMENT ON COLUMN ledger.product.price_milliunits IS 'The price of the default storefront, in thousandths of currency';
+
+CREATE TABLE ledger.catalog_grant (
+    app_id       int NOT NULL REFERENCES ledger.app,
+    product_id   text NOT NULL,
+    entitlement  text NOT NULL,
+    valid        tstzrange NOT NULL,
+    known        tstzrange NOT NULL,
+    CONSTRAINT catalog_grant_says_one_thing EXCLUDE USING gist
+        (app_id WITH =, product_id WITH =, entitlement WITH =, valid WITH &&, known WITH &&)
+);
+CREATE INDEX catalog_grant_open ON ledger.catalog_grant (app_id, product_id) WHERE upper_inf(known);
+-- These find the next instant at which the catalog changes by itself.
+CREATE INDEX catalog_grant_begins ON ledger.catalog_grant (lower(valid)) WHERE upper_inf(known);
+CREATE INDEX catalog_grant_ends ON ledger.catalog_grant (upper(valid)) WHERE upper_inf(known);
+COMMENT ON TABLE ledger.catalog_grant IS 'Which product grants which entitlement. A change closes known and adds a row';
+COMMENT ON COLUMN ledger.catalog_grant.entitlement IS
+    'The entitlement; empty: the catalog names the product, so it does not grant its own id';
+COMMENT ON COLUMN ledger.catalog_grant.valid IS 'When the grant applies; half-open';
+COMMENT ON COLUMN ledger.catalog_grant.known IS 'When the catalog said so, by our clock; half-open';
+
+CREATE FUNCTION ledger.grants(app_id int, product_id text, valid_at timestamptz, known_at timestamptz)
+RETURNS TABLE (entitlement text)
+LANGUAGE sql STABLE AS $$
+    SELECT g.entitlement FROM ledger.catalog_grant g
+    WHERE g.app_id = grants.app_id AND g.product_id = grants.product_id AND g.valid @> valid_at AND g.known @> known_at
+      AND g.entitlement <> ''
+    UNION ALL
+    SELECT grants.product_id
+    WHERE NOT EXISTS (
+        SELECT FROM ledger.catalog_grant g
+        WHERE g.app_id = grants.app_id AND g.product_id = grants.product_id AND g.entitlement = ''
+          AND g.valid @> valid_at AND g.known @> known_at)
+$$;
+COMMENT ON FUNCTION ledger.grants IS
+    'The entitlements that a product grants at valid_at as the catalog was known at known_at. A product that no '
+    'catalog names grants one with the product''s own id';
+
+CREATE TABLE ledger.product_price (
+    app_id            int NOT NULL REFERENCES ledger.app,
+    product_id        text NOT NULL,
+    storefront        text NOT NULL,
+    valid             tstzrange NOT NULL,
+    known             tstzrange NOT NULL,
+    price_milliunits  bigint NOT NULL,
+    currency          text NOT NULL,
+    CONSTRAINT product_price_is_not_negative CHECK (price_milliunits >= 0),
+    CONSTRAINT product_price_currency_is_iso_4217 CHECK (currency ~ '^[A-Z]{3}$'),
+    CONSTRAINT product_price_is_valid_sometime CHECK (NOT isempty(valid)),
+    CONSTRAINT product_price_says_one_thing EXCLUDE USING gist
+        (app_id WITH =, product_id WITH =, storefront WITH =, valid WITH &&, known WITH &&)
+);
+COMMENT ON TABLE ledger.product_price IS 'What a product costs. A change closes known and adds rows (ledger.say_price)';
+COMMENT ON COLUMN ledger.product_price.storefront IS 'The storefront as uploads name it; empty: the default one';
+COMMENT ON COLUMN ledger.product_price.valid IS 'When the price applies; half-open';
+COMMENT ON COLUMN ledger.product_price.known IS 'When the catalog said so, by our clock; half-open';
+COMMENT ON COLUMN ledger.product_price.price_milliunits IS 'In thousandths of currency';
+
+CREATE FUNCTION ledger.say_price(
+    app_id int, product_id text, storefront text, valid tstzrange, price_milliunits bigint, currency text,
+    at timestamptz DEFAULT clock_timestamp())
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    told ledger.product_price;
+BEGIN
+    FOR told IN
+        UPDATE ledger.product_price p SET known = tstzrange(lower(p.known), say_price.at)
+        WHERE p.app_id = say_price.app_id AND p.product_id = say_price.product_id
+          AND p.storefront = say_price.storefront
+          AND upper_inf(p.known) AND p.valid && say_price.valid
+        RETURNING p.*
+    LOOP
+        INSERT INTO ledger.product_price
+        SELECT told.app_id, told.product_id, told.storefront, rest.valid, tstzrange(say_price.at, NULL),
+               told.price_milliunits, told.currency
+        FROM (VALUES
+            (CASE WHEN lower_inf(say_price.valid) THEN 'empty'
+                  ELSE told.valid * tstzrange(NULL, lower(say_price.valid)) END),
+            (CASE WHEN upper_inf(say_price.valid) THEN 'empty'
+                  ELSE told.valid * tstzrange(upper(say_price.valid), NULL) END)
+        ) rest (valid)
+        WHERE NOT isempty(rest.valid);
+    END LOOP;
+    IF say_price.price_milliunits IS NOT NULL THEN
+        INSERT INTO ledger.product_price VALUES
+            (say_price.app_id, say_price.product_id, say_price.storefront, say_price.valid,
+             tstzrange(say_price.at, NULL), say_price.price_milliunits, say_price.currency);
+    END IF;
+END $$;
+COMMENT ON FUNCTION ledger.say_price IS
+    'States what a product costs in a stretch of time and keeps what the catalog said before; price_milliunits '
+    'null: the product has no price then. at is the instant of the statement';
+
+CREATE TABLE ledger.small_business (
+    app_id  int NOT NULL REFERENCES ledger.app,
+    valid   tstzrange NOT NULL,
+    known   tstzrange NOT NULL DEFAULT tstzrange(now(), NULL),
+    CONSTRAINT small_business_says_one_thing EXCLUDE USING gist (app_id WITH =, valid WITH &&, known WITH &&)
+);
+COMMENT ON TABLE ledger.small_business IS
+    'When the app''s owner is in the Small Business Program: Apple keeps 15 % of everything then. valid and known '
+    'as in ledger.product_price';
+
+CREATE TABLE ledger.said_price (
+    said_id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    receipt_id        bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
+    customer_id       bigint NOT NULL REFERENCES ledger.customer ON DELETE CASCADE,
+    said_at           timestamptz NOT NULL,
+    storefront        text,
+    price_milliunits  bigint,
+    currency          text,
+    CONSTRAINT said_price_says_something CHECK (num_nonnulls(storefront, price_milliunits) > 0),
+    CONSTRAINT said_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL))
+);
+CREATE INDEX said_price_of_receipt ON ledger.said_price (receipt_id);
+COMMENT ON TABLE ledger.said_price IS
+    'Every storefront and price that an upload reported; ledger.upload keeps only the newest';
+COMMENT ON COLUMN ledger.said_price.said_at IS 'When the upload came, by our clock';
+COMMENT ON COLUMN ledger.said_price.price_milliunits IS 'In thousandths of currency';
+
+CREATE FUNCTION ledger.keep_said_price() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO ledger.said_price (receipt_id, customer_id, said_at, storefront, price_milliunits, currency)
+    SELECT NEW.receipt_id, NEW.customer_id, NEW.uploaded_at, NEW.storefront,
+           CASE WHEN NEW.currency IS NOT NULL THEN NEW.price_milliunits END,
+           CASE WHEN NEW.price_milliunits IS NOT NULL THEN NEW.currency END
+    WHERE num_nonnulls(NEW.storefront, NEW.price_milliunits + length(NEW.currency)) > 0;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION ledger.keep_said_price IS
+    'Keeps the storefront and the price of an upload; it ignores a price without currency';
+CREATE TRIGGER upload_says_price AFTER INSERT ON ledger.upload FOR EACH ROW
+    WHEN (num_nonnulls(NEW.storefront, NEW.price_milliunits) > 0) EXECUTE FUNCTION ledger.keep_said_price();
+CREATE TRIGGER upload_says_another_price AFTER UPDATE ON ledger.upload FOR EACH ROW
+    WHEN ((NEW.storefront, NEW.price_milliunits, NEW.currency)
+          IS DISTINCT FROM (OLD.storefront, OLD.price_milliunits, OLD.currency))
+    EXECUTE FUNCTION ledger.keep_said_price();
+
+CREATE VIEW ledger.price_mark AS
+SELECT l.app_id, md5(string_agg(l.line, ',' ORDER BY l.line COLLATE "C"))::uuid AS price_mark
+FROM (
+    SELECT a.app_id, '' AS line FROM ledger.app a
+    UNION ALL
+    SELECT p.app_id, format('%L %L %s %s %s %s', p.product_id, p.storefront, extract(epoch FROM lower(p.valid)),
+                            extract(epoch FROM upper(p.valid)), p.price_milliunits, p.currency)
+    FROM ledger.product_price p WHERE upper_inf(p.known)
+    UNION ALL
+    SELECT d.app_id, format('%L %L', d.product_id, d.period) FROM ledger.product d
+    UNION ALL
+    SELECT b.app_id, format('%s %s', extract(epoch FROM lower(b.valid)), extract(epoch FROM upper(b.valid)))
+    FROM ledger.small_business b WHERE upper_inf(b.known)) l
+GROUP BY l.app_id;
+COMMENT ON VIEW ledger.price_mark IS
+    'One mark per app for everything that the catalog says of prices, periods and the Small Business Program: '
+    'another mark means other figures';

@@ -1,0 +1,203 @@
+-- What reports begin with: their variables, and the history as it was known at any instant.
+
+-- A report is one statement, and a variable is the same throughout it. So the functions that read variables are
+-- IMMUTABLE, even those that read a table: the planner calls them before anything runs, sees a literal, reads each
+-- variable once, and reports a wrong one even if there are no rows.
+CREATE FUNCTION perennial.instant(value text, time_zone text) RETURNS timestamptz
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET TimeZone = 'UTC' AS $$
+BEGIN
+    PERFORM set_config('TimeZone', time_zone, true);
+    RETURN value::timestamptz;
+END $$;
+COMMENT ON FUNCTION perennial.instant IS
+    'The instant of a report''s variable: a date or an instant; without a zone of its own it is in time_zone';
+
+CREATE FUNCTION perennial.day_of(value text, time_zone text) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT (perennial.instant(value, time_zone) AT TIME ZONE time_zone)::date
+$$;
+COMMENT ON FUNCTION perennial.day_of IS
+    'The first day whose end comes after the instant of a variable, in time_zone. Of until: the days before it end '
+    'in time';
+
+CREATE FUNCTION perennial.known_app(bundle_id text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    known_max constant int := 20;
+    known text;
+BEGIN
+    IF EXISTS (SELECT FROM perennial.app_now a WHERE a.bundle_id = known_app.bundle_id) THEN
+        RETURN bundle_id;
+    END IF;
+    SELECT string_agg(n.bundle_id, ', ' ORDER BY n.bundle_id) FILTER (WHERE n.place <= known_max)
+               || CASE WHEN count(*) > known_max THEN format(' and %s more', count(*) - known_max) ELSE '' END
+    INTO known
+    FROM (SELECT a.bundle_id, row_number() OVER (ORDER BY a.bundle_id) AS place FROM perennial.app_now a) n;
+    RAISE EXCEPTION 'There is no app %; %.', bundle_id,
+        COALESCE('known: ' || known, 'there is none yet, add it with `perennial app add`');
+END $$;
+COMMENT ON FUNCTION perennial.known_app IS
+    'Returns the bundle id, or fails with the known ones if there is no such app';
+
+CREATE FUNCTION perennial.known_environment(environment text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    IF environment IN ('Production', 'Sandbox') THEN
+        RETURN environment;
+    END IF;
+    RAISE EXCEPTION 'There is no environment %; known: Production, Sandbox.', environment;
+END $$;
+COMMENT ON FUNCTION perennial.known_environment IS
+    'Returns the environment, or fails with the known ones if there is no such environment';
+
+CREATE FUNCTION perennial.bucket_length(bucket text) RETURNS interval
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    CASE lower(bucket)
+        WHEN 'day', 'week', 'month', 'year' THEN RETURN ('1 ' || bucket)::interval;
+        WHEN 'quarter' THEN RETURN interval '3 months';
+        ELSE RAISE EXCEPTION 'There is no bucket %; known: day, week, month, quarter, year.', bucket;
+    END CASE;
+END $$;
+COMMENT ON FUNCTION perennial.bucket_length IS
+    'How long a bucket (day, week, month, quarter, year) is; fails with the known ones if there is no such bucket';
+
+CREATE FUNCTION perennial.is_complete(
+    since timestamp, bucket text, time_zone text, "from" text, until text, known_at timestamptz) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT since AT TIME ZONE time_zone >= perennial.instant("from", time_zone)
+        AND (since + perennial.bucket_length(bucket)) AT TIME ZONE time_zone
+            <= LEAST(perennial.instant(until, time_zone), known_at, now())
+$$;
+COMMENT ON FUNCTION perennial.is_complete IS
+    'Whether all of the bucket that begins at since lies between the two variables "from" and until, and is over at '
+    'known_at. since is a time of day in time_zone';
+
+-- The views below join plainly, so that the planner looks into them.
+CREATE VIEW perennial.subscription_key AS
+SELECT s.subscription_id AS stream_id, a.bundle_id, s.environment::text AS environment, s.original_transaction_id
+FROM ledger.subscription s JOIN ledger.app a USING (app_id);
+COMMENT ON VIEW perennial.subscription_key IS 'One row per subscription: its key in these views, and its names';
+
+CREATE VIEW perennial.timeline AS
+SELECT a.bundle_id, s.environment::text AS environment, s.subscription_id, s.original_transaction_id, t.product_id,
+       t.state::text AS state, t.reason::text AS reason, t.entitled, t.flags,
+       COALESCE(lower(t.valid), '-infinity') AS valid_from, COALESCE(upper(t.valid), 'infinity') AS valid_until,
+       CASE WHEN t.entitled THEN COALESCE(upper(t.valid), 'infinity')
+            WHEN t.held_until IS NOT NULL THEN LEAST(t.held_until, COALESCE(upper(t.valid), 'infinity'))
+            END AS access_until,
+       lower(t.known) AS known_from, upper(t.known) AS known_until
+FROM ledger.subscription_span t
+JOIN ledger.subscription s USING (subscription_id)
+JOIN ledger.app a USING (app_id);
+COMMENT ON VIEW perennial.timeline IS
+    'Every span of every timeline (valid), with when Perennial said so (known). The newest timeline is where '
+    'known_until is null';
+
+CREATE VIEW perennial.period_told AS
+SELECT p.subscription_id AS stream_id, p.period_id AS charge_id, p.product_id, p.quantity, p.purchased_at, p.expires_at,
+       p.cancelled_at, p.is_upgraded,
+       CASE WHEN p.is_trial THEN 'trial' WHEN p.is_intro THEN 'intro'
+            WHEN p.promotional_offer_id IS NOT NULL THEN 'promotional_offer'
+            WHEN p.offer_code_ref_name IS NOT NULL THEN 'offer_code' END AS offer,
+       p.ownership IS NOT DISTINCT FROM 'FAMILY_SHARED' AS is_family_shared,
+       p.recorded_at AS first_known_at, p.cancellation_recorded_at AS cancellation_known_at, p.known_from, p.known_until
+FROM (
+    SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
+           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at,
+           cancellation_recorded_at, COALESCE(facts_recorded_at, recorded_at) AS known_from,
+           NULL::timestamptz AS known_until
+    FROM ledger.period
+    UNION ALL
+    SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
+           is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at,
+           cancellation_recorded_at, lower(known), upper(known)
+    FROM ledger.period_past WHERE NOT isempty(known)) p;
+COMMENT ON VIEW perennial.period_told IS
+    'Every period as it was known for a while, without the names of what it belongs to';
+
+CREATE VIEW perennial.period_history AS
+SELECT k.bundle_id, k.environment, p.stream_id, p.charge_id, k.original_transaction_id, p.product_id, p.quantity,
+       p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.offer, p.is_family_shared,
+       p.first_known_at, p.cancellation_known_at, p.known_from, p.known_until
+FROM perennial.period_told p JOIN perennial.subscription_key k USING (stream_id);
+COMMENT ON VIEW perennial.period_history IS
+    'Every period as it was known for a while, with the names of its subscription';
+
+CREATE VIEW perennial.purchase_history AS
+SELECT a.bundle_id, p.environment::text AS environment, p.purchase_id AS stream_id, p.original_transaction_id,
+       p.product_id, h.quantity, h.purchased_at, h.revoked_at, p.first_recorded_at AS first_known_at,
+       h.revocation_recorded_at AS revocation_known_at, h.known_from, h.known_until
+FROM (
+    SELECT purchase_id, quantity, purchased_at, revoked_at, revocation_recorded_at,
+           COALESCE(facts_recorded_at, first_recorded_at) AS known_from, NULL::timestamptz AS known_until
+    FROM ledger.purchase WHERE version > 0
+    UNION ALL
+    SELECT purchase_id, quantity, purchased_at, revoked_at, revocation_recorded_at, lower(known), upper(known)
+    FROM ledger.purchase_past WHERE NOT isempty(known)) h
+JOIN ledger.purchase p USING (purchase_id)
+JOIN ledger.app a USING (app_id);
+COMMENT ON VIEW perennial.purchase_history IS 'Every one-time purchase as it was known for a while';
+
+CREATE VIEW perennial.charge_history AS
+SELECT bundle_id, environment, 'subscription' AS kind, stream_id, charge_id, original_transaction_id, product_id,
+       quantity, purchased_at, expires_at, cancelled_at, is_upgraded, offer, is_family_shared, first_known_at,
+       cancellation_known_at, known_from, known_until
+FROM perennial.period_history
+UNION ALL
+SELECT bundle_id, environment, 'purchase', stream_id, stream_id, original_transaction_id, product_id, quantity,
+       purchased_at, NULL, revoked_at, false, NULL, false, first_known_at, revocation_known_at, known_from, known_until
+FROM perennial.purchase_history;
+COMMENT ON VIEW perennial.charge_history IS
+    'Every period and one-time purchase as it was known for a while. (kind, charge_id) identifies a charge, (kind, '
+    'stream_id) what it belongs to';
+
+CREATE VIEW perennial.period_alias AS
+SELECT p.subscription_id AS stream_id, a.transaction_id, p.period_id AS charge_id
+FROM ledger.transaction_alias a JOIN ledger.period p USING (period_id);
+COMMENT ON VIEW perennial.period_alias IS
+    'The transaction ids of each period; detail.transaction_id of the period''s event is one of them';
+
+CREATE VIEW perennial.subscription_event AS
+SELECT subscription_id AS stream_id, kind::text AS kind, product_id, occurred_at, as_of, recorded_at, version, ordinal,
+       detail
+FROM ledger.event WHERE subscription_id IS NOT NULL;
+COMMENT ON VIEW perennial.subscription_event IS
+    'The events of subscriptions with Apple''s clock, also those that have no position yet';
+
+CREATE VIEW perennial.price_history AS
+SELECT a.bundle_id, p.product_id, p.storefront, p.price_milliunits, p.currency,
+       COALESCE(lower(p.valid), '-infinity') AS valid_from, COALESCE(upper(p.valid), 'infinity') AS valid_until,
+       COALESCE(lower(p.known), '-infinity') AS known_from, upper(p.known) AS known_until
+FROM ledger.product_price p JOIN ledger.app a USING (app_id) WHERE NOT isempty(p.known);
+COMMENT ON VIEW perennial.price_history IS
+    'The catalog''s prices, when they apply (valid), and when the catalog said so (known)';
+
+CREATE VIEW perennial.small_business_history AS
+SELECT a.bundle_id, COALESCE(lower(b.valid), '-infinity') AS valid_from,
+       COALESCE(upper(b.valid), 'infinity') AS valid_until, COALESCE(lower(b.known), '-infinity') AS known_from,
+       upper(b.known) AS known_until
+FROM ledger.small_business b JOIN ledger.app a USING (app_id) WHERE NOT isempty(b.valid) AND NOT isempty(b.known);
+COMMENT ON VIEW perennial.small_business_history IS
+    'When an app''s owner is in the Small Business Program (valid), and when that was stated (known)';
+
+CREATE VIEW perennial.period_price_said AS
+SELECT w.said_id, w.said_at, l.subscription_id AS stream_id, w.storefront, w.price_milliunits, w.currency
+FROM ledger.said_price w JOIN ledger.receipt_subscription l USING (receipt_id);
+COMMENT ON VIEW perennial.period_price_said IS
+    'What uploads reported of storefront and price, once for each subscription in the receipt';
+
+CREATE VIEW perennial.purchase_price_said AS
+SELECT w.said_id, w.said_at, l.purchase_id AS stream_id, w.storefront, w.price_milliunits, w.currency
+FROM ledger.said_price w JOIN ledger.receipt_purchase l USING (receipt_id);
+COMMENT ON VIEW perennial.purchase_price_said IS
+    'What uploads reported of storefront and price, once for each one-time purchase in the receipt';
+
+CREATE VIEW perennial.price_said AS
+SELECT said_id, said_at, 'subscription' AS kind, stream_id, storefront, price_milliunits, currency
+FROM perennial.period_price_said
+UNION ALL
+SELECT said_id, said_at, 'purchase', stream_id, storefront, price_milliunits, currency
+FROM perennial.purchase_price_said;
+COMMENT ON VIEW perennial.price_said IS
+    'What uploads reported of storefront and price, once for each thing in the receipt that it may be about';

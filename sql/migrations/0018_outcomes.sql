@@ -1,0 +1,242 @@
+-- What the charges of a subscription come to: stretches of paying, renewals and trials, as known at an instant.
+
+-- The function is one expression, which the planner puts where it is used.
+CREATE FUNCTION perennial.months(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE right(period, 1)
+        WHEN 'Y' THEN 12.0 * substr(period, 2, length(period) - 2)::int
+        WHEN 'M' THEN substr(period, 2, length(period) - 2)::numeric
+        WHEN 'W' THEN 7.0 * substr(period, 2, length(period) - 2)::int * 12 / 365.25
+        WHEN 'D' THEN substr(period, 2, length(period) - 2)::numeric * 12 / 365.25
+        ELSE CASE
+            WHEN expires_at - purchased_at >= interval '25 days'
+                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400 * 12 / 365.25)
+            WHEN expires_at - purchased_at >= interval '6 days'
+                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400 / 7) * 7 * 12 / 365.25
+            WHEN expires_at - purchased_at >= interval '1 day'
+                THEN round(extract(epoch FROM expires_at - purchased_at) / 86400) * 12 / 365.25 END END
+$$;
+COMMENT ON FUNCTION perennial.months IS
+    'How many months a period lasts: by the catalog, else (and for offers) by its own length in whole months or '
+    'weeks. A month has 365.25 / 12 days. Null for less than a day, such as a sandbox period without a catalog';
+
+-- A run is the number of instants before a charge at which another price begins, so the runs need no sort of charges.
+CREATE FUNCTION perennial.charge_runs_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (
+    stream_id bigint, charge_id bigint, product_id text, quantity int, offer text, is_family_shared boolean,
+    begins_at timestamptz, first_expires_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT c.stream_id, min(c.charge_id), c.product_id, c.quantity, c.offer, c.is_family_shared, min(c.purchased_at),
+           min(c.expires_at)
+    FROM (
+        SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.said) IS TRUE AS is_said,
+               COALESCE(width_bucket(p.purchased_at, catalog.instants), 0)
+                   + COALESCE(width_bucket(p.purchased_at, own.instants), 0) AS run
+        FROM perennial.period_told p
+        LEFT JOIN (
+            SELECT COALESCE(h.product_id, d.product_id) AS product_id,
+                   COALESCE(bool_and(d.period IS NOT NULL), false) AS has_period,
+                   array_agg(DISTINCT h.valid_from ORDER BY h.valid_from)
+                       FILTER (WHERE h.valid_from IS NOT NULL) AS instants
+            FROM perennial.price_history h FULL JOIN perennial.product_now d USING (bundle_id, product_id)
+            GROUP BY 1
+        ) catalog ON catalog.product_id = p.product_id
+        LEFT JOIN (
+            SELECT odd.stream_id, array_agg(DISTINCT odd.at ORDER BY odd.at) AS instants,
+                   array_agg(odd.at) FILTER (WHERE odd.is_said) AS said
+            FROM (
+                SELECT o.stream_id, o.purchased_at AS at, false AS is_said FROM perennial.period_told o
+                WHERE (o.offer IS NOT NULL OR o.is_family_shared OR o.quantity <> 1)
+                  AND (streams IS NULL OR o.stream_id = ANY (streams))
+                UNION ALL
+                SELECT said.stream_id, said.purchased_at, true FROM perennial.price_speaks_of(known_at, streams) said
+                WHERE NOT said.is_purchase
+                UNION ALL
+                SELECT place.stream_id, place.valid_from, false FROM perennial.storefronts_of(known_at, streams) place
+                WHERE place.valid_from > '-infinity') odd
+            GROUP BY odd.stream_id
+        ) own ON own.stream_id = p.stream_id
+        WHERE p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
+          AND COALESCE(p.cancelled_at > p.purchased_at, true) AND (streams IS NULL OR p.stream_id = ANY (streams))) c
+    GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared,
+             CASE WHEN c.offer IS NOT NULL OR c.is_said OR NOT c.has_period THEN c.charge_id END
+$$;
+COMMENT ON FUNCTION perennial.charge_runs_of IS
+    'Charges of one product and subscription that follow each other and cost the same, as one run. A run ends where '
+    'a charge with an offer, a price of its own, another quantity or no price begins, and where the catalog''s '
+    'price or the storefront changes';
+
+CREATE FUNCTION perennial.paying_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (
+    bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
+    paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
+    monthly_milliunits bigint, currency text, price_basis text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT t.bundle_id, t.environment, t.subscription_id, p.charge_id, t.original_transaction_id, t.product_id,
+           GREATEST(t.valid_from, p.begins_at), LEAST(t.access_until, p.until),
+           CASE WHEN t.access_until < t.valid_until THEN t.state ELSE t.next_state END,
+           CASE WHEN t.access_until < t.valid_until THEN t.reason ELSE t.next_reason END,
+           p.offer, p.monthly, CASE WHEN p.monthly IS NOT NULL THEN p.currency END, p.price_basis
+    FROM (
+        SELECT h.*, lead(h.state) OVER stream AS next_state, lead(h.reason) OVER stream AS next_reason
+        FROM perennial.timeline h
+        WHERE h.known_from <= known_at AND COALESCE(h.known_until > known_at, true)
+          AND (streams IS NULL OR h.subscription_id = ANY (streams))
+        WINDOW stream AS (PARTITION BY h.subscription_id ORDER BY h.valid_from)
+    ) t
+    JOIN (
+        SELECT r.stream_id, r.charge_id, r.product_id, r.offer, r.begins_at,
+               lead(r.begins_at) OVER (
+                   PARTITION BY r.stream_id, r.product_id
+                   ORDER BY r.begins_at, r.first_expires_at, r.charge_id) AS until,
+               round(price.amount / NULLIF(perennial.months(
+                   CASE WHEN r.offer IS NULL THEN d.period END, r.begins_at, r.first_expires_at), 0))::bigint
+                   AS monthly,
+               price.currency, price.basis AS price_basis
+        FROM perennial.charge_runs_of(known_at, streams) r
+        JOIN perennial.subscription_key n USING (stream_id)
+        LEFT JOIN perennial.product_now d ON d.bundle_id = n.bundle_id AND d.product_id = r.product_id
+        LEFT JOIN perennial.price_speaks_of(known_at, streams) said
+            ON NOT said.is_purchase AND said.charge_id = r.charge_id
+        LEFT JOIN perennial.storefronts_of(known_at, streams) place
+            ON place.stream_id = r.stream_id AND place.valid_from <= r.begins_at AND r.begins_at < place.valid_until
+        LEFT JOIN perennial.price_history there
+            ON there.bundle_id = n.bundle_id AND there.product_id = r.product_id AND there.storefront = place.storefront
+            AND there.valid_from <= r.begins_at AND r.begins_at < there.valid_until
+            AND there.known_from <= known_at AND COALESCE(there.known_until > known_at, true)
+        LEFT JOIN perennial.price_history anywhere
+            ON anywhere.bundle_id = n.bundle_id AND anywhere.product_id = r.product_id AND anywhere.storefront = ''
+            AND anywhere.valid_from <= r.begins_at AND r.begins_at < anywhere.valid_until
+            AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
+        CROSS JOIN LATERAL (
+            SELECT p.basis,
+                   r.quantity * CASE p.basis WHEN 'said' THEN said.price_milliunits
+                                             WHEN 'storefront' THEN there.price_milliunits
+                                             WHEN 'default' THEN anywhere.price_milliunits END AS amount,
+                   CASE p.basis WHEN 'said' THEN said.currency WHEN 'storefront' THEN there.currency
+                                WHEN 'default' THEN anywhere.currency END AS currency
+            FROM (SELECT perennial.price_basis(
+                r.offer, r.is_family_shared, said.price_milliunits, there.price_milliunits,
+                anywhere.price_milliunits) AS basis) p) price
+    ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
+        AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
+    WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND COALESCE(p.until > p.begins_at, true)
+$$;
+COMMENT ON FUNCTION perennial.paying_of IS
+    'Stretches at one price in which a subscription was paying: it gave access, and the newest period that had '
+    'begun was a charge. Grace and the wait for a renewal go on at the last price; a refunded period pays until its '
+    'refund. ended_state and ended_reason are what came after the stretch; charge_id is one of its charges; '
+    'monthly_milliunits is the price of a month in thousandths of currency';
+
+CREATE FUNCTION perennial.kind_of_return(environment text, gap interval, was_failing boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN gap > interval '65 days' THEN 'subscription.reactivated'
+                WHEN was_failing THEN 'subscription.recovered'
+                WHEN gap <= CASE environment WHEN 'Sandbox' THEN interval '10 minutes' ELSE interval '1 hour' END
+                    THEN 'subscription.renewed'
+                ELSE 'subscription.reactivated' END
+$$;
+COMMENT ON FUNCTION perennial.kind_of_return IS
+    'The kind of event that the period after another one would have had, where the feed has none because both were '
+    'there at first sight. The rule is that of the events. Whether renewal was on at an end before first sight is '
+    'unknown: only what Apple still tried to charge (was_failing), or what came within the tolerance, went on';
+
+CREATE FUNCTION perennial.period_events_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (stream_id bigint, charge_id bigint, kind text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT DISTINCT ON (a.charge_id) e.stream_id, a.charge_id, e.kind
+    FROM perennial.subscription_event e
+    JOIN perennial.period_alias a
+        -- The second is an expression that the planner knows nothing about, else it takes such pairs to be rare.
+        ON a.transaction_id = e.detail ->> 'transaction_id' AND COALESCE(a.stream_id = e.stream_id, false)
+    WHERE e.kind IN ('trial.converted', 'subscription.recovered', 'subscription.renewed', 'subscription.reactivated',
+                     'product.changed')
+      AND e.recorded_at <= known_at AND (streams IS NULL OR e.stream_id = ANY (streams))
+    ORDER BY a.charge_id, e.kind = 'product.changed', e.version DESC, e.ordinal DESC
+$$;
+COMMENT ON FUNCTION perennial.period_events_of IS
+    'The event of each period that appeared after first sight: one of the four kinds that say how it came, or '
+    'product.changed if it replaced another period at once';
+
+CREATE FUNCTION perennial.renewals_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (
+    bundle_id text, environment text, stream_id bigint, product_id text, expires_at timestamptz,
+    next_purchased_at timestamptz, next_is_paid boolean, was_awaited boolean)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT k.bundle_id, k.environment, p.stream_id, p.product_id, p.expires_at, p.next_purchased_at,
+           p.next_is_paid AND next.kind <> 'subscription.reactivated',
+           COALESCE(next.kind = 'subscription.recovered', false)
+    FROM (
+        SELECT c.stream_id, c.product_id, c.expires_at, paid.is_paid,
+               NOT c.is_upgraded AND COALESCE(c.cancelled_at >= c.expires_at, true) AS comes_to_its_end,
+               lead(c.charge_id) OVER stream AS next_charge_id, lead(c.purchased_at) OVER stream AS next_purchased_at,
+               lead(paid.is_paid) OVER stream AS next_is_paid
+        FROM perennial.period_told c
+        -- What is neither a trial nor shared by the family was paid.
+        CROSS JOIN LATERAL (SELECT NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial' AS is_paid) paid
+        WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
+          AND COALESCE(c.cancelled_at > c.purchased_at, true) AND (streams IS NULL OR c.stream_id = ANY (streams))
+        WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)) p
+    JOIN perennial.subscription_key k USING (stream_id)
+    LEFT JOIN perennial.period_events_of(known_at, streams) told
+        ON told.charge_id = p.next_charge_id AND told.kind <> 'product.changed'
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN told.kind IS NOT NULL THEN told.kind
+                    WHEN p.next_purchased_at IS NOT NULL THEN perennial.kind_of_return(
+                        k.environment, p.next_purchased_at - p.expires_at,
+                        p.next_purchased_at > p.expires_at AND EXISTS (
+                            SELECT FROM perennial.timeline t
+                            WHERE t.subscription_id = p.stream_id
+                              AND t.valid_from <= p.expires_at AND p.expires_at < t.valid_until
+                              AND t.known_from <= known_at AND COALESCE(t.known_until > known_at, true)
+                              AND t.state IN ('grace_period', 'billing_retry'))) END AS kind) next
+    WHERE p.is_paid AND p.comes_to_its_end
+$$;
+COMMENT ON FUNCTION perennial.renewals_of IS
+    'The paid periods that come to their end, neither refunded before nor replaced, with what came next by the '
+    'event of the next period. next_is_paid: it was paid for, and did not follow a lapse; was_awaited: Apple '
+    'charged for it late, after a failure';
+
+CREATE FUNCTION perennial.trial_runs_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (
+    bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
+    started_at timestamptz, ends_at timestamptz, paid_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT r.bundle_id, r.environment, r.stream_id, r.original_transaction_id, r.product_id, r.started_at, r.ends_at,
+           CASE WHEN COALESCE(told.kind,
+                              perennial.kind_of_return(r.environment, r.next_purchased_at - r.ends_at, false))
+                     <> 'subscription.reactivated' THEN r.next_purchased_at END
+    FROM (
+        SELECT p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, min(p.product_id) AS product_id,
+               min(p.purchased_at) AS started_at, max(LEAST(p.expires_at, p.cancelled_at)) AS ends_at,
+               max(p.next_charge_id) FILTER (WHERE p.is_last) AS next_charge_id,
+               max(p.next_purchased_at) FILTER (WHERE p.is_last) AS next_purchased_at,
+               max(p.next_known_at) FILTER (WHERE p.is_last) AS next_known_at
+        FROM (
+            SELECT b.*, count(*) FILTER (WHERE b.begins) OVER (
+                       PARTITION BY b.stream_id ORDER BY b.purchased_at, b.charge_id) AS run
+            FROM (
+                SELECT c.*, lag(c.offer) OVER stream IS DISTINCT FROM c.offer AS begins,
+                       lead(c.offer) OVER stream IS DISTINCT FROM c.offer AS is_last,
+                       lead(c.charge_id) OVER stream AS next_charge_id,
+                       lead(c.purchased_at) OVER stream AS next_purchased_at,
+                       lead(c.first_known_at) OVER stream AS next_known_at
+                FROM perennial.period_history c
+                WHERE NOT c.is_family_shared AND COALESCE(c.cancelled_at > c.purchased_at, true)
+                  AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
+                  AND (streams IS NULL OR c.stream_id = ANY (streams))
+                  AND c.stream_id IN (
+                      SELECT h.stream_id FROM perennial.period_told h
+                      WHERE h.offer = 'trial' AND (streams IS NULL OR h.stream_id = ANY (streams)))
+                WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.charge_id)) b) p
+        WHERE p.offer = 'trial'
+        GROUP BY p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, p.run) r
+    JOIN perennial.subscription_event first
+        ON first.stream_id = r.stream_id AND first.kind IN ('subscription.started', 'trial.started')
+        AND first.recorded_at <= known_at AND first.as_of < r.ends_at
+        AND COALESCE(first.recorded_at < r.next_known_at, true)
+    LEFT JOIN perennial.period_events_of(known_at, streams) told ON told.charge_id = r.next_charge_id
+$$;
+COMMENT ON FUNCTION perennial.trial_runs_of IS
+    'Trials of one subscription that follow each other, as one, and when they became paid. Trials that had ended at '
+    'first sight, or that a charge had followed, are left out: the feed does not say how they went';

@@ -1,0 +1,252 @@
+-- The functions that reports read: days of paying, movements of recurring revenue, trials, and what moved past figures.
+CREATE FUNCTION perennial.paying_days_of(known_at timestamptz, time_zone text, streams bigint[])
+RETURNS TABLE (
+    bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text, first_day date,
+    end_day date, ended_state text, ended_reason text, offer text, monthly_milliunits bigint, currency text,
+    price_basis text, previous_product_id text, previous_end_day date, previous_monthly_milliunits bigint,
+    previous_currency text, previous_price_basis text, next_first_day date)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, d.product_id, d.first_day, d.end_day,
+           d.ended_state, d.ended_reason, d.offer, d.monthly_milliunits, d.currency, d.price_basis,
+           lag(d.product_id) OVER stream, lag(d.end_day) OVER stream, lag(d.monthly_milliunits) OVER stream,
+           lag(d.currency) OVER stream, lag(d.price_basis) OVER stream, lead(d.first_day) OVER stream
+    FROM (
+        SELECT p.*, (p.paying_from AT TIME ZONE time_zone)::date AS first_day,
+               (p.paying_until AT TIME ZONE time_zone)::date AS end_day
+        FROM perennial.paying_told(known_at, streams) p) d
+    WHERE d.first_day < d.end_day
+    WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.first_day)
+$$;
+COMMENT ON FUNCTION perennial.paying_days_of IS
+    'Stretches of paying in whole days of a time zone: a subscription pays on a day if it does at the day''s end, '
+    'from first_day until before end_day. Each row has the stretch before and after it, so that one day compares '
+    'with the next';
+
+CREATE FUNCTION perennial.paying_days_as_known(known_at timestamptz, time_zone text)
+RETURNS TABLE (
+    bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text, first_day date,
+    end_day date, ended_state text, ended_reason text, offer text, monthly_milliunits bigint, currency text,
+    price_basis text, previous_product_id text, previous_end_day date, previous_monthly_milliunits bigint,
+    previous_currency text, previous_price_basis text, next_first_day date)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT * FROM perennial.paying_days_of(known_at, time_zone, NULL)
+$$;
+COMMENT ON FUNCTION perennial.paying_days_as_known IS 'perennial.paying_days_of for every subscription';
+
+CREATE FUNCTION perennial.mrr_movement_of(known_at timestamptz, time_zone text, streams bigint[])
+RETURNS TABLE (
+    day date, bundle_id text, environment text, stream_id bigint, original_transaction_id text, kind text,
+    product_id text, currency text, monthly_milliunits bigint, price_basis text, ended_state text, ended_reason text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT m.day, d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, m.kind, m.product_id, m.currency,
+           m.amount, m.price_basis, m.ended_state, m.ended_reason
+    FROM perennial.paying_days_of(known_at, time_zone, streams) d
+    CROSS JOIN LATERAL (
+        SELECT d.first_day AS day, CASE WHEN d.previous_end_day IS NULL THEN 'new' ELSE 'reactivation' END AS kind,
+               d.product_id, d.currency, d.monthly_milliunits AS amount, d.price_basis, NULL AS ended_state,
+               NULL AS ended_reason
+        WHERE COALESCE(d.previous_end_day < d.first_day, true)
+        UNION ALL
+        SELECT d.first_day, CASE WHEN d.monthly_milliunits > d.previous_monthly_milliunits THEN 'expansion'
+                                 ELSE 'contraction' END,
+               d.product_id, d.currency, d.monthly_milliunits - d.previous_monthly_milliunits, d.price_basis, NULL, NULL
+        WHERE d.previous_end_day = d.first_day AND d.previous_currency = d.currency
+          AND d.previous_monthly_milliunits <> d.monthly_milliunits
+        UNION ALL
+        SELECT d.first_day, 'contraction', d.previous_product_id, d.previous_currency, -d.previous_monthly_milliunits,
+               d.previous_price_basis, NULL, NULL
+        WHERE d.previous_end_day = d.first_day AND d.previous_currency IS DISTINCT FROM d.currency
+          AND d.previous_monthly_milliunits IS NOT NULL
+        UNION ALL
+        SELECT d.first_day, 'expansion', d.product_id, d.currency, d.monthly_milliunits, d.price_basis, NULL, NULL
+        WHERE d.previous_end_day = d.first_day AND d.previous_currency IS DISTINCT FROM d.currency
+          AND d.monthly_milliunits IS NOT NULL
+        UNION ALL
+        SELECT d.end_day, 'churn', d.product_id, d.currency, -d.monthly_milliunits, d.price_basis, d.ended_state,
+               d.ended_reason
+        WHERE COALESCE(d.next_first_day > d.end_day, true)) m
+$$;
+COMMENT ON FUNCTION perennial.mrr_movement_of IS
+    'How monthly recurring revenue moved from the end of one day to the end of the next, per subscription and '
+    'currency: new (never paid before), reactivation, expansion, contraction, churn. A subscription that goes on in '
+    'another currency, or at an unknown price, contracts in the one and expands in the other';
+
+CREATE FUNCTION perennial.mrr_movement_as_known(known_at timestamptz, time_zone text)
+RETURNS TABLE (
+    day date, bundle_id text, environment text, stream_id bigint, original_transaction_id text, kind text,
+    product_id text, currency text, monthly_milliunits bigint, price_basis text, ended_state text, ended_reason text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT * FROM perennial.mrr_movement_of(known_at, time_zone, NULL)
+$$;
+COMMENT ON FUNCTION perennial.mrr_movement_as_known IS 'perennial.mrr_movement_of for every subscription';
+
+CREATE FUNCTION perennial.mrr_movement_days_as_known(known_at timestamptz, time_zone text)
+RETURNS TABLE (
+    day date, bundle_id text, environment text, kind text, currency text, price_basis text, ended_state text,
+    ended_reason text, movements bigint, monthly numeric)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT m.day, m.bundle_id, m.environment, m.kind, m.currency, m.price_basis, m.ended_state, m.ended_reason,
+           count(*), sum(m.monthly_milliunits)
+    FROM perennial.mrr_movement_as_known(known_at, time_zone) m
+    GROUP BY m.day, m.bundle_id, m.environment, m.kind, m.currency, m.price_basis, m.ended_state, m.ended_reason
+$$;
+COMMENT ON FUNCTION perennial.mrr_movement_days_as_known IS
+    'The movements of each day, counted and added up; reports by week, month or year add these up';
+
+CREATE FUNCTION perennial.revenue_days_as_known(known_at timestamptz, time_zone text)
+RETURNS TABLE (
+    day date, bundle_id text, environment text, charge_kind text, kind text, product_id text, currency text,
+    price_basis text, commission_percent int, commission_reason text, movements bigint, amount_milliunits numeric,
+    proceeds_milliunits numeric)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT (r.occurred_at AT TIME ZONE time_zone)::date, r.bundle_id, r.environment, r.charge_kind, r.kind,
+           r.product_id, r.currency, r.price_basis, r.commission_percent, r.commission_reason, count(*),
+           sum(r.amount_milliunits), sum(r.proceeds_milliunits)
+    FROM perennial.revenue_as_known(known_at) r
+    GROUP BY 1, r.bundle_id, r.environment, r.charge_kind, r.kind, r.product_id, r.currency, r.price_basis,
+             r.commission_percent, r.commission_reason
+$$;
+COMMENT ON FUNCTION perennial.revenue_days_as_known IS
+    'The charges, refunds and prorations of each day, counted and added up; reports by week, month or year add '
+    'these up';
+
+CREATE FUNCTION perennial.trials_of(known_at timestamptz, streams bigint[])
+RETURNS TABLE (
+    bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
+    started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT r.bundle_id, r.environment, r.stream_id, r.original_transaction_id, r.product_id, r.started_at, r.ends_at,
+           o.outcome,
+           CASE o.outcome WHEN 'converted' THEN r.paid_at
+                          WHEN 'lost' THEN COALESCE(r.lost_at, r.ends_at + interval '65 days') END
+    FROM (
+        SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
+               t.ends_at, t.paid_at, min(e.occurred_at) AS lost_at
+        FROM perennial.trial_runs_told(known_at, streams) t
+        LEFT JOIN perennial.subscription_event e
+            ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
+            AND (streams IS NULL OR e.stream_id = ANY (streams))
+            AND (e.kind IN ('trial.expired', 'refund.granted')
+                 OR (e.kind = 'billing.grace_expired' AND e.detail ? 'reason'))
+        GROUP BY t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
+                 t.ends_at, t.paid_at) r
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN r.paid_at <= LEAST(known_at, now()) THEN 'converted'
+                    WHEN r.lost_at IS NOT NULL THEN 'lost'
+                    WHEN r.ends_at > LEAST(known_at, now()) THEN 'running'
+                    WHEN r.ends_at + interval '65 days' <= LEAST(known_at, now()) THEN 'lost'
+                    ELSE 'pending' END AS outcome) o
+    WHERE r.started_at <= LEAST(known_at, now())
+$$;
+COMMENT ON FUNCTION perennial.trials_of IS
+    'Trials and how they went, by the events that were known at known_at; what Apple charges ahead has not happened '
+    'until its date. converted: by trial.converted, or when a paid period replaced the trial at once; lost: by its '
+    'end or refund, and 65 days after its end in any case (Apple tries to charge for 60); running; pending: over, '
+    'and Apple was neither asked nor has given up';
+
+CREATE FUNCTION perennial.trials_as_known(known_at timestamptz)
+RETURNS TABLE (
+    bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
+    started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT * FROM perennial.trials_of(known_at, NULL)
+$$;
+COMMENT ON FUNCTION perennial.trials_as_known IS 'perennial.trials_of for every subscription';
+
+CREATE FUNCTION perennial.month_difference(began_at timestamptz, before timestamptz) RETURNS int
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT (12 * (date_part('year', (before AT TIME ZONE 'UTC') - interval '1 day')
+                  - date_part('year', began_at AT TIME ZONE 'UTC'))
+            + date_part('month', (before AT TIME ZONE 'UTC') - interval '1 day')
+            - date_part('month', began_at AT TIME ZONE 'UTC'))::int
+$$;
+COMMENT ON FUNCTION perennial.month_difference IS
+    'How many calendar months, in UTC, lie between one instant and the day before another';
+
+-- The function is one expression, which the planner puts where it is used.
+CREATE FUNCTION perennial.anniversaries(began_at timestamptz, before timestamptz) RETURNS int
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT GREATEST(0, perennial.month_difference(began_at, before) - (
+        (began_at AT TIME ZONE 'UTC') + perennial.month_difference(began_at, before) * interval '1 month'
+            >= (before AT TIME ZONE 'UTC') - interval '1 day')::int)
+$$;
+COMMENT ON FUNCTION perennial.anniversaries IS
+    'How many monthly anniversaries of an instant came before another one, each with a day for late renewals and '
+    'the hour of daylight saving';
+
+CREATE FUNCTION perennial.told_between(known_before timestamptz, known_after timestamptz)
+RETURNS TABLE (kind text, stream_id bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH told AS (
+        SELECT 'subscription' AS kind, t.subscription_id AS stream_id FROM perennial.timeline t
+        WHERE (t.known_from > known_before AND t.known_from <= known_after)
+           OR (t.known_until > known_before AND t.known_until <= known_after)
+        UNION ALL
+        SELECT c.kind, c.stream_id FROM perennial.charge_history c
+        WHERE (c.known_from > known_before AND c.known_from <= known_after)
+           OR (c.known_until > known_before AND c.known_until <= known_after)
+        UNION ALL
+        SELECT c.kind, c.stream_id
+        FROM perennial.price_history p
+        JOIN perennial.charge_history c ON c.bundle_id = p.bundle_id AND c.product_id = p.product_id
+            AND c.purchased_at >= p.valid_from AND c.purchased_at < p.valid_until
+        WHERE (p.known_from > known_before AND p.known_from <= known_after)
+           OR (p.known_until > known_before AND p.known_until <= known_after)
+    )
+    SELECT t.kind, t.stream_id FROM told t
+    UNION
+    -- A reported price may now be about another thing in the same receipt.
+    SELECT other.kind, other.stream_id
+    FROM perennial.price_said w JOIN perennial.price_said other USING (said_id)
+    WHERE (w.said_at > known_before AND w.said_at <= known_after)
+       OR (w.price_milliunits IS NOT NULL AND (w.kind, w.stream_id) IN (SELECT t.kind, t.stream_id FROM told t));
+END
+$$;
+COMMENT ON FUNCTION perennial.told_between IS
+    'The subscriptions and one-time purchases about which something became known after known_before and not after '
+    'known_after';
+
+CREATE FUNCTION perennial.restated_as_known(known_before timestamptz, known_after timestamptz, time_zone text)
+RETURNS TABLE (
+    figure text, sign int, bundle_id text, environment text, stream_kind text, stream_id bigint,
+    original_transaction_id text, product_id text, currency text, first_day date, end_day date, amount bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode = force_custom_plan AS $$
+#variable_conflict use_column
+DECLARE
+    knowing record;
+    streams bigint[];
+    bought bigint[];
+BEGIN
+    SELECT COALESCE(array_agg(t.stream_id) FILTER (WHERE t.kind = 'subscription'), '{}'),
+           COALESCE(array_agg(t.stream_id) FILTER (WHERE t.kind = 'purchase'), '{}')
+    INTO streams, bought FROM perennial.told_between(known_before, known_after) t;
+    FOR knowing IN SELECT * FROM (VALUES (known_before, -1), (known_after, 1)) AS k (at, sign) LOOP
+        RETURN QUERY
+        SELECT 'active_subscriptions', knowing.sign, t.bundle_id, t.environment, 'subscription', t.subscription_id,
+               t.original_transaction_id, t.product_id, NULL::text, (t.valid_from AT TIME ZONE time_zone)::date,
+               (t.access_until AT TIME ZONE time_zone)::date, NULL::bigint
+        FROM perennial.timeline t
+        WHERE t.subscription_id = ANY (streams) AND t.access_until IS NOT NULL
+          AND t.known_from <= knowing.at AND COALESCE(t.known_until > knowing.at, true);
+        RETURN QUERY
+        SELECT 'mrr', knowing.sign, d.bundle_id, d.environment, 'subscription', d.stream_id, d.original_transaction_id,
+               d.product_id, d.currency, d.first_day, d.end_day, d.monthly_milliunits
+        FROM perennial.paying_days_of(knowing.at, time_zone, streams) d;
+        RETURN QUERY
+        SELECT 'revenue', knowing.sign, r.bundle_id, r.environment, r.charge_kind, r.stream_id,
+               r.original_transaction_id, r.product_id, r.currency, (r.occurred_at AT TIME ZONE time_zone)::date,
+               (r.occurred_at AT TIME ZONE time_zone)::date + 1, r.amount_milliunits
+        FROM (
+            SELECT * FROM perennial.revenue_of(knowing.at, streams)
+            UNION ALL
+            SELECT * FROM perennial.revenue_of(knowing.at, NULL) r
+            WHERE r.charge_kind = 'purchase' AND r.stream_id = ANY (bought) AND cardinality(bought) > 0) r;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION perennial.restated_as_known IS
+    'What active subscriptions, recurring revenue and revenue rest on, as known at two instants: sign -1 is what '
+    'was known before, sign 1 what was known after. Only of what changed in between; the rest would cancel out';
