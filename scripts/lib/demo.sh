@@ -38,9 +38,14 @@ make_secrets() {
 # A key and an import belong to one database; with another database they are made again.
 remember_database() {
     if [[ ! -f $state/database || "$(cat "$state/database")" != "$1" ]]; then
-        rm -f "$state/api-key" "$state/imported" "$state/epoch"
+        forget_database
         (umask 077 && printf '%s\n' "$1" >"$state/database")
     fi
+}
+
+# The next steps fill a new database under the same name.
+forget_database() {
+    rm -f "$state/api-key" "$state/imported" "$state/epoch"
 }
 
 # The pretend customers' lives go on where they stood when the simulator starts again.

@@ -65,7 +65,27 @@ make_database() {
     fi
 }
 
-# Whoever brings a database keeps it: nothing is started, nothing is stopped.
+# A new version may not know the schema of an older one; a demo begins anew then. The old database keeps its data.
+migrate_database() {
+    local log=$state/migrate.log aside
+    if "$perennial" migrate 2>"$log"; then
+        cat "$log" >&2
+        return 0
+    fi
+    if [[ $database_is_private -ne 1 ]] || ! grep -q "Another version of Perennial made the schema" "$log"; then
+        cat "$log" >&2
+        return 1
+    fi
+    aside=perennial_$(date +%Y%m%d%H%M%S)
+    say "Another version made the schema of the demo database: it is set aside as $aside and a new one is made"
+    "$postgres/psql" --no-psqlrc -q -d "$(database_uri "$(socket_folder)" postgres)" \
+        -c "ALTER DATABASE perennial RENAME TO $aside" || return 1
+    make_database "$(database_uri "$(socket_folder)" postgres)"
+    forget_database
+    "$perennial" migrate
+}
+
+# A given database stays as it is: nothing is started, nothing is stopped.
 provide_database() {
     local folder sockets
     if [[ -n ${DATABASE_URL:-} ]]; then

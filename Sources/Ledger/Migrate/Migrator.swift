@@ -71,8 +71,8 @@ extension SubscriptionLedger {
             guard name == migration.name, digest == fingerprint(of: migration) else {
                 throw LedgerError(
                     .mismatch,
-                    "Migration \(name) was applied with another text than this program's \(migration.name); "
-                        + "migrations never change once applied: use the program that matches this database.")
+                    "Another version of Perennial made the schema of this database (migration \(name)), and this version "
+                        + "cannot change it: use that version, or name a new database in DATABASE_URL.")
             }
         }
     }
