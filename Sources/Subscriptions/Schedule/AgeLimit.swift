@@ -2,7 +2,7 @@
 /// a lease comes on top. Nil when nothing more is asked before a new receipt or a hint.
 ///
 /// It follows from the same constants as `nextCheck`, which never plans a check later than this. The rows of the table are
-/// in docs/states.md.
+/// in docs/schedule.md.
 public func ageLimit(of glance: Glance, environment: StoreEnvironment, policy: Policy) -> Delay? {
     let limits = AgeLimits(glance: glance, policy: policy)
     let limit: Delay? =

@@ -2,7 +2,7 @@
 ///
 /// `now` is the clock the plan is made in, `attempts` the number of equal outcomes in a row without knowledge (empty
 /// answers, refusals, failures), `seed` the receipt's own number. The minimum over everything the receipt is asked for;
-/// never in the past. The rows of the table are in docs/states.md.
+/// never in the past. The rows of the table are in docs/schedule.md.
 public func nextCheck(
     for states: [SubscriptionState], purchases: [PurchaseState] = [], environment: StoreEnvironment,
     outcome: CheckOutcome, now: Instant, seed: UInt64, attempts: Int = 1, policy: Policy
