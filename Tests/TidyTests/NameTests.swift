@@ -30,7 +30,11 @@ struct NameTests {
         }
         let folders = try ["docs", "scripts"].flatMap { try tree.files(in: $0, ending: [""]) }
         let statements = try tree.files(in: "sql", ending: [".sql", ".md"])
-        let top = try ["README.md", "Dockerfile", "docker-compose.yml", ".ci/run"].compactMap { try tree.file($0) }
+        let top = try [
+            "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Dockerfile", "docker-compose.yml",
+            ".ci/run",
+            ".github/workflows/ci.yml",
+        ].compactMap { try tree.file($0) }
         for file in folders + statements + top {
             let found =
                 unfinishedLines(in: file.text) + issueNumberLines(in: file.text) + homeFolderLines(in: file.text)
