@@ -10,6 +10,7 @@ RUN swift package resolve
 COPY sql ./sql
 COPY Sources ./Sources
 COPY Tests ./Tests
+COPY Benchmarks ./Benchmarks
 RUN swift build --configuration release --product perennial --static-swift-stdlib \
     && install -D --strip "$(swift build --configuration release --static-swift-stdlib --show-bin-path)/perennial" /out/perennial
 

@@ -26,10 +26,7 @@ let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let package = Package(
     name: "perennial",
     platforms: [.macOS(.v15)],
-    products: [
-        .executable(name: "perennial", targets: ["perennial"]),
-        .library(name: "PerennialKit", targets: ["Subscriptions", "AppStore", "Postgres", "Ledger", "Tracking"]),
-    ],
+    products: [.executable(name: "perennial", targets: ["perennial"])],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
@@ -75,6 +72,13 @@ let package = Package(
                 argumentParser, asyncHTTPClient, configuration, logging, nioPosix, serviceLifecycle, unixSignals, yams,
             ],
             swiftSettings: strict),
+        .executableTarget(
+            name: "Benchmarks",
+            dependencies: [
+                "Subscriptions", "AppStore", "Postgres", "Ledger", "Tracking", argumentParser, asyncHTTPClient, nioCore,
+                nioPosix,
+            ],
+            path: "Benchmarks/Sources", swiftSettings: strict),
 
         .target(
             name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL", crypto, nioCore, nioPosix],

@@ -1,7 +1,7 @@
 /// The forward-only migrations in the order in which they are applied.
-public enum Migrations {
+package enum Migrations {
     /// Every migration, oldest first.
-    public static let all: [SQLFile] = [
+    package static let all: [SQLFile] = [
         SQLFile("0001_types", PackageResources._001_types_sql),
         SQLFile("0002_apps", PackageResources._002_apps_sql),
         SQLFile("0003_receipts", PackageResources._003_receipts_sql),

@@ -1,52 +1,54 @@
 /// The statements by which the promises check themselves, and what is repaired.
 extension Queries {
     /// `queries/move_verify_turn.sql`
-    public static let moveVerifyTurn = SQLFile("move_verify_turn", PackageResources.move_verify_turn_sql)
+    package static let moveVerifyTurn = SQLFile("move_verify_turn", PackageResources.move_verify_turn_sql)
     /// `queries/read_invariants.sql`
-    public static let readInvariants = SQLFile("read_invariants", PackageResources.read_invariants_sql)
+    package static let readInvariants = SQLFile("read_invariants", PackageResources.read_invariants_sql)
     /// `queries/read_verify_terms.sql`
-    public static let readVerifyTerms = SQLFile("read_verify_terms", PackageResources.read_verify_terms_sql)
+    package static let readVerifyTerms = SQLFile("read_verify_terms", PackageResources.read_verify_terms_sql)
     /// `queries/take_verify_turn.sql`
-    public static let takeVerifyTurn = SQLFile("take_verify_turn", PackageResources.take_verify_turn_sql)
+    package static let takeVerifyTurn = SQLFile("take_verify_turn", PackageResources.take_verify_turn_sql)
     /// `queries/verify_coverage.sql`
-    public static let verifyCoverage = SQLFile("verify_coverage", PackageResources.verify_coverage_sql)
+    package static let verifyCoverage = SQLFile("verify_coverage", PackageResources.verify_coverage_sql)
     /// `queries/verify_events.sql`
-    public static let verifyEvents = SQLFile("verify_events", PackageResources.verify_events_sql)
+    package static let verifyEvents = SQLFile("verify_events", PackageResources.verify_events_sql)
     /// `queries/verify_feed.sql`
-    public static let verifyFeed = SQLFile("verify_feed", PackageResources.verify_feed_sql)
+    package static let verifyFeed = SQLFile("verify_feed", PackageResources.verify_feed_sql)
     /// `queries/verify_leases.sql`
-    public static let verifyLeases = SQLFile("verify_leases", PackageResources.verify_leases_sql)
+    package static let verifyLeases = SQLFile("verify_leases", PackageResources.verify_leases_sql)
     /// `queries/verify_limit.sql`
-    public static let verifyLimit = SQLFile("verify_limit", PackageResources.verify_limit_sql)
+    package static let verifyLimit = SQLFile("verify_limit", PackageResources.verify_limit_sql)
     /// `queries/verify_next_events.sql`
-    public static let verifyNextEvents = SQLFile("verify_next_events", PackageResources.verify_next_events_sql)
+    package static let verifyNextEvents = SQLFile("verify_next_events", PackageResources.verify_next_events_sql)
     /// `queries/verify_next_ownerships.sql`
-    public static let verifyNextOwnerships = SQLFile(
+    package static let verifyNextOwnerships = SQLFile(
         "verify_next_ownerships", PackageResources.verify_next_ownerships_sql)
     /// `queries/verify_next_positions.sql`
-    public static let verifyNextPositions = SQLFile("verify_next_positions", PackageResources.verify_next_positions_sql)
+    package static let verifyNextPositions = SQLFile(
+        "verify_next_positions", PackageResources.verify_next_positions_sql)
     /// `queries/verify_next_purchases.sql`
-    public static let verifyNextPurchases = SQLFile("verify_next_purchases", PackageResources.verify_next_purchases_sql)
+    package static let verifyNextPurchases = SQLFile(
+        "verify_next_purchases", PackageResources.verify_next_purchases_sql)
     /// `queries/verify_next_receipts.sql`
-    public static let verifyNextReceipts = SQLFile("verify_next_receipts", PackageResources.verify_next_receipts_sql)
+    package static let verifyNextReceipts = SQLFile("verify_next_receipts", PackageResources.verify_next_receipts_sql)
     /// `queries/verify_next_subscriptions.sql`
-    public static let verifyNextSubscriptions = SQLFile(
+    package static let verifyNextSubscriptions = SQLFile(
         "verify_next_subscriptions", PackageResources.verify_next_subscriptions_sql)
     /// `queries/verify_ownership.sql`
-    public static let verifyOwnership = SQLFile("verify_ownership", PackageResources.verify_ownership_sql)
+    package static let verifyOwnership = SQLFile("verify_ownership", PackageResources.verify_ownership_sql)
     /// `queries/verify_purchase_coverage.sql`
-    public static let verifyPurchaseCoverage = SQLFile(
+    package static let verifyPurchaseCoverage = SQLFile(
         "verify_purchase_coverage", PackageResources.verify_purchase_coverage_sql)
     /// `queries/verify_scheduled.sql`
-    public static let verifyScheduled = SQLFile("verify_scheduled", PackageResources.verify_scheduled_sql)
+    package static let verifyScheduled = SQLFile("verify_scheduled", PackageResources.verify_scheduled_sql)
     /// `queries/verify_subscriptions.sql`
-    public static let verifySubscriptions = SQLFile("verify_subscriptions", PackageResources.verify_subscriptions_sql)
+    package static let verifySubscriptions = SQLFile("verify_subscriptions", PackageResources.verify_subscriptions_sql)
     /// `queries/verify_summaries.sql`
-    public static let verifySummaries = SQLFile("verify_summaries", PackageResources.verify_summaries_sql)
+    package static let verifySummaries = SQLFile("verify_summaries", PackageResources.verify_summaries_sql)
     /// `queries/verify_timeline.sql`
-    public static let verifyTimeline = SQLFile("verify_timeline", PackageResources.verify_timeline_sql)
+    package static let verifyTimeline = SQLFile("verify_timeline", PackageResources.verify_timeline_sql)
     /// `queries/verify_wanted.sql`
-    public static let verifyWanted = SQLFile("verify_wanted", PackageResources.verify_wanted_sql)
+    package static let verifyWanted = SQLFile("verify_wanted", PackageResources.verify_wanted_sql)
     /// `queries/write_invariants.sql`
-    public static let writeInvariants = SQLFile("write_invariants", PackageResources.write_invariants_sql)
+    package static let writeInvariants = SQLFile("write_invariants", PackageResources.write_invariants_sql)
 }

@@ -1,161 +1,161 @@
 /// The statements Perennial sends, one a file; their first lines say what they are for. Here are those that only read.
-public enum Queries {
+package enum Queries {
     /// `queries/count_brought.sql`
-    public static let countBrought = SQLFile("count_brought", PackageResources.count_brought_sql)
+    package static let countBrought = SQLFile("count_brought", PackageResources.count_brought_sql)
     /// `queries/count_due.sql`
-    public static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
+    package static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
     /// `queries/count_owned.sql`
-    public static let countOwned = SQLFile("count_owned", PackageResources.count_owned_sql)
+    package static let countOwned = SQLFile("count_owned", PackageResources.count_owned_sql)
     /// `queries/count_rebuildable.sql`
-    public static let countRebuildable = SQLFile("count_rebuildable", PackageResources.count_rebuildable_sql)
+    package static let countRebuildable = SQLFile("count_rebuildable", PackageResources.count_rebuildable_sql)
     /// `queries/customer_purchases.sql`
-    public static let customerPurchases = SQLFile("customer_purchases", PackageResources.customer_purchases_sql)
+    package static let customerPurchases = SQLFile("customer_purchases", PackageResources.customer_purchases_sql)
     /// `queries/customer_subscriptions.sql`
-    public static let customerSubscriptions = SQLFile(
+    package static let customerSubscriptions = SQLFile(
         "customer_subscriptions", PackageResources.customer_subscriptions_sql)
     /// `queries/customer_timeline.sql`
-    public static let customerTimeline = SQLFile("customer_timeline", PackageResources.customer_timeline_sql)
+    package static let customerTimeline = SQLFile("customer_timeline", PackageResources.customer_timeline_sql)
     /// `queries/customer_unverified.sql`
-    public static let customerUnverified = SQLFile("customer_unverified", PackageResources.customer_unverified_sql)
+    package static let customerUnverified = SQLFile("customer_unverified", PackageResources.customer_unverified_sql)
     /// `queries/entitlements.sql`
-    public static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
+    package static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     /// `queries/find_customer.sql`
-    public static let findCustomer = SQLFile("find_customer", PackageResources.find_customer_sql)
+    package static let findCustomer = SQLFile("find_customer", PackageResources.find_customer_sql)
     /// `queries/find_customers.sql`
-    public static let findCustomers = SQLFile("find_customers", PackageResources.find_customers_sql)
+    package static let findCustomers = SQLFile("find_customers", PackageResources.find_customers_sql)
     /// `queries/find_digests.sql`
-    public static let findDigests = SQLFile("find_digests", PackageResources.find_digests_sql)
+    package static let findDigests = SQLFile("find_digests", PackageResources.find_digests_sql)
     /// `queries/find_ended_holds.sql`
-    public static let findEndedHolds = SQLFile("find_ended_holds", PackageResources.find_ended_holds_sql)
+    package static let findEndedHolds = SQLFile("find_ended_holds", PackageResources.find_ended_holds_sql)
     /// `queries/find_key.sql`
-    public static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
+    package static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
     /// `queries/find_notified_app.sql`
-    public static let findNotifiedApp = SQLFile("find_notified_app", PackageResources.find_notified_app_sql)
+    package static let findNotifiedApp = SQLFile("find_notified_app", PackageResources.find_notified_app_sql)
     /// `queries/find_people.sql`
-    public static let findPeople = SQLFile("find_people", PackageResources.find_people_sql)
+    package static let findPeople = SQLFile("find_people", PackageResources.find_people_sql)
     /// `queries/find_purchases_after.sql`
-    public static let findPurchasesAfter = SQLFile("find_purchases_after", PackageResources.find_purchases_after_sql)
+    package static let findPurchasesAfter = SQLFile("find_purchases_after", PackageResources.find_purchases_after_sql)
     /// `queries/find_receipts.sql`
-    public static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
+    package static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
     /// `queries/find_session.sql`
-    public static let findSession = SQLFile("find_session", PackageResources.find_session_sql)
+    package static let findSession = SQLFile("find_session", PackageResources.find_session_sql)
     /// `queries/find_subscriptions_after.sql`
-    public static let findSubscriptionsAfter = SQLFile(
+    package static let findSubscriptionsAfter = SQLFile(
         "find_subscriptions_after", PackageResources.find_subscriptions_after_sql)
     /// `queries/find_tellers.sql`
-    public static let findTellers = SQLFile("find_tellers", PackageResources.find_tellers_sql)
+    package static let findTellers = SQLFile("find_tellers", PackageResources.find_tellers_sql)
     /// `queries/find_unsummarised.sql`
-    public static let findUnsummarised = SQLFile("find_unsummarised", PackageResources.find_unsummarised_sql)
+    package static let findUnsummarised = SQLFile("find_unsummarised", PackageResources.find_unsummarised_sql)
     /// `queries/find_pollers.sql`
-    public static let findPollers = SQLFile("find_pollers", PackageResources.find_pollers_sql)
+    package static let findPollers = SQLFile("find_pollers", PackageResources.find_pollers_sql)
     /// `queries/find_prunable.sql`
-    public static let findPrunable = SQLFile("find_prunable", PackageResources.find_prunable_sql)
+    package static let findPrunable = SQLFile("find_prunable", PackageResources.find_prunable_sql)
     /// `queries/gauge_apps.sql`
-    public static let gaugeApps = SQLFile("gauge_apps", PackageResources.gauge_apps_sql)
+    package static let gaugeApps = SQLFile("gauge_apps", PackageResources.gauge_apps_sql)
     /// `queries/gauge_lanes.sql`
-    public static let gaugeLanes = SQLFile("gauge_lanes", PackageResources.gauge_lanes_sql)
+    package static let gaugeLanes = SQLFile("gauge_lanes", PackageResources.gauge_lanes_sql)
     /// `queries/gauge_whole.sql`
-    public static let gaugeWhole = SQLFile("gauge_whole", PackageResources.gauge_whole_sql)
+    package static let gaugeWhole = SQLFile("gauge_whole", PackageResources.gauge_whole_sql)
     /// `queries/hold_snapshot.sql`
-    public static let holdSnapshot = SQLFile("hold_snapshot", PackageResources.hold_snapshot_sql)
+    package static let holdSnapshot = SQLFile("hold_snapshot", PackageResources.hold_snapshot_sql)
     /// `queries/is_migrated.sql`
-    public static let isMigrated = SQLFile("is_migrated", PackageResources.is_migrated_sql)
+    package static let isMigrated = SQLFile("is_migrated", PackageResources.is_migrated_sql)
     /// `queries/known_entitlements.sql`
-    public static let knownEntitlements = SQLFile("known_entitlements", PackageResources.known_entitlements_sql)
+    package static let knownEntitlements = SQLFile("known_entitlements", PackageResources.known_entitlements_sql)
     /// `queries/list_incidents.sql`
-    public static let listIncidents = SQLFile("list_incidents", PackageResources.list_incidents_sql)
+    package static let listIncidents = SQLFile("list_incidents", PackageResources.list_incidents_sql)
     /// `queries/list_products.sql`
-    public static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
+    package static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
     /// `queries/overdue.sql`
-    public static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
+    package static let overdue = SQLFile("overdue", PackageResources.overdue_sql)
     /// `queries/overview_checks.sql`
-    public static let overviewChecks = SQLFile("overview_checks", PackageResources.overview_checks_sql)
+    package static let overviewChecks = SQLFile("overview_checks", PackageResources.overview_checks_sql)
     /// `queries/overview_days.sql`
-    public static let overviewDays = SQLFile("overview_days", PackageResources.overview_days_sql)
+    package static let overviewDays = SQLFile("overview_days", PackageResources.overview_days_sql)
     /// `queries/overview_staleness.sql`
-    public static let overviewStaleness = SQLFile("overview_staleness", PackageResources.overview_staleness_sql)
+    package static let overviewStaleness = SQLFile("overview_staleness", PackageResources.overview_staleness_sql)
     /// `queries/quote_values.sql`
-    public static let quoteValues = SQLFile("quote_values", PackageResources.quote_values_sql)
+    package static let quoteValues = SQLFile("quote_values", PackageResources.quote_values_sql)
     /// `queries/read_answers.sql`
-    public static let readAnswers = SQLFile("read_answers", PackageResources.read_answers_sql)
+    package static let readAnswers = SQLFile("read_answers", PackageResources.read_answers_sql)
     /// `queries/read_apps.sql`
-    public static let readApps = SQLFile("read_apps", PackageResources.read_apps_sql)
+    package static let readApps = SQLFile("read_apps", PackageResources.read_apps_sql)
     /// `queries/read_bought.sql`
-    public static let readBought = SQLFile("read_bought", PackageResources.read_bought_sql)
+    package static let readBought = SQLFile("read_bought", PackageResources.read_bought_sql)
     /// `queries/read_clock.sql`
-    public static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
+    package static let readClock = SQLFile("read_clock", PackageResources.read_clock_sql)
     /// `queries/read_compatibility.sql`
-    public static let readCompatibility = SQLFile("read_compatibility", PackageResources.read_compatibility_sql)
+    package static let readCompatibility = SQLFile("read_compatibility", PackageResources.read_compatibility_sql)
     /// `queries/read_contents.sql`
-    public static let readContents = SQLFile("read_contents", PackageResources.read_contents_sql)
+    package static let readContents = SQLFile("read_contents", PackageResources.read_contents_sql)
     /// `queries/read_customer_events.sql`
-    public static let readCustomerEvents = SQLFile("read_customer_events", PackageResources.read_customer_events_sql)
+    package static let readCustomerEvents = SQLFile("read_customer_events", PackageResources.read_customer_events_sql)
     /// `queries/read_feed.sql`
-    public static let readFeed = SQLFile("read_feed", PackageResources.read_feed_sql)
+    package static let readFeed = SQLFile("read_feed", PackageResources.read_feed_sql)
     /// `queries/read_feed_head.sql`
-    public static let readFeedHead = SQLFile("read_feed_head", PackageResources.read_feed_head_sql)
+    package static let readFeedHead = SQLFile("read_feed_head", PackageResources.read_feed_head_sql)
     /// `queries/read_hand_clock.sql`
-    public static let readHandClock = SQLFile("read_hand_clock", PackageResources.read_hand_clock_sql)
+    package static let readHandClock = SQLFile("read_hand_clock", PackageResources.read_hand_clock_sql)
     /// `queries/read_hand_grants.sql`
-    public static let readHandGrants = SQLFile("read_hand_grants", PackageResources.read_hand_grants_sql)
+    package static let readHandGrants = SQLFile("read_hand_grants", PackageResources.read_hand_grants_sql)
     /// `queries/read_held.sql`
-    public static let readHeld = SQLFile("read_held", PackageResources.read_held_sql)
+    package static let readHeld = SQLFile("read_held", PackageResources.read_held_sql)
     /// `queries/read_holdings.sql`
-    public static let readHoldings = SQLFile("read_holdings", PackageResources.read_holdings_sql)
+    package static let readHoldings = SQLFile("read_holdings", PackageResources.read_holdings_sql)
     /// `queries/read_incidents.sql`
-    public static let readIncidents = SQLFile("read_incidents", PackageResources.read_incidents_sql)
+    package static let readIncidents = SQLFile("read_incidents", PackageResources.read_incidents_sql)
     /// `queries/read_keys.sql`
-    public static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
+    package static let readKeys = SQLFile("read_keys", PackageResources.read_keys_sql)
     /// `queries/read_last_check.sql`
-    public static let readLastCheck = SQLFile("read_last_check", PackageResources.read_last_check_sql)
+    package static let readLastCheck = SQLFile("read_last_check", PackageResources.read_last_check_sql)
     /// `queries/read_links.sql`
-    public static let readLinks = SQLFile("read_links", PackageResources.read_links_sql)
+    package static let readLinks = SQLFile("read_links", PackageResources.read_links_sql)
     /// `queries/read_merged_things.sql`
-    public static let readMergedThings = SQLFile("read_merged_things", PackageResources.read_merged_things_sql)
+    package static let readMergedThings = SQLFile("read_merged_things", PackageResources.read_merged_things_sql)
     /// `queries/read_migrations.sql`
-    public static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
+    package static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
     /// `queries/read_observations.sql`
-    public static let readObservations = SQLFile("read_observations", PackageResources.read_observations_sql)
+    package static let readObservations = SQLFile("read_observations", PackageResources.read_observations_sql)
     /// `queries/read_outlooks.sql`
-    public static let readOutlooks = SQLFile("read_outlooks", PackageResources.read_outlooks_sql)
+    package static let readOutlooks = SQLFile("read_outlooks", PackageResources.read_outlooks_sql)
     /// `queries/read_ownerships.sql`
-    public static let readOwnerships = SQLFile("read_ownerships", PackageResources.read_ownerships_sql)
+    package static let readOwnerships = SQLFile("read_ownerships", PackageResources.read_ownerships_sql)
     /// `queries/read_periods.sql`
-    public static let readPeriods = SQLFile("read_periods", PackageResources.read_periods_sql)
+    package static let readPeriods = SQLFile("read_periods", PackageResources.read_periods_sql)
     /// `queries/read_receipts.sql`
-    public static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)
+    package static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)
     /// `queries/read_receipts_of.sql`
-    public static let readReceiptsOf = SQLFile("read_receipts_of", PackageResources.read_receipts_of_sql)
+    package static let readReceiptsOf = SQLFile("read_receipts_of", PackageResources.read_receipts_of_sql)
     /// `queries/read_schedule.sql`
-    public static let readSchedule = SQLFile("read_schedule", PackageResources.read_schedule_sql)
+    package static let readSchedule = SQLFile("read_schedule", PackageResources.read_schedule_sql)
     /// `queries/read_sources.sql`
-    public static let readSources = SQLFile("read_sources", PackageResources.read_sources_sql)
+    package static let readSources = SQLFile("read_sources", PackageResources.read_sources_sql)
     /// `queries/read_spans.sql`
-    public static let readSpans = SQLFile("read_spans", PackageResources.read_spans_sql)
+    package static let readSpans = SQLFile("read_spans", PackageResources.read_spans_sql)
     /// `queries/read_standings.sql`
-    public static let readStandings = SQLFile("read_standings", PackageResources.read_standings_sql)
+    package static let readStandings = SQLFile("read_standings", PackageResources.read_standings_sql)
     /// `queries/read_timelines.sql`
-    public static let readTimelines = SQLFile("read_timelines", PackageResources.read_timelines_sql)
+    package static let readTimelines = SQLFile("read_timelines", PackageResources.read_timelines_sql)
     /// `queries/read_uploads.sql`
-    public static let readUploads = SQLFile("read_uploads", PackageResources.read_uploads_sql)
+    package static let readUploads = SQLFile("read_uploads", PackageResources.read_uploads_sql)
     /// `queries/right_changes.sql`
-    public static let rightChanges = SQLFile("right_changes", PackageResources.right_changes_sql)
+    package static let rightChanges = SQLFile("right_changes", PackageResources.right_changes_sql)
     /// `queries/rights.sql`
-    public static let rights = SQLFile("rights", PackageResources.rights_sql)
+    package static let rights = SQLFile("rights", PackageResources.rights_sql)
     /// `queries/search_customers.sql`
-    public static let searchCustomers = SQLFile("search_customers", PackageResources.search_customers_sql)
+    package static let searchCustomers = SQLFile("search_customers", PackageResources.search_customers_sql)
     /// `queries/standby_lag.sql`
-    public static let standbyLag = SQLFile("standby_lag", PackageResources.standby_lag_sql)
+    package static let standbyLag = SQLFile("standby_lag", PackageResources.standby_lag_sql)
     /// `queries/status.sql`
-    public static let status = SQLFile("status", PackageResources.status_sql)
+    package static let status = SQLFile("status", PackageResources.status_sql)
     /// `queries/status_incidents.sql`
-    public static let statusIncidents = SQLFile("status_incidents", PackageResources.status_incidents_sql)
+    package static let statusIncidents = SQLFile("status_incidents", PackageResources.status_incidents_sql)
     /// `queries/status_promises.sql`
-    public static let statusPromises = SQLFile("status_promises", PackageResources.status_promises_sql)
+    package static let statusPromises = SQLFile("status_promises", PackageResources.status_promises_sql)
     /// `queries/status_totals.sql`
-    public static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
+    package static let statusTotals = SQLFile("status_totals", PackageResources.status_totals_sql)
     /// `queries/waiting.sql`
-    public static let waiting = SQLFile("waiting", PackageResources.waiting_sql)
+    package static let waiting = SQLFile("waiting", PackageResources.waiting_sql)
     /// `queries/was_asked_lately.sql`
-    public static let wasAskedLately = SQLFile("was_asked_lately", PackageResources.was_asked_lately_sql)
+    package static let wasAskedLately = SQLFile("was_asked_lately", PackageResources.was_asked_lately_sql)
 }

@@ -1,7 +1,7 @@
 /// The reports, each runnable by `psql -f` with variables.
-public enum Reports {
+package enum Reports {
     /// Every report, by name.
-    public static let all: [SQLFile] = [
+    package static let all: [SQLFile] = [
         SQLFile("access_now", PackageResources.access_now_sql),
         SQLFile("active_subscriptions", PackageResources.active_subscriptions_sql),
         SQLFile("apple_errors_by_hour", PackageResources.apple_errors_by_hour_sql),

@@ -1,9 +1,9 @@
 /// One SQL file: its name without the ending, and its text.
-public struct SQLFile: Sendable, Hashable {
+package struct SQLFile: Sendable, Hashable {
     /// The file's name without `.sql`; prepared statements carry it.
-    public let name: String
+    package let name: String
     /// The whole text, comments included.
-    public let text: String
+    package let text: String
 
     init(_ name: String, _ bytes: [UInt8]) {
         self.name = name
@@ -11,7 +11,7 @@ public struct SQLFile: Sendable, Hashable {
     }
 
     /// The first line without its comment mark: what the file is for.
-    public var purpose: String {
+    package var purpose: String {
         let line = text.prefix { $0 != "\n" }
         return String(line.drop { $0 == "-" || $0 == " " })
     }

@@ -3,20 +3,20 @@ import Synchronization
 
 /// A pretend App Store: customers who live by their scripts on the real clock, and a verifyReceipt that tells what
 /// became of them. It is written from Apple's documented behaviour alone and shares no code with what it tests.
-public final class Simulator: Sendable {
+package final class Simulator: Sendable {
     /// How it was set up.
-    public let options: SimulatorOptions
+    package let options: SimulatorOptions
     /// The instant the population is laid out around, in milliseconds since 1970.
-    public let epochMilliseconds: Int64
+    package let epochMilliseconds: Int64
     /// What it shows of itself over HTTPS; nil where it speaks plain HTTP.
-    public let identity: StoreIdentity?
+    package let identity: StoreIdentity?
 
     let clock: SimulatorClock
     let world: World
     let troubles: Troubles
 
     /// Makes a store. Nothing runs by itself: lives move on when somebody looks. With an identity it speaks HTTPS.
-    public init(_ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil) {
+    package init(_ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil) {
         let epoch = options.epochMilliseconds.map { Moment(milliseconds: $0) } ?? clock.now
         self.options = options
         self.identity = identity
@@ -30,7 +30,7 @@ public final class Simulator: Sendable {
     var now: Moment { options.standsStill ? Moment(milliseconds: epochMilliseconds) : clock.now }
 
     /// Answers the body of one verifyReceipt call, without HTTP and without faults.
-    public func answer(_ body: [UInt8], at environment: StoreEnvironment) -> [UInt8] {
+    package func answer(_ body: [UInt8], at environment: StoreEnvironment) -> [UInt8] {
         let (answer, requestedAt) = finishedAnswer(body, at: environment)
         return answer.bytes(requestedAt: requestedAt)
     }

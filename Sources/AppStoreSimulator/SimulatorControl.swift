@@ -1,37 +1,37 @@
 extension Simulator {
     /// The current shared secret.
-    public var sharedSecret: String { String(decoding: world.secret, as: UTF8.self) }
+    package var sharedSecret: String { String(decoding: world.secret, as: UTF8.self) }
 
     /// Rotates the secret: from now on only this one is right.
-    public func rotateSecret(to secret: String) { world.secret = Array(secret.utf8) }
+    package func rotateSecret(to secret: String) { world.secret = Array(secret.utf8) }
 
     /// Makes verifyReceipt misbehave over HTTP.
-    public func add(_ fault: Fault) { troubles.add(fault) }
+    package func add(_ fault: Fault) { troubles.add(fault) }
 
     /// Ends all misbehaviour.
-    public func clearFaults() { troubles.clear() }
+    package func clearFaults() { troubles.clear() }
 
     /// How many verifyReceipt calls came over HTTP.
-    public var callCount: Int { troubles.calls }
+    package var callCount: Int { troubles.calls }
 
     /// How many customers there are, both environments, created ones and arrivals included.
-    public var customerCount: Int { world.customerCount(at: now) }
+    package var customerCount: Int { world.customerCount(at: now) }
 
     /// A new customer who buys now (or so many periods ago, as the script says).
-    public func createCustomer(
+    package func createCustomer(
         _ script: CustomerScript, environment: StoreEnvironment = .production
     ) -> SimulatedCustomer {
         SimulatedCustomer(world.addCustomer(script, environment: environment, at: now), in: world)
     }
 
     /// Lets something happen now. False when there is no such customer; throws when it makes no sense.
-    public func act(_ action: CustomerAction, on customer: String) throws(ActionRefused) -> Bool {
+    package func act(_ action: CustomerAction, on customer: String) throws(ActionRefused) -> Bool {
         guard let index = CustomerName.index(of: customer) else { return false }
         return try world.apply(action, to: index, at: now)
     }
 
     /// The first receipts of the customers' devices from position `from` on, at most `count`, in order.
-    public func receipts(from: Int = 0, count: Int = .max) -> [SimulatedCustomer] {
+    package func receipts(from: Int = 0, count: Int = .max) -> [SimulatedCustomer] {
         let now = now
         return indices(from: from, count: count, at: now).compactMap { index in
             world.account(index, at: now).map { SimulatedCustomer($0, in: world) }
@@ -40,7 +40,7 @@ extension Simulator {
 
     /// What devices sent after `since` and until `until` (now unless given), in milliseconds since 1970, in that order:
     /// a receipt with every purchase and every return, with renewals where the app sends them, and restores.
-    public func uploads(since: Int64 = .min, until: Int64? = nil) -> [SimulatedUpload] {
+    package func uploads(since: Int64 = .min, until: Int64? = nil) -> [SimulatedUpload] {
         let now = until.map { min(Moment(milliseconds: $0), self.now) } ?? self.now
         let found = indices(from: 0, count: .max, at: now).flatMap { index -> [SimulatedUpload] in
             guard let account = world.account(index, asOf: now) else { return [] }
@@ -51,14 +51,14 @@ extension Simulator {
     }
 
     /// The receipt the store would write now for this customer; nil when there is no such customer.
-    public func latestReceipt(of customer: String) -> String? {
+    package func latestReceipt(of customer: String) -> String? {
         CustomerName.index(of: customer).flatMap { world.account($0, at: now) }.map { world.latestReceipt(of: $0) }
     }
 
     /// A receipt that a device of this customer may still hold, written at an instant in milliseconds since 1970 (at the
     /// earliest at the first purchase, at the latest now). `restore` counts restores, from 0 to 4: the rows of each have ids
     /// of their own. Nil when there is no such customer.
-    public func receipt(
+    package func receipt(
         of customer: String, writtenAt milliseconds: Int64, restore: Int = 0, _ kind: DeviceReceipt = .dated
     ) -> String? {
         CustomerName.index(of: customer).flatMap { world.account($0, at: now) }.map { account in
@@ -70,14 +70,14 @@ extension Simulator {
 
     /// What the store knows about one customer, now or at an instant in milliseconds since 1970; nil when there is no
     /// such customer then.
-    public func truth(of customer: String, at milliseconds: Int64? = nil) -> CustomerTruth? {
+    package func truth(of customer: String, at milliseconds: Int64? = nil) -> CustomerTruth? {
         guard let index = CustomerName.index(of: customer) else { return nil }
         return account(index, at: milliseconds).map { CustomerTruth($0, in: world) }
     }
 
     /// What the store knows about the customers from position `from` on, at most `count`, in order: now, or at an
     /// instant in milliseconds since 1970. Of the future it tells what happens if nobody does anything by hand.
-    public func truth(at milliseconds: Int64? = nil, from: Int = 0, count: Int = .max) -> [CustomerTruth] {
+    package func truth(at milliseconds: Int64? = nil, from: Int = 0, count: Int = .max) -> [CustomerTruth] {
         let moment = milliseconds.map { Moment(milliseconds: $0) } ?? now
         return indices(from: from, count: count, at: moment).compactMap { index in
             account(index, at: milliseconds).map { CustomerTruth($0, in: world) }

@@ -1,7 +1,7 @@
 /// Why the ledger refuses, in one sentence that says what to do.
-public struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of refusal it is, for callers that map it to an exit status or an HTTP status.
-    public enum Kind: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         /// The named thing does not exist.
         case notFound
         /// The thing exists already.
@@ -17,16 +17,16 @@ public struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The kind of refusal.
-    public let kind: Kind
+    package let kind: Kind
     /// One sentence: what, where, what to do.
-    public let message: String
+    package let message: String
 
     /// A refusal with its sentence.
-    public init(_ kind: Kind, _ message: String) {
+    package init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
     }
 
     /// The sentence.
-    public var description: String { message }
+    package var description: String { message }
 }

@@ -2,11 +2,11 @@ import Crypto
 import Foundation
 
 /// Seals secrets at rest with the operator's master key (ChaCha20-Poly1305), bound to what they belong to.
-public struct SecretSeal: Sendable {
+package struct SecretSeal: Sendable {
     private let key: SymmetricKey
 
     /// A seal from a master key of exactly 32 bytes.
-    public init(masterKey: [UInt8]) throws(LedgerError) {
+    package init(masterKey: [UInt8]) throws(LedgerError) {
         guard masterKey.count == 32 else {
             throw LedgerError(.invalid, "The master key has \(masterKey.count) bytes; give 32 bytes in base64.")
         }
@@ -14,7 +14,7 @@ public struct SecretSeal: Sendable {
     }
 
     /// The sealed form of `secret`, which only opens for the same `owner`.
-    public func seal(_ secret: String, for owner: String) throws -> [UInt8] {
+    package func seal(_ secret: String, for owner: String) throws -> [UInt8] {
         let box = try ChaChaPoly.seal(Data(secret.utf8), using: key, authenticating: Data(owner.utf8))
         return [UInt8](box.combined)
     }
@@ -22,7 +22,7 @@ public struct SecretSeal: Sendable {
     /// The secret sealed for `owner`.
     ///
     /// Throws when the master key is another one or the sealed bytes were changed.
-    public func open(_ sealed: [UInt8], for owner: String) throws(LedgerError) -> String {
+    package func open(_ sealed: [UInt8], for owner: String) throws(LedgerError) -> String {
         do {
             let box = try ChaChaPoly.SealedBox(combined: sealed)
             let secret = try ChaChaPoly.open(box, using: key, authenticating: Data(owner.utf8))

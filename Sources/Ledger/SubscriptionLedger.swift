@@ -2,7 +2,7 @@ import Postgres
 import SQL
 
 /// What Perennial remembers, in PostgreSQL: claims, settlements, state, events, the feed, customers and lookups.
-public struct SubscriptionLedger: Sendable {
+package struct SubscriptionLedger: Sendable {
     let database: Database
     let reads: Reads
     let seal: SecretSeal?
@@ -13,14 +13,14 @@ public struct SubscriptionLedger: Sendable {
     /// A ledger on a primary, with lookups from a hot standby if there is one.
     ///
     /// Without a `seal` everything works that needs no app's secret.
-    public init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil) {
+    package init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil) {
         self.database = database
         self.reads = Reads(primary: database, standby: reads)
         self.seal = seal
     }
 
     /// How the hot standby is doing that lookups are read from.
-    public func standby() async -> StandbyStanding { await reads.look() }
+    package func standby() async -> StandbyStanding { await reads.look() }
 
     func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
         try await database.query(Statement(file), parameters)
@@ -33,7 +33,7 @@ public struct SubscriptionLedger: Sendable {
 }
 
 /// A failure of the database: what happened, and what to do.
-public typealias StorageError = DatabaseError
+package typealias StorageError = DatabaseError
 
 extension Statement {
     init(_ file: SQLFile) {

@@ -2,7 +2,7 @@
 ///
 /// It connects when first asked, again after every loss, and never ends the process. Callers wait in lines of limited
 /// length, for a limited time; see `DatabaseConfiguration`.
-public final class Database: Sendable {
+package final class Database: Sendable {
     private struct Pools: Sendable {
         let reads: ReadPool
         let writes: WritePool
@@ -17,7 +17,7 @@ public final class Database: Sendable {
     ///   - configuration: where it is, and the limits.
     ///   - note: takes what the log is told of connections lost and made. Called on the database's own threads, so it must
     ///     not block.
-    public init(_ configuration: DatabaseConfiguration, note: @escaping @Sendable (DatabaseNote) -> Void) {
+    package init(_ configuration: DatabaseConfiguration, note: @escaping @Sendable (DatabaseNote) -> Void) {
         self.configuration = configuration
         do throws(DatabaseError) {
             let pools = Pools(
@@ -47,7 +47,7 @@ public final class Database: Sendable {
     /// The server refuses writes here (SQLSTATE 25006). A read may run twice when its connection breaks. A caller whose
     /// task is cancelled is answered at once.
     /// - Throws: any kind but `.commitUnknown`; `.cannotConnect` after the connect time-out.
-    public func query(
+    package func query(
         _ statement: Statement, _ parameters: [Parameter] = []
     ) async throws(DatabaseError) -> [Row] {
         try await pools.get().reads.query(statement, parameters)
@@ -61,7 +61,7 @@ public final class Database: Sendable {
     /// - Parameter body: synchronous; it should do no more than its statements and pure work between them.
     /// - Throws: what `body` throws, unchanged; `DatabaseError` with `.commitUnknown` when the connection broke during
     ///   COMMIT, or with the failure that the body caught but that spoiled the transaction.
-    public func transaction<Result: Sendable>(
+    package func transaction<Result: Sendable>(
         _ body: @escaping @Sendable (Transaction) throws -> Result
     ) async throws -> Result {
         let milliseconds = configuration.statementTimeoutMilliseconds
@@ -84,7 +84,7 @@ public final class Database: Sendable {
     }
 
     /// How busy the connections are; zero everywhere when the configuration is not valid.
-    public var load: DatabaseLoad {
+    package var load: DatabaseLoad {
         guard case .success(let pools) = pools else { return DatabaseLoad() }
         let writes = pools.writes.load
         return DatabaseLoad(
@@ -94,7 +94,7 @@ public final class Database: Sendable {
 
     /// Closes: work that runs finishes, callers that wait get `.closed`. Returns when all connections are closed; may be
     /// called more than once.
-    public func close() async {
+    package func close() async {
         guard case .success(let pools) = pools else { return }
         pools.reads.beginClosing()
         pools.writes.beginClosing()
@@ -104,11 +104,11 @@ public final class Database: Sendable {
 }
 
 /// How busy a database's connections are.
-public struct DatabaseLoad: Sendable, Hashable {
+package struct DatabaseLoad: Sendable, Hashable {
     /// Reads that wait to be sent.
-    public var waitingReads = 0
+    package var waitingReads = 0
     /// Callers that wait for a connection of their own.
-    public var waitingTransactions = 0
+    package var waitingTransactions = 0
     /// Open connections for transactions.
-    public var transactionConnections = 0
+    package var transactionConnections = 0
 }

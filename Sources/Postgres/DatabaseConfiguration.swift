@@ -1,22 +1,22 @@
 /// Where the database is and how much of it one process may use.
-public struct DatabaseConfiguration: Sendable {
+package struct DatabaseConfiguration: Sendable {
     /// A libpq URI or keyword string; empty means the `PG*` environment. May hold a password: never log it.
-    public var connectionString: String
+    package var connectionString: String
     /// The name shown in `pg_stat_activity`, unless the connection string sets `application_name` itself.
-    public var applicationName: String
+    package var applicationName: String
     /// Pipelined connections for reads, at least 1.
-    public var readConnections: Int
+    package var readConnections: Int
     /// Exclusive connections for transactions, at least 1; each has its own thread.
-    public var writeConnections: Int
+    package var writeConnections: Int
     /// How long a caller waits for a connection, and one attempt to connect takes at most, in seconds, at least 1.
-    public var connectTimeoutSeconds: Int
+    package var connectTimeoutSeconds: Int
     /// How long one statement may run, in milliseconds, at least 1. The server enforces it; we do too, two seconds later.
-    public var statementTimeoutMilliseconds: Int
+    package var statementTimeoutMilliseconds: Int
     /// How many callers may wait for reads, and as many again for transactions, at least 1.
-    public var queueLimit: Int
+    package var queueLimit: Int
 
     /// A configuration; numbers below their minimum count as the minimum.
-    public init(
+    package init(
         connectionString: String, applicationName: String = "perennial", readConnections: Int = 1,
         writeConnections: Int = 4, connectTimeoutSeconds: Int = 5, statementTimeoutMilliseconds: Int = 30_000,
         queueLimit: Int = 10_000
@@ -32,7 +32,7 @@ public struct DatabaseConfiguration: Sendable {
 
     /// Checks the connection string without connecting.
     /// - Throws: `.cannotConnect` with a sentence that says what is wrong, without quoting the string.
-    public func validate() throws(DatabaseError) {
+    package func validate() throws(DatabaseError) {
         _ = try ConnectionOptions(parsing: connectionString)
     }
 

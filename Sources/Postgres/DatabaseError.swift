@@ -1,9 +1,9 @@
 /// Why the database did not do what it was asked, and what to do now.
 ///
 /// The message is one sentence and holds neither parameters' values nor the password.
-public struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The sort of failure.
-    public enum Kind: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         /// The server refused the statement; names of constraint and table where it gave them.
         case server(sqlState: String, constraint: String?, table: String?)
         /// No connection within the connect time-out, or a connection string that is not valid.
@@ -25,7 +25,7 @@ public struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     /// What the caller should do with what it was doing.
-    public enum Disposition: Sendable, Hashable {
+    package enum Disposition: Sendable, Hashable {
         /// Do the same again after a while, in milliseconds.
         case retry(afterMilliseconds: Int)
         /// Give this piece of work up; the same again fails the same way.
@@ -35,14 +35,14 @@ public struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     /// The sort of failure.
-    public let kind: Kind
+    package let kind: Kind
     /// One sentence: what failed, where, what to do.
-    public let message: String
+    package let message: String
     /// The prepared statement was gone or its plan no longer fit; it will be prepared anew.
     let isStalePreparation: Bool
 
     /// An error of a kind with its sentence.
-    public init(_ kind: Kind, _ message: String) {
+    package init(_ kind: Kind, _ message: String) {
         self.init(kind, message, isStalePreparation: false)
     }
 
@@ -53,25 +53,25 @@ public struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     /// The message.
-    public var description: String { message }
+    package var description: String { message }
 
     /// The server's five-character SQLSTATE; nil when the failure is not the server's answer.
-    public var sqlState: String? {
+    package var sqlState: String? {
         guard case .server(let sqlState, _, _) = kind else { return nil }
         return sqlState
     }
 
     /// The violated constraint's name, when the server gave one.
-    public var constraint: String? {
+    package var constraint: String? {
         guard case .server(_, let constraint, _) = kind else { return nil }
         return constraint
     }
 
     /// Whether the whole transaction should be repeated: a serialization failure (40001) or a deadlock (40P01).
-    public var isSerializationFailure: Bool { sqlState == "40001" || sqlState == "40P01" }
+    package var isSerializationFailure: Bool { sqlState == "40001" || sqlState == "40P01" }
 
     /// Whether the server is not there: the connection is gone, or there was none.
-    public var isLoss: Bool {
+    package var isLoss: Bool {
         switch kind {
         case .cannotConnect, .connectionLost: true
         case .server, .commitUnknown, .timedOut, .queueFull, .closed, .cancelled, .decoding: false
@@ -79,7 +79,7 @@ public struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     /// What to do now.
-    public var disposition: Disposition {
+    package var disposition: Disposition {
         if isStalePreparation { return .retry(afterMilliseconds: 0) }
         return switch kind {
         case .server(let sqlState, _, _): Self.disposition(ofState: sqlState)

@@ -1,7 +1,7 @@
 /// News of a database's connections, for the log. Never holds a secret.
-public enum DatabaseNote: Sendable, Hashable, CustomStringConvertible {
+package enum DatabaseNote: Sendable, Hashable, CustomStringConvertible {
     /// What connections are for.
-    public enum Purpose: String, Sendable {
+    package enum Purpose: String, Sendable {
         case reads, transactions
     }
 
@@ -13,7 +13,7 @@ public enum DatabaseNote: Sendable, Hashable, CustomStringConvertible {
     case detail(String)
 
     /// The note in a sentence.
-    public var description: String {
+    package var description: String {
         switch self {
         case .lost(_, let reason): "\(reason) Trying again until it works."
         case .found(let purpose): "Connected to PostgreSQL for \(purpose.rawValue) again."

@@ -2,71 +2,72 @@
 ///
 /// The tag makes two kinds of names different types. Identifiers are compared byte by byte, as PostgreSQL and Apple do: Swift
 /// takes texts for equal that Unicode says are written alike, such as an é of one character and one of two.
-public struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStringInterpolation, CustomStringConvertible
+package struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStringInterpolation,
+    CustomStringConvertible
 {
     /// The name as it was given.
-    public let text: String
+    package let text: String
 
     /// An identifier with the given text.
-    public init(_ text: String) {
+    package init(_ text: String) {
         self.text = text
     }
 
     /// An identifier from a literal.
-    public init(stringLiteral text: String) {
+    package init(stringLiteral text: String) {
         self.text = text
     }
 
     /// The name as it was given.
-    public var description: String { text }
+    package var description: String { text }
 
     /// Whether the bytes are the same.
-    public static func == (left: Identifier, right: Identifier) -> Bool {
+    package static func == (left: Identifier, right: Identifier) -> Bool {
         left.text.utf8.count == right.text.utf8.count && left.text.utf8.elementsEqual(right.text.utf8)
     }
 
     /// Hashes the bytes.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         var text = text
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
         hasher.combine(text.utf8.count)
     }
 
     /// Orders identifiers by the Unicode scalars of their text.
-    public static func < (left: Identifier, right: Identifier) -> Bool {
+    package static func < (left: Identifier, right: Identifier) -> Bool {
         left.text.unicodeScalars.lexicographicallyPrecedes(right.text.unicodeScalars)
     }
 }
 
 /// Tags of `Identifier`.
-public enum IdentifierTag {
+package enum IdentifierTag {
     /// Names a product of App Store Connect.
-    public enum Product {}
+    package enum Product {}
     /// Names a delivery of a purchase; Apple may issue several for one purchase.
-    public enum Transaction {}
+    package enum Transaction {}
     /// Names a subscription across renewals, within one environment of one app.
-    public enum OriginalTransaction {}
+    package enum OriginalTransaction {}
     /// Names a billing period.
-    public enum WebOrderLineItem {}
+    package enum WebOrderLineItem {}
     /// Names a subscription group.
-    public enum SubscriptionGroup {}
+    package enum SubscriptionGroup {}
     /// Names an app.
-    public enum Bundle {}
+    package enum Bundle {}
     /// Names a customer of an app.
-    public enum Customer {}
+    package enum Customer {}
 }
 
 /// Apple's `product_id`.
-public typealias ProductID = Identifier<IdentifierTag.Product>
+package typealias ProductID = Identifier<IdentifierTag.Product>
 /// Apple's `transaction_id`.
-public typealias TransactionID = Identifier<IdentifierTag.Transaction>
+package typealias TransactionID = Identifier<IdentifierTag.Transaction>
 /// Apple's `original_transaction_id`.
-public typealias OriginalTransactionID = Identifier<IdentifierTag.OriginalTransaction>
+package typealias OriginalTransactionID = Identifier<IdentifierTag.OriginalTransaction>
 /// Apple's `web_order_line_item_id`.
-public typealias WebOrderLineItemID = Identifier<IdentifierTag.WebOrderLineItem>
+package typealias WebOrderLineItemID = Identifier<IdentifierTag.WebOrderLineItem>
 /// Apple's `subscription_group_identifier`.
-public typealias SubscriptionGroupID = Identifier<IdentifierTag.SubscriptionGroup>
+package typealias SubscriptionGroupID = Identifier<IdentifierTag.SubscriptionGroup>
 /// Apple's `bundle_id`.
-public typealias BundleID = Identifier<IdentifierTag.Bundle>
+package typealias BundleID = Identifier<IdentifierTag.Bundle>
 /// The operator's own id of a customer.
-public typealias AppCustomerID = Identifier<IdentifierTag.Customer>
+package typealias AppCustomerID = Identifier<IdentifierTag.Customer>

@@ -2,7 +2,7 @@ extension Instant {
     /// ISO 8601 in UTC with milliseconds, such as `2026-11-20T12:00:00.000Z`.
     ///
     /// Years outside 0–9999 are clamped to them: Apple gives none, and other readers refuse them.
-    public var iso8601: String {
+    package var iso8601: String {
         let earliest: Int64 = -62_167_219_200_000
         let latest: Int64 = 253_402_300_799_999
         let clamped = min(max(milliseconds, earliest), latest)
@@ -29,7 +29,7 @@ extension Instant {
 
     /// An instant from ISO 8601: a date alone (midnight UTC) or a date and time with `Z`, an offset such as `+0300` or
     /// `-08:00`, or neither (UTC). Fractions of a second are cut to milliseconds. Nil for anything else.
-    public init?(iso8601 text: String) {
+    package init?(iso8601 text: String) {
         var reader = DateReader(text)
         guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2), reader.skip("-"),
             let day = reader.number(2), let date = CivilDate(year: year, month: month, day: day)

@@ -1,32 +1,32 @@
 /// A moment on the UTC time line with millisecond truth, as Apple's `*_ms` fields give it.
-public struct Instant: Hashable, Comparable, Sendable {
+package struct Instant: Hashable, Comparable, Sendable {
     /// Milliseconds since 1970-01-01T00:00:00Z.
-    public let milliseconds: Int64
+    package let milliseconds: Int64
 
     /// An instant from milliseconds since 1970-01-01T00:00:00Z.
-    public init(milliseconds: Int64) {
+    package init(milliseconds: Int64) {
         self.milliseconds = milliseconds
     }
 
     /// Whether `left` is earlier than `right`.
-    public static func < (left: Instant, right: Instant) -> Bool {
+    package static func < (left: Instant, right: Instant) -> Bool {
         left.milliseconds < right.milliseconds
     }
 
     /// The instant `delay` later; saturates instead of overflowing.
-    public static func + (instant: Instant, delay: Delay) -> Instant {
+    package static func + (instant: Instant, delay: Delay) -> Instant {
         let (sum, overflow) = instant.milliseconds.addingReportingOverflow(delay.milliseconds)
         guard overflow else { return Instant(milliseconds: sum) }
         return Instant(milliseconds: delay.milliseconds > 0 ? .max : .min)
     }
 
     /// The instant `delay` earlier; saturates instead of overflowing.
-    public static func - (instant: Instant, delay: Delay) -> Instant {
+    package static func - (instant: Instant, delay: Delay) -> Instant {
         instant + Delay(milliseconds: -delay.milliseconds)
     }
 
     /// The time from `right` to `left`; saturates instead of overflowing.
-    public static func - (left: Instant, right: Instant) -> Delay {
+    package static func - (left: Instant, right: Instant) -> Delay {
         let (difference, overflow) = left.milliseconds.subtractingReportingOverflow(right.milliseconds)
         guard overflow else { return Delay(milliseconds: difference) }
         return Delay(milliseconds: left > right ? .max : -.max)
@@ -34,28 +34,28 @@ public struct Instant: Hashable, Comparable, Sendable {
 }
 
 /// A length of time in milliseconds.
-public struct Delay: Hashable, Comparable, Sendable {
+package struct Delay: Hashable, Comparable, Sendable {
     /// The length in milliseconds; negative when it points to the past.
-    public let milliseconds: Int64
+    package let milliseconds: Int64
 
     /// A length of time from milliseconds.
-    public init(milliseconds: Int64) {
+    package init(milliseconds: Int64) {
         self.milliseconds = milliseconds
     }
 
     /// No time at all.
-    public static let zero = Delay(milliseconds: 0)
+    package static let zero = Delay(milliseconds: 0)
     /// A number of seconds.
-    public static func seconds(_ count: Int64) -> Delay { Delay(milliseconds: count * 1000) }
+    package static func seconds(_ count: Int64) -> Delay { Delay(milliseconds: count * 1000) }
     /// A number of minutes.
-    public static func minutes(_ count: Int64) -> Delay { .seconds(count * 60) }
+    package static func minutes(_ count: Int64) -> Delay { .seconds(count * 60) }
     /// A number of hours.
-    public static func hours(_ count: Int64) -> Delay { .minutes(count * 60) }
+    package static func hours(_ count: Int64) -> Delay { .minutes(count * 60) }
     /// A number of days of 24 hours.
-    public static func days(_ count: Int64) -> Delay { .hours(count * 24) }
+    package static func days(_ count: Int64) -> Delay { .hours(count * 24) }
 
     /// Whether `left` is shorter than `right`.
-    public static func < (left: Delay, right: Delay) -> Bool {
+    package static func < (left: Delay, right: Delay) -> Bool {
         left.milliseconds < right.milliseconds
     }
 }

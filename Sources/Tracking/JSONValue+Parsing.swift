@@ -2,12 +2,12 @@ import Foundation
 
 extension JSONValue: Decodable {
     /// Reads JSON text; throws `DecodingError` for what is not JSON, and for numbers with a fraction.
-    public init(parsing text: String) throws {
+    package init(parsing text: String) throws {
         self = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
     }
 
     /// Reads the value.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             self = .null

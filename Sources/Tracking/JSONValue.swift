@@ -1,7 +1,7 @@
 import Foundation
 
 /// A JSON value to be written, with exact integers.
-public enum JSONValue: Sendable, Hashable {
+package enum JSONValue: Sendable, Hashable {
     /// `null`
     case null
     /// `true` or `false`
@@ -16,17 +16,17 @@ public enum JSONValue: Sendable, Hashable {
     case object([String: JSONValue])
 
     /// Text, or `null` when there is none.
-    public static func optional(_ text: String?) -> JSONValue {
+    package static func optional(_ text: String?) -> JSONValue {
         text.map { .string($0) } ?? .null
     }
 
     /// A truth value, or `null` when there is none.
-    public static func optional(_ value: Bool?) -> JSONValue {
+    package static func optional(_ value: Bool?) -> JSONValue {
         value.map { .bool($0) } ?? .null
     }
 
     /// The value as JSON text with sorted keys; `pretty` for people, over many lines.
-    public func rendered(pretty: Bool = false) -> String {
+    package func rendered(pretty: Bool = false) -> String {
         guard pretty else { return String(decoding: JSONText(self).bytes, as: UTF8.self) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
@@ -37,7 +37,7 @@ public enum JSONValue: Sendable, Hashable {
 
 extension JSONValue: Encodable {
     /// Writes the value.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         switch self {
         case .null: try container.encodeNil()
@@ -54,17 +54,17 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Ex
     ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral, ExpressibleByNilLiteral
 {
     /// Text from a literal.
-    public init(stringLiteral value: String) { self = .string(value) }
+    package init(stringLiteral value: String) { self = .string(value) }
     /// A truth value from a literal.
-    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    package init(booleanLiteral value: Bool) { self = .bool(value) }
     /// A whole number from a literal.
-    public init(integerLiteral value: Int64) { self = .integer(value) }
+    package init(integerLiteral value: Int64) { self = .integer(value) }
     /// A list from a literal.
-    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+    package init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
     /// `null` from `nil`.
-    public init(nilLiteral: ()) { self = .null }
+    package init(nilLiteral: ()) { self = .null }
     /// Named values from a literal; of equal names the last counts.
-    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+    package init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(Dictionary(elements) { _, last in last })
     }
 }

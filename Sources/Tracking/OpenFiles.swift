@@ -2,7 +2,7 @@ import Foundation
 import NIOCore
 
 /// How many files this process may have open, its sockets among them, and what they are for.
-public struct OpenFiles: Sendable, Hashable {
+package struct OpenFiles: Sendable, Hashable {
     /// What is enough for every connection that the server accepts, for Apple and for PostgreSQL.
     static let wanted = 8_192
     /// What is left to PostgreSQL, to files and to connections that are about to close.
@@ -11,7 +11,7 @@ public struct OpenFiles: Sendable, Hashable {
     private static let filesOfAnEventLoop = 4
 
     /// How many there may be.
-    public let count: Int
+    package let count: Int
     private let processors: Int
 
     /// A limit on a machine with so many processors.
@@ -21,7 +21,7 @@ public struct OpenFiles: Sendable, Hashable {
     }
 
     /// Raises the limit of this process as far as the system lets it, at most to what is wanted; never lowers it.
-    public static func raised() -> OpenFiles {
+    package static func raised() -> OpenFiles {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return OpenFiles(count: 1_024) }
         let wanted = min(rlim_t(wanted), limit.rlim_max)
@@ -40,7 +40,7 @@ public struct OpenFiles: Sendable, Hashable {
     #endif
 
     /// Calls to Apple at the same time, at most.
-    public var callsMax: Int { min(Worker.callsMax, count / 2) }
+    package var callsMax: Int { min(Worker.callsMax, count / 2) }
 
     /// Connections that the server accepts, at most.
     var connectionsMax: Int {

@@ -5,16 +5,16 @@ import Logging
 import Subscriptions
 
 /// How the tracker runs.
-public struct TrackerOptions: Sendable {
+package struct TrackerOptions: Sendable {
     /// Divides every delay of the schedule, leeway and allowance; 1 in production, larger with an accelerated App Store.
-    public var speedup: Int
+    package var speedup: Int
     /// How long a claim is ours; a crashed worker's receipts are taken over after it.
-    public var leaseSeconds: Double
+    package var leaseSeconds: Double
     /// Where checks run: best where Apple's answers arrive. Nil: on Swift's own threads.
-    public var executor: (any TaskExecutor)?
+    package var executor: (any TaskExecutor)?
 
     /// Options with the defaults of production.
-    public init(speedup: Int = 1, leaseSeconds: Double = 60, executor: (any TaskExecutor)? = nil) {
+    package init(speedup: Int = 1, leaseSeconds: Double = 60, executor: (any TaskExecutor)? = nil) {
         self.speedup = speedup
         self.leaseSeconds = leaseSeconds
         self.executor = executor
@@ -22,9 +22,9 @@ public struct TrackerOptions: Sendable {
 }
 
 /// The line from a claim to what is remembered: ask Apple, find what the answer is worth, settle it.
-public struct Tracker: Sendable {
+package struct Tracker: Sendable {
     /// What is remembered.
-    public private(set) var ledger: SubscriptionLedger
+    package private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
     let options: TrackerOptions
     let logger: Logger
@@ -37,7 +37,7 @@ public struct Tracker: Sendable {
     let feedBell = FeedBell()
 
     /// A tracker that asks `appStore` and writes to `ledger`; what it counts is kept in `metrics`.
-    public init(
+    package init(
         ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger,
         metrics: MetricsRegistry = MetricsRegistry()
     ) {
@@ -50,7 +50,7 @@ public struct Tracker: Sendable {
     }
 
     /// The same tracker in the hands of `actor`: what is written through it is remembered as theirs.
-    public func acting(as actor: Actor) -> Tracker {
+    package func acting(as actor: Actor) -> Tracker {
         var tracker = self
         tracker.ledger = ledger.acting(as: actor)
         return tracker

@@ -1,20 +1,20 @@
 /// Random numbers that a seed repeats on every machine (SplitMix64: Steele, Lea and Flood 2014). Tests print the seed.
-public struct Seeded: RandomNumberGenerator, CustomStringConvertible, Sendable {
+package struct Seeded: RandomNumberGenerator, CustomStringConvertible, Sendable {
     /// What repeats them.
-    public let seed: UInt64
+    package let seed: UInt64
     private var state: UInt64
 
     /// The numbers of a seed, from the first on.
-    public init(seed: UInt64) {
+    package init(seed: UInt64) {
         self.seed = seed
         state = seed
     }
 
     /// The seed, for what a test prints.
-    public var description: String { "seed \(seed)" }
+    package var description: String { "seed \(seed)" }
 
     /// The next number.
-    public mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

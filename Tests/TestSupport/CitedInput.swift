@@ -1,15 +1,15 @@
 import Foundation
 
 /// One input of an answer that an explanation cites, such as `latest_receipt_info[0].expires_date_ms`.
-public struct CitedInput: Sendable, Hashable, CustomStringConvertible {
+package struct CitedInput: Sendable, Hashable, CustomStringConvertible {
     /// The path as it is cited.
-    public let path: String
+    package let path: String
 
     /// An input by its path.
-    public init(_ path: String) { self.path = path }
+    package init(_ path: String) { self.path = path }
 
     /// The path as it is cited.
-    public var description: String { path }
+    package var description: String { path }
 
     /// What is said there, in all its spellings: `expires_date_ms` repeats `expires_date`.
     private var fields: [String] {
@@ -23,7 +23,7 @@ public struct CitedInput: Sendable, Hashable, CustomStringConvertible {
     /// The same answer without the input: without the field in its row, and in the rows that repeat this one.
     ///
     /// Nil when the path leads nowhere.
-    public func removed(from body: [UInt8]) throws -> [UInt8]? {
+    package func removed(from body: [UInt8]) throws -> [UInt8]? {
         guard let names = try names(in: body) else { return nil }
         return try removed(from: body, where: names, alsoAtPath: true)
     }
@@ -31,7 +31,7 @@ public struct CitedInput: Sendable, Hashable, CustomStringConvertible {
     /// What tells the cited row from others: its transaction and its period, or the subscription whose renewal it is.
     ///
     /// Nil when the path leads nowhere.
-    public func names(in body: [UInt8]) throws -> [String: String]? {
+    package func names(in body: [UInt8]) throws -> [String: String]? {
         guard let answer = try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any],
             let row = Self.row(at: steps, in: answer), fields.contains(where: { row[$0] != nil })
         else { return nil }
@@ -40,7 +40,7 @@ public struct CitedInput: Sendable, Hashable, CustomStringConvertible {
 
     /// Any answer without the input: without the field in every row that has one of the names, or at the top of an answer
     /// of iOS 6, which has no rows.
-    public func removed(
+    package func removed(
         from body: [UInt8], where names: [String: String], alsoAtPath: Bool = false
     ) throws -> [UInt8] {
         guard let answer = try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any] else { return body }

@@ -1,6 +1,6 @@
 /// Dumps one database and restores the dump into another, without a schema of ours, as operators do with `pg_dump` and
 /// `pg_restore`.
-public func copyByDump(from source: String, into target: String) async throws {
+package func copyByDump(from source: String, into target: String) async throws {
     let programs = try PrivateCluster.findPrograms()
     let folder = try ServerFolder(prefix: "pd")
     let dump = "\(folder.path)/perennial.dump"

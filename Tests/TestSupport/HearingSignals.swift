@@ -2,7 +2,7 @@ import Foundation
 
 extension Process {
     /// Starts it so that it hears signals: the threads of Swift's pool block them all, and a child inherits that.
-    public func runHearingSignals() throws {
+    package func runHearingSignals() throws {
         var (none, before) = (sigset_t(), sigset_t())
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, &before)

@@ -7,7 +7,7 @@ import SQL
 /// Creates a database of a random name with the schema in it, runs `body` with it and its connection string, and drops it.
 ///
 /// The schema is made once for each state of the migrations and copied: that takes a tenth of the time.
-public func withMigratedDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
+package func withMigratedDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
     try await withTestDatabase(copying: try await migratedTemplate()) { database, connectionString in
         // A copy is another place, as after a restore; its feed is its own from the beginning.
         try await database.transaction { try $0.script("UPDATE ledger.feed SET place = ledger.feed_place()") }

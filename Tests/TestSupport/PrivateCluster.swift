@@ -4,22 +4,22 @@ import NIOPosix
 
 /// A PostgreSQL cluster of its own, for tests that stop and start the server. It lives in the temporary folder, listens on
 /// a socket, with a certificate on a port of this machine too, and trusts everyone who can reach that.
-public actor PrivateCluster {
+package actor PrivateCluster {
     /// A libpq keyword string for its database `postgres`.
-    public nonisolated let connectionString: String
+    package nonisolated let connectionString: String
     /// Where its socket is.
-    public nonisolated let directory: String
+    package nonisolated let directory: String
     /// The port of its address and of its socket's name.
-    public nonisolated let port: Int
+    package nonisolated let port: Int
     /// The same by name over TCP, where it listens only with a certificate; without `sslmode`.
-    public nonisolated let networkConnectionString: String
+    package nonisolated let networkConnectionString: String
     private let programs: String
     private let folder: ServerFolder
     private var certificateSettings: [String] = []
     private var server: Process?
 
     /// Makes the cluster; it is not started yet. With a certificate and its key in PEM form it speaks TLS.
-    public init(certificate: String? = nil, key: String? = nil) async throws {
+    package init(certificate: String? = nil, key: String? = nil) async throws {
         let port = certificate == nil ? 5432 : try await Self.freePort()
         try self.init(empty: ServerFolder(prefix: "pt"), port: port)
         if let certificate, let key {
@@ -34,7 +34,7 @@ public actor PrivateCluster {
     }
 
     /// Makes a hot standby of a running cluster, which follows it once it is started.
-    public init(following primary: PrivateCluster) async throws {
+    package init(following primary: PrivateCluster) async throws {
         try self.init(empty: ServerFolder(prefix: "ps"))
         let source = ["-h", primary.directory, "-U", "postgres", "-X", "stream", "--checkpoint=fast", "--no-sync"]
         try await run("pg_basebackup", ["-D", data, "--write-recovery-conf"] + source)
@@ -59,7 +59,7 @@ public actor PrivateCluster {
     }
 
     /// Starts the server and waits until it answers. Commits are flushed, so that an immediate stop loses none.
-    public func start() async throws {
+    package func start() async throws {
         // A child and not a daemon: Foundation notices the end of a child only when all that it started have ended too.
         let settings =
             ["port=\(port)", "listen_addresses=", "unix_socket_directories=\(directory)", "max_connections=40"]
@@ -75,7 +75,7 @@ public actor PrivateCluster {
     }
 
     /// Stops the server: at once, as in a crash, or after telling its sessions.
-    public func stop(immediate: Bool) async throws {
+    package func stop(immediate: Bool) async throws {
         guard let server else { return }
         kill(server.processIdentifier, immediate ? SIGQUIT : SIGINT)
         while server.isRunning { try await Task.sleep(for: .milliseconds(10)) }
@@ -83,7 +83,7 @@ public actor PrivateCluster {
     }
 
     /// Removes the stopped cluster's files.
-    public func remove() throws {
+    package func remove() throws {
         try folder.remove()
     }
 

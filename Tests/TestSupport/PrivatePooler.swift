@@ -1,9 +1,9 @@
 import Foundation
 
 /// A PgBouncer of its own in front of a cluster, pooling by transaction, for tests that share few sessions among many.
-public final class PrivatePooler: Sendable {
+package final class PrivatePooler: Sendable {
     /// What it does with the start-up parameter `options`, which it does not know.
-    public enum Options: String, Sendable, CaseIterable {
+    package enum Options: String, Sendable, CaseIterable {
         /// As it comes: whoever sends it is turned away.
         case refused
         /// As poolers are usually set up for clients that always send it.
@@ -11,7 +11,7 @@ public final class PrivatePooler: Sendable {
     }
 
     /// Whether there is one on this machine.
-    public static let isInstalled = program != nil
+    package static let isInstalled = program != nil
     private static let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/opt/homebrew/bin/pgbouncer"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
@@ -20,7 +20,7 @@ public final class PrivatePooler: Sendable {
     private let process: Process
 
     /// Starts one with a number of sessions for each database, and waits until it listens.
-    public init(before cluster: PrivateCluster, sessions: Int, options: Options) async throws {
+    package init(before cluster: PrivateCluster, sessions: Int, options: Options) async throws {
         guard let program = Self.program else {
             throw TestSupportError("pgbouncer was not found: install it (Debian: pgbouncer).")
         }
@@ -52,15 +52,15 @@ public final class PrivatePooler: Sendable {
     }
 
     /// A libpq keyword string for a database behind it.
-    public func connectionString(forDatabase name: String = "postgres") -> String {
+    package func connectionString(forDatabase name: String = "postgres") -> String {
         "host=\(folder.path) port=6432 user=postgres dbname=\(name)"
     }
 
     /// What it wrote to its log.
-    public func log() throws -> String { try String(contentsOfFile: "\(folder.path)/log", encoding: .utf8) }
+    package func log() throws -> String { try String(contentsOfFile: "\(folder.path)/log", encoding: .utf8) }
 
     /// Stops it at once and removes its files.
-    public func remove() throws {
+    package func remove() throws {
         kill(process.processIdentifier, SIGTERM)
         process.waitUntilExit()
         try folder.remove()

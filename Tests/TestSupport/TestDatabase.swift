@@ -2,12 +2,12 @@ import Foundation
 import Postgres
 
 /// The PostgreSQL server that tests use.
-public enum TestServer {
+package enum TestServer {
     /// From `PERENNIAL_TEST_DATABASE_URL`, which `scripts/test` sets; nil when it is missing.
-    public static let connectionString: String? = ProcessInfo.processInfo.environment["PERENNIAL_TEST_DATABASE_URL"]
+    package static let connectionString: String? = ProcessInfo.processInfo.environment["PERENNIAL_TEST_DATABASE_URL"]
 
     /// The same, or one sentence that says what to do.
-    public static func required() throws -> String {
+    package static func required() throws -> String {
         guard let connectionString else {
             throw TestSupportError(
                 "PERENNIAL_TEST_DATABASE_URL is not set: run the tests by scripts/test, or set it to a PostgreSQL "
@@ -18,15 +18,15 @@ public enum TestServer {
 }
 
 /// Why a test could not be set up.
-public struct TestSupportError: Error, CustomStringConvertible {
+package struct TestSupportError: Error, CustomStringConvertible {
     /// One sentence that says what to do.
-    public let description: String
+    package let description: String
 
     init(_ description: String) { self.description = description }
 }
 
 /// Creates an empty database of a random name, runs `body` with it and its connection string, and drops it.
-public func withTestDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
+package func withTestDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
     // template0 has no sessions of its own, so that many tests may copy it at once.
     try await withTestDatabase(copying: "template0", body)
 }

@@ -1,32 +1,32 @@
 /// What came back from asking Apple about one receipt. An outage is an answer too: `response` is nil and `trouble` says why.
-public struct AppStoreAnswer: Sendable, Equatable {
+package struct AppStoreAnswer: Sendable, Equatable {
     /// The endpoint that gave the final answer, or failed to.
-    public let environment: Endpoint
+    package let environment: Endpoint
     /// The HTTP status of the final call; nil when none arrived.
-    public let httpStatus: Int?
+    package let httpStatus: Int?
     /// The final body as it came, at most `AppStoreOptions.responseBytesMax`; empty when none arrived or it was too large.
     /// After a broken transfer, the part that arrived.
-    public let body: [UInt8]
+    package let body: [UInt8]
     /// The body decoded; nil when HTTP was not 200 or the body is not a verifyReceipt answer. Its `status` may still be nil.
-    public let response: VerifyReceiptResponse?
+    package let response: VerifyReceiptResponse?
     /// One sentence when there is no usable response; nil otherwise. Never holds a secret, a receipt or the name of a host, so
     /// that anybody may read it.
-    public let trouble: String?
+    package let trouble: String?
     /// What the network called the trouble, where `trouble` does not say as much; for the log. Never holds a secret.
-    public let troubleDetail: String?
+    package let troubleDetail: String?
     /// How many requests were sent for this answer: 0 to 3.
-    public let calls: Int
+    package let calls: Int
     /// Whether the final call used the previous secret. Unless its status is 21004 again, the current secret is wrong.
-    public let usedPreviousSecret: Bool
+    package let usedPreviousSecret: Bool
     /// How long all calls took together, in milliseconds.
-    public let elapsedMilliseconds: Int
+    package let elapsedMilliseconds: Int
     /// Apple's name for the final call, to quote in a support case (`x-apple-jingle-correlation-key` or `x-apple-request-uuid`).
-    public let correlationID: String?
+    package let correlationID: String?
     /// How long Apple asked to be left alone with HTTP other than 200, in seconds; however long it said.
-    public let retryAfterSeconds: Double?
+    package let retryAfterSeconds: Double?
 
     /// An answer, as a test or another implementation of the seam makes it.
-    public init(
+    package init(
         environment: Endpoint, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
         trouble: String?, troubleDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
         correlationID: String?,
@@ -46,7 +46,7 @@ public struct AppStoreAnswer: Sendable, Equatable {
     }
 
     /// The trouble with its detail, for whoever runs the program.
-    public var troubleInFull: String? {
+    package var troubleInFull: String? {
         trouble.map { sentence in troubleDetail.map { "\(sentence) (\($0))" } ?? sentence }
     }
 }

@@ -1,10 +1,10 @@
 /// The App Store as we see it: one question. A struct with one closure, so that tests pass their own.
-public struct AppStoreClient: Sendable {
+package struct AppStoreClient: Sendable {
     /// Asks Apple about a receipt. Never throws: an outage is an answer too.
-    public var verify: @Sendable (AppStoreRequest) async -> AppStoreAnswer
+    package var verify: @Sendable (AppStoreRequest) async -> AppStoreAnswer
 
     /// An App Store that answers with `verify`.
-    public init(verify: @escaping @Sendable (AppStoreRequest) async -> AppStoreAnswer) {
+    package init(verify: @escaping @Sendable (AppStoreRequest) async -> AppStoreAnswer) {
         self.verify = verify
     }
 }

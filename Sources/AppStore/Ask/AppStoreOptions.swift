@@ -3,32 +3,32 @@ import NIOCore
 import NIOSSL
 
 /// Where and how to ask Apple, with a limit on everything.
-public struct AppStoreOptions: Sendable {
+package struct AppStoreOptions: Sendable {
     /// Apple's production endpoint.
-    public static let appleProductionURL = "https://buy.itunes.apple.com/verifyReceipt"
+    package static let appleProductionURL = "https://buy.itunes.apple.com/verifyReceipt"
     /// Apple's sandbox endpoint, also for TestFlight and App Review purchases.
-    public static let appleSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
+    package static let appleSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
 
     /// Asked about production receipts.
-    public var productionURL: String
+    package var productionURL: String
     /// Asked about sandbox receipts.
-    public var sandboxURL: String
+    package var sandboxURL: String
     /// How long a connection may take, TLS included. Takes effect through `clientConfiguration`.
-    public var connectTimeout: Duration
+    package var connectTimeout: Duration
     /// How long one `verify` may take with all its calls.
-    public var deadline: Duration
+    package var deadline: Duration
     /// The largest answer read, in bytes. Answers with long histories reach several MB.
-    public var responseBytesMax: Int
+    package var responseBytesMax: Int
     /// The longest receipt sent, in bytes of Base64; the rest of the request adds less than a kilobyte.
-    public var requestBytesMax: Int
+    package var requestBytesMax: Int
     /// How many connections to one endpoint are kept. Takes effect through `clientConfiguration`.
-    public var connectionsPerHostMax: Int
+    package var connectionsPerHostMax: Int
     /// The only authorities whose word about a store's certificate counts; nil: the system's. Takes effect through
     /// `clientConfiguration`.
-    public var trustedRoots: TrustedRoots?
+    package var trustedRoots: TrustedRoots?
 
     /// Apple's endpoints and the suggested limits.
-    public init(
+    package init(
         productionURL: String = appleProductionURL, sandboxURL: String = appleSandboxURL,
         connectTimeout: Duration = .seconds(5), deadline: Duration = .seconds(30),
         responseBytesMax: Int = 32 * 1024 * 1024, requestBytesMax: Int = 8 * 1024 * 1024,
@@ -47,7 +47,7 @@ public struct AppStoreOptions: Sendable {
     /// How the `HTTPClient` given to `AppStoreClient.live` must be configured: no redirects, since one would carry the shared
     /// secret elsewhere, HTTP/1.1, since one dead HTTP/2 connection would take every call with it, and TLS 1.2 at least, with
     /// every certificate verified.
-    public var clientConfiguration: HTTPClient.Configuration {
+    package var clientConfiguration: HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.minimumTLSVersion = .tlsv12
         if let trustedRoots { tls.trustRoots = .certificates(trustedRoots.certificates) }

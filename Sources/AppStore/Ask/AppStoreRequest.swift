@@ -1,18 +1,18 @@
 /// One receipt to ask Apple about. Printing it never shows the receipt or a secret.
-public struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The receipt in standard Base64 on one line: `ReceiptData.base64`, or Apple's `latest_receipt`.
-    public var receipt: String
+    package var receipt: String
     /// The app's shared secret; without one `password` is left out, which Apple accepts for receipts without subscriptions.
-    public var secret: String?
+    package var secret: String?
     /// The secret before the last rotation; tried once when Apple answers 21004.
-    public var previousSecret: String?
+    package var previousSecret: String?
     /// Where to ask first: what was remembered for this receipt, else production (App Review uses production builds).
-    public var askFirst: Endpoint
+    package var askFirst: Endpoint
     /// Whether sandbox receipts are accepted. When false, sandbox is never asked and 21007 is final.
-    public var sandboxAllowed: Bool
+    package var sandboxAllowed: Bool
 
     /// A request; everything but the receipt has a default.
-    public init(
+    package init(
         receipt: String, secret: String? = nil, previousSecret: String? = nil,
         askFirst: Endpoint = .production, sandboxAllowed: Bool = true
     ) {
@@ -24,15 +24,15 @@ public struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugStr
     }
 
     /// What may be printed.
-    public var description: String {
+    package var description: String {
         "AppStoreRequest(\(receipt.utf8.count) characters, askFirst: \(askFirst.rawValue), sandboxAllowed: \(sandboxAllowed))"
     }
 
     /// What may be printed.
-    public var debugDescription: String { description }
+    package var debugDescription: String { description }
 
     /// What may be dumped.
-    public var customMirror: Mirror {
+    package var customMirror: Mirror {
         Mirror(self, children: ["askFirst": askFirst, "sandboxAllowed": sandboxAllowed])
     }
 }

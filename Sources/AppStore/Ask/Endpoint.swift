@@ -1,12 +1,12 @@
 /// One of Apple's two stores. Their ids are separate name spaces.
-public enum Endpoint: String, Sendable, Hashable, CaseIterable, Codable {
+package enum Endpoint: String, Sendable, Hashable, CaseIterable, Codable {
     /// Real purchases.
     case production = "Production"
     /// Test purchases: development builds, TestFlight and App Review.
     case sandbox = "Sandbox"
 
     /// The other one.
-    public var other: Endpoint {
+    package var other: Endpoint {
         switch self {
         case .production: .sandbox
         case .sandbox: .production

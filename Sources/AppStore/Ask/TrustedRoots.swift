@@ -1,17 +1,17 @@
 import NIOSSL
 
 /// Certificates of authorities, for a store whose certificate the system's authorities do not vouch for.
-public struct TrustedRoots: Sendable {
+package struct TrustedRoots: Sendable {
     /// Why a text is no list of certificates.
-    public struct Unreadable: Error, Sendable, CustomStringConvertible {
+    package struct Unreadable: Error, Sendable, CustomStringConvertible {
         /// One sentence.
-        public let description: String
+        package let description: String
     }
 
     let certificates: [NIOSSLCertificate]
 
     /// Reads certificates in PEM form, one at least.
-    public init(pem: String) throws(Unreadable) {
+    package init(pem: String) throws(Unreadable) {
         let nothing = Unreadable(description: "it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
         do {
             certificates = try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8))

@@ -13,7 +13,7 @@ extension AppStoreClient {
     ///   - options: addresses and limits.
     ///   - client: made with `options.clientConfiguration`; the caller shuts it down.
     ///   - note: called from any thread; never gets a secret or a receipt.
-    public static func live(
+    package static func live(
         _ options: AppStoreOptions, client: HTTPClient, note: @escaping @Sendable (String) -> Void
     ) -> AppStoreClient {
         let caller = Caller(client: client, responseBytesMax: options.responseBytesMax)

@@ -1,5 +1,5 @@
 /// How a field of an answer wrote an instant, for whoever quotes it.
-public enum DateForm: Sendable, Hashable {
+package enum DateForm: Sendable, Hashable {
     /// Milliseconds under the key ending in `_ms`, as Apple sends today.
     case milliseconds
     /// Milliseconds under the plain key, as legacy answers have them.

@@ -3,7 +3,7 @@ import Foundation
 extension AppStoreAnswer {
     /// The parts of the body that stay the same from one answer of a meaning to the next: everything but the values of
     /// `request_date`, its other forms, and `latest_receipt`.
-    public var lastingParts: [Range<Int>] {
+    package var lastingParts: [Range<Int>] {
         body.withUnsafeBytes { bytes in
             var parts: [Range<Int>] = []
             var kept = 0

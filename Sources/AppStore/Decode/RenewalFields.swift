@@ -1,36 +1,36 @@
 /// What Apple says about the next renewal of one subscription, as it stands.
 ///
 /// Instants are milliseconds since 1970. Apple: "responseBody.Pending_renewal_info".
-public struct RenewalFields: Sendable, Hashable {
+package struct RenewalFields: Sendable, Hashable {
     /// `pending_renewal_info[0]`; empty in legacy answers, whose renewal fields stand at the top.
-    public let path: String
+    package let path: String
     /// The subscription. Old answers leave it out; then it is the only one in the answer with this product.
-    public let originalTransactionID: String
+    package let originalTransactionID: String
     /// The current product.
-    public let productID: String
+    package let productID: String
     /// The product that will renew; another one than `productID` when a change is scheduled.
-    public let autoRenewProductID: String?
+    package let autoRenewProductID: String?
     /// Whether it will renew.
-    public let autoRenewStatus: Bool?
+    package let autoRenewStatus: Bool?
     /// Why it expired, `1` to `5`, raw: 1 renewal off, 2 billing, 3 price, 4 product not for sale, 5 other.
-    public let expirationIntent: String?
+    package let expirationIntent: String?
     /// Whether Apple is still trying to charge; also true during grace.
-    public let isInBillingRetry: Bool?
+    package let isInBillingRetry: Bool?
     /// End of access during grace; stays in the data after grace is over.
-    public let graceExpiresAt: Int64?
+    package let graceExpiresAt: Int64?
     /// How the end of grace was written.
-    public let graceForm: DateForm?
+    package let graceForm: DateForm?
     /// `0` or `1` once the customer was told of an increase that needs consent, raw.
-    public let priceConsentStatus: String?
+    package let priceConsentStatus: String?
     /// `0` not answered, `1` agreed or no consent needed, raw.
-    public let priceIncreaseStatus: String?
+    package let priceIncreaseStatus: String?
     /// The promotional offer of the next renewal.
-    public let promotionalOfferID: String?
+    package let promotionalOfferID: String?
     /// The offer code of the next renewal.
-    public let offerCodeRefName: String?
+    package let offerCodeRefName: String?
 
     /// The path of one field, for an explanation: `pending_renewal_info[0].auto_renew_status`.
-    public func path(of field: String) -> String { path.isEmpty ? field : path + "." + field }
+    package func path(of field: String) -> String { path.isEmpty ? field : path + "." + field }
 
     /// The first field that makes an object a renewal, by its name; nil when it says nothing.
     static func firstWord(in fields: LenientFields) -> String? {

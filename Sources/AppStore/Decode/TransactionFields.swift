@@ -1,54 +1,54 @@
 /// One row Apple sent about a purchase or a period, as it stands: nothing is concluded from it.
 ///
 /// Instants are milliseconds since 1970. Apple: "responseBody.Latest_receipt_info" and "responseBody.Receipt.In_app".
-public struct TransactionFields: Sendable, Hashable {
+package struct TransactionFields: Sendable, Hashable {
     /// Where the row stood: `latest_receipt_info[3]`, `receipt.in_app[0]`; in legacy answers `receipt`,
     /// `latest_receipt_info` or `latest_expired_receipt_info`.
-    public let path: String
+    package let path: String
     /// How many were bought; 1 when missing or absurd.
-    public let quantity: Int
+    package let quantity: Int
     /// What was bought.
-    public let productID: String
+    package let productID: String
     /// One delivery of the purchase; not stable. A row without it, which Apple never sends, gets a name made of its
     /// original transaction and purchase instant (`1000/1432400579000`), so that two periods never share one.
-    public let transactionID: String
+    package let transactionID: String
     /// The subscription or purchase this belongs to; the transaction id when missing.
-    public let originalTransactionID: String
+    package let originalTransactionID: String
     /// The billing period; absent on one-time purchases and on some family-shared rows.
-    public let webOrderLineItemID: String?
+    package let webOrderLineItemID: String?
     /// Start of this period; may lie in the future. The original purchase date when missing.
-    public let purchasedAt: Int64
+    package let purchasedAt: Int64
     /// Start of the chain, or the moment of a restore.
-    public let originalPurchasedAt: Int64?
+    package let originalPurchasedAt: Int64?
     /// End of the paid period, before any grace. A row without it is a one-time purchase.
-    public let expiresAt: Int64?
+    package let expiresAt: Int64?
     /// How the expiry was written.
-    public let expiryForm: DateForm?
+    package let expiryForm: DateForm?
     /// When Apple refunded, revoked or replaced it. A customer who turns renewal off does not set it.
-    public let cancelledAt: Int64?
+    package let cancelledAt: Int64?
     /// How the cancellation was written.
-    public let cancellationForm: DateForm?
+    package let cancellationForm: DateForm?
     /// `1`: trouble with the app; `0`: anything else; raw.
-    public let cancellationReason: String?
+    package let cancellationReason: String?
     /// Whether the period is a free trial; nil where the row does not say it.
-    public let isTrialPeriod: Bool?
+    package let isTrialPeriod: Bool?
     /// Whether the period has an introductory price; nil where the row does not say it.
-    public let isInIntroOfferPeriod: Bool?
+    package let isInIntroOfferPeriod: Bool?
     /// Whether a higher level of service replaced it.
-    public let isUpgraded: Bool
+    package let isUpgraded: Bool
     /// The promotional offer redeemed.
-    public let promotionalOfferID: String?
+    package let promotionalOfferID: String?
     /// The offer code's reference name.
-    public let offerCodeRefName: String?
+    package let offerCodeRefName: String?
     /// The group of the product.
-    public let subscriptionGroupIdentifier: String?
+    package let subscriptionGroupIdentifier: String?
     /// `PURCHASED` or `FAMILY_SHARED`, raw.
-    public let ownershipType: String?
+    package let ownershipType: String?
     /// What the app passed at purchase, a UUID.
-    public let appAccountToken: String?
+    package let appAccountToken: String?
 
     /// The path of one field, for an explanation: `latest_receipt_info[3].expires_date_ms`.
-    public func path(of field: String) -> String { path + "." + field }
+    package func path(of field: String) -> String { path + "." + field }
 
     /// Reads a row; nil when it names no product, no transaction or no moment, or gives one that cannot be read: without
     /// its expiry a subscription would be a purchase and never end, without its cancellation a refund would be missed.

@@ -2,41 +2,41 @@
 ///
 /// Takes unified answers (iOS 7 and later) and legacy ones; strings, numbers or booleans; an array or a single object.
 /// Instants are milliseconds since 1970. Apple: "responseBody", App Store Receipts.
-public struct VerifyReceiptResponse: Sendable, Hashable {
+package struct VerifyReceiptResponse: Sendable, Hashable {
     /// Apple's status code; nil when there is none, and then the answer says nothing.
-    public let status: Int?
+    package let status: Int?
     /// `Production` or `Sandbox` as Apple wrote it; old answers leave it out.
-    public let environment: String?
+    package let environment: String?
     /// Whether another try may help; Apple documents it for 21100 to 21199.
-    public let isRetryable: Bool?
+    package let isRetryable: Bool?
     /// An undocumented text beside 21002.
-    public let exception: String?
+    package let exception: String?
     /// Whose receipt this is: `bundle_id`, in legacy answers `bid`.
-    public let bundleID: String?
+    package let bundleID: String?
     /// Whether the answer is about an iOS 6 style transaction receipt.
-    public let isLegacy: Bool
+    package let isLegacy: Bool
     /// When the receipt was made: the instant for which `inApp` speaks.
-    public let receiptCreatedAt: Int64?
+    package let receiptCreatedAt: Int64?
     /// Apple's clock at this call: the instant for which everything else speaks.
-    public let requestedAt: Int64?
+    package let requestedAt: Int64?
     /// Rows of the device's receipt; in legacy answers the receipt itself.
-    public let inApp: [TransactionFields]
+    package let inApp: [TransactionFields]
     /// Rows of Apple's own knowledge, in the order they came, which means nothing.
-    public let latestReceiptInfo: [TransactionFields]
+    package let latestReceiptInfo: [TransactionFields]
     /// What Apple says about coming renewals.
-    public let renewals: [RenewalFields]
+    package let renewals: [RenewalFields]
     /// The newest receipt in Base64, fit to be asked about next time.
-    public let latestReceipt: String?
+    package let latestReceipt: String?
     /// Paths of rows that could not be read, at most 1,000.
-    public let unreadableRows: [String]
+    package let unreadableRows: [String]
 
     /// Whether every row of Apple's own knowledge could be read, whatever the device's receipt holds.
-    public var isComplete: Bool {
+    package var isComplete: Bool {
         unreadableRows.allSatisfy { $0.hasPrefix(AnswerField.receipt.name) }
     }
 
     /// Decodes a body. Throws when it is not one complete JSON object; then it says nothing about the receipt.
-    public init(parsing body: [UInt8]) throws(AnswerUnreadable) {
+    package init(parsing body: [UInt8]) throws(AnswerUnreadable) {
         let text = try JSONReader.read(body)
         guard text.nodes[JSONText.root].isObject else { throw AnswerUnreadable("JSON that is not an object") }
         let top = LenientFields(text, at: JSONText.root)

@@ -4,23 +4,23 @@ import Foundation
 ///
 /// Nearly every answer 21002 in practice comes from a damaged spelling, so the usual damage is repaired here. The
 /// decoding after the repair is strict, and what cannot be a receipt is refused with a sentence.
-public struct ReceiptData: Sendable, Hashable {
+package struct ReceiptData: Sendable, Hashable {
     /// The most characters accepted, before any repair: 8 MiB. Real receipts reach about 100 kB.
-    public static let charactersMax = 8 * 1024 * 1024
+    package static let charactersMax = 8 * 1024 * 1024
 
     /// The decoded receipt; what to store and to digest.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
     /// What the bytes look like.
-    public let form: ReceiptForm
+    package let form: ReceiptForm
 
     /// The receipt in standard, padded Base64 without white space; what to send. Made anew at every call.
-    public var base64: String { Data(bytes).base64EncodedString() }
+    package var base64: String { Data(bytes).base64EncodedString() }
 
     /// Repairs what devices, proxies and editors do to Base64, then decodes strictly.
     ///
     /// Repaired are line breaks, spaces for pluses, the URL-safe alphabet, missing padding, JSON escapes, quotes, a
     /// `data:` prefix, PEM armour, percent encoding and Base64 in Base64.
-    public init(normalising raw: String) throws(ReceiptDataError) {
+    package init(normalising raw: String) throws(ReceiptDataError) {
         guard raw.utf8.count <= Self.charactersMax else { throw .tooLarge(characters: raw.utf8.count) }
         if let ordinary = Self.ordinary(raw) {
             self = ordinary

@@ -1,5 +1,5 @@
 /// Why a text cannot be sent to Apple as `receipt-data`; every sentence says what it looks like and what to do.
-public enum ReceiptDataError: Error, Sendable, Hashable, CustomStringConvertible {
+package enum ReceiptDataError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Nothing is left once white space and quotes are gone, or the text is a word for nothing such as `null`.
     case empty
     /// More characters than `ReceiptData.charactersMax`.
@@ -20,7 +20,7 @@ public enum ReceiptDataError: Error, Sendable, Hashable, CustomStringConvertible
     case cutShort(characters: Int)
 
     /// One sentence for a person.
-    public var description: String {
+    package var description: String {
         switch self {
         case .empty:
             "The receipt is empty; read it from the app's receipt file after a refresh and send it as Base64."

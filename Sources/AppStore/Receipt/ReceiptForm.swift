@@ -1,5 +1,5 @@
 /// What a receipt's bytes look like, read without trusting them.
-public enum ReceiptForm: Sendable, Hashable {
+package enum ReceiptForm: Sendable, Hashable {
     /// PKCS#7 signed data: the app receipt of iOS 7 and later, and of macOS.
     case unified
     /// An old property list with `purchase-info` and `signature`: the transaction receipt of iOS 6 style.

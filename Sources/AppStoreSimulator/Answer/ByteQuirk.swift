@@ -1,5 +1,5 @@
 /// An odd form that Apple's answers were seen in.
-public enum ByteQuirk: String, Codable, Sendable, CaseIterable {
+package enum ByteQuirk: String, Codable, Sendable, CaseIterable {
     /// Numbers where rows usually have strings, and strings where the receipt has numbers.
     case swappedTypes = "swapped_types"
     /// The rows of `latest_receipt_info` in no order.

@@ -46,7 +46,7 @@ extension CustomerScript: Decodable {
     }
 
     /// Reads a script; what is left out is as in a loyal monthly customer. At most 60 past periods.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         self.init()
         let values = try decoder.container(keyedBy: CodingKeys.self)
         product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product) ?? product
@@ -77,7 +77,7 @@ extension CustomerScript.Step: Codable {
     }
 
     /// Reads `{"period":0,"at":0.5,"action":"refund"}`; the action's own fields stand beside it.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
             period: try values.decode(Int.self, forKey: .period), at: try values.decode(Double.self, forKey: .at),
@@ -85,7 +85,7 @@ extension CustomerScript.Step: Codable {
     }
 
     /// Writes the same form.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(period, forKey: .period)
         try values.encode(at, forKey: .at)

@@ -1,9 +1,9 @@
 import Foundation
 
 /// A trouble the store makes on purpose for a share of the verifyReceipt calls.
-public struct Fault: Decodable, Sendable {
+package struct Fault: Decodable, Sendable {
     /// What goes wrong.
-    public enum Kind: String, Codable, Sendable, CaseIterable {
+    package enum Kind: String, Codable, Sendable, CaseIterable {
         /// A body of only a status, `status`, 21005 unless given.
         case status
         /// An HTTP error, `code`, 503 unless given: plain text for 500, a page of HTML for the others; 429 says
@@ -22,25 +22,25 @@ public struct Fault: Decodable, Sendable {
     }
 
     /// How long a fault may hang, wait or drip, in seconds.
-    public static let secondsMax = 86_400.0
+    package static let secondsMax = 86_400.0
 
     /// What goes wrong.
-    public var kind: Kind
+    package var kind: Kind
     /// The share of the calls, 0 to 1.
-    public var share: Double
+    package var share: Double
     /// For `status`.
-    public var status: Int?
+    package var status: Int?
     /// For `status` of 21100 to 21199: Apple's `is-retryable`.
-    public var isRetryable: Bool?
+    package var isRetryable: Bool?
     /// For `http`.
-    public var code: Int?
+    package var code: Int?
     /// For `hang`, `slow` and `drip`, and the `Retry-After` of 429, which is 1 unless given.
-    public var seconds: Double?
+    package var seconds: Double?
     /// Milliseconds since 1970 at which it is over; nil is never.
-    public var untilMilliseconds: Int64?
+    package var untilMilliseconds: Int64?
 
     /// A fault for all calls, for ever, unless changed.
-    public init(_ kind: Kind, share: Double = 1) {
+    package init(_ kind: Kind, share: Double = 1) {
         self.kind = kind
         self.share = share
     }
@@ -51,7 +51,7 @@ public struct Fault: Decodable, Sendable {
     }
 
     /// Reads the body of the control call. `until` is milliseconds or an RFC 3339 text.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         kind = try values.decode(Kind.self, forKey: .kind)
         share = try values.decodeIfPresent(Double.self, forKey: .share) ?? 1

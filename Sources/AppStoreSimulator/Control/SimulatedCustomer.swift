@@ -1,17 +1,17 @@
 /// What a customer of the simulator is known by outside.
-public struct SimulatedCustomer: Codable, Sendable {
+package struct SimulatedCustomer: Codable, Sendable {
     /// The bundle id of the app.
-    public var app: String
+    package var app: String
     /// The name, like `c000017`; the app's own user id.
-    public var customer: String
+    package var customer: String
     /// `Production` or `Sandbox`.
-    public var environment: StoreEnvironment
+    package var environment: StoreEnvironment
     /// The device's receipt in Base64.
-    public var receipt: String
+    package var receipt: String
     /// Apple's id of the first subscription, or of the first purchase of somebody who does not subscribe.
-    public var originalTransactionID: String
+    package var originalTransactionID: String
     /// What the app gives Apple with purchases, when it does.
-    public var appAccountToken: String?
+    package var appAccountToken: String?
 
     enum CodingKeys: String, CodingKey {
         case app, customer, environment, receipt
@@ -21,19 +21,19 @@ public struct SimulatedCustomer: Codable, Sendable {
 }
 
 /// A receipt that a device sent to the app's server.
-public struct SimulatedUpload: Codable, Sendable {
+package struct SimulatedUpload: Codable, Sendable {
     /// The bundle id of the app.
-    public var app: String
+    package var app: String
     /// The app's own user id; `c000017b` is a second customer on the Apple account of `c000017`.
-    public var customer: String
+    package var customer: String
     /// `Production` or `Sandbox`.
-    public var environment: StoreEnvironment
+    package var environment: StoreEnvironment
     /// Base64.
-    public var receipt: String
+    package var receipt: String
     /// When, in milliseconds since 1970.
-    public var at: Int64
+    package var at: Int64
     /// Why.
-    public var reason: UploadReason
+    package var reason: UploadReason
 
     enum CodingKeys: String, CodingKey {
         case app, customer, environment, receipt, reason

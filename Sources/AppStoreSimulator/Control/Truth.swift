@@ -1,26 +1,26 @@
 /// Everything the store knows about one customer at one instant, in the store's own words. Instants are milliseconds
 /// since 1970.
-public struct CustomerTruth: Codable, Sendable {
+package struct CustomerTruth: Codable, Sendable {
     /// The name, like `c000017`.
-    public var customer: String
+    package var customer: String
     /// The bundle id of the app.
-    public var app: String
+    package var app: String
     /// `Production` or `Sandbox`.
-    public var environment: StoreEnvironment
+    package var environment: StoreEnvironment
     /// The instant this was true.
-    public var now: Int64
+    package var now: Int64
     /// Apple answers 21010 from now on.
-    public var accountDeleted: Bool
+    package var accountDeleted: Bool
     /// A second customer of the app on the same Apple account.
-    public var secondCustomer: String?
+    package var secondCustomer: String?
     /// What the app gives Apple with purchases.
-    public var appAccountToken: String?
+    package var appAccountToken: String?
     /// The devices send receipts of iOS 6, which show the newest period and their own, and no others.
-    public var hasLegacyReceipts: Bool
+    package var hasLegacyReceipts: Bool
     /// All that have begun; usually one.
-    public var subscriptions: [SubscriptionTruth]
+    package var subscriptions: [SubscriptionTruth]
     /// One-time purchases.
-    public var purchases: [PurchaseTruth]
+    package var purchases: [PurchaseTruth]
 
     enum CodingKeys: String, CodingKey {
         case customer, app, environment, subscriptions, purchases
@@ -33,7 +33,7 @@ public struct CustomerTruth: Codable, Sendable {
 }
 
 /// Whether Apple's data entitle somebody, and why.
-public enum AccessTruth: String, Codable, Sendable, CaseIterable {
+package enum AccessTruth: String, Codable, Sendable, CaseIterable {
     /// A running period that was not taken back.
     case paid
     /// A failed charge, and the grace period runs.
@@ -43,33 +43,33 @@ public enum AccessTruth: String, Codable, Sendable, CaseIterable {
 }
 
 /// One subscription.
-public struct SubscriptionTruth: Codable, Sendable {
+package struct SubscriptionTruth: Codable, Sendable {
     /// Apple's id of the chain.
-    public var originalTransactionID: String
+    package var originalTransactionID: String
     /// The current product.
-    public var product: String
+    package var product: String
     /// Apple's subscription group.
-    public var group: String
+    package var group: String
     /// Whether it entitles at this instant.
-    public var access: AccessTruth
+    package var access: AccessTruth
     /// The product of the next renewal.
-    public var autoRenewProduct: String
+    package var autoRenewProduct: String
     /// Renewal is on.
-    public var autoRenewStatus: Bool
+    package var autoRenewStatus: Bool
     /// Apple's 1 to 5 once it ended or is in retry.
-    public var expirationIntent: Int?
+    package var expirationIntent: Int?
     /// Charges are tried again.
-    public var inBillingRetry: Bool
+    package var inBillingRetry: Bool
     /// The end of grace, also when it is over.
-    public var graceUntil: Int64?
+    package var graceUntil: Int64?
     /// The customer has been asked for consent to a higher price and has not answered.
-    public var priceConsentPending: Bool
+    package var priceConsentPending: Bool
     /// `PURCHASED` or `FAMILY_SHARED`.
-    public var ownership: String
+    package var ownership: String
     /// In the order they were booked.
-    public var periods: [PeriodTruth]
+    package var periods: [PeriodTruth]
     /// What happened, in order.
-    public var log: [HappeningTruth]
+    package var log: [HappeningTruth]
 
     enum CodingKeys: String, CodingKey {
         case product, group, access, ownership, periods, log
@@ -84,27 +84,27 @@ public struct SubscriptionTruth: Codable, Sendable {
 }
 
 /// One period of a subscription.
-public struct PeriodTruth: Codable, Sendable {
+package struct PeriodTruth: Codable, Sendable {
     /// The server's id of the row.
-    public var transactionID: String
+    package var transactionID: String
     /// Absent for family members.
-    public var webOrderLineItemID: String?
+    package var webOrderLineItemID: String?
     /// The product bought.
-    public var product: String
+    package var product: String
     /// When the store charged it and first showed it.
-    public var booked: Int64
+    package var booked: Int64
     /// Its start.
-    public var purchase: Int64
+    package var purchase: Int64
     /// Its end.
-    public var expires: Int64
+    package var expires: Int64
     /// It was free.
-    public var isTrial: Bool
+    package var isTrial: Bool
     /// Why it cost less.
-    public var offer: PeriodOffer?
+    package var offer: PeriodOffer?
     /// When it was refunded, revoked or replaced.
-    public var cancelled: Int64?
+    package var cancelled: Int64?
     /// It was replaced by a higher level.
-    public var upgraded: Bool
+    package var upgraded: Bool
 
     enum CodingKeys: String, CodingKey {
         case product, upgraded, offer
@@ -119,17 +119,17 @@ public struct PeriodTruth: Codable, Sendable {
 }
 
 /// One happening of a subscription.
-public struct HappeningTruth: Codable, Sendable {
+package struct HappeningTruth: Codable, Sendable {
     /// When the store first showed it, as RFC 3339 text in whole seconds, for people.
-    public var at: String
+    package var at: String
     /// When, in milliseconds since 1970.
-    public var atMilliseconds: Int64
+    package var atMilliseconds: Int64
     /// What.
-    public var kind: HappeningKind
+    package var kind: HappeningKind
     /// The period it is about.
-    public var transactionID: String?
+    package var transactionID: String?
     /// For `lapsed`.
-    public var expirationIntent: Int?
+    package var expirationIntent: Int?
 
     enum CodingKeys: String, CodingKey {
         case at, kind
@@ -140,17 +140,17 @@ public struct HappeningTruth: Codable, Sendable {
 }
 
 /// A one-time purchase.
-public struct PurchaseTruth: Codable, Sendable {
+package struct PurchaseTruth: Codable, Sendable {
     /// Apple's id.
-    public var transactionID: String
+    package var transactionID: String
     /// The product bought.
-    public var product: String
+    package var product: String
     /// When.
-    public var purchase: Int64
+    package var purchase: Int64
     /// When Apple gave the money back.
-    public var refunded: Int64?
+    package var refunded: Int64?
     /// Apple's answers mention it; coins that are used up are gone.
-    public var isListed: Bool
+    package var isListed: Bool
 
     enum CodingKeys: String, CodingKey {
         case product

@@ -1,7 +1,7 @@
 /// Something a customer, a bank or Apple does at one instant.
-public struct CustomerAction: Codable, Sendable {
+package struct CustomerAction: Codable, Sendable {
     /// What is done.
-    public enum Kind: String, Codable, Sendable, CaseIterable {
+    package enum Kind: String, Codable, Sendable, CaseIterable {
         /// Apple refunds the period that runs, or an older one.
         case refund
         /// The newest refund is taken back.
@@ -45,26 +45,26 @@ public struct CustomerAction: Codable, Sendable {
     }
 
     /// What is done.
-    public var kind: Kind
+    package var kind: Kind
     /// For `refund`: renewal stays on (Apple usually turns it off).
-    public var keepsRenewal: Bool?
+    package var keepsRenewal: Bool?
     /// For `refund`: 0 or nil is the period that runs, 1 the one before.
-    public var periodsAgo: Int?
+    package var periodsAgo: Int?
     /// For `refund`: Apple's `cancellation_reason`, 0 or 1.
-    public var reason: Int?
+    package var reason: Int?
     /// For `downgrade` and `resubscribe`: the product; a default is chosen without it.
-    public var product: SubscriptionProduct?
+    package var product: SubscriptionProduct?
     /// For `redeem_offer` and `resubscribe`: the offer; `redeem_offer` takes a promotional one without it.
-    public var offer: PeriodOffer?
+    package var offer: PeriodOffer?
     /// For `buy`: what; coins without it.
-    public var item: OneTimeProduct?
+    package var item: OneTimeProduct?
     /// Which subscription of the account, from 0; the first without it.
-    public var subscription: Int?
+    package var subscription: Int?
     /// For `extend`: seconds, rounded up to whole ones; a quarter of the period without it.
-    public var seconds: Double?
+    package var seconds: Double?
 
     /// Makes an action with its defaults.
-    public init(_ kind: Kind) {
+    package init(_ kind: Kind) {
         self.kind = kind
     }
 
@@ -77,9 +77,9 @@ public struct CustomerAction: Codable, Sendable {
 }
 
 /// An action that makes no sense in the customer's present situation. Nothing was changed.
-public struct ActionRefused: Error, Sendable, CustomStringConvertible {
+package struct ActionRefused: Error, Sendable, CustomStringConvertible {
     /// Why, in a short sentence.
-    public let description: String
+    package let description: String
 
     init(_ description: String) {
         self.description = description

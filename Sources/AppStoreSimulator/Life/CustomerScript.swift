@@ -1,7 +1,7 @@
 /// How a customer will live: what is bought, and what is done in which period.
-public struct CustomerScript: Sendable {
+package struct CustomerScript: Sendable {
     /// When the store charges a renewal.
-    public enum ChargeHabit: String, Codable, Sendable, CaseIterable {
+    package enum ChargeHabit: String, Codable, Sendable, CaseIterable {
         /// Up to a thirtieth of a month before the expiry.
         case early
         /// At the expiry.
@@ -11,70 +11,70 @@ public struct CustomerScript: Sendable {
     }
 
     /// One action in one period.
-    public struct Step: Sendable {
+    package struct Step: Sendable {
         /// Counts periods from 0.
-        public var period: Int
+        package var period: Int
         /// 0 is the period's start and 1 its end; beyond 1 counts in periods, but at most in months, after the end.
-        public var at: Double
+        package var at: Double
         /// What is done.
-        public var action: CustomerAction
+        package var action: CustomerAction
 
         /// An action at a point of a period.
-        public init(period: Int, at: Double, action: CustomerAction) {
+        package init(period: Int, at: Double, action: CustomerAction) {
             self.period = period
             self.at = at
             self.action = action
         }
 
         /// An action with its defaults at a point of a period.
-        public init(period: Int, at: Double, _ kind: CustomerAction.Kind) {
+        package init(period: Int, at: Double, _ kind: CustomerAction.Kind) {
             self.init(period: period, at: at, action: CustomerAction(kind))
         }
     }
 
     /// The first product.
-    public var product = SubscriptionProduct.monthly
+    package var product = SubscriptionProduct.monthly
     /// False for somebody who only makes one-time purchases.
-    public var subscribes = true
+    package var subscribes = true
     /// The offer the subscription begins with.
-    public var startOffer: PeriodOffer?
+    package var startOffer: PeriodOffer?
     /// The app has the grace period switched on for this customer.
-    public var hasGrace = false
+    package var hasGrace = false
     /// A family member's share of someone else's subscription.
-    public var isFamilyShared = false
+    package var isFamilyShared = false
     /// The customer also owns the one-time purchase.
-    public var ownsLifetime = false
+    package var ownsLifetime = false
     /// Months between purchases of coins; nil buys none.
-    public var coinsEveryMonths: Double?
+    package var coinsEveryMonths: Double?
     /// Further subscriptions of the same account.
-    public var alongside: [CustomerScript] = []
+    package var alongside: [CustomerScript] = []
     /// The device sends a receipt after every renewal, not only after purchases.
-    public var sendsRenewals = false
+    package var sendsRenewals = false
     /// A second customer of the app restores on this Apple account so many months after the start.
-    public var secondCustomerAfterMonths: Double?
+    package var secondCustomerAfterMonths: Double?
     /// The app gave an `app_account_token` with the purchases.
-    public var hasAccountToken = false
+    package var hasAccountToken = false
     /// The device sends the transaction receipt of iOS 6.
-    public var sendsLegacyReceipts = false
+    package var sendsLegacyReceipts = false
     /// Odd forms of the answers.
-    public var quirks: Set<ByteQuirk> = []
+    package var quirks: Set<ByteQuirk> = []
     /// The device restored: its receipt carries transaction ids of its own.
-    public var hasRestored = false
+    package var hasRestored = false
     /// When renewals are charged.
-    public var chargeHabit = ChargeHabit.onTime
+    package var chargeHabit = ChargeHabit.onTime
     /// Periods that lie in the past at the start.
-    public var pastPeriods = 0
+    package var pastPeriods = 0
     /// What is done in which period.
-    public var steps: [Step] = []
+    package var steps: [Step] = []
     /// The seed also decides what is done, period by period.
-    public var isDrawn = false
+    package var isDrawn = false
 
     /// The first period is free.
-    public var startsWithTrial: Bool {
+    package var startsWithTrial: Bool {
         get { startOffer == .freeTrial }
         set { startOffer = newValue ? .freeTrial : nil }
     }
 
     /// A loyal customer of the monthly product.
-    public init() {}
+    package init() {}
 }

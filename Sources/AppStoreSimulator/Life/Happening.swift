@@ -1,5 +1,5 @@
 /// What happened in a customer's life, in the store's own words.
-public enum HappeningKind: String, Codable, Sendable, CaseIterable {
+package enum HappeningKind: String, Codable, Sendable, CaseIterable {
     /// First paid period of a subscription.
     case purchased
     /// First period, free.

@@ -1,5 +1,5 @@
 /// Why a period cost less than the price.
-public enum PeriodOffer: String, Codable, Sendable, CaseIterable {
+package enum PeriodOffer: String, Codable, Sendable, CaseIterable {
     /// Introductory: a free week.
     case freeTrial = "free_trial"
     /// Introductory: three periods at a lower price.

@@ -1,5 +1,5 @@
 /// Named scripts for the usual lives.
-public enum ScriptKind: String, Codable, Sendable, CaseIterable {
+package enum ScriptKind: String, Codable, Sendable, CaseIterable {
     /// The seed decides everything.
     case seeded
     /// Renews until the limit.
@@ -66,7 +66,7 @@ public enum ScriptKind: String, Codable, Sendable, CaseIterable {
     case deletesAccount = "deletes_account"
 
     /// The script of this name.
-    public var script: CustomerScript {
+    package var script: CustomerScript {
         var script = CustomerScript()
         switch self {
         case .seeded: script.isDrawn = true

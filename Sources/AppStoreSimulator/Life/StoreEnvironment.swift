@@ -1,5 +1,5 @@
 /// The two stores Apple runs. Their ids and receipts never mix.
-public enum StoreEnvironment: String, CaseIterable, Codable, Sendable {
+package enum StoreEnvironment: String, CaseIterable, Codable, Sendable {
     /// The real store.
     case production = "Production"
     /// The testers' store.

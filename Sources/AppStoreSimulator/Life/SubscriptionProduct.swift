@@ -1,5 +1,5 @@
 /// What can be subscribed to. Two groups: the tracker's own, where plus is the higher level, and a magazine.
-public enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
+package enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
     /// A quarter of a month.
     case weekly
     /// One month.

@@ -1,45 +1,45 @@
 /// The share of drawn customers, 0 to 1, who have each trait. By default a thousand customers have dozens of each kind.
-public struct CustomerTraits: Codable, Sendable {
+package struct CustomerTraits: Codable, Sendable {
     /// Begin with a free week.
-    public var freeTrial = 0.25
+    package var freeTrial = 0.25
     /// Begin with three cheaper periods.
-    public var payAsYouGo = 0.06
+    package var payAsYouGo = 0.06
     /// Begin with one longer period, paid at once.
-    public var payUpFront = 0.05
+    package var payUpFront = 0.05
     /// Begin with an offer code.
-    public var offerCode = 0.05
+    package var offerCode = 0.05
     /// Have the grace period switched on.
-    public var grace = 0.5
+    package var grace = 0.5
     /// Have a share of somebody else's subscription.
-    public var familyShared = 0.05
+    package var familyShared = 0.05
     /// Also subscribe to the magazine, which is another group.
-    public var magazine = 0.12
+    package var magazine = 0.12
     /// Own the tracker's subscription and a family share of it besides.
-    public var ownBesideShared = 0.03
+    package var ownBesideShared = 0.03
     /// Have one-time purchases and no subscription.
-    public var withoutSubscription = 0.03
+    package var withoutSubscription = 0.03
     /// Own the lifetime purchase.
-    public var lifetime = 0.08
+    package var lifetime = 0.08
     /// Buy coins again and again.
-    public var coins = 0.08
+    package var coins = 0.08
     /// Send a receipt of a restore, whose rows have transaction ids of their own.
-    public var restored = 0.12
+    package var restored = 0.12
     /// Have a second customer of the app on their Apple account, who restores there.
-    public var secondCustomer = 0.05
+    package var secondCustomer = 0.05
     /// Send a new receipt after every renewal, not only after purchases.
-    public var sendsRenewals = 0.3
+    package var sendsRenewals = 0.3
     /// Have an `app_account_token` in their rows.
-    public var accountToken = 0.4
+    package var accountToken = 0.4
     /// Send the transaction receipts of iOS 6.
-    public var legacyReceipt = 0.03
+    package var legacyReceipt = 0.03
     /// Have each of the odd forms of ``ByteQuirk`` in the answers about them.
-    public var quirk = 0.04
+    package var quirk = 0.04
 
     /// The defaults.
-    public init() {}
+    package init() {}
 
     /// Nobody has any of them: plain subscribers with today's receipts.
-    public static let none: CustomerTraits = {
+    package static let none: CustomerTraits = {
         var traits = CustomerTraits()
         for path in all { traits[keyPath: path] = 0 }
         return traits

@@ -1,45 +1,45 @@
 /// How a pretend App Store is set up.
-public struct SimulatorOptions: Sendable {
+package struct SimulatorOptions: Sendable {
     /// The address to listen on.
-    public var host = "127.0.0.1"
+    package var host = "127.0.0.1"
     /// The port to listen on; 0 takes any free one.
-    public var port = 8090
+    package var port = 8090
     /// Decides the population, the ids and the faults.
-    public var seed: UInt64
+    package var seed: UInt64
     /// The app's shared secret at the start, 32 hexadecimal characters derived from the seed unless set.
-    public var sharedSecret: String
+    package var sharedSecret: String
     /// The only app this store sells.
-    public var bundleID = "com.example.tracker"
+    package var bundleID = "com.example.tracker"
     /// Customers of the production store at the start.
-    public var customers = 200
+    package var customers = 200
     /// Customers of the sandbox at the start.
-    public var sandboxCustomers = 10
+    package var sandboxCustomers = 10
     /// New customers of the production store in a month, spread evenly from the epoch on.
-    public var arrivalsPerMonth = 0.0
+    package var arrivalsPerMonth = 0.0
     /// The length of a month in seconds; a week is a quarter, a year twelve. Periods are whole seconds, at least one.
-    public var monthSeconds = 60.0
+    package var monthSeconds = 60.0
     /// Seeded customers have 0 to this many periods behind them at the epoch.
-    public var pastPeriodsMax = 6
+    package var pastPeriodsMax = 6
     /// The instant, in milliseconds since 1970, the population is laid out around; nil is the start of the process.
     /// The same seed and epoch give the same lives.
-    public var epochMilliseconds: Int64?
+    package var epochMilliseconds: Int64?
     /// What the drawn customers are like.
-    public var traits = CustomerTraits()
+    package var traits = CustomerTraits()
     /// What the drawn customers do.
-    public var chances = PeriodChances()
+    package var chances = PeriodChances()
     /// Lives stand still at the epoch while the request dates move: every answer stays as it is.
-    public var standsStill = false
+    package var standsStill = false
     /// Every answer of verifyReceipt is sent this many milliseconds late.
-    public var latencyMilliseconds = 0
+    package var latencyMilliseconds = 0
     /// Troubles of verifyReceipt from the start.
-    public var faults: [Fault] = []
+    package var faults: [Fault] = []
     /// Bytes of a request body above this are answered with HTTP 413.
-    public var bodyBytesMax = 8 << 20
+    package var bodyBytesMax = 8 << 20
     /// Finished answers are kept up to this many bytes in all, so that asking again is cheap.
-    public var keptAnswerBytesMax = 2 << 30
+    package var keptAnswerBytesMax = 2 << 30
 
     /// Options with the defaults and the secret of a seed.
-    public init(seed: UInt64 = 1) {
+    package init(seed: UInt64 = 1) {
         self.seed = seed
         self.sharedSecret = SimulatorOptions.secret(of: seed)
     }

@@ -7,7 +7,7 @@ struct Upload: Sendable {
 }
 
 /// Why a device sent a receipt.
-public enum UploadReason: String, Codable, Sendable, CaseIterable {
+package enum UploadReason: String, Codable, Sendable, CaseIterable {
     /// Something was bought, also another product instead of the old one.
     case purchase
     /// A lapsed customer bought again.
@@ -19,7 +19,7 @@ public enum UploadReason: String, Codable, Sendable, CaseIterable {
 }
 
 /// Which receipt a device holds.
-public enum DeviceReceipt: String, Codable, Sendable, CaseIterable {
+package enum DeviceReceipt: String, Codable, Sendable, CaseIterable {
     /// One with its creation date.
     case dated
     /// The transaction receipt of iOS 6, which has no creation date; dated where no subscription had begun.

@@ -1,5 +1,5 @@
 /// What can be bought once or again and again, without renewing.
-public enum OneTimeProduct: String, Codable, Sendable, CaseIterable {
+package enum OneTimeProduct: String, Codable, Sendable, CaseIterable {
     /// A non-consumable: owned for good.
     case lifetime
     /// A consumable: used up, and then gone from Apple's answers.

@@ -11,7 +11,7 @@ extension Simulator {
     }
 
     /// Answers one HTTP request, faults included. Never throws: an answer of trouble is an answer too.
-    public func respond(to request: SimulatorRequest) -> SimulatorReply {
+    package func respond(to request: SimulatorRequest) -> SimulatorReply {
         let parts = request.path.split(separator: "?", maxSplits: 1)
         let path = parts.first.map { String($0) } ?? "/"
         if let environment = Self.store(at: path) { return verify(request, at: environment) }

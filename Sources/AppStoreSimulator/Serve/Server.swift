@@ -7,7 +7,7 @@ extension Simulator {
 
     /// Listens on the options' host and port until the task is cancelled; then stops listening, closes the
     /// connections and returns. `onListening` gets the port. Throws when the address cannot be bound.
-    public func run(onListening: @Sendable (Int) async -> Void = { _ in }) async throws {
+    package func run(onListening: @Sendable (Int) async -> Void = { _ in }) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: min(System.coreCount, Self.threadsMax))
         do {
             try await serve(on: group, onListening: onListening)

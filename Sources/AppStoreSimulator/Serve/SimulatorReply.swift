@@ -1,14 +1,14 @@
 /// One HTTP request, as far as the store looks at it.
-public struct SimulatorRequest: Sendable {
+package struct SimulatorRequest: Sendable {
     /// `GET`, `POST` and so on.
-    public var method: String
+    package var method: String
     /// The path with its query.
-    public var path: String
+    package var path: String
     /// The whole body.
-    public var body: [UInt8]
+    package var body: [UInt8]
 
     /// Makes a request.
-    public init(method: String, path: String, body: [UInt8] = []) {
+    package init(method: String, path: String, body: [UInt8] = []) {
         self.method = method
         self.path = path
         self.body = body
@@ -16,9 +16,9 @@ public struct SimulatorRequest: Sendable {
 }
 
 /// One HTTP answer, and how badly it is to be delivered.
-public struct SimulatorReply: Sendable {
+package struct SimulatorReply: Sendable {
     /// What of the body goes out.
-    public enum Delivery: Sendable, Equatable {
+    package enum Delivery: Sendable, Equatable {
         /// All of it.
         case whole
         /// The length of all of it is promised, so many bytes are sent, then the connection closes.
@@ -30,15 +30,15 @@ public struct SimulatorReply: Sendable {
     }
 
     /// The HTTP status.
-    public var code: Int
+    package var code: Int
     /// Names and values, without Content-Length.
-    public var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)]
     /// The whole body.
-    public var body: [UInt8]
+    package var body: [UInt8]
     /// Seconds to wait before anything is sent.
-    public var delaySeconds = 0.0
+    package var delaySeconds = 0.0
     /// What of the body goes out.
-    public var delivery = Delivery.whole
+    package var delivery = Delivery.whole
 
     init(code: Int = 200, headers: [(name: String, value: String)] = [], body: [UInt8]) {
         self.code = code

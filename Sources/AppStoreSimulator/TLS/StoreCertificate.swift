@@ -1,5 +1,5 @@
 /// The certificate a store shows over TLS.
-public enum StoreCertificate: String, Sendable, CaseIterable, Codable {
+package enum StoreCertificate: String, Sendable, CaseIterable, Codable {
     /// All is as it should be.
     case good
     /// It is another host's.

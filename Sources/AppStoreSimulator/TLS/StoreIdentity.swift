@@ -2,17 +2,17 @@ import NIOSSL
 import Synchronization
 
 /// What a store that speaks HTTPS shows of itself: certificates of an authority of its own, good and bad ones.
-public final class StoreIdentity: Sendable {
+package final class StoreIdentity: Sendable {
     /// The names of a store that listens on this machine only.
-    public static let localNames = ["localhost", "127.0.0.1", "::1"]
+    package static let localNames = ["localhost", "127.0.0.1", "::1"]
 
     /// The certificate of the store's authority in PEM form, for clients that shall trust it.
-    public let rootPEM: String
+    package let rootPEM: String
     private let good, wrongName, expired, unknownAuthority: NIOSSLContext
     private let shown: Mutex<StoreCertificate>
 
     /// Makes an authority and its certificates for `names`, host names or IP addresses.
-    public init(names: [String] = localNames, shows certificate: StoreCertificate = .good) throws {
+    package init(names: [String] = localNames, shows certificate: StoreCertificate = .good) throws {
         let authority = try PretendAuthority()
         rootPEM = authority.rootPEM
         good = try Self.context(authority.issue(for: names))
@@ -23,10 +23,10 @@ public final class StoreIdentity: Sendable {
     }
 
     /// The certificate that new connections get.
-    public var certificate: StoreCertificate { shown.withLock { $0 } }
+    package var certificate: StoreCertificate { shown.withLock { $0 } }
 
     /// Shows another certificate from now on; connections that are open stay.
-    public func show(_ certificate: StoreCertificate) { shown.withLock { $0 = certificate } }
+    package func show(_ certificate: StoreCertificate) { shown.withLock { $0 = certificate } }
 
     /// What the next connection is made with.
     var context: NIOSSLContext {

@@ -1,17 +1,17 @@
 import Foundation
 
 /// Where the simulator reads the time. Tests pass a clock they move by hand.
-public struct SimulatorClock: Sendable {
+package struct SimulatorClock: Sendable {
     /// Answers the present instant in milliseconds since 1970.
-    public let milliseconds: @Sendable () -> Int64
+    package let milliseconds: @Sendable () -> Int64
 
     /// Makes a clock of one closure, which answers milliseconds since 1970.
-    public init(milliseconds: @escaping @Sendable () -> Int64) {
+    package init(milliseconds: @escaping @Sendable () -> Int64) {
         self.milliseconds = milliseconds
     }
 
     /// The machine's own clock.
-    public static let system = SimulatorClock {
+    package static let system = SimulatorClock {
         Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))
     }
 

@@ -4,14 +4,14 @@ import Postgres
 import SQL
 
 /// A running session of the admin page.
-public struct AdminSession: Sendable, Hashable {
+package struct AdminSession: Sendable, Hashable {
     /// The number of the key that opened it.
-    public let keyID: Int32
+    package let keyID: Int32
     /// What every form of the session carries; a page of another site cannot know it.
-    public let formToken: String
+    package let formToken: String
 
     /// A session with the token that goes with the browser's `secret`.
-    public init(keyID: Int32, secret: String) {
+    package init(keyID: Int32, secret: String) {
         self.keyID = keyID
         formToken = SHA256.hash(data: Data("form of \(secret)".utf8)).hexadecimal
     }
@@ -19,11 +19,11 @@ public struct AdminSession: Sendable, Hashable {
 
 extension SubscriptionLedger {
     /// How long a session lasts, in seconds: a working day.
-    public static let sessionSeconds = 12.0 * 3_600
+    package static let sessionSeconds = 12.0 * 3_600
 
     /// Opens a session for the holder of a key and returns its secret for the browser; only a hash of it is kept. The audit
     /// remembers it as the key's.
-    public func openSession(of key: APIKey) async throws -> String {
+    package func openSession(of key: APIKey) async throws -> String {
         var generator = SystemRandomNumberGenerator()
         let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }.hexadecimal
         _ = try await acting(as: .key(key.id)).write(
@@ -34,14 +34,14 @@ extension SubscriptionLedger {
     }
 
     /// The running session with a secret; nil when it ended, or when its key was revoked.
-    public func session(withSecret secret: String) async throws -> AdminSession? {
+    package func session(withSecret secret: String) async throws -> AdminSession? {
         // Asked of the primary: a standby may not know a session that was opened a moment ago.
         let rows = try await query(Queries.findSession, [.bytea(Self.digest(ofSession: secret))])
         return try rows.first.map { AdminSession(keyID: try $0.int4("key_id"), secret: secret) }
     }
 
     /// Ends a session of a key at once.
-    public func closeSession(withSecret secret: String, of keyID: Int32) async throws {
+    package func closeSession(withSecret secret: String, of keyID: Int32) async throws {
         _ = try await acting(as: .key(keyID)).write(
             Queries.closeSession, [.bytea(Self.digest(ofSession: secret))], audited: .signedOut)
     }

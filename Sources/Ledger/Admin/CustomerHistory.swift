@@ -3,42 +3,42 @@ import SQL
 import Subscriptions
 
 /// A stretch of the timeline of a subscription, as it is known now.
-public struct TimelineStretch: Sendable {
+package struct TimelineStretch: Sendable {
     /// The subscription.
-    public let originalTransactionID: OriginalTransactionID
+    package let originalTransactionID: OriginalTransactionID
     /// The product.
-    public let productID: ProductID
+    package let productID: ProductID
     /// The state, in the words of the schema `perennial`.
-    public let state: String
+    package let state: String
     /// Why that state.
-    public let reason: String?
+    package let reason: String?
     /// Whether it gives access.
-    public let entitled: Bool
+    package let entitled: Bool
     /// What is special about it, such as `trial`.
-    public let flags: [String]
+    package let flags: [String]
     /// When it begins; nil is ever since.
-    public let since: Instant?
+    package let since: Instant?
     /// When it ends; nil is never.
-    public let until: Instant?
+    package let until: Instant?
 }
 
 /// A change, as the feed tells it.
-public struct ToldEvent: Sendable {
+package struct ToldEvent: Sendable {
     /// What happened.
-    public let kind: String
+    package let kind: String
     /// To which subscription or purchase.
-    public let originalTransactionID: OriginalTransactionID
+    package let originalTransactionID: OriginalTransactionID
     /// The product.
-    public let productID: ProductID
+    package let productID: ProductID
     /// When, by Apple's clock.
-    public let occurredAt: Instant
+    package let occurredAt: Instant
     /// When it was recorded, by the database's.
-    public let recordedAt: Instant
+    package let recordedAt: Instant
 }
 
 extension SubscriptionLedger {
     /// The timelines of what a customer owns, newest stretch first.
-    public func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [TimelineStretch] {
+    package func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [TimelineStretch] {
         let rows = try await query(
             Queries.readTimelines, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
         return try rows.map { row in
@@ -52,7 +52,7 @@ extension SubscriptionLedger {
     }
 
     /// What happened to what a customer owns, newest first.
-    public func events(app bundleID: BundleID, customer: String, limit: Int) async throws -> [ToldEvent] {
+    package func events(app bundleID: BundleID, customer: String, limit: Int) async throws -> [ToldEvent] {
         let rows = try await query(
             Queries.readCustomerEvents, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
         return try rows.map { row in

@@ -3,18 +3,18 @@ import SQL
 import Subscriptions
 
 /// A customer that a search found.
-public struct FoundCustomer: Sendable, Hashable {
+package struct FoundCustomer: Sendable, Hashable {
     /// The app.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
     /// The operator's own id.
-    public let customer: String
+    package let customer: String
     /// When the first receipt came.
-    public let createdAt: Instant
+    package let createdAt: Instant
 }
 
 extension SubscriptionLedger {
     /// Customers whose id begins with `text`, who have a transaction of that id, or who sent the receipt of that number.
-    public func searchCustomers(_ text: String, limit: Int) async throws -> [FoundCustomer] {
+    package func searchCustomers(_ text: String, limit: Int) async throws -> [FoundCustomer] {
         let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
         return try await reads.query(
             Queries.searchCustomers,

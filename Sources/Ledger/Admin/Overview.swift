@@ -3,80 +3,80 @@ import SQL
 import Subscriptions
 
 /// The figures of the overview: whole UTC days from the summaries, hours of checks, and what is late.
-public struct Overview: Sendable {
+package struct Overview: Sendable {
     /// One day. Levels are those at its end.
-    public struct Day: Sendable, Hashable {
+    package struct Day: Sendable, Hashable {
         /// As `2026-01-31`.
-        public let day: String
+        package let day: String
         /// Subscriptions with access, those in a trial among them, and those that pay.
-        public let active, trial, paying: Int64
+        package let active, trial, paying: Int64
         /// Subscriptions that began to pay, came back and stopped.
-        public let began, returned, churned: Int64
+        package let began, returned, churned: Int64
         /// Trials that began, were followed by a charge, and were not.
-        public let trialsStarted, trialsConverted, trialsLost: Int64
+        package let trialsStarted, trialsConverted, trialsLost: Int64
     }
 
     /// The monthly recurring revenue at one day's end.
-    public struct Amount: Sendable, Hashable {
+    package struct Amount: Sendable, Hashable {
         /// As `2026-01-31`.
-        public let day: String
+        package let day: String
         /// In thousandths of the currency's unit.
-        public let milliunits: Int64
+        package let milliunits: Int64
     }
 
     /// The monthly recurring revenue in one currency.
-    public struct Revenue: Sendable, Hashable {
+    package struct Revenue: Sendable, Hashable {
         /// As `EUR`.
-        public let currency: String
+        package let currency: String
         /// Oldest day first.
-        public var days: [Amount]
+        package var days: [Amount]
     }
 
     /// Apple's answers within one hour.
-    public struct Hour: Sendable, Hashable {
+    package struct Hour: Sendable, Hashable {
         /// As `2026-01-31 12:00`, in UTC.
-        public let hour: String
+        package let hour: String
         /// Answers that were verified, refused, and no answer at all.
-        public let verified, rejected, failed: Int64
+        package let verified, rejected, failed: Int64
     }
 
     /// Whole days, oldest first.
-    public let days: [Day]
+    package let days: [Day]
     /// The currencies with the largest amounts.
-    public let revenue: [Revenue]
+    package let revenue: [Revenue]
     /// The last two days, oldest hour first.
-    public let hours: [Hour]
+    package let hours: [Hour]
     /// What is late.
-    public let staleness: Staleness
+    package let staleness: Staleness
 }
 
 extension Overview {
     /// How late everything is.
-    public struct Staleness: Sendable, Hashable {
+    package struct Staleness: Sendable, Hashable {
         /// Receipts are counted up to here.
-        public static let overdueMax: Int32 = 10_000
+        package static let overdueMax: Int32 = 10_000
         /// Receipts that should have been asked about over five minutes ago.
-        public let overdue: Int64
+        package let overdue: Int64
         /// Since when the oldest of them is due.
-        public let oldestDueAt: Instant?
+        package let oldestDueAt: Instant?
         /// Workers alive.
-        public let workers: Int64
+        package let workers: Int64
         /// Incidents that run.
-        public let incidents: Int64
+        package let incidents: Int64
         /// Violations of invariants that workers found last and that stay.
-        public let violations: Int64
+        package let violations: Int64
         /// Whether the summaries went through every subscription at least once.
-        public let isComplete: Bool
+        package let isComplete: Bool
         /// When they were brought up to date last.
-        public let summarisedAt: Instant?
+        package let summarisedAt: Instant?
         /// Events that they lack.
-        public let eventsBehind: Int64
+        package let eventsBehind: Int64
     }
 }
 
 extension SubscriptionLedger {
     /// The overview of an app, or of every one, in one environment, of the last whole days.
-    public func overview(
+    package func overview(
         app bundleID: BundleID?, environment: StoreEnvironment = .production, days: Int
     ) async throws -> Overview {
         let app = Parameter.text(bundleID?.text)

@@ -3,44 +3,44 @@ import SQL
 import Subscriptions
 
 /// What Apple said about a receipt, from the first to the last answer that meant it.
-public struct ToldAnswer: Sendable {
+package struct ToldAnswer: Sendable {
     /// The observation's number.
-    public let observation: Int64
+    package let observation: Int64
     /// What the answer was worth.
-    public let outcome: String
+    package let outcome: String
     /// Apple's status; nil when there was none.
-    public let status: Int32?
+    package let status: Int32?
     /// Why it was not verified, or what was odd about it.
-    public let reason: String?
+    package let reason: String?
     /// Where it was asked.
-    public let environment: String?
+    package let environment: String?
     /// Apple's clock of the first such answer.
-    public let firstAsOf: Instant
+    package let firstAsOf: Instant
     /// Apple's clock of the last one that was written down.
-    public let lastAsOf: Instant
+    package let lastAsOf: Instant
     /// When it was recorded.
-    public let recordedAt: Instant
+    package let recordedAt: Instant
 }
 
 /// When a receipt is asked about next, and how.
-public struct ReceiptSchedule: Sendable {
+package struct ReceiptSchedule: Sendable {
     /// How urgent it is.
-    public let lane: Lane
+    package let lane: Lane
     /// When it may be asked about.
-    public let dueAt: Instant
+    package let dueAt: Instant
     /// Tries since the last answer.
-    public let attempts: Int
+    package let attempts: Int
     /// Workers that ended while they held it.
-    public let crashes: Int
+    package let crashes: Int
     /// Whether it is being asked about.
-    public let isInFlight: Bool
+    package let isInFlight: Bool
     /// Why the app's checks are paused; nil when they are not.
-    public let pausedBecause: String?
+    package let pausedBecause: String?
 }
 
 extension SubscriptionLedger {
     /// What Apple said about a receipt, newest first.
-    public func answers(about receipt: ReceiptID, limit: Int) async throws -> [ToldAnswer] {
+    package func answers(about receipt: ReceiptID, limit: Int) async throws -> [ToldAnswer] {
         try await query(Queries.readAnswers, [.int8(receipt.number), .int4(Int32(clamping: limit))]).map { row in
             ToldAnswer(
                 observation: try row.int8("observation_id"), outcome: try row.text("outcome"),
@@ -51,7 +51,7 @@ extension SubscriptionLedger {
     }
 
     /// When a receipt is asked about next; nil when no more.
-    public func schedule(of receipt: ReceiptID) async throws -> ReceiptSchedule? {
+    package func schedule(of receipt: ReceiptID) async throws -> ReceiptSchedule? {
         try await query(Queries.readSchedule, [.int8(receipt.number)]).first.map { row in
             ReceiptSchedule(
                 lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
@@ -62,12 +62,12 @@ extension SubscriptionLedger {
     }
 
     /// Whether Apple was asked about a receipt within so many seconds; nil when there is no such receipt.
-    public func wasAsked(about receipt: ReceiptID, withinSeconds seconds: Double) async throws -> Bool? {
+    package func wasAsked(about receipt: ReceiptID, withinSeconds seconds: Double) async throws -> Bool? {
         try await query(Queries.wasAskedLately, [.int8(receipt.number), .float8(seconds)]).first?.bool("asked")
     }
 
     /// Incidents, those that run first, then the newest.
-    public func incidents(limit: Int) async throws -> [Incident] {
+    package func incidents(limit: Int) async throws -> [Incident] {
         try await query(Queries.listIncidents, [.int4(Int32(clamping: limit))]).map(Incident.init(row:))
     }
 }

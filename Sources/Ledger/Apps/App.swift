@@ -1,58 +1,58 @@
 import Subscriptions
 
 /// One registered app with its settings; its secrets stay sealed until a check needs them.
-public struct App: Sendable, Hashable {
+package struct App: Sendable, Hashable {
     /// The app's key in the ledger.
-    public let id: Int32
+    package let id: Int32
     /// Apple's bundle id.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
     /// A name for people.
-    public let name: String
+    package let name: String
     /// Whether purchases of Apple's sandbox are accepted.
-    public let sandboxAllowed: Bool
+    package let sandboxAllowed: Bool
     /// What happens when another customer uploads an owned subscription.
-    public let ownershipPolicy: OwnershipPolicy
+    package let ownershipPolicy: OwnershipPolicy
     /// How long a renewal may be late before access ends, in production.
-    public let leeway: Delay
+    package let leeway: Delay
     /// The same in the sandbox.
-    public let sandboxLeeway: Delay
+    package let sandboxLeeway: Delay
     /// How long access goes on while Apple cannot be asked.
-    public let outageAllowance: Delay
+    package let outageAllowance: Delay
     /// Over how long checks shortly before an end are spread; longer where many subscriptions end together.
-    public let preCheckSpread: Delay
+    package let preCheckSpread: Delay
     /// Calls a second to Apple; 0 is unlimited.
-    public let callsPerSecond: Double
+    package let callsPerSecond: Double
     /// Calls that may be made at once after a pause.
-    public let burst: Double
+    package let burst: Double
     /// How often refunds are looked for.
-    public let sweep: SweepPace
+    package let sweep: SweepPace
     /// Whether Apple's notifications are taken as hints.
-    public let takesNotifications: Bool
+    package let takesNotifications: Bool
     /// How fast it is asked at present, when it was read.
-    public let pace: CallPace
+    package let pace: CallPace
     /// Calls a second at that time; 0 is unlimited.
-    public let callsPerSecondNow: Double
+    package let callsPerSecondNow: Double
     /// Rounds of calls in a row, about whatever app, that brought no answer.
-    public let appleFailures: Int
+    package let appleFailures: Int
     /// Until when nothing is asked for this app, and why.
-    public let pause: Pause?
+    package let pause: Pause?
     let sealedSecret: [UInt8]?
     let sealedPreviousSecret: [UInt8]?
 
     /// A pause of an app's checks.
-    public struct Pause: Sendable, Hashable {
+    package struct Pause: Sendable, Hashable {
         /// When checks go on.
-        public let until: Instant
+        package let until: Instant
         /// One sentence.
-        public let reason: String
+        package let reason: String
     }
 
     /// Whether a shared secret is stored.
-    public var hasSecret: Bool { sealedSecret != nil }
+    package var hasSecret: Bool { sealedSecret != nil }
 }
 
 /// What happens when a second customer uploads a receipt that holds an owned subscription.
-public enum OwnershipPolicy: String, Sendable, CaseIterable {
+package enum OwnershipPolicy: String, Sendable, CaseIterable {
     /// The newest uploader takes over, at most three times in 30 days.
     case transfer
     /// The first owner keeps it.
@@ -62,7 +62,7 @@ public enum OwnershipPolicy: String, Sendable, CaseIterable {
 }
 
 /// How often refunds are looked for.
-public enum SweepPace: String, Sendable, CaseIterable {
+package enum SweepPace: String, Sendable, CaseIterable {
     /// As the schedule says.
     case normal
     /// Half as often: for an app whose refunds Apple's notifications tell.
@@ -78,9 +78,9 @@ public enum SweepPace: String, Sendable, CaseIterable {
 }
 
 /// The shared secrets of an app in clear, for the length of a check.
-public struct AppSecrets: Sendable {
+package struct AppSecrets: Sendable {
     /// The secret in use.
-    public let current: String?
+    package let current: String?
     /// The secret before the last rotation.
-    public let previous: String?
+    package let previous: String?
 }

@@ -4,20 +4,20 @@ import Subscriptions
 
 extension SubscriptionLedger {
     /// Every registered app, by bundle id.
-    public func apps() async throws -> [App] {
+    package func apps() async throws -> [App] {
         try await query(Queries.readApps).map(App.init(row:))
     }
 
     /// An app and its settings as lookups need them; nil when there is none. One that a standby does not know may be too
     /// new for it.
-    public func registeredApp(_ bundleID: BundleID) async throws -> App? {
+    package func registeredApp(_ bundleID: BundleID) async throws -> App? {
         let known = try await reads.query(Queries.readApps).map(App.init(row:))
         if let app = known.first(where: { $0.bundleID == bundleID }) { return app }
         return reads.mayLag ? try await apps().first { $0.bundleID == bundleID } : nil
     }
 
     /// The app with the given bundle id; the error names those that exist.
-    public func app(_ bundleID: BundleID) async throws -> App {
+    package func app(_ bundleID: BundleID) async throws -> App {
         let apps = try await apps()
         guard let app = apps.first(where: { $0.bundleID == bundleID }) else {
             let known = apps.prefix(5).map(\.bundleID.text).joined(separator: ", ")
@@ -30,7 +30,7 @@ extension SubscriptionLedger {
     }
 
     /// Registers an app with its sealed secrets and its budget of calls.
-    public func addApp(_ new: NewApp) async throws {
+    package func addApp(_ new: NewApp) async throws {
         guard !new.bundleID.text.isEmpty, new.bundleID.text.utf8.count <= 255 else {
             throw LedgerError(.invalid, "A bundle id has 1 to 255 characters, like com.example.app.")
         }
@@ -48,7 +48,7 @@ extension SubscriptionLedger {
     }
 
     /// Changes what is given and keeps the rest.
-    public func setApp(_ bundleID: BundleID, _ change: AppChange) async throws {
+    package func setApp(_ bundleID: BundleID, _ change: AppChange) async throws {
         let rows = try await write(
             Queries.setApp,
             [
@@ -62,7 +62,7 @@ extension SubscriptionLedger {
     }
 
     /// Replaces the shared secret; the present one stays as the previous one, and a pause of the app ends.
-    public func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
+    package func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
         let rows = try await write(
             Queries.rotateSecret,
             [
@@ -73,12 +73,12 @@ extension SubscriptionLedger {
     }
 
     /// The app's secrets in clear; they must not leave the check.
-    public func secrets(of app: App) throws -> AppSecrets {
+    package func secrets(of app: App) throws -> AppSecrets {
         try openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
     }
 
     /// Stops asking Apple for one app for a while; a pause that lasts longer stays.
-    public func pause(_ appID: Int32, seconds: Double, because reason: String) async throws {
+    package func pause(_ appID: Int32, seconds: Double, because reason: String) async throws {
         _ = try await write(Queries.pauseApp, [.int4(appID), .float8(seconds), .text(reason)])
     }
 
@@ -104,24 +104,24 @@ extension SubscriptionLedger {
 }
 
 /// What `addApp` needs to know.
-public struct NewApp: Sendable {
+package struct NewApp: Sendable {
     /// Apple's bundle id.
-    public var bundleID: BundleID
+    package var bundleID: BundleID
     /// A name for people; the bundle id when absent.
-    public var name: String?
+    package var name: String?
     /// The app-specific shared secret of App Store Connect.
-    public var secret: String?
+    package var secret: String?
     /// The secret before the last rotation.
-    public var previousSecret: String?
+    package var previousSecret: String?
     /// Whether purchases of Apple's sandbox are accepted.
-    public var sandboxAllowed: Bool
+    package var sandboxAllowed: Bool
     /// Calls a second to Apple; 0 is unlimited.
-    public var callsPerSecond: Double
+    package var callsPerSecond: Double
     /// Calls at once after a pause; as many as a second's when absent.
-    public var burst: Double?
+    package var burst: Double?
 
     /// An app to register.
-    public init(
+    package init(
         bundleID: BundleID, name: String? = nil, secret: String? = nil, previousSecret: String? = nil,
         sandboxAllowed: Bool = true, callsPerSecond: Double = 50, burst: Double? = nil
     ) {
@@ -136,30 +136,30 @@ public struct NewApp: Sendable {
 }
 
 /// What `setApp` changes; nil keeps.
-public struct AppChange: Sendable {
+package struct AppChange: Sendable {
     /// A new name.
-    public var name: String?
+    package var name: String?
     /// Whether sandbox purchases are accepted.
-    public var sandboxAllowed: Bool?
+    package var sandboxAllowed: Bool?
     /// What happens when another customer uploads an owned subscription.
-    public var ownershipPolicy: OwnershipPolicy?
+    package var ownershipPolicy: OwnershipPolicy?
     /// Calls a second to Apple; 0 is unlimited.
-    public var callsPerSecond: Double?
+    package var callsPerSecond: Double?
     /// Calls at once after a pause.
-    public var burst: Double?
+    package var burst: Double?
     /// How often refunds are looked for.
-    public var sweep: SweepPace?
+    package var sweep: SweepPace?
     /// Over how long checks shortly before an end are spread, 0 to 12 hours.
-    public var preCheckSpread: Delay?
+    package var preCheckSpread: Delay?
     /// How long a renewal may be late before access ends; like the next two it counts from the next answer on.
-    public var leeway: Delay?
+    package var leeway: Delay?
     /// The same in the sandbox.
-    public var sandboxLeeway: Delay?
+    package var sandboxLeeway: Delay?
     /// How long access goes on while Apple cannot be asked.
-    public var outageAllowance: Delay?
+    package var outageAllowance: Delay?
 
     /// A change that keeps everything.
-    public init() {}
+    package init() {}
 
     /// What changes, for the audit.
     fileprivate var told: [String: String] {

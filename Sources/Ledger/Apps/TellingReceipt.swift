@@ -2,18 +2,18 @@ import SQL
 import Subscriptions
 
 /// A receipt whose answer tells whether an app's shared secret is right.
-public struct TellingReceipt: Sendable {
+package struct TellingReceipt: Sendable {
     /// The receipt.
-    public let receiptID: ReceiptID
+    package let receiptID: ReceiptID
     /// Where Apple vouched for it.
-    public let environment: StoreEnvironment?
+    package let environment: StoreEnvironment?
     /// The bytes to send to Apple.
-    public let receipt: [UInt8]
+    package let receipt: [UInt8]
 }
 
 extension SubscriptionLedger {
     /// Receipts of an app to try a shared secret on, at most `limit`: Apple looks at the secret of those with subscriptions.
-    public func tellingReceipts(of app: App, limit: Int) async throws -> [TellingReceipt] {
+    package func tellingReceipts(of app: App, limit: Int) async throws -> [TellingReceipt] {
         try await query(Queries.findTellers, [.int4(app.id), .int4(Int32(clamping: limit))]).map { row in
             TellingReceipt(
                 receiptID: ReceiptID(try row.int8("receipt_id")), environment: try row.wordIfPresent("environment"),

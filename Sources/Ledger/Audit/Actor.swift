@@ -1,5 +1,5 @@
 /// Who changes something: what the audit remembers of them.
-public enum Actor: Sendable, Hashable {
+package enum Actor: Sendable, Hashable {
     /// A caller of the HTTP API, by the number of their key.
     case key(Int32)
     /// Whoever runs a command, by the name the operating system knows them by.
@@ -26,7 +26,7 @@ extension SubscriptionLedger {
     /// The same ledger in the hands of `actor`: what is written through it is remembered as theirs.
     ///
     /// A ledger in nobody's hands, as workers use it, remembers no one.
-    public func acting(as actor: Actor) -> SubscriptionLedger {
+    package func acting(as actor: Actor) -> SubscriptionLedger {
         var ledger = self
         ledger.actor = actor
         return ledger

@@ -4,7 +4,7 @@ import SQL
 import Subscriptions
 
 /// What a person or a key did; the raw value is the word that `perennial.audit_log` tells.
-public enum AuditedAction: String, Sendable, CaseIterable {
+package enum AuditedAction: String, Sendable, CaseIterable {
     case appAdded = "app.added"
     case appChanged = "app.changed"
     case secretRotated = "app.secret_rotated"
@@ -63,7 +63,7 @@ extension SubscriptionLedger {
     }
 
     /// The same in a transaction of its own, for what is more than one.
-    public func audit(
+    package func audit(
         _ action: AuditedAction, app bundleID: BundleID? = nil, customer: String? = nil, receipt: ReceiptID? = nil,
         detail: [String: String] = [:]
     ) async throws {

@@ -3,24 +3,24 @@ import SQL
 import Subscriptions
 
 /// One product of an app's catalog.
-public struct CatalogProduct: Sendable, Hashable {
+package struct CatalogProduct: Sendable, Hashable {
     /// The product.
-    public var id: ProductID
+    package var id: ProductID
     /// Its subscription group.
-    public var group: String?
+    package var group: String?
     /// Its level in the group; 1 is the highest, as in App Store Connect.
-    public var level: Int32?
+    package var level: Int32?
     /// Its period as an ISO 8601 duration, such as P1M.
-    public var period: String?
+    package var period: String?
     /// Its price in thousandths of the currency's unit.
-    public var priceMilliunits: Int64?
+    package var priceMilliunits: Int64?
     /// The currency of the price.
-    public var currency: String?
+    package var currency: String?
     /// The rights it grants.
-    public var entitlements: [String]
+    package var entitlements: [String]
 
     /// A product.
-    public init(
+    package init(
         id: ProductID, group: String? = nil, level: Int32? = nil, period: String? = nil, priceMilliunits: Int64? = nil,
         currency: String? = nil, entitlements: [String]
     ) {
@@ -36,7 +36,7 @@ public struct CatalogProduct: Sendable, Hashable {
 
 extension SubscriptionLedger {
     /// Makes the given products the whole catalog of an app; what they granted before stays true for the time before now.
-    public func applyCatalog(_ products: [CatalogProduct], to bundleID: BundleID) async throws {
+    package func applyCatalog(_ products: [CatalogProduct], to bundleID: BundleID) async throws {
         guard !products.contains(where: { $0.entitlements.contains("") }) else {
             throw LedgerError(
                 .invalid, "An entitlement has a name; leave the list empty for a product that grants none.")
@@ -69,7 +69,7 @@ extension SubscriptionLedger {
     }
 
     /// The catalog of an app as it applies now.
-    public func catalog(of bundleID: BundleID) async throws -> [CatalogProduct] {
+    package func catalog(of bundleID: BundleID) async throws -> [CatalogProduct] {
         _ = try await app(bundleID)
         return try await query(Queries.listProducts, [.text(bundleID.text)]).map { row in
             CatalogProduct(

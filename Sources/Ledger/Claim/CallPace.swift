@@ -1,39 +1,39 @@
 import Subscriptions
 
 /// How fast an app's receipts are asked about: shared by all workers, kept with the app's budget.
-public struct CallPace: Sendable, Hashable {
+package struct CallPace: Sendable, Hashable {
     /// The slowest pace: a call every other second.
-    public static let callsPerSecondMin = 0.5
+    package static let callsPerSecondMin = 0.5
     /// From where on an app without a rate of its own is not held back any more.
-    public static let callsPerSecondUnlimited = 1_000.0
+    package static let callsPerSecondUnlimited = 1_000.0
     /// How long it takes to grow from nothing to the full rate, in seconds.
-    public static let growthSeconds = 60.0
+    package static let growthSeconds = 60.0
 
     /// Calls a second that the operator allows; 0 is any number.
-    public var callsPerSecondMax: Double
+    package var callsPerSecondMax: Double
     /// What it was slowed to when Apple last asked for fewer calls, and when; nil while Apple never did.
-    public var slowed: Slowed?
+    package var slowed: Slowed?
     /// Rounds of answers in a row most of which failed; above 0 only a few receipts are tried.
-    public var failures: Int
+    package var failures: Int
     /// Nothing was or will be asked before.
-    public var closedUntil: Instant
+    package var closedUntil: Instant
 
     /// A slower pace.
-    public struct Slowed: Sendable, Hashable {
+    package struct Slowed: Sendable, Hashable {
         /// Calls a second.
-        public var callsPerSecond: Double
+        package var callsPerSecond: Double
         /// By the database's clock.
-        public var at: Instant
+        package var at: Instant
 
         /// A pace slowed to `callsPerSecond` at an instant.
-        public init(to callsPerSecond: Double, at instant: Instant) {
+        package init(to callsPerSecond: Double, at instant: Instant) {
             self.callsPerSecond = max(CallPace.callsPerSecondMin, callsPerSecond)
             at = instant
         }
     }
 
     /// A pace from its parts.
-    public init(
+    package init(
         callsPerSecondMax: Double, slowed: Slowed? = nil, failures: Int = 0,
         closedUntil: Instant = Instant(milliseconds: .min)
     ) {
@@ -46,7 +46,7 @@ public struct CallPace: Sendable, Hashable {
     /// Calls a second at an instant, 0 for any number: the slowed pace and a sixtieth of the full rate more each second.
     ///
     /// The same as the SQL function `ledger.calls_a_second`; a test holds them equal.
-    public func callsPerSecond(at now: Instant) -> Double {
+    package func callsPerSecond(at now: Instant) -> Double {
         guard let slowed else { return callsPerSecondMax }
         let passed = max(0, Double((now - slowed.at).milliseconds) / 1000)
         let grown = slowed.callsPerSecond + max(callsPerSecondFull / Self.growthSeconds, 0.05) * passed
@@ -54,7 +54,7 @@ public struct CallPace: Sendable, Hashable {
     }
 
     /// The full rate as a number to reckon with.
-    public var callsPerSecondFull: Double {
+    package var callsPerSecondFull: Double {
         callsPerSecondMax == 0 ? Self.callsPerSecondUnlimited : callsPerSecondMax
     }
 }

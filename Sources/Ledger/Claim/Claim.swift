@@ -1,7 +1,7 @@
 import Subscriptions
 
 /// How urgent a receipt is; the order of the cases is the order of urgency.
-public enum Lane: Int16, Sendable, CaseIterable, CustomStringConvertible {
+package enum Lane: Int16, Sendable, CaseIterable, CustomStringConvertible {
     /// Never verified.
     case new = 0
     /// Somebody's access depends on the answer soon.
@@ -16,7 +16,7 @@ public enum Lane: Int16, Sendable, CaseIterable, CustomStringConvertible {
     case quarantine = 5
 
     /// The lane's name.
-    public var description: String {
+    package var description: String {
         switch self {
         case .new: "new"
         case .edge: "edge"
@@ -29,37 +29,37 @@ public enum Lane: Int16, Sendable, CaseIterable, CustomStringConvertible {
 }
 
 /// The right and the duty to ask Apple about one receipt before the lease ends.
-public struct Claim: Sendable {
+package struct Claim: Sendable {
     /// The receipt.
-    public let receiptID: ReceiptID
+    package let receiptID: ReceiptID
     /// Its app.
-    public let app: App
+    package let app: App
     /// The bytes to send to Apple.
-    public let receipt: [UInt8]
+    package let receipt: [UInt8]
     /// Whether these are the bytes of the newest receipt that Apple returned, not those that were uploaded.
-    public let asksLatest: Bool
+    package let asksLatest: Bool
     /// Where this receipt was verified before, if it was.
-    public let environment: StoreEnvironment?
+    package let environment: StoreEnvironment?
     /// How urgent it is.
-    public let lane: Lane
+    package let lane: Lane
     /// How many times it was claimed since it last got an answer that counts, this one included.
-    public let attempts: Int
+    package let attempts: Int
     /// The database's clock when it was claimed.
-    public let claimedAt: Instant
+    package let claimedAt: Instant
     /// The monotonic clock of this process when it was claimed.
-    public let heldSince: ContinuousClock.Instant
+    package let heldSince: ContinuousClock.Instant
     /// When it should have been asked about.
-    public let scheduledFor: Instant
+    package let scheduledFor: Instant
     /// Its place in the line of its lane, from which it was claimed.
-    public let dueAt: Instant
+    package let dueAt: Instant
     /// What tells this lease from an earlier or later one.
-    public let leaseToken: Int64
+    package let leaseToken: Int64
     /// Of the last verified answer; nil when the next one must be read in full.
-    public let fingerprint: Fingerprint?
+    package let fingerprint: Fingerprint?
 }
 
 /// The key of a running worker.
-public struct WorkerID: Hashable, Sendable {
+package struct WorkerID: Hashable, Sendable {
     /// The number.
-    public let number: Int32
+    package let number: Int32
 }

@@ -3,18 +3,18 @@ import SQL
 import Subscriptions
 
 /// How many receipts of one app and lane to claim.
-public struct Quota: Sendable, Hashable {
+package struct Quota: Sendable, Hashable {
     /// The app.
-    public let app: App
+    package let app: App
     /// The lane.
-    public let lane: Lane
+    package let lane: Lane
     /// Receipts at most.
-    public let receipts: Int
+    package let receipts: Int
     /// Only what was due then or later; nil for all.
-    public let dueFrom: Instant?
+    package let dueFrom: Instant?
 
     /// A quota.
-    public init(app: App, lane: Lane, receipts: Int, dueFrom: Instant? = nil) {
+    package init(app: App, lane: Lane, receipts: Int, dueFrom: Instant? = nil) {
         self.app = app
         self.lane = lane
         self.receipts = receipts
@@ -23,16 +23,16 @@ public struct Quota: Sendable, Hashable {
 }
 
 /// Receipts of one app and lane that are due.
-public struct DueReceipts: Sendable, Hashable {
+package struct DueReceipts: Sendable, Hashable {
     /// The app.
-    public let appID: Int32
+    package let appID: Int32
     /// The lane.
-    public let lane: Lane
+    package let lane: Lane
     /// How many, up to the limit of the question.
-    public let receipts: Int
+    package let receipts: Int
 
     /// A count.
-    public init(appID: Int32, lane: Lane, receipts: Int) {
+    package init(appID: Int32, lane: Lane, receipts: Int) {
         self.appID = appID
         self.lane = lane
         self.receipts = receipts
@@ -40,16 +40,16 @@ public struct DueReceipts: Sendable, Hashable {
 }
 
 /// From where on it is worth looking for due receipts of one app and lane.
-public struct DueMark: Sendable, Hashable {
+package struct DueMark: Sendable, Hashable {
     /// The app.
-    public let appID: Int32
+    package let appID: Int32
     /// The lane.
-    public let lane: Lane
+    package let lane: Lane
     /// What was due before is claimed.
-    public let dueAt: Instant
+    package let dueAt: Instant
 
     /// A mark.
-    public init(appID: Int32, lane: Lane, dueAt: Instant) {
+    package init(appID: Int32, lane: Lane, dueAt: Instant) {
         self.appID = appID
         self.lane = lane
         self.dueAt = dueAt
@@ -57,11 +57,11 @@ public struct DueMark: Sendable, Hashable {
 }
 
 /// What a look at the schedule found.
-public struct DueLook: Sendable {
+package struct DueLook: Sendable {
     /// Receipts that are due.
-    public let due: [DueReceipts]
+    package let due: [DueReceipts]
     /// How long the database was busy with it, in seconds, by its own clock.
-    public let busySeconds: Double
+    package let busySeconds: Double
 }
 
 extension SubscriptionLedger {
@@ -71,7 +71,7 @@ extension SubscriptionLedger {
 
     /// Announces a worker process with the lease and the speed-up by which it works; `singly` is one that asks about single
     /// receipts when told to, and counts as none.
-    public func startWorker(
+    package func startWorker(
         host: String, process: Int32, singly: Bool = false, leaseSeconds: Double? = nil, speedup: Int? = nil
     ) async throws -> WorkerID {
         let rows = try await write(
@@ -87,7 +87,7 @@ extension SubscriptionLedger {
     /// Says that a worker is alive, or that it stopped.
     ///
     /// Throws `mismatch` to one that is alive when the schema was changed meanwhile so that only later programs work with it.
-    public func beat(_ worker: WorkerID, stopped: Bool = false) async throws {
+    package func beat(_ worker: WorkerID, stopped: Bool = false) async throws {
         let rows = try await write(Queries.beatWorker, [.int4(worker.number), .bool(stopped)])
         guard !stopped, let row = rows.first else { return }
         try Self.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
@@ -95,7 +95,7 @@ extension SubscriptionLedger {
 
     /// Forgets workers of long ago, a bounded number at a time; says how many.
     @discardableResult
-    public func forgetWorkers() async throws -> Int {
+    package func forgetWorkers() async throws -> Int {
         let rows = try await write(Queries.forgetWorkers, [.int4(Self.workerDays), .int4(Self.workersForgottenMax)])
         return Int(try rows.first?.int8("removed") ?? 0)
     }
@@ -103,12 +103,12 @@ extension SubscriptionLedger {
     /// How many receipts of each app and lane are due, counted up to `limit`; paused apps are left out.
     ///
     /// `marks` say from where on to look.
-    public func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
+    package func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
         try await look(limit: limit, by: dueBy, from: marks).due
     }
 
     /// The same, and what it cost the database.
-    public func look(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueLook {
+    package func look(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueLook {
         let rows = try await query(
             Queries.countDue,
             [
@@ -126,7 +126,7 @@ extension SubscriptionLedger {
 
     /// What was due by `instant` and is still to be asked about: one sentence an app, and the number of receipts. Workers lease
     /// for `leaseSeconds`.
-    public func overdue(by instant: Instant, leaseSeconds: Double) async throws -> (receipts: Int, why: [String]) {
+    package func overdue(by instant: Instant, leaseSeconds: Double) async throws -> (receipts: Int, why: [String]) {
         let rows = try await query(Queries.overdue, [.instant(instant), .float8(leaseSeconds)])
         let sentences = try rows.map { row in
             let (bundle, count) = (try row.text("bundle_id"), try row.int8("receipts"))
@@ -140,7 +140,7 @@ extension SubscriptionLedger {
     }
 
     /// The database's clock.
-    public func now() async throws -> Instant {
+    package func now() async throws -> Instant {
         guard let row = try await query(Queries.readClock).first else {
             throw LedgerError(.mismatch, "The database gave no time.")
         }
@@ -148,14 +148,14 @@ extension SubscriptionLedger {
     }
 
     /// Reserves calls to Apple: how many of the `wanted` ones each app may make now.
-    public func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
+    package func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
         let rows = try await write(
             Queries.takeBudget, [.int4s(wanted.map(\.app.id)), .int4s(wanted.map { Int32(clamping: $0.calls) })])
         return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.int4("app_id"), Int(try $0.int4("granted"))) })
     }
 
     /// Gives reserved calls back that were not made.
-    public func returnBudget(_ unused: [Int32: Int]) async throws {
+    package func returnBudget(_ unused: [Int32: Int]) async throws {
         let unused = unused.filter { $0.value > 0 }
         guard !unused.isEmpty else { return }
         _ = try await write(
@@ -165,7 +165,7 @@ extension SubscriptionLedger {
     /// Leases due receipts within the quotas; what a crashed worker held is due again when its lease ends.
     ///
     /// Only what was due by `dueBy` is claimed, where given. `now` replaces the database's clock in tests only.
-    public func claim(
+    package func claim(
         for worker: WorkerID, _ quotas: [Quota], leaseSeconds: Double, dueBy: Instant? = nil, now: Instant? = nil
     ) async throws -> [Claim] {
         let apps = Dictionary(quotas.map { ($0.app.id, $0.app) }) { first, _ in first }
@@ -189,7 +189,7 @@ extension SubscriptionLedger {
     }
 
     /// Leases one receipt at once, due or not; throws `busy` while another process asks about it.
-    public func claim(_ receipt: ReceiptID, for worker: WorkerID, leaseSeconds: Double) async throws -> Claim {
+    package func claim(_ receipt: ReceiptID, for worker: WorkerID, leaseSeconds: Double) async throws -> Claim {
         let rows = try await write(
             Queries.claimOne, [.int4(worker.number), .float8(leaseSeconds), .int8(receipt.number)])
         guard let row = rows.first else {
@@ -209,7 +209,7 @@ extension SubscriptionLedger {
     }
 
     /// Hands claimed receipts back unasked; the attempt does not count.
-    public func release(_ claims: [Claim], of worker: WorkerID) async throws {
+    package func release(_ claims: [Claim], of worker: WorkerID) async throws {
         guard !claims.isEmpty else { return }
         _ = try await write(
             Queries.release,

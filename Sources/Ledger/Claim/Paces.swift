@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 /// Whose pace is meant.
-public enum PaceOwner: Sendable, Hashable {
+package enum PaceOwner: Sendable, Hashable {
     /// One app's.
     case app(Int32)
     /// Apple as a whole: while it answers nobody, all apps wait. It has no rate of its own.
@@ -11,16 +11,16 @@ public enum PaceOwner: Sendable, Hashable {
 }
 
 /// A pause that follows from a round of answers.
-public struct PaceChange: Sendable {
+package struct PaceChange: Sendable {
     /// The pace from now on.
-    public var pace: CallPace
+    package var pace: CallPace
     /// How long nothing is asked, in seconds; 0 to go on.
-    public var pauseSeconds: Double
+    package var pauseSeconds: Double
     /// One sentence for the pause.
-    public var reason: String
+    package var reason: String
 
     /// A change.
-    public init(pace: CallPace, pauseSeconds: Double, reason: String) {
+    package init(pace: CallPace, pauseSeconds: Double, reason: String) {
         self.pace = pace
         self.pauseSeconds = pauseSeconds
         self.reason = reason
@@ -29,7 +29,7 @@ public struct PaceChange: Sendable {
 
 extension SubscriptionLedger {
     /// Changes a pace under its lock: `decide` gets the stored one and the database's clock.
-    public func changePace(
+    package func changePace(
         of owner: PaceOwner, _ decide: @escaping @Sendable (CallPace, Instant) -> PaceChange
     ) async throws {
         try await database.transaction { transaction in

@@ -3,16 +3,16 @@ import SQL
 import Subscriptions
 
 /// An answer that says what the last one about its receipt said, at a later clock.
-public struct EqualAnswer: Sendable {
+package struct EqualAnswer: Sendable {
     /// The claim.
-    public let claim: Claim
+    package let claim: Claim
     /// The fingerprint that both answers have.
-    public let fingerprint: Fingerprint
+    package let fingerprint: Fingerprint
     /// Apple's clock.
-    public let asOf: Instant
+    package let asOf: Instant
 
     /// An answer equal to the last one; nil when it differs.
-    public init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
+    package init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
         guard claim.fingerprint == fingerprint else { return nil }
         self.claim = claim
         self.fingerprint = fingerprint
@@ -25,7 +25,7 @@ extension SubscriptionLedger {
     ///
     /// Returns the receipts this was enough for. The others have to be settled in full: time alone has changed something,
     /// somebody uploaded the receipt, another receipt spoke of its subscription since, or the lease is lost.
-    public func confirm(_ answers: [EqualAnswer], by worker: WorkerID, speedup: Int) async throws -> Set<ReceiptID> {
+    package func confirm(_ answers: [EqualAnswer], by worker: WorkerID, speedup: Int) async throws -> Set<ReceiptID> {
         guard !answers.isEmpty else { return [] }
         do {
             return try await database.transaction { transaction in

@@ -4,11 +4,11 @@ import Subscriptions
 /// What tells one answer from another: all that Apple said but its clocks, and the rules by which we read it.
 ///
 /// An answer with the fingerprint of the last one changes nothing but clocks, unless time itself does.
-public struct Fingerprint: Hashable, Sendable {
+package struct Fingerprint: Hashable, Sendable {
     let bytes: [UInt8]
 
     /// The fingerprint of an answer's lasting parts under the rules of an app.
-    public init(
+    package init(
         of body: [UInt8], lasting parts: [Range<Int>], app: App, environment: StoreEnvironment, speedup: Int
     ) {
         let policy = app.policy(for: environment, speedup: speedup)

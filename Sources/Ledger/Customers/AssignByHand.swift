@@ -7,7 +7,7 @@ extension SubscriptionLedger {
     /// their owner. Those whom it is given to need not be known.
     ///
     /// Throws `notFound` when the app has nothing of this id.
-    public func assign(
+    package func assign(
         _ id: OriginalTransactionID, to customer: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> Int {
         try Upload.requireCustomer(customer)

@@ -3,51 +3,51 @@ import SQL
 import Subscriptions
 
 /// Everything that is kept of one customer.
-public struct CustomerFile: Sendable {
+package struct CustomerFile: Sendable {
     /// What a customer owns or owned.
-    public struct Ownership: Sendable, Hashable {
+    package struct Ownership: Sendable, Hashable {
         /// Apple's id.
-        public let originalTransactionID: OriginalTransactionID
+        package let originalTransactionID: OriginalTransactionID
         /// Apple's environment.
-        public let environment: StoreEnvironment
+        package let environment: StoreEnvironment
         /// Whether it is a subscription; else it is a one-time purchase.
-        public let isSubscription: Bool
+        package let isSubscription: Bool
         /// The product now.
-        public let productID: ProductID?
+        package let productID: ProductID?
         /// The state now.
-        public let state: String?
+        package let state: String?
         /// A subscription's expiry, a purchase's refund.
-        public let endsAt: Instant?
+        package let endsAt: Instant?
         /// Why they own it; nil when that is not known any more.
-        public let cause: OwnershipCause?
+        package let cause: OwnershipCause?
         /// From when; nil from ever.
-        public let since: Instant?
+        package let since: Instant?
         /// Until when; nil for as long as nothing changes.
-        public let until: Instant?
+        package let until: Instant?
         /// Whose it was afterwards.
-        public let wentTo: String?
+        package let wentTo: String?
     }
 
     /// The most receipts, things and grants that are told.
-    public static let linesMax: Int32 = 200
+    package static let linesMax: Int32 = 200
 
     /// The operator's own id of the customer; of a name that was merged, the one it was merged into.
-    public let name: String
+    package let name: String
     /// Other names that were merged into this one.
-    public let otherNames: [String]
+    package let otherNames: [String]
     /// What they may use now.
-    public let entitlements: [Entitlement]
+    package let entitlements: [Entitlement]
     /// What they own and owned, newest first.
-    public let ownerships: [Ownership]
+    package let ownerships: [Ownership]
     /// Rights given by hand, newest first.
-    public let grants: [HandGrant]
+    package let grants: [HandGrant]
     /// Their receipts, oldest first.
-    public let receipts: [Reasons.ReceiptStanding]
+    package let receipts: [Reasons.ReceiptStanding]
 }
 
 extension SubscriptionLedger {
     /// What is kept of a customer; throws `notFound` when nobody knows them.
-    public func customer(_ name: String, of bundleID: BundleID) async throws -> CustomerFile {
+    package func customer(_ name: String, of bundleID: BundleID) async throws -> CustomerFile {
         try Upload.requireCustomer(name)
         let app = try await app(bundleID)
         let entitlements = try await entitlements(app: bundleID, customer: name, fromPrimary: true)

@@ -3,15 +3,15 @@ import SQL
 import Subscriptions
 
 /// What erasing a customer came to.
-public struct CustomerErasure: Sendable, Hashable {
+package struct CustomerErasure: Sendable, Hashable {
     /// The random name under which figures go on.
-    public let pseudonym: String
+    package let pseudonym: String
     /// Receipts whose bytes and answers are gone.
-    public let receipts: Int
+    package let receipts: Int
     /// Receipts that stay, because others uploaded them too.
-    public let sharedReceipts: Int
+    package let sharedReceipts: Int
     /// Subscriptions and one-time purchases that nobody owns any more.
-    public let things: Int
+    package let things: Int
 }
 
 extension SubscriptionLedger {
@@ -21,7 +21,7 @@ extension SubscriptionLedger {
     /// and reasons of what people decided about them; why they were erased stays. Periods, prices and events stay. What comes
     /// of them later comes of somebody new.
     /// Throws `notFound` when nobody knows them, `busy` while Apple is being asked about a receipt of theirs.
-    public func erase(
+    package func erase(
         _ customer: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> CustomerErasure {
         try Upload.requireCustomer(customer)

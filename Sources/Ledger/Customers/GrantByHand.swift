@@ -7,7 +7,7 @@ extension SubscriptionLedger {
     ///
     /// What they have of it by hand already ends now and is replaced. Throws `notFound` for an unknown app, `invalid` for
     /// an end that lies in the past.
-    public func grant(
+    package func grant(
         _ entitlement: String, to customer: String, of bundleID: BundleID, until: Instant?,
         deciding decision: HandDecision
     ) async throws -> HandGrant {
@@ -30,7 +30,7 @@ extension SubscriptionLedger {
     /// Ends from now what a customer has of a right by hand; what was before stays answerable.
     ///
     /// Throws `notFound` when nothing of the kind is running.
-    public func revokeGrant(
+    package func revokeGrant(
         of entitlement: String, from customer: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> HandGrant {
         try HandGrant.requireEntitlement(entitlement)

@@ -1,17 +1,17 @@
 /// What a person decides by hand: who, and why.
-public struct HandDecision: Sendable, Hashable {
+package struct HandDecision: Sendable, Hashable {
     /// The longest name of who decides, in characters.
-    public static let actorCharactersMax = 255
+    package static let actorCharactersMax = 255
     /// The longest reason, in characters.
-    public static let reasonCharactersMax = 1000
+    package static let reasonCharactersMax = 1000
 
     /// Who decides.
-    public let actor: String
+    package let actor: String
     /// Why, in words for the next person who asks.
-    public let reason: String
+    package let reason: String
 
     /// Throws `invalid` when one of the two is missing, blank, too long or holds NUL.
-    public init(by actor: String, because reason: String) throws(LedgerError) {
+    package init(by actor: String, because reason: String) throws(LedgerError) {
         try Self.requireWords(actor, "A name of who decides", charactersMax: Self.actorCharactersMax)
         try Self.requireWords(reason, "A reason", charactersMax: Self.reasonCharactersMax)
         self.actor = actor

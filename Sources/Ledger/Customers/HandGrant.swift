@@ -2,27 +2,27 @@ import Postgres
 import Subscriptions
 
 /// A right given by hand: for support, testers and amends, beside what Apple says and never in figures of money.
-public struct HandGrant: Sendable, Hashable {
+package struct HandGrant: Sendable, Hashable {
     /// The longest name of a right, in characters.
-    public static let entitlementCharactersMax = 255
+    package static let entitlementCharactersMax = 255
 
     /// The right.
-    public let entitlement: String
+    package let entitlement: String
     /// From when the customer has it.
-    public let since: Instant
+    package let since: Instant
     /// When it ends; nil: without an end.
-    public let until: Instant?
+    package let until: Instant?
     /// Who gave it.
-    public let givenBy: String
+    package let givenBy: String
     /// Why.
-    public let reason: String
+    package let reason: String
     /// Who ended it before its time; nil when nobody did.
-    public let endedBy: String?
+    package let endedBy: String?
     /// Why they did.
-    public let endReason: String?
+    package let endReason: String?
 
     /// Throws `invalid` unless the text can be the name of a right.
-    public static func requireEntitlement(_ name: String) throws(LedgerError) {
+    package static func requireEntitlement(_ name: String) throws(LedgerError) {
         try HandDecision.require(name, "The name of an entitlement", charactersMax: entitlementCharactersMax)
     }
 }

@@ -3,13 +3,13 @@ import SQL
 import Subscriptions
 
 /// What merging one customer into another came to.
-public struct CustomerMerge: Sendable, Hashable {
+package struct CustomerMerge: Sendable, Hashable {
     /// Whose name it is now.
-    public let into: String
+    package let into: String
     /// Whether it was so before, and nothing was done.
-    public let wasMerged: Bool
+    package let wasMerged: Bool
     /// Subscriptions and one-time purchases that changed their owner.
-    public let things: Int
+    package let things: Int
 }
 
 extension SubscriptionLedger {
@@ -18,7 +18,7 @@ extension SubscriptionLedger {
     /// For anonymous customers who turn out to be known. Whoever asks about the old name from now on gets the answer for the
     /// new one, and what is uploaded under it is the new one's; of the time before it answers as ever. Again it does nothing.
     /// Throws `notFound` when nobody knows the first name, `exists` when it is a third customer's already.
-    public func merge(
+    package func merge(
         _ from: String, into: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> CustomerMerge {
         try Upload.requireCustomer(from)

@@ -3,11 +3,11 @@ import SQL
 import Subscriptions
 
 /// What taking one name back from another customer came to.
-public struct CustomerSplit: Sendable, Hashable {
+package struct CustomerSplit: Sendable, Hashable {
     /// Whose name it was.
-    public let from: String
+    package let from: String
     /// Subscriptions and one-time purchases that went back.
-    public let things: Int
+    package let things: Int
 }
 
 extension SubscriptionLedger {
@@ -16,7 +16,7 @@ extension SubscriptionLedger {
     /// That are the subscriptions and purchases that the other customer owns since, and the uploads. What came under the name
     /// meanwhile stays, and so do rights given by hand. Of the time between both names answer as they did. Throws
     /// `notFound` when nobody knows the name, `invalid` when it is its own.
-    public func split(
+    package func split(
         _ name: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> CustomerSplit {
         try Upload.requireCustomer(name)

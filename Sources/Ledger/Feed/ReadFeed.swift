@@ -3,57 +3,57 @@ import SQL
 import Subscriptions
 
 /// How far the feed is, and which feed it is: positions of another one mean nothing here.
-public struct FeedHead: Sendable, Hashable {
+package struct FeedHead: Sendable, Hashable {
     /// The feed's own id, a UUID.
-    public let feed: String
+    package let feed: String
     /// The newest position; 0 while the feed is empty.
-    public let position: Int64
+    package let position: Int64
 
     /// A head.
-    public init(feed: String, position: Int64) {
+    package init(feed: String, position: Int64) {
         self.feed = feed
         self.position = position
     }
 }
 
 /// One change, at its place in the feed.
-public struct FeedEvent: Sendable {
+package struct FeedEvent: Sendable {
     /// The place.
-    public let position: Int64
+    package let position: Int64
     /// The event's own id, a UUID that another database of the same history gives it too.
-    public let publicID: String
+    package let publicID: String
     /// The app.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
     /// Apple's environment.
-    public let environment: StoreEnvironment
+    package let environment: StoreEnvironment
     /// The subscription's or purchase's id.
-    public let originalTransactionID: OriginalTransactionID
+    package let originalTransactionID: OriginalTransactionID
     /// Who owned it then; nil for nobody.
-    public let customer: String?
+    package let customer: String?
     /// What happened.
-    public let kind: String
+    package let kind: String
     /// The product it is about.
-    public let productID: ProductID
+    package let productID: ProductID
     /// When it happened, by Apple.
-    public let occurredAt: Instant
+    package let occurredAt: Instant
     /// When it was written down.
-    public let recordedAt: Instant
+    package let recordedAt: Instant
     /// The version of the subscription or purchase that it came with.
-    public let version: Int64
+    package let version: Int64
     /// Its place among the events of that version.
-    public let ordinal: Int
+    package let ordinal: Int
     /// More about it, as a JSON object.
-    public let detail: String
+    package let detail: String
 }
 
 /// A stretch of the feed.
-public struct FeedPage: Sendable {
+package struct FeedPage: Sendable {
     /// The events in order.
-    public let events: [FeedEvent]
+    package let events: [FeedEvent]
     /// Everything up to here was looked at: the cursor to go on from.
-    public let position: Int64
+    package let position: Int64
     /// The feed when it was looked at.
-    public let head: FeedHead
+    package let head: FeedHead
 }
 
 extension SubscriptionLedger {
@@ -61,7 +61,7 @@ extension SubscriptionLedger {
     static let feedPositionsMax: Int64 = 10_000
 
     /// The feed's id and newest position, from the primary: a cursor may be younger than a standby.
-    public func feedHead() async throws -> FeedHead {
+    package func feedHead() async throws -> FeedHead {
         guard let row = try await query(Queries.readFeedHead).first else {
             throw LedgerError(.mismatch, "The database has no feed; run `perennial migrate`.")
         }
@@ -69,7 +69,7 @@ extension SubscriptionLedger {
     }
 
     /// The events after a position, at most `limit`, of one app where given.
-    public func feed(after position: Int64, app bundleID: BundleID? = nil, limit: Int) async throws -> FeedPage {
+    package func feed(after position: Int64, app bundleID: BundleID? = nil, limit: Int) async throws -> FeedPage {
         let head = try await feedHead()
         guard position < head.position else { return FeedPage(events: [], position: position, head: head) }
         let end = min(head.position, position + Self.feedPositionsMax)

@@ -2,11 +2,11 @@ import Postgres
 import SQL
 
 /// That the feed got a new id: cursors of the former one are refused.
-public struct FeedRenewal: Sendable, Hashable {
+package struct FeedRenewal: Sendable, Hashable {
     /// The id until then.
-    public let former: String
+    package let former: String
     /// The id since.
-    public let feed: String
+    package let feed: String
 
     init(row: Row) throws {
         former = try row.text("former_id")
@@ -19,7 +19,7 @@ extension SubscriptionLedger {
     /// restore; nil where it is the same.
     ///
     /// Readers get the new id already, and no event gets a position under the old one: this is for the log and the audit.
-    public func tendFeed() async throws -> FeedRenewal? {
+    package func tendFeed() async throws -> FeedRenewal? {
         try await write(Queries.tendFeed).first.map(FeedRenewal.init(row:))
     }
 
@@ -27,7 +27,7 @@ extension SubscriptionLedger {
     ///
     /// - Parameter former: Only the feed of this id is renewed; nil for any.
     /// - Returns: Nil where the feed has another id than `former`.
-    public func renewFeed(insteadOf former: String? = nil) async throws -> FeedRenewal? {
+    package func renewFeed(insteadOf former: String? = nil) async throws -> FeedRenewal? {
         try await database.transaction { transaction in
             try transaction.query(Queries.tendFeed)
             guard let row = try transaction.query(Queries.renewFeed, [.text(former)]).first else { return nil }

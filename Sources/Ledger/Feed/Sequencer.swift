@@ -11,14 +11,14 @@ extension SubscriptionLedger {
     /// Positions are dense from 1 and follow each subscription's order. One sequencer works at a time; another caller
     /// places nothing and returns 0.
     @discardableResult
-    public func sequenceFeed(limit: Int = 10_000) async throws -> Int {
+    package func sequenceFeed(limit: Int = 10_000) async throws -> Int {
         try await sequence(limit: limit) ?? 0
     }
 
     /// Gives every event that is committed by now its position; false when another sequencer stayed at work, which may
     /// have begun too early to see them.
     @discardableResult
-    public func placeEvents(limit: Int = 10_000) async throws -> Bool {
+    package func placeEvents(limit: Int = 10_000) async throws -> Bool {
         var tries = 0
         while tries < Self.busyTriesMax {
             switch try await sequence(limit: limit) {

@@ -1,9 +1,9 @@
 import Subscriptions
 
 /// What a notification of Apple's says of itself. Nobody has verified it: it may hasten a question, it decides nothing.
-public struct Hint: Sendable, Hashable {
+package struct Hint: Sendable, Hashable {
     /// The two forms Apple sends notifications in.
-    public enum Version: Int16, Sendable {
+    package enum Version: Int16, Sendable {
         /// `notification_type` and its fellows, unsigned.
         case one = 1
         /// `signedPayload`.
@@ -11,24 +11,24 @@ public struct Hint: Sendable, Hashable {
     }
 
     /// The form.
-    public var version: Version
+    package var version: Version
     /// Apple's word for what happened, such as `REFUND`; at most 64 bytes.
-    public var kind: String
+    package var kind: String
     /// Apple's word for how, such as `BILLING_RECOVERY`.
-    public var subkind: String?
+    package var subkind: String?
     /// `notificationUUID`, the same in each repetition; version 1 has none.
-    public var appleID: String?
+    package var appleID: String?
     /// The app it names, if it names one.
-    public var bundleID: BundleID?
+    package var bundleID: BundleID?
     /// Where the purchase was made; nil when it does not say, or names neither of Apple's servers.
-    public var environment: StoreEnvironment?
+    package var environment: StoreEnvironment?
     /// The subscription or one-time purchase it names, if it names one.
-    public var originalTransactionID: OriginalTransactionID?
+    package var originalTransactionID: OriginalTransactionID?
     /// The JSON to keep, without any password.
-    public var body: String
+    package var body: String
 
     /// A hint with its parts.
-    public init(
+    package init(
         version: Version, kind: String, subkind: String? = nil, appleID: String? = nil, bundleID: BundleID? = nil,
         environment: StoreEnvironment? = nil, originalTransactionID: OriginalTransactionID? = nil, body: String
     ) {
@@ -44,7 +44,7 @@ public struct Hint: Sendable, Hashable {
 }
 
 /// What a hint did.
-public enum HintEffect: String, Sendable, CaseIterable {
+package enum HintEffect: String, Sendable, CaseIterable {
     /// Apple is asked about it within seconds, or within a minute of the last time a hint wanted that.
     case pulled
     /// Apple is being asked about it, and will be again.
@@ -60,9 +60,9 @@ public enum HintEffect: String, Sendable, CaseIterable {
 }
 
 /// An app as the address of its notifications tells it.
-public struct NotifiedApp: Sendable, Hashable {
+package struct NotifiedApp: Sendable, Hashable {
     /// The app's key in the ledger.
-    public let id: Int32
+    package let id: Int32
     /// Apple's bundle id.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
 }

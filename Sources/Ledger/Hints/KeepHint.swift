@@ -10,7 +10,7 @@ extension SubscriptionLedger {
     /// The shortest of these delays with an accelerated App Store, in seconds.
     static let hintSecondsMin = 0.25
     /// How long notifications are kept, in days.
-    public static let notificationDays: Int32 = 90
+    package static let notificationDays: Int32 = 90
     /// Notifications removed in one statement, at most.
     static let notificationsPrunedMax: Int32 = 1_000
 
@@ -19,7 +19,7 @@ extension SubscriptionLedger {
     /// The schedule's own row is moved, so that the app's budget and breaker count as ever. Whatever the notification
     /// claims, nothing else changes. `speedup` divides the delays.
     @discardableResult
-    public func keep(_ hint: Hint, for app: NotifiedApp, speedup: Int = 1) async throws -> HintEffect {
+    package func keep(_ hint: Hint, for app: NotifiedApp, speedup: Int = 1) async throws -> HintEffect {
         let divisor = Double(max(1, speedup))
         let rows = try await write(
             Queries.keepNotification,
@@ -35,7 +35,7 @@ extension SubscriptionLedger {
 
     /// Removes the oldest notifications that were kept long enough, a bounded number at a time; says how many.
     @discardableResult
-    public func pruneNotifications(olderThanDays days: Int32 = notificationDays) async throws -> Int {
+    package func pruneNotifications(olderThanDays days: Int32 = notificationDays) async throws -> Int {
         let rows = try await write(
             Queries.pruneNotifications, [.int4(days), .int4(Self.notificationsPrunedMax)])
         return Int(try rows.first?.int8("removed") ?? 0)

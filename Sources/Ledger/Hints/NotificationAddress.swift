@@ -7,9 +7,9 @@ import Subscriptions
 /// The secret end of the address that App Store Connect sends an app's notifications to: 64 hexadecimal digits.
 ///
 /// Apple sends no key along, so the address itself keeps strangers out; only its hash is stored.
-public struct NotificationToken: Sendable, Hashable {
+package struct NotificationToken: Sendable, Hashable {
     /// The text; it must not be logged.
-    public let text: String
+    package let text: String
 
     /// A token of 256 random bits.
     init() {
@@ -21,7 +21,7 @@ public struct NotificationToken: Sendable, Hashable {
     }
 
     /// A token from an address; nil for a text of another form, which is none of ours.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let digits = (UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"))
         guard text.utf8.count == 64, text.utf8.allSatisfy({ digits.0.contains($0) || digits.1.contains($0) })
         else { return nil }
@@ -35,19 +35,19 @@ public struct NotificationToken: Sendable, Hashable {
 extension SubscriptionLedger {
     /// Makes the app's address for notifications and returns its secret end in clear, the only time it can be seen; an
     /// earlier address ends.
-    public func openNotifications(of bundleID: BundleID) async throws -> NotificationToken {
+    package func openNotifications(of bundleID: BundleID) async throws -> NotificationToken {
         let token = NotificationToken()
         try await setNotifications(of: bundleID, digest: token.digest)
         return token
     }
 
     /// Ends the app's address for notifications.
-    public func closeNotifications(of bundleID: BundleID) async throws {
+    package func closeNotifications(of bundleID: BundleID) async throws {
         try await setNotifications(of: bundleID, digest: nil)
     }
 
     /// The app whose address ends in the token, or nil.
-    public func notifiedApp(at token: NotificationToken) async throws -> NotifiedApp? {
+    package func notifiedApp(at token: NotificationToken) async throws -> NotifiedApp? {
         try await query(Queries.findNotifiedApp, [.bytea(token.digest)]).first.map { row in
             NotifiedApp(id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")))
         }

@@ -2,9 +2,9 @@ import Postgres
 import Subscriptions
 
 /// A time in which Apple's answers about an app were not to be believed.
-public struct Incident: Sendable {
+package struct Incident: Sendable {
     /// What an incident is about.
-    public enum Kind: String, Sendable {
+    package enum Kind: String, Sendable {
         /// Once-verified receipts were refused in bulk; each refusal in between counts as no answer.
         case refusals
         /// Answers were dated more than an hour ahead of the database's clock: Apple's or the database's is wrong. Each
@@ -13,19 +13,19 @@ public struct Incident: Sendable {
     }
 
     /// The app.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
     /// What it is about.
-    public let kind: Kind
+    package let kind: Kind
     /// When the first such answer came, by the database's clock.
-    public let openedAt: Instant
+    package let openedAt: Instant
     /// When it ended; nil while it runs.
-    public let closedAt: Instant?
+    package let closedAt: Instant?
     /// Answers about once-verified receipts in this time; a receipt that was refused again counts once.
-    public let asked: Int64
+    package let asked: Int64
     /// Once-verified receipts refused in this time, or answers that were not believed.
-    public let refused: Int64
+    package let refused: Int64
     /// Why the last one of them was not, in one sentence.
-    public let lastReason: String
+    package let lastReason: String
 
     init(row: Row) throws {
         bundleID = BundleID(try row.text("bundle_id"))

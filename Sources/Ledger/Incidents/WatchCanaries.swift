@@ -6,7 +6,7 @@ extension SubscriptionLedger {
     ///
     /// To be called every few seconds; one caller works at a time, another does nothing. Refusals that were settled
     /// before an incident was recognised count until then.
-    public func watchCanaries() async throws {
+    package func watchCanaries() async throws {
         let window = Parameter.float8(CanaryLimits.windowSeconds)
         let limits = [window, .int4(CanaryLimits.receiptsMin), .int4(CanaryLimits.sharePercent)]
         _ = try await alone { transaction in

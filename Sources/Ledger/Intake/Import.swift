@@ -5,16 +5,16 @@ import SQL
 import Subscriptions
 
 /// What tells one file of lines from another: name, size, and a digest of its first and last megabyte.
-public struct ImportedFile: Sendable, Hashable {
+package struct ImportedFile: Sendable, Hashable {
     /// The name without folders.
-    public let name: String
+    package let name: String
     /// Bytes.
-    public let byteCount: Int64
+    package let byteCount: Int64
     /// SHA-256 of the first and the last megabyte.
-    public let edges: [UInt8]
+    package let edges: [UInt8]
 
     /// The identity of a file with these bytes at its ends, a megabyte of each or all there are.
-    public init(name: String, byteCount: Int64, firstBytes: [UInt8], lastBytes: [UInt8]) {
+    package init(name: String, byteCount: Int64, firstBytes: [UInt8], lastBytes: [UInt8]) {
         self.name = name
         self.byteCount = byteCount
         var hash = SHA256()
@@ -25,29 +25,29 @@ public struct ImportedFile: Sendable, Hashable {
 }
 
 /// The import of one file, begun now or earlier.
-public struct Import: Sendable {
+package struct Import: Sendable {
     /// Its key.
-    public let id: Int64
+    package let id: Int64
     /// When it was first begun.
-    public let startedAt: Instant
+    package let startedAt: Instant
     /// The first line that is not known to be stored, from 1.
-    public let nextLine: Int64
+    package let nextLine: Int64
     /// The byte where that line begins.
-    public let nextByte: Int64
+    package let nextByte: Int64
     /// Lines before it that could not be stored.
-    public let badLines: Int64
+    package let badLines: Int64
 }
 
 /// A part of an imported file that is stored, or proved bad, in one transaction.
-public struct ImportedPart: Sendable {
+package struct ImportedPart: Sendable {
     let importID: Int64
     let lines: Range<Int64>
     let bytes: Range<Int64>
     /// Lines of it that cannot be stored.
-    public var badLines: Int64
+    package var badLines: Int64
 
     /// Lines `lines` (from 1) at `bytes` of the file.
-    public init(of ongoing: Import, lines: Range<Int64>, bytes: Range<Int64>, badLines: Int64 = 0) {
+    package init(of ongoing: Import, lines: Range<Int64>, bytes: Range<Int64>, badLines: Int64 = 0) {
         importID = ongoing.id
         self.lines = lines
         self.bytes = bytes
@@ -65,18 +65,18 @@ public struct ImportedPart: Sendable {
 }
 
 /// Receipts of one app that wait for Apple's first answer.
-public struct WaitingReceipts: Sendable, Hashable {
+package struct WaitingReceipts: Sendable, Hashable {
     /// The app.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
     /// How many there are.
-    public let receipts: Int64
+    package let receipts: Int64
     /// Calls a second the app may make; 0 is unlimited.
-    public let callsPerSecond: Double
+    package let callsPerSecond: Double
     /// Whether a worker gave a sign of life in the last two minutes.
-    public let hasWorker: Bool
+    package let hasWorker: Bool
 
     /// A count.
-    public init(bundleID: BundleID, receipts: Int64, callsPerSecond: Double, hasWorker: Bool) {
+    package init(bundleID: BundleID, receipts: Int64, callsPerSecond: Double, hasWorker: Bool) {
         self.bundleID = bundleID
         self.receipts = receipts
         self.callsPerSecond = callsPerSecond
@@ -86,7 +86,7 @@ public struct WaitingReceipts: Sendable, Hashable {
 
 extension SubscriptionLedger {
     /// Begins the import of a file, or goes on with one; `again` forgets how far it was.
-    public func openImport(of file: ImportedFile, again: Bool = false) async throws -> Import {
+    package func openImport(of file: ImportedFile, again: Bool = false) async throws -> Import {
         let rows = try await write(
             Queries.openImport, [.text(file.name), .int8(file.byteCount), .bytea(file.edges), .bool(again)],
             audited: .importOpened, detail: ["file": file.name, "bytes": "\(file.byteCount)"])
@@ -99,12 +99,12 @@ extension SubscriptionLedger {
 
     /// Ends an import that read its file to the end; answers how many lines were bad in all its runs. When some were, the
     /// next import of the file begins at its start, for by then the mistakes may be mended.
-    public func finish(_ ongoing: Import) async throws -> Int64 {
+    package func finish(_ ongoing: Import) async throws -> Int64 {
         try await write(Queries.finishImport, [.int8(ongoing.id)]).first?.int8("bad_lines") ?? 0
     }
 
     /// Per app, by bundle id: how many receipts wait for Apple's first answer.
-    public func waiting() async throws -> [WaitingReceipts] {
+    package func waiting() async throws -> [WaitingReceipts] {
         try await query(Queries.waiting).map { row in
             WaitingReceipts(
                 bundleID: BundleID(try row.text("bundle_id")), receipts: try row.int8("receipts"),

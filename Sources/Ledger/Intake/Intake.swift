@@ -10,7 +10,7 @@ extension SubscriptionLedger {
     ///
     /// With `part` the same transaction remembers how far the import of a file is. With `newReceiptsMax` a customer who
     /// brought more receipts that nobody knew within the last hour is refused: `exhausted`.
-    public func store(
+    package func store(
         _ uploads: [Upload], completing part: ImportedPart? = nil, newReceiptsMax: Int? = nil
     ) async throws -> [StoredUpload] {
         for upload in uploads { try Upload.requireCustomer(upload.customer) }

@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 /// What is remembered of the last check of a receipt, seen by somebody who uploaded it.
-public struct LastCheck: Sendable {
+package struct LastCheck: Sendable {
     /// What the answer was worth; nil before the first.
     let outcome: Outcome?
     /// One sentence, when it was not verified, or something was odd about the answer.
@@ -28,7 +28,7 @@ public struct LastCheck: Sendable {
 
 extension SubscriptionLedger {
     /// What the last check of a receipt came to; nil when nobody stored the receipt.
-    public func lastCheck(of receipt: ReceiptID, servedTo customer: String?) async throws -> LastCheck? {
+    package func lastCheck(of receipt: ReceiptID, servedTo customer: String?) async throws -> LastCheck? {
         try await database.transaction { try LastCheck(of: receipt, servedTo: customer, in: $0) }
     }
 
@@ -37,7 +37,7 @@ extension SubscriptionLedger {
     ///
     /// The customer holds what is theirs, whether or not that check had to assign it; it tells no events: they are told where
     /// they were made.
-    public func settled(
+    package func settled(
         _ receipt: ReceiptID, servedTo customer: String?, since before: LastCheck?
     ) async throws -> Settled? {
         guard let customer else { return nil }

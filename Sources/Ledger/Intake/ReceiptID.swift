@@ -1,16 +1,16 @@
 /// The key of a stored receipt.
-public struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertible {
+package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertible {
     /// The number.
-    public let number: Int64
+    package let number: Int64
 
     /// A receipt's key from its number.
-    public init(_ number: Int64) {
+    package init(_ number: Int64) {
         self.number = number
     }
 
     /// The number in digits.
-    public var description: String { String(number) }
+    package var description: String { String(number) }
 
     /// Orders by number.
-    public static func < (left: ReceiptID, right: ReceiptID) -> Bool { left.number < right.number }
+    package static func < (left: ReceiptID, right: ReceiptID) -> Bool { left.number < right.number }
 }

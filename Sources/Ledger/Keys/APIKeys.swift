@@ -5,7 +5,7 @@ import SQL
 import Subscriptions
 
 /// What an API key may do.
-public enum Scope: String, Sendable, CaseIterable {
+package enum Scope: String, Sendable, CaseIterable {
     /// Look things up.
     case read
     /// Look things up and send receipts.
@@ -14,7 +14,7 @@ public enum Scope: String, Sendable, CaseIterable {
     case admin
 
     /// Whether a key of this scope may do what needs `other`.
-    public func covers(_ other: Scope) -> Bool {
+    package func covers(_ other: Scope) -> Bool {
         switch (self, other) {
         case (.admin, _), (.write, .write), (.write, .read), (.read, .read): true
         case (.write, .admin), (.read, .write), (.read, .admin): false
@@ -23,21 +23,21 @@ public enum Scope: String, Sendable, CaseIterable {
 }
 
 /// How many requests a key may make: a bucket that holds `burst` and fills by `perSecond`.
-public struct RequestRate: Sendable, Hashable {
+package struct RequestRate: Sendable, Hashable {
     /// What a key gets unless told otherwise: more than one server answers, so that only a runaway caller meets it.
-    public static let usual = RequestRate(perSecond: 20_000)
+    package static let usual = RequestRate(perSecond: 20_000)
     /// What may be chosen but 0: a request in a quarter of an hour at least, and no more than anybody could send.
     static let perSecondAllowed = 0.001...1_000_000.0
     /// How many requests at once may be chosen.
     static let burstAllowed = 1.0...10_000_000
 
     /// Requests a second in the long run; 0 is unlimited.
-    public let perSecond: Double
+    package let perSecond: Double
     /// Requests at once after a pause, at least 1.
-    public let burst: Double
+    package let burst: Double
 
     /// A rate; without a burst twice as many at once as in a second.
-    public init(perSecond: Double, burst: Double? = nil) {
+    package init(perSecond: Double, burst: Double? = nil) {
         self.perSecond = perSecond
         self.burst = burst ?? max(1, 2 * perSecond)
     }
@@ -49,41 +49,41 @@ public struct RequestRate: Sendable, Hashable {
 }
 
 /// An API key as the ledger knows it: never the key itself.
-public struct APIKey: Sendable, Hashable {
+package struct APIKey: Sendable, Hashable {
     /// The key's number.
-    public let id: Int32
+    package let id: Int32
     /// What it may do.
-    public let scope: Scope
+    package let scope: Scope
     /// The only app it may speak about; nil is every app.
-    public let bundleID: BundleID?
+    package let bundleID: BundleID?
     /// How many requests it may make of each server.
-    public var rate = RequestRate.usual
+    package var rate = RequestRate.usual
 }
 
 /// What is kept of an API key. Keys are random and long, so that nobody finds one by its digest, and comparing digests
 /// tells nothing about a key.
-public struct KeyDigest: Sendable, Hashable {
+package struct KeyDigest: Sendable, Hashable {
     let bytes: [UInt8]
 
     /// The digest of a key in clear.
-    public init(ofSecret secret: String) {
+    package init(ofSecret secret: String) {
         bytes = [UInt8](SHA256.hash(data: Data(secret.utf8)))
     }
 }
 
 /// A line of the list of API keys.
-public struct ListedAPIKey: Sendable {
+package struct ListedAPIKey: Sendable {
     /// The key.
-    public let key: APIKey
+    package let key: APIKey
     /// When it was made.
-    public let createdAt: Instant
+    package let createdAt: Instant
     /// When it was revoked, if it was.
-    public let revokedAt: Instant?
+    package let revokedAt: Instant?
 }
 
 extension SubscriptionLedger {
     /// Makes a key and returns it in clear, the only time it can be seen.
-    public func createKey(
+    package func createKey(
         scope: Scope, for bundleID: BundleID?, rate: RequestRate = .usual
     ) async throws -> (id: Int32, secret: String) {
         guard rate.isAllowed else {
@@ -115,7 +115,7 @@ extension SubscriptionLedger {
     }
 
     /// Every key that was ever made.
-    public func keys() async throws -> [ListedAPIKey] {
+    package func keys() async throws -> [ListedAPIKey] {
         try await query(Queries.readKeys).map { row in
             ListedAPIKey(
                 key: try APIKey(row: row), createdAt: try row.instant("created_at"),
@@ -124,7 +124,7 @@ extension SubscriptionLedger {
     }
 
     /// The live key with the given secret, or nil. A key that a standby does not know may be too new for it.
-    public func key(withSecret secret: String) async throws -> APIKey? {
+    package func key(withSecret secret: String) async throws -> APIKey? {
         let digest = Parameter.bytea(KeyDigest(ofSecret: secret).bytes)
         let found = try await reads.query(Queries.findKey, [digest])
         let rows = found.isEmpty && reads.mayLag ? try await query(Queries.findKey, [digest]) : found
@@ -132,7 +132,7 @@ extension SubscriptionLedger {
     }
 
     /// Ends a key at once.
-    public func revokeKey(_ id: Int32) async throws {
+    package func revokeKey(_ id: Int32) async throws {
         let isKnown = try await database.transaction { transaction in
             guard let row = try transaction.query(Queries.revokeKey, [.int4(id)]).first else { return false }
             let bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }

@@ -3,103 +3,103 @@ import SQL
 import Subscriptions
 
 /// Everything one customer has, as known now.
-public struct CustomerRecord: Sendable {
+package struct CustomerRecord: Sendable {
     /// The subscriptions they own.
-    public let subscriptions: [OwnedSubscription]
+    package let subscriptions: [OwnedSubscription]
     /// The one-time purchases they own.
-    public let purchases: [OwnedPurchase]
+    package let purchases: [OwnedPurchase]
     /// What those subscriptions were, are and will be unless something changes.
-    public let timeline: [TimelineSpan]
+    package let timeline: [TimelineSpan]
     /// How many of their receipts Apple never vouched for.
-    public let unverifiedReceipts: Int64
+    package let unverifiedReceipts: Int64
     /// Until when the operator's word counts for those; nil when there is none.
-    public let provisionalUntil: Instant?
+    package let provisionalUntil: Instant?
 
     /// Subscriptions, and purchases, that are told at most.
-    public static let thingsMax: Int32 = 200
+    package static let thingsMax: Int32 = 200
     /// Spans that are told at most; older ones are left out.
-    public static let spansMax: Int32 = 1000
+    package static let spansMax: Int32 = 1000
 }
 
 /// A subscription as its owner's record tells it; the words of `perennial.subscription_now`.
-public struct OwnedSubscription: Sendable {
+package struct OwnedSubscription: Sendable {
     /// Apple's environment.
-    public let environment: StoreEnvironment
+    package let environment: StoreEnvironment
     /// Apple's id of it.
-    public let id: OriginalTransactionID
+    package let id: OriginalTransactionID
     /// The subscription group, where Apple says it.
-    public let group: String?
+    package let group: String?
     /// The product of the running or last period.
-    public let productID: ProductID
+    package let productID: ProductID
     /// Its state now.
-    public let state: String
+    package let state: String
     /// Why that state.
-    public let reason: String?
+    package let reason: String?
     /// Whether it gives access now.
-    public let entitled: Bool
+    package let entitled: Bool
     /// Apple's expiry of the newest period.
-    public let expiresAt: Instant?
+    package let expiresAt: Instant?
     /// When access ends unless something changes; nil without access.
-    public let entitledUntil: Instant?
+    package let entitledUntil: Instant?
     /// Whether it will renew; nil when Apple does not say.
-    public let willRenew: Bool?
+    package let willRenew: Bool?
     /// What it will renew to.
-    public let renewsTo: ProductID?
+    package let renewsTo: ProductID?
     /// Trial, offers and the like, sorted.
-    public let flags: [String]
+    package let flags: [String]
     /// How many periods are known.
-    public let periods: Int
+    package let periods: Int
     /// When the first began.
-    public let startedAt: Instant?
+    package let startedAt: Instant?
     /// Apple's clock of the evidence.
-    public let asOf: Instant?
+    package let asOf: Instant?
     /// When the last verified answer came.
-    public let checkedAt: Instant?
+    package let checkedAt: Instant?
 }
 
 /// A one-time purchase as its owner's record tells it.
-public struct OwnedPurchase: Sendable {
+package struct OwnedPurchase: Sendable {
     /// Apple's environment.
-    public let environment: StoreEnvironment
+    package let environment: StoreEnvironment
     /// Apple's id of the transaction.
-    public let transactionID: String
+    package let transactionID: String
     /// Apple's id of the first such transaction.
-    public let originalTransactionID: OriginalTransactionID
+    package let originalTransactionID: OriginalTransactionID
     /// The product.
-    public let productID: ProductID
+    package let productID: ProductID
     /// How many.
-    public let quantity: Int
+    package let quantity: Int
     /// When.
-    public let purchasedAt: Instant
+    package let purchasedAt: Instant
     /// When it was refunded.
-    public let revokedAt: Instant?
+    package let revokedAt: Instant?
 }
 
 /// One stretch of a subscription's timeline.
-public struct TimelineSpan: Sendable {
+package struct TimelineSpan: Sendable {
     /// Apple's environment.
-    public let environment: StoreEnvironment
+    package let environment: StoreEnvironment
     /// The subscription.
-    public let id: OriginalTransactionID
+    package let id: OriginalTransactionID
     /// When it begins; nil is ever.
-    public let from: Instant?
+    package let from: Instant?
     /// When it ends; nil is never.
-    public let until: Instant?
+    package let until: Instant?
     /// The state in it.
-    public let state: String
+    package let state: String
     /// Why.
-    public let reason: String?
+    package let reason: String?
     /// Whether it gives access.
-    public let entitled: Bool
+    package let entitled: Bool
     /// The product.
-    public let productID: ProductID
+    package let productID: ProductID
     /// Until when access goes on although it ended, should Apple not be asked; nil when it does not.
-    public let heldUntil: Instant?
+    package let heldUntil: Instant?
 }
 
 extension SubscriptionLedger {
     /// What a customer has; a customer nobody knows has nothing.
-    public func record(of customer: String, app bundleID: BundleID) async throws -> CustomerRecord {
+    package func record(of customer: String, app bundleID: BundleID) async throws -> CustomerRecord {
         let whose: [Parameter] = [.text(bundleID.text), .text(customer)]
         async let subscriptions = reads.query(
             Queries.customerSubscriptions, whose + [.int4(CustomerRecord.thingsMax)])

@@ -3,42 +3,42 @@ import SQL
 import Subscriptions
 
 /// One right of one customer: whether it is granted, until when, why, and how fresh the answer is.
-public struct Entitlement: Sendable, Hashable {
+package struct Entitlement: Sendable, Hashable {
     /// The right's name.
-    public let name: String
+    package let name: String
     /// Whether the customer has it.
-    public let granted: Bool
+    package let granted: Bool
     /// When it ends unless something changes; nil when it does not end or is not granted.
-    public let until: Instant?
+    package let until: Instant?
     /// The product that grants or granted it; nil when it was given by hand.
-    public let productID: ProductID?
+    package let productID: ProductID?
     /// The state of the subscription behind it.
-    public let state: String?
+    package let state: String?
     /// Why that state.
-    public let reason: String?
+    package let reason: String?
     /// Apple's environment.
-    public let environment: StoreEnvironment
+    package let environment: StoreEnvironment
     /// What the answer rests on: `verified`, Apple's answer, `provisional`, the operator's word until Apple is asked, or
     /// `by_hand`, a person's decision.
-    public let basis: String
+    package let basis: String
     /// Apple's clock of the evidence; nil while provisional and by hand, and where the newest answer is later than what was
     /// asked for.
-    public private(set) var asOf: Instant?
+    package private(set) var asOf: Instant?
     /// When the last verified answer came; nil where `asOf` is.
-    public private(set) var checkedAt: Instant?
+    package private(set) var checkedAt: Instant?
     /// Apple's expiry of the last period, where a subscription does not grant it.
-    public let expiresAt: Instant?
+    package let expiresAt: Instant?
 }
 
 /// A customer as an app's operator calls them.
-public struct CustomerName: Sendable, Hashable {
+package struct CustomerName: Sendable, Hashable {
     /// The app.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
     /// The operator's own id of the customer.
-    public let id: AppCustomerID
+    package let id: AppCustomerID
 
     /// A name.
-    public init(_ id: AppCustomerID, of bundleID: BundleID) {
+    package init(_ id: AppCustomerID, of bundleID: BundleID) {
         self.bundleID = bundleID
         self.id = id
     }
@@ -48,7 +48,7 @@ extension SubscriptionLedger {
     /// What a customer may use at `time` as known at `knownAt`, now where nil; a customer nobody knows has nothing.
     ///
     /// A hot standby may lag; `fromPrimary` sees what was committed just now.
-    public func entitlements(
+    package func entitlements(
         app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil,
         fromPrimary: Bool = false
     ) async throws -> [Entitlement] {
@@ -58,7 +58,7 @@ extension SubscriptionLedger {
     }
 
     /// The same for many customers in one statement, in the order of `customers`; one may be named twice.
-    public func entitlements(
+    package func entitlements(
         of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false
     ) async throws -> [[Entitlement]] {
         let parameters: [Parameter] = [

@@ -3,59 +3,59 @@ import SQL
 import Subscriptions
 
 /// What metrics say of the whole; read by a few bounded statements, whatever the number of receipts.
-public struct LedgerGauges: Sendable {
+package struct LedgerGauges: Sendable {
     /// What is due in one lane of one app.
-    public struct LaneGauge: Sendable {
+    package struct LaneGauge: Sendable {
         /// The app.
-        public let bundleID: BundleID
+        package let bundleID: BundleID
         /// The lane.
-        public let lane: Lane
+        package let lane: Lane
         /// Receipts due and not claimed, counted up to `dueReceiptsMax`.
-        public let due: Int64
+        package let due: Int64
         /// Seconds for which the first of them has been due; in the lane of imports, since it was stored.
-        public let lagSeconds: Double
+        package let lagSeconds: Double
     }
 
     /// The budget, the breaker and the incidents of one app.
-    public struct AppGauge: Sendable {
+    package struct AppGauge: Sendable {
         /// The app.
-        public let bundleID: BundleID
+        package let bundleID: BundleID
         /// Calls a second to Apple at present; 0 is unlimited.
-        public let callsPerSecond: Double
+        package let callsPerSecond: Double
         /// Calls that may be made at once, as of the last claim.
-        public let tokens: Double
+        package let tokens: Double
         /// Rounds of answers in a row that mostly failed.
-        public let failures: Int64
+        package let failures: Int64
         /// Whether nothing is asked at the moment.
-        public let isPaused: Bool
+        package let isPaused: Bool
         /// Whether Apple refuses receipts in bulk.
-        public let hasIncident: Bool
+        package let hasIncident: Bool
     }
 
     /// Receipts and events are counted up to this number, so that a large backlog costs no more than a small one.
-    public static let dueReceiptsMax: Int32 = 10_000
+    package static let dueReceiptsMax: Int32 = 10_000
 
     /// Every lane of every app.
-    public let lanes: [LaneGauge]
+    package let lanes: [LaneGauge]
     /// Every app.
-    public let apps: [AppGauge]
+    package let apps: [AppGauge]
     /// What was found when each invariant was looked at last.
-    public let invariants: [InvariantStanding]
+    package let invariants: [InvariantStanding]
     /// The feed's last position.
-    public let feedPosition: Int64
+    package let feedPosition: Int64
     /// Committed events without a position, counted up to `dueReceiptsMax`.
-    public let unsequencedEvents: Int64
+    package let unsequencedEvents: Int64
     /// Seconds since the first of them was committed.
-    public let feedLagSeconds: Double
+    package let feedLagSeconds: Double
     /// Workers that gave a sign of life in the last two minutes.
-    public let workers: Int64
+    package let workers: Int64
     /// Rounds of calls in a row, about whatever app, that brought no answer.
-    public let appleFailures: Int64
+    package let appleFailures: Int64
 }
 
 extension SubscriptionLedger {
     /// What metrics say of the whole now.
-    public func gauges() async throws -> LedgerGauges {
+    package func gauges() async throws -> LedgerGauges {
         async let lanes = query(Queries.gaugeLanes, [.int4(LedgerGauges.dueReceiptsMax)])
         async let apps = query(Queries.gaugeApps)
         async let invariants = invariantStandings()
@@ -72,7 +72,7 @@ extension SubscriptionLedger {
     }
 
     /// What the connections to the database are doing now.
-    public var databaseLoad: DatabaseLoad { database.load }
+    package var databaseLoad: DatabaseLoad { database.load }
 }
 
 extension LedgerGauges.LaneGauge {

@@ -6,7 +6,7 @@ extension SubscriptionLedger {
     /// Everything that decides what a customer may use at `time`, now where nil, as it is known now.
     ///
     /// - Parameter speedup: As the workers have it.
-    public func reasons(
+    package func reasons(
         app bundleID: BundleID, customer: String, at time: Instant? = nil, speedup: Int = 1,
         reading read: @escaping ReadAnswer, by reconcile: @escaping Reconcile
     ) async throws -> Reasons {

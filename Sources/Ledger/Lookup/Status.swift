@@ -3,81 +3,81 @@ import SQL
 import Subscriptions
 
 /// How the whole stands, for `status`.
-public struct LedgerStatus: Sendable {
+package struct LedgerStatus: Sendable {
     /// One lane of one app.
-    public struct LaneStatus: Sendable {
+    package struct LaneStatus: Sendable {
         /// The app.
-        public let bundleID: BundleID
+        package let bundleID: BundleID
         /// The lane.
-        public let lane: Lane
+        package let lane: Lane
         /// Receipts scheduled.
-        public let receipts: Int64
+        package let receipts: Int64
         /// Receipts due and not claimed.
-        public let due: Int64
+        package let due: Int64
         /// Receipts due for more than a minute.
-        public let overdue: Int64
+        package let overdue: Int64
         /// Receipts being asked about.
-        public let inFlight: Int64
+        package let inFlight: Int64
         /// When the next one is due.
-        public let nextDueAt: Instant?
+        package let nextDueAt: Instant?
         /// Seconds for which the first of the due ones has been waiting, in the lane of imports since it was stored; nil when
         /// nothing is due.
-        public let lagSeconds: Double?
+        package let lagSeconds: Double?
         /// Each number was counted up to this one: one that reaches it means that many or more.
-        public let countedTo: Int64
+        package let countedTo: Int64
     }
 
     /// Up to which number the receipts of a lane are counted; less when there are more than ten apps.
-    public static let laneReceiptsCounted: Int64 = 10_000
+    package static let laneReceiptsCounted: Int64 = 10_000
     /// From how many receipts on the totals are estimates of PostgreSQL's planner.
-    public static let totalsCounted: Int64 = 100_000
+    package static let totalsCounted: Int64 = 100_000
 
     /// Per app and lane.
-    public let lanes: [LaneStatus]
+    package let lanes: [LaneStatus]
     /// Stored receipts.
-    public let receipts: Int64
+    package let receipts: Int64
     /// Receipts Apple vouched for.
-    public let verified: Int64
+    package let verified: Int64
     /// Receipts Apple never vouched for.
-    public let unverified: Int64
+    package let unverified: Int64
     /// Receipts whose last answer was a refusal.
-    public let rejected: Int64
+    package let rejected: Int64
     /// Whether these numbers, and those of the receipts above, are estimates: of a large ledger they are.
-    public let isEstimated: Bool
+    package let isEstimated: Bool
     /// What customers have by the operator's word alone.
-    public let promises: Promises
+    package let promises: Promises
     /// Known subscriptions.
-    public let subscriptions: Int64
+    package let subscriptions: Int64
     /// Committed events that have no position yet.
-    public let unsequencedEvents: Int64
+    package let unsequencedEvents: Int64
     /// The feed's last position.
-    public let feedPosition: Int64
+    package let feedPosition: Int64
     /// The feed's id.
-    public let feedID: String
+    package let feedID: String
     /// The id that it had before, as before a restore; nil for none.
-    public let feedFormerID: String?
+    package let feedFormerID: String?
     /// When it got its id; nil while it has its first, or the present one is still to be written down.
-    public let feedRenewedAt: Instant?
+    package let feedRenewedAt: Instant?
     /// Whether nothing says in which cluster the feed lives, because `pg_control_system()` may not be called.
-    public let isFeedAnywhere: Bool
+    package let isFeedAnywhere: Bool
     /// Workers that gave a sign of life in the last two minutes.
-    public let workers: Int64
+    package let workers: Int64
     /// When the newest verified answer came; of a large ledger, in which minute of the last quarter of an hour.
-    public let lastCheckedAt: Instant?
+    package let lastCheckedAt: Instant?
     /// Apps whose checks are paused, with the reason.
-    public let pauses: [(bundleID: BundleID, pause: App.Pause)]
+    package let pauses: [(bundleID: BundleID, pause: App.Pause)]
     /// Apps that are asked about more slowly than they may be, because Apple asked for fewer calls or was overloaded: the calls
     /// a second at present, and those the operator allows (0 is any number).
-    public let slowed: [(bundleID: BundleID, callsPerSecond: Double, callsPerSecondMax: Double)]
+    package let slowed: [(bundleID: BundleID, callsPerSecond: Double, callsPerSecondMax: Double)]
     /// Incidents that run or ended within 24 hours, newest first.
-    public let incidents: [Incident]
+    package let incidents: [Incident]
     /// What was found when workers looked at each invariant last.
-    public let invariants: [InvariantStanding]
+    package let invariants: [InvariantStanding]
 }
 
 extension SubscriptionLedger {
     /// How the whole stands now.
-    public func status() async throws -> LedgerStatus {
+    package func status() async throws -> LedgerStatus {
         let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)]).map(
             LedgerStatus.LaneStatus.init(row:))
         let promises = try await promises()

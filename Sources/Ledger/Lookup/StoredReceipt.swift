@@ -3,34 +3,34 @@ import SQL
 import Subscriptions
 
 /// A stored receipt as `receipt list` and `receipt show` tell it.
-public struct StoredReceipt: Sendable {
+package struct StoredReceipt: Sendable {
     /// The receipt's key.
-    public let id: ReceiptID
+    package let id: ReceiptID
     /// The app it is for.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
     /// Who uploaded it.
-    public let customers: [String]
+    package let customers: [String]
     /// The subscriptions it was seen to hold.
-    public let subscriptions: [OriginalTransactionID]
+    package let subscriptions: [OriginalTransactionID]
     /// Where it was verified.
-    public let environment: StoreEnvironment?
+    package let environment: StoreEnvironment?
     /// What the last answer was worth; nil before the first.
-    public let outcome: String?
+    package let outcome: String?
     /// Why the last answer was not verified, or what was odd about it.
-    public let reason: String?
+    package let reason: String?
     /// When it was first received.
-    public let receivedAt: Instant
+    package let receivedAt: Instant
     /// When Apple was last asked.
-    public let askedAt: Instant?
+    package let askedAt: Instant?
     /// When Apple last vouched for it.
-    public let verifiedAt: Instant?
+    package let verifiedAt: Instant?
     /// When Apple will be asked again; nil when the receipt needs no more questions.
-    public let nextCheckAt: Instant?
+    package let nextCheckAt: Instant?
 }
 
 extension SubscriptionLedger {
     /// Stored receipts, newest first, of an app and a customer where given.
-    public func receipts(
+    package func receipts(
         app bundleID: BundleID? = nil, customer: String? = nil, id: ReceiptID? = nil, limit: Int = 100
     ) async throws -> [StoredReceipt] {
         let rows = try await query(

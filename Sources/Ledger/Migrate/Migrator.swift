@@ -4,15 +4,15 @@ import Postgres
 import SQL
 
 /// What a migration run did.
-public struct MigrationReport: Sendable {
+package struct MigrationReport: Sendable {
     /// The names of the migrations applied by this run, in order.
-    public let applied: [String]
+    package let applied: [String]
     /// How many migrations the database has now.
-    public let total: Int
+    package let total: Int
     /// Whether the database has later migrations than this program knows, with which it works all the same.
-    public let isAhead: Bool
+    package let isAhead: Bool
     /// That the database lives elsewhere than before, as after a restore; nil where it is in its place.
-    public let feedRenewal: FeedRenewal?
+    package let feedRenewal: FeedRenewal?
 }
 
 extension SubscriptionLedger {
@@ -20,7 +20,7 @@ extension SubscriptionLedger {
     ///
     /// Refuses when an applied migration differs from this program's, or when the database knows later ones that this
     /// program does not work with: then nothing is changed. Later ones that only add are left as they are.
-    public func migrate() async throws -> MigrationReport {
+    package func migrate() async throws -> MigrationReport {
         let (applied, total) = try await applyMigrations()
         try await addObservationMonths()
         return MigrationReport(
@@ -48,7 +48,7 @@ extension SubscriptionLedger {
 
     /// Whether the database has this program's migrations, and no later ones that it does not work with; the error says
     /// what to do when it has not.
-    public func requireMigrated() async throws {
+    package func requireMigrated() async throws {
         let exists = try await query(Queries.isMigrated)
         guard try exists.first?.bool("migrated") == true else {
             throw LedgerError(.mismatch, "The database has no Perennial schema; run `perennial migrate` first.")
@@ -99,7 +99,7 @@ extension SubscriptionLedger {
 
 extension SubscriptionLedger {
     /// Makes room for this month's and the next month's observations.
-    public func addObservationMonths() async throws {
+    package func addObservationMonths() async throws {
         _ = try await write(Queries.addObservationMonths)
     }
 }

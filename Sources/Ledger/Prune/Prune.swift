@@ -3,23 +3,23 @@ import SQL
 import Subscriptions
 
 /// What one batch of a prune came to, after it was committed.
-public struct PruneBatch: Sendable {
+package struct PruneBatch: Sendable {
     /// Receipts that had answers old enough.
-    public var receipts = 0
+    package var receipts = 0
     /// Answers that are kept no more.
-    public var dropped = 0
+    package var dropped = 0
     /// Old answers that are kept, because something stored rests on them.
-    public var needed = 0
+    package var needed = 0
     /// Old answers that are kept, because their receipt cannot be rebuilt in full anyway.
-    public var untouched = 0
+    package var untouched = 0
     /// The receipt to go on behind; nil when this was the last batch.
-    public var next: Int64?
+    package var next: Int64?
 
     /// Nothing so far.
-    public init() {}
+    package init() {}
 
     /// Adds what another batch came to.
-    public mutating func add(_ other: PruneBatch) {
+    package mutating func add(_ other: PruneBatch) {
         receipts += other.receipts
         dropped += other.dropped
         needed += other.needed
@@ -39,7 +39,7 @@ extension SubscriptionLedger {
     ///   - receipt: Where to go on; 0 to begin.
     ///   - limit: The most receipts in the batch.
     ///   - speedup: As the workers have it.
-    public func prune(
+    package func prune(
         after receipt: Int64, before cutoff: Instant, limit: Int = 20, speedup: Int, reading read: @escaping ReadAnswer,
         by reconcile: @escaping Reconcile
     ) async throws -> PruneBatch {
@@ -52,14 +52,14 @@ extension SubscriptionLedger {
 
     /// Gives back the disk of the months before `cutoff` of which nothing is kept, each in a transaction of its own; how many
     /// they were. What somebody reads at the moment is left for the next time, for workers would wait behind us.
-    public func dropEmptyMonths(before cutoff: Instant) async throws -> Int {
+    package func dropEmptyMonths(before cutoff: Instant) async throws -> Int {
         var months = 0
         while try await write(Queries.dropEmptyMonths, [.instant(cutoff)]).first?.int4("months") == 1 { months += 1 }
         return months
     }
 
     /// Removes what was written to the audit before `cutoff`; how many rows went.
-    public func pruneAudit(before cutoff: Instant) async throws -> Int {
+    package func pruneAudit(before cutoff: Instant) async throws -> Int {
         var removed = 0
         while true {
             let rows = try await database.transaction { transaction in

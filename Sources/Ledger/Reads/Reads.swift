@@ -101,7 +101,7 @@ enum ReadSource: Sendable {
 }
 
 /// How a hot standby is doing.
-public enum StandbyStanding: String, Sendable, CaseIterable {
+package enum StandbyStanding: String, Sendable, CaseIterable {
     /// There is none.
     case none
     /// It is there and hardly behind.
@@ -112,7 +112,7 @@ public enum StandbyStanding: String, Sendable, CaseIterable {
     case away
 
     /// Whether it answers at all.
-    public var canAnswer: Bool {
+    package var canAnswer: Bool {
         switch self {
         case .following, .behind: true
         case .none, .away: false

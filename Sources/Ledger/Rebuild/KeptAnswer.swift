@@ -1,31 +1,31 @@
 import Subscriptions
 
 /// A verified answer of Apple as it was kept: one body, which was true from its first to its last clock.
-public struct KeptAnswer: Sendable {
+package struct KeptAnswer: Sendable {
     /// The observation that keeps it.
-    public let observation: Observation
+    package let observation: Observation
     /// The app asked about.
-    public let bundleID: BundleID
+    package let bundleID: BundleID
     /// Where it was verified.
-    public let environment: StoreEnvironment
+    package let environment: StoreEnvironment
     /// Apple's answer as it came at the first clock.
-    public let body: [UInt8]
+    package let body: [UInt8]
 }
 
 /// Where an answer is kept, and while which of Apple's clocks it was given.
-public struct Observation: Sendable, Hashable {
+package struct Observation: Sendable, Hashable {
     /// Its number.
-    public let id: Int64
+    package let id: Int64
     /// The receipt it is about.
-    public let receiptID: ReceiptID
+    package let receiptID: ReceiptID
     /// Apple's clock when this was said first.
-    public let firstAsOf: Instant
+    package let firstAsOf: Instant
     /// Apple's clock when this was said last.
-    public let lastAsOf: Instant
+    package let lastAsOf: Instant
 }
 
 /// Reads a kept answer by the present rules; nil when they do not vouch for it.
-public typealias ReadAnswer = @Sendable (KeptAnswer) -> Evidence?
+package typealias ReadAnswer = @Sendable (KeptAnswer) -> Evidence?
 
 extension Evidence {
     /// The same answer, given again at another of Apple's clocks; a device's snapshot stays as old as it is.

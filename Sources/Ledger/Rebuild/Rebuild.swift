@@ -4,7 +4,7 @@ import Subscriptions
 
 extension SubscriptionLedger {
     /// How many subscriptions and purchases a rebuild would look at.
-    public func rebuildable(_ scope: RebuildScope) async throws -> Int64 {
+    package func rebuildable(_ scope: RebuildScope) async throws -> Int64 {
         try await query(Queries.countRebuildable, [.text(scope.app?.text), .text(scope.customer)])
             .first?.int8("things") ?? 0
     }
@@ -20,7 +20,7 @@ extension SubscriptionLedger {
     ///   - place: Where to go on.
     ///   - limit: The most things in the batch, all of which stay locked meanwhile.
     ///   - speedup: As the workers have it.
-    public func rebuild(
+    package func rebuild(
         from place: RebuildPlace, limit: Int = 20, _ scope: RebuildScope, correcting: Bool, speedup: Int,
         reading read: @escaping ReadAnswer, by reconcile: @escaping Reconcile
     ) async throws -> RebuildBatch {

@@ -81,7 +81,7 @@ extension SubscriptionLedger {
     }
 
     /// Begins to log changes where they are not logged, and forgets those that no server asks about any more.
-    public func tendRightLog() async throws {
+    package func tendRightLog() async throws {
         _ = try await write(Queries.tendRightLog)
     }
 }

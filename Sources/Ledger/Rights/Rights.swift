@@ -11,9 +11,9 @@ enum RightBasis: Sendable, Hashable {
 }
 
 /// What a customer may use now, with what it takes to remember that.
-public final class Rights: Sendable {
+package final class Rights: Sendable {
     /// The answer.
-    public let entitlements: [Entitlement]
+    package let entitlements: [Entitlement]
     /// What it rests on; nothing where that is not known.
     let basis: [RightBasis]
     /// From when on time alone may make it another answer; nil where it never does.
@@ -37,7 +37,7 @@ public final class Rights: Sendable {
     }
 
     /// What `tell` makes of them, made once for as long as they are remembered.
-    public func told<Words: Sendable>(by tell: ([Entitlement]) -> Words) -> Words {
+    package func told<Words: Sendable>(by tell: ([Entitlement]) -> Words) -> Words {
         words.withLock { words in
             if let words = words as? Words { return words }
             let told = tell(entitlements)
@@ -59,7 +59,7 @@ extension Rights {
 
 extension SubscriptionLedger {
     /// What customers could use at `time` as known at `knownAt`, now where nil, in the order of `customers`.
-    public func rights(of customers: [CustomerName], at time: Instant?, knownAt: Instant?) async throws -> [Rights] {
+    package func rights(of customers: [CustomerName], at time: Instant?, knownAt: Instant?) async throws -> [Rights] {
         try await entitlements(of: customers, at: time, knownAt: knownAt).map { Rights($0) }
     }
 

@@ -6,9 +6,9 @@ import Synchronization
 ///
 /// What has changed is asked about after the question came, or was at most `behindMillisecondsMax` before: an answer shows
 /// everything that was committed so long before its question.
-public final class RightsLookup: Sendable {
+package final class RightsLookup: Sendable {
     /// Where an answer came from.
-    public enum Source: String, Sendable, CaseIterable {
+    package enum Source: String, Sendable, CaseIterable {
         case memory
         case database
     }
@@ -18,16 +18,16 @@ public final class RightsLookup: Sendable {
     private let memory = Mutex(RightsMemory())
 
     /// Lookups in `ledger`; `count` is told how many answers came from where.
-    public init(_ ledger: SubscriptionLedger, count: @escaping @Sendable (Source, Int) -> Void = { _, _ in }) {
+    package init(_ ledger: SubscriptionLedger, count: @escaping @Sendable (Source, Int) -> Void = { _, _ in }) {
         self.ledger = ledger
         self.count = count
     }
 
     /// By how much an answer may be behind the database, in milliseconds.
-    public static var behindMillisecondsMax: Int64 { RightsMemory.behindMillisecondsMax }
+    package static var behindMillisecondsMax: Int64 { RightsMemory.behindMillisecondsMax }
 
     /// What a customer may use now, where that is known without asking the database.
-    public func remembered(of customer: CustomerName) -> Rights? {
+    package func remembered(of customer: CustomerName) -> Rights? {
         let now = ContinuousClock.now
         let (known, wantsLook) = memory.withLock { memory in
             let rights = memory.rights(of: customer, at: now)
@@ -46,7 +46,7 @@ public final class RightsLookup: Sendable {
     var rememberedCount: Int { memory.withLock { $0.count } }
 
     /// What customers may use now, in their order; one may be named twice, and whom nobody knows has nothing.
-    public func rights(of customers: [CustomerName]) async throws -> [Rights] {
+    package func rights(of customers: [CustomerName]) async throws -> [Rights] {
         guard !ledger.reads.mayLag else { return try await read(customers) }
         let (mark, unknown) = memory.withLock { memory in
             let mark = memory.begin(at: ContinuousClock.now)

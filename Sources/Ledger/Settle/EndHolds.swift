@@ -8,7 +8,7 @@ extension SubscriptionLedger {
     /// What is settled is that no news came until then; it is kept as an observation of outcome `none`. Returns how many
     /// holds ended.
     @discardableResult
-    public func endHolds(limit: Int = 100, speedup: Int, by reconcile: @escaping Reconcile) async throws -> Int {
+    package func endHolds(limit: Int = 100, speedup: Int, by reconcile: @escaping Reconcile) async throws -> Int {
         let ids = try await query(Queries.findEndedHolds, [.int4(Int32(clamping: limit))])
             .map { try $0.int8("subscription_id") }
         guard !ids.isEmpty else { return 0 }

@@ -25,7 +25,7 @@ struct Owner: Hashable, Sendable {
 }
 
 /// Why a customer owns a thing.
-public enum OwnershipCause: String, Sendable, CaseIterable {
+package enum OwnershipCause: String, Sendable, CaseIterable {
     /// They uploaded a receipt that holds it.
     case upload
     /// It was imported as theirs.
@@ -49,7 +49,7 @@ public enum OwnershipCause: String, Sendable, CaseIterable {
 }
 
 /// What became of a customer's claim to a subscription or purchase, and why.
-public enum OwnershipAnswer: Hashable, Sendable {
+package enum OwnershipAnswer: Hashable, Sendable {
     /// The customer owned it already.
     case held
     /// Nobody owned it; now the customer does.

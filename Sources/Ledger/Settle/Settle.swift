@@ -8,7 +8,7 @@ extension SubscriptionLedger {
     /// A batch that collides with another one is tried again from memory, then in halves, so that one bad receipt never
     /// sinks the others. After a commit whose outcome is unknown the same batch is sent again: equal evidence changes
     /// nothing and the lease is gone, so the second time is a no-op.
-    public func settle(
+    package func settle(
         _ batch: [Settlement], by worker: WorkerID, speedup: Int, reconcile: @escaping Reconcile
     ) async throws -> SettledBatch {
         guard !batch.isEmpty else { return SettledBatch() }
@@ -51,19 +51,19 @@ extension SubscriptionLedger {
 }
 
 /// What settling a batch came to.
-public struct SettledBatch: Sendable {
+package struct SettledBatch: Sendable {
     /// A receipt whose answer could not be written; its lease runs out and it is asked about again.
-    public struct Failure: Sendable {
+    package struct Failure: Sendable {
         /// The receipt.
-        public let receiptID: ReceiptID
+        package let receiptID: ReceiptID
         /// One sentence.
-        public let reason: String
+        package let reason: String
     }
 
     /// What was committed.
-    public var settled: [Settled] = []
+    package var settled: [Settled] = []
     /// What could not be.
-    public var failures: [Failure] = []
+    package var failures: [Failure] = []
 }
 
 /// Attempts at one settlement before it is halved.

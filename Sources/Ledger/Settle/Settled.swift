@@ -1,39 +1,39 @@
 import Subscriptions
 
 /// What one check came to, after it was committed.
-public struct Settled: Sendable {
+package struct Settled: Sendable {
     /// One subscription of the receipt.
-    public struct SubscriptionOutcome: Sendable {
+    package struct SubscriptionOutcome: Sendable {
         /// Apple's id of the subscription.
-        public let id: OriginalTransactionID
+        package let id: OriginalTransactionID
         /// The environment it lives in.
-        public let environment: StoreEnvironment
+        package let environment: StoreEnvironment
         /// What it means at the answer's own clock.
-        public let verdict: Verdict
+        package let verdict: Verdict
         /// What this settlement changed, in order.
-        public let events: [Event]
+        package let events: [Event]
         /// What became of the uploads' claims to it: by customer.
-        public let ownership: [AppCustomerID: OwnershipAnswer]
+        package let ownership: [AppCustomerID: OwnershipAnswer]
     }
 
     /// The receipt.
-    public let receiptID: ReceiptID
+    package let receiptID: ReceiptID
     /// What Apple's answer was worth; a refusal during an incident of the app is indeterminate.
-    public let outcome: Outcome
+    package let outcome: Outcome
     /// One sentence, when it was not verified.
-    public let reason: String?
+    package let reason: String?
     /// What kind of refusal it was, when it was rejected.
-    public let refusal: Refusal.Kind?
+    package let refusal: Refusal.Kind?
     /// The receipt's subscriptions, by id; empty unless verified.
-    public let subscriptions: [SubscriptionOutcome]
+    package let subscriptions: [SubscriptionOutcome]
     /// Events of its one-time purchases, in order.
-    public let purchaseEvents: [Event]
+    package let purchaseEvents: [Event]
     /// When Apple will be asked again; nil when the receipt needs no more questions.
-    public let nextCheckAt: Instant?
+    package let nextCheckAt: Instant?
 }
 
 /// What an answer is worth.
-public enum Outcome: String, Sendable {
+package enum Outcome: String, Sendable {
     /// Apple vouches for the receipt; only this changes facts.
     case verified
     /// Apple does not vouch for it.

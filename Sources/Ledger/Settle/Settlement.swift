@@ -1,20 +1,20 @@
 import Subscriptions
 
 /// One claim with what Apple said about it, ready to be settled.
-public struct Settlement: Sendable {
+package struct Settlement: Sendable {
     /// The claim.
-    public let claim: Claim
+    package let claim: Claim
     /// What the answer is worth.
-    public let finding: Finding
+    package let finding: Finding
     /// Apple's answer as it came, kept with the observation.
-    public let body: [UInt8]
+    package let body: [UInt8]
     /// The newest receipt, as Apple returned it; stored with a new version only.
-    public let latestReceipt: [UInt8]?
+    package let latestReceipt: [UInt8]?
     /// Tells an equal answer next time; nil when that one shall be read in full.
-    public let fingerprint: Fingerprint?
+    package let fingerprint: Fingerprint?
 
     /// A claim with its answer.
-    public init(
+    package init(
         claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]?, fingerprint: Fingerprint? = nil
     ) {
         self.claim = claim
@@ -56,7 +56,7 @@ public struct Settlement: Sendable {
 }
 
 /// Folds new evidence into what is stored: pure, no clock, not async.
-public typealias Reconcile = @Sendable (SubscriptionState?, SubscriptionEvidence, Policy) -> Reconciled
+package typealias Reconcile = @Sendable (SubscriptionState?, SubscriptionEvidence, Policy) -> Reconciled
 
 /// A subscription's natural key.
 struct SubscriptionRowKey: Hashable, Comparable, Sendable {
@@ -92,7 +92,7 @@ struct PurchaseRowKey: Hashable, Comparable, Sendable {
 
 extension App {
     /// The app's tolerances in one environment, divided by the speedup of an accelerated App Store.
-    public func policy(for environment: StoreEnvironment, speedup: Int) -> Policy {
+    package func policy(for environment: StoreEnvironment, speedup: Int) -> Policy {
         var policy = Policy.standard(for: environment, speedup: speedup)
         let leeway =
             switch environment {

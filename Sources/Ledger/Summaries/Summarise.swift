@@ -2,11 +2,11 @@ import Postgres
 import SQL
 
 /// What one step of the summaries did.
-public struct SummaryStep: Sendable, Hashable {
+package struct SummaryStep: Sendable, Hashable {
     /// Subscriptions whose shares were computed anew.
-    public let subscriptions: Int
+    package let subscriptions: Int
     /// Whether more may be waiting: the feed goes on, or the first round through all is not over.
-    public let isBehind: Bool
+    package let isBehind: Bool
 }
 
 extension SubscriptionLedger {
@@ -25,7 +25,7 @@ extension SubscriptionLedger {
     /// late event rewrites the past, and the same step twice changes nothing. Settlements never come here. `findsWritten`
     /// looks through all subscriptions for those that were written since without an event: a second for each million.
     @discardableResult
-    public func summarise(isFirstRound: Bool = false, findsWritten: Bool = false) async throws -> SummaryStep? {
+    package func summarise(isFirstRound: Bool = false, findsWritten: Bool = false) async throws -> SummaryStep? {
         let roundMax = isFirstRound ? Self.summaryFirstRoundMax : Self.summaryRoundMax
         let writtenMax = findsWritten ? Self.summaryWrittenMax : 0
         return try await database.transaction { transaction in

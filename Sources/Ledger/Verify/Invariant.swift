@@ -1,5 +1,5 @@
 /// Something that is true of every ledger at every moment; the raw value is its name in flags, JSON, metrics and tables.
-public enum Invariant: String, Sendable, CaseIterable {
+package enum Invariant: String, Sendable, CaseIterable {
     /// A subscription that wants a check is polled by a receipt that can vouch for it and is scheduled by then.
     case coverage
     /// The same of a one-time purchase that refunds are looked for.
@@ -32,7 +32,7 @@ public enum Invariant: String, Sendable, CaseIterable {
 
 extension Invariant {
     /// Whether a repair restores it: the subscription is asked about again, which plans anew.
-    public var isRepairable: Bool {
+    package var isRepairable: Bool {
         switch self {
         case .coverage, .purchaseCoverage, .poller, .nextCheck, .age: true
         case .facts, .timeline, .ownership, .scheduled, .wanted, .leases, .events, .feed, .summaries: false
@@ -40,7 +40,7 @@ extension Invariant {
     }
 
     /// What to do about a violation, in one sentence.
-    public var advice: String {
+    package var advice: String {
         switch self {
         case .coverage, .poller, .nextCheck, .age:
             "Run `perennial verify --repair`; the subscription is then asked about by a receipt that can vouch for it."

@@ -3,13 +3,13 @@ import SQL
 import Subscriptions
 
 /// What a repair made of a subscription or one-time purchase.
-public struct CoverageRepair: Sendable, Hashable {
+package struct CoverageRepair: Sendable, Hashable {
     /// The receipt that was asked about it; nil for none.
-    public let previous: ReceiptID?
+    package let previous: ReceiptID?
     /// The receipt that is asked about it now; nil when none can vouch for it.
-    public let receiptID: ReceiptID?
+    package let receiptID: ReceiptID?
     /// When it is asked about at the latest, unless the receipt is leased; nil for never.
-    public let nextCheckAt: Instant?
+    package let nextCheckAt: Instant?
 }
 
 extension SubscriptionLedger {
@@ -17,7 +17,7 @@ extension SubscriptionLedger {
     ///
     /// What violates coverage alone keeps its time of the next check; anything else is asked about at once. Returns nil when
     /// nothing can be repaired of it. Again it changes nothing.
-    public func repair(
+    package func repair(
         _ violation: Violation, _ terms: VerifyTerms, detail: [String: String] = [:]
     ) async throws -> CoverageRepair? {
         guard violation.invariant.isRepairable else { return nil }

@@ -2,13 +2,13 @@ import Postgres
 import SQL
 
 /// How far a verification has come since the last step.
-public struct VerifyStep: Sendable {
+package struct VerifyStep: Sendable {
     /// What was looked for.
-    public let invariants: Set<Invariant>
+    package let invariants: Set<Invariant>
     /// Keys of the slice, at most; 0 after a second look.
-    public let keys: Int64
+    package let keys: Int64
     /// Violations that a second look saw too.
-    public let violations: [Violation]
+    package let violations: [Violation]
 }
 
 extension SubscriptionLedger {
@@ -22,7 +22,7 @@ extension SubscriptionLedger {
     /// Each slice is read in a read-only snapshot of its own without any lock. What is seen is looked at again in a fresh
     /// snapshot a moment later, so that work under way is no violation. `note` is called after every slice and may rest;
     /// what it throws ends the verification.
-    public func verify(
+    package func verify(
         _ invariants: Set<Invariant> = Set(Invariant.allCases), _ terms: VerifyTerms,
         note: (VerifyStep) async throws -> Void
     ) async throws {
@@ -49,7 +49,7 @@ extension SubscriptionLedger {
     }
 
     /// Whether violations are still there, each looked at alone; those that are.
-    public func remaining(of violations: [Violation], _ terms: VerifyTerms) async throws -> [Violation] {
+    package func remaining(of violations: [Violation], _ terms: VerifyTerms) async throws -> [Violation] {
         var left: [Violation] = []
         for examination in Examination.all {
             for violation in violations where examination.invariants.contains(violation.invariant) {

@@ -1,16 +1,16 @@
 import SQL
 
 /// What the promises depend on beside the ledger itself: how workers work.
-public struct VerifyTerms: Sendable, Hashable {
+package struct VerifyTerms: Sendable, Hashable {
     /// How long a worker leases a receipt, in seconds.
-    public let leaseSeconds: Double
+    package let leaseSeconds: Double
     /// By what workers divide the schedule's delays.
-    public let speedup: Int
+    package let speedup: Int
     /// How long after the first look the second one is, in seconds: what is under way is over by then.
-    public var secondLookSeconds = 2.0
+    package var secondLookSeconds = 2.0
 
     /// Terms from their parts.
-    public init(leaseSeconds: Double, speedup: Int) {
+    package init(leaseSeconds: Double, speedup: Int) {
         self.leaseSeconds = leaseSeconds
         self.speedup = max(1, speedup)
     }
@@ -24,7 +24,7 @@ public struct VerifyTerms: Sendable, Hashable {
 
 extension SubscriptionLedger {
     /// The terms of the worker that gave the newest sign of life; `otherwise` where no worker told its own.
-    public func verifyTerms(otherwise: VerifyTerms) async throws -> VerifyTerms {
+    package func verifyTerms(otherwise: VerifyTerms) async throws -> VerifyTerms {
         guard let row = try await query(Queries.readVerifyTerms).first else { return otherwise }
         return VerifyTerms(leaseSeconds: try row.float8("lease_seconds"), speedup: Int(try row.int4("speedup")))
     }

@@ -3,14 +3,14 @@ import SQL
 import Subscriptions
 
 /// What workers look through in turn.
-public enum VerifyTurn: String, Sendable, CaseIterable {
+package enum VerifyTurn: String, Sendable, CaseIterable {
     /// Coverage alone, which is quick and what access depends on.
     case coverage
     /// Every invariant.
     case everything
 
     /// How long after one beginning the next one is, in seconds.
-    public var everySeconds: Double {
+    package var everySeconds: Double {
         switch self {
         case .coverage: 600
         case .everything: 86_400
@@ -18,7 +18,7 @@ public enum VerifyTurn: String, Sendable, CaseIterable {
     }
 
     /// What is looked for.
-    public var invariants: Set<Invariant> {
+    package var invariants: Set<Invariant> {
         switch self {
         case .coverage: [.coverage, .purchaseCoverage]
         case .everything: Set(Invariant.allCases)
@@ -27,18 +27,18 @@ public enum VerifyTurn: String, Sendable, CaseIterable {
 }
 
 /// What a worker found when it last looked for violations of an invariant.
-public struct InvariantStanding: Sendable, Hashable {
+package struct InvariantStanding: Sendable, Hashable {
     /// The invariant's name; one of a later program is no `Invariant`.
-    public let name: String
+    package let name: String
     /// Violations found.
-    public let violations: Int64
+    package let violations: Int64
     /// Those of them that the worker repaired at once.
-    public let repaired: Int64
+    package let repaired: Int64
     /// When that was over.
-    public let checkedAt: Instant
+    package let checkedAt: Instant
 
     /// Violations that were found and stay.
-    public var left: Int64 { violations - repaired }
+    package var left: Int64 { violations - repaired }
 }
 
 extension SubscriptionLedger {
@@ -46,7 +46,7 @@ extension SubscriptionLedger {
     static let verifyTurnSeconds = 300.0
 
     /// Takes the turn for a worker; false while another one has it or it is not time.
-    public func take(_ turn: VerifyTurn, for worker: WorkerID) async throws -> Bool {
+    package func take(_ turn: VerifyTurn, for worker: WorkerID) async throws -> Bool {
         try await !write(
             Queries.takeVerifyTurn,
             [
@@ -57,14 +57,14 @@ extension SubscriptionLedger {
     }
 
     /// Says that a worker goes on with its turn, or that it is through; false when it lost the turn.
-    public func move(_ turn: VerifyTurn, of worker: WorkerID, isOver: Bool = false) async throws -> Bool {
+    package func move(_ turn: VerifyTurn, of worker: WorkerID, isOver: Bool = false) async throws -> Bool {
         try await !write(
             Queries.moveVerifyTurn, [.text(turn.rawValue), .int4(worker.number), .bool(isOver)]
         ).isEmpty
     }
 
     /// Writes down what was found and repaired of each invariant that was looked for.
-    public func writeInvariants(_ found: [Invariant: (violations: Int, repaired: Int)]) async throws {
+    package func writeInvariants(_ found: [Invariant: (violations: Int, repaired: Int)]) async throws {
         let rows = found.sorted { $0.key.rawValue < $1.key.rawValue }
         _ = try await write(
             Queries.writeInvariants,
@@ -75,7 +75,7 @@ extension SubscriptionLedger {
     }
 
     /// What was found when each invariant was looked at last, by name.
-    public func invariantStandings() async throws -> [InvariantStanding] {
+    package func invariantStandings() async throws -> [InvariantStanding] {
         try await query(Queries.readInvariants).map { row in
             InvariantStanding(
                 name: try row.text("name"), violations: try row.int8("violations"),

@@ -2,21 +2,21 @@ import Postgres
 import Subscriptions
 
 /// An invariant that does not hold of one thing: it was seen twice, in snapshots a moment apart.
-public struct Violation: Sendable, Hashable {
+package struct Violation: Sendable, Hashable {
     /// What does not hold.
-    public let invariant: Invariant
+    package let invariant: Invariant
     /// The app; nil where a position of the feed belongs to none.
-    public let bundleID: BundleID?
+    package let bundleID: BundleID?
     /// The environment; nil while it is not known of a receipt.
-    public let environment: StoreEnvironment?
+    package let environment: StoreEnvironment?
     /// The subscription's id, or the one-time purchase's.
-    public let originalTransactionID: OriginalTransactionID?
+    package let originalTransactionID: OriginalTransactionID?
     /// The product, of a one-time purchase.
-    public let productID: ProductID?
+    package let productID: ProductID?
     /// The receipt, or the one that polls the subscription.
-    public let receiptID: ReceiptID?
+    package let receiptID: ReceiptID?
     /// What is wrong, as a clause.
-    public let detail: String
+    package let detail: String
     /// The key by which it was found.
     let key: Int64
 
@@ -55,7 +55,7 @@ extension Violation {
     }
 
     /// The violation and what to do, in one line.
-    public var sentence: String {
+    package var sentence: String {
         let purchase = productID.map { "\($0) of " } ?? ""
         let thing = originalTransactionID.map { "\(purchase)\($0)" } ?? receiptID.map { "receipt \($0)" }
         let place = [bundleID?.text, environment?.rawValue, thing].compactMap(\.self).joined(separator: " ")

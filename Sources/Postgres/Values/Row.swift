@@ -1,14 +1,14 @@
 /// One row of an answer, read by column name. Every reading function throws `.decoding`, naming column and type, when
 /// the column does not exist or has another type; the plain ones also when it is NULL, the `…IfPresent` ones answer nil.
-public struct Row: Sendable {
+package struct Row: Sendable {
     let table: ResultTable
     let index: Int32
 
     /// The names of the columns, in order.
-    public var columns: [String] { table.columns }
+    package var columns: [String] { table.columns }
 
     /// Whether the column is NULL.
-    public func isNull(_ column: String) throws(DatabaseError) -> Bool {
+    package func isNull(_ column: String) throws(DatabaseError) -> Bool {
         table.isNull(index, try position(of: column))
     }
 

@@ -2,7 +2,7 @@
 ///
 /// Its calls block the thread of their connection. After a failed statement PostgreSQL refuses all others, and the
 /// transaction is rolled back even when the body catches the error.
-public final class Transaction {
+package final class Transaction {
     private let connection: Connection
     private let statementTimeoutMilliseconds: Int
     private var isOver = false
@@ -17,21 +17,21 @@ public final class Transaction {
     /// Runs a statement and answers its rows.
     /// - Throws: `.server`, `.timedOut` or `.connectionLost`.
     @discardableResult
-    public func query(_ statement: Statement, _ parameters: [Parameter] = []) throws(DatabaseError) -> [Row] {
+    package func query(_ statement: Statement, _ parameters: [Parameter] = []) throws(DatabaseError) -> [Row] {
         try run(statement, parameters).rows
     }
 
     /// Runs a statement and answers how many rows it changed.
     /// - Throws: `.server`, `.timedOut` or `.connectionLost`.
     @discardableResult
-    public func execute(_ statement: Statement, _ parameters: [Parameter] = []) throws(DatabaseError) -> Int {
+    package func execute(_ statement: Statement, _ parameters: [Parameter] = []) throws(DatabaseError) -> Int {
         try run(statement, parameters).affectedRows
     }
 
     /// Runs several statements, separated by semicolons and without parameters, for migrations. They have no time-out
     /// unless they set one; they must not end the transaction.
     /// - Throws: `.server` or `.connectionLost`.
-    public func script(_ sql: String) throws(DatabaseError) {
+    package func script(_ sql: String) throws(DatabaseError) {
         try command("SET LOCAL statement_timeout = 0")
         try command(sql)
         try command("SET LOCAL statement_timeout = \(statementTimeoutMilliseconds)")

@@ -1,5 +1,5 @@
 /// What kind of change; the words are the feed's.
-public enum EventKind: String, Sendable, Hashable, CaseIterable {
+package enum EventKind: String, Sendable, Hashable, CaseIterable {
     /// A subscription was seen for the first time.
     case subscriptionStarted = "subscription.started"
     /// A subscription that begins with a trial was seen for the first time.
@@ -57,7 +57,7 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
 }
 
 /// A value in an event's detail.
-public enum DetailValue: Sendable, Hashable {
+package enum DetailValue: Sendable, Hashable {
     /// Text; instants are ISO 8601.
     case text(String)
     /// A count.
@@ -67,18 +67,18 @@ public enum DetailValue: Sendable, Hashable {
 }
 
 /// One change, as consumers are told of it.
-public struct Event: Sendable, Hashable {
+package struct Event: Sendable, Hashable {
     /// What happened.
-    public var kind: EventKind
+    package var kind: EventKind
     /// The product it is about.
-    public var productID: ProductID
+    package var productID: ProductID
     /// The instant Apple gives, never later than `as_of`; for switches `as_of`, with `detail.not_before`.
-    public var occurredAt: Instant
+    package var occurredAt: Instant
     /// More about it, by snake_case key.
-    public var detail: [String: DetailValue]
+    package var detail: [String: DetailValue]
 
     /// An event from its parts.
-    public init(kind: EventKind, productID: ProductID, occurredAt: Instant, detail: [String: DetailValue] = [:]) {
+    package init(kind: EventKind, productID: ProductID, occurredAt: Instant, detail: [String: DetailValue] = [:]) {
         self.kind = kind
         self.productID = productID
         self.occurredAt = occurredAt

@@ -2,7 +2,7 @@
 ///
 /// Sending the same evidence again changes nothing and says nothing. docs/lifecycle.md says which change yields which
 /// event.
-public func reconcile(
+package func reconcile(
     _ stored: SubscriptionState?, with slice: SubscriptionEvidence, policy: Policy
 ) -> Reconciled {
     guard let stored, !stored.facts.periods.isEmpty else {

@@ -1,25 +1,25 @@
 /// What one verified answer says, with Apple's clock and the path of every row.
-public struct Evidence: Sendable {
+package struct Evidence: Sendable {
     /// Where the purchases were made.
-    public var environment: StoreEnvironment
+    package var environment: StoreEnvironment
     /// The app the answer names, if it names one.
-    public var bundleID: BundleID?
+    package var bundleID: BundleID?
     /// Apple's clock at the answer: `request_date`, or the database's where Apple's was too far ahead of it.
-    public var asOf: Instant
+    package var asOf: Instant
     /// `receipt_creation_date`.
-    public var receiptCreatedAt: Instant?
+    package var receiptCreatedAt: Instant?
     /// By how much Apple's clock was too far ahead of the database's, so that `asOf` is the database's; nil when it was not.
-    public var clockAhead: Delay?
+    package var clockAhead: Delay?
     /// Whether everything Apple itself said was understood. What was not may be the renewal that the rest does not show.
-    public var isComplete: Bool
+    package var isComplete: Bool
     /// Rows of both lists, in the answer's order.
-    public var transactions: [TransactionRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
+    package var transactions: [TransactionRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
     /// Rows of `pending_renewal_info`, in the answer's order.
-    public var renewals: [RenewalRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
+    package var renewals: [RenewalRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
     private var index: EvidenceIndex
 
     /// Evidence from its parts.
-    public init(
+    package init(
         environment: StoreEnvironment, bundleID: BundleID? = nil, asOf: Instant, receiptCreatedAt: Instant? = nil,
         clockAhead: Delay? = nil, transactions: [TransactionRow] = [], renewals: [RenewalRow] = [],
         isComplete: Bool = true
@@ -36,20 +36,20 @@ public struct Evidence: Sendable {
     }
 
     /// What is odd about the answer although Apple vouches for the receipt, in one sentence; nil when nothing is.
-    public var remark: String? {
+    package var remark: String? {
         clockAhead.map {
             "Apple's clock was \($0.inMinutes) ahead of the database's, so the answer counts from the database's clock."
         }
     }
 
     /// The subscriptions it has rows of, sorted. A row that nothing gives an expiry is no subscription.
-    public var subscriptions: [OriginalTransactionID] { index.periods.keys.sorted() }
+    package var subscriptions: [OriginalTransactionID] { index.periods.keys.sorted() }
 
     /// What it says of one subscription.
     ///
     /// An answer that was not understood in full does not say that no renewal came: it speaks for the time before the
     /// last end it shows, so that access is held as if Apple had not been asked since.
-    public func slice(of subscription: OriginalTransactionID) -> SubscriptionEvidence {
+    package func slice(of subscription: OriginalTransactionID) -> SubscriptionEvidence {
         let rows = index.periods[subscription] ?? []
         let lastEnd = rows.lazy.compactMap(\.expiresAt).max()
         let beforeEnd = lastEnd.map { $0 - Delay(milliseconds: 1) } ?? asOf
@@ -59,7 +59,7 @@ public struct Evidence: Sendable {
     }
 
     /// What it says of one-time purchases, sorted by original transaction and product.
-    public var purchases: [PurchaseEvidence] {
+    package var purchases: [PurchaseEvidence] {
         index.purchases.sorted { $0.key < $1.key }.map {
             PurchaseEvidence(key: $0.key, asOf: asOf, transactions: $0.value)
         }

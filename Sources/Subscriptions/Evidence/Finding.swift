@@ -1,5 +1,5 @@
 /// What an answer of Apple amounts to. Only `verified` changes facts.
-public enum Finding: Sendable {
+package enum Finding: Sendable {
     /// Apple vouches for the receipt and says this.
     case verified(Evidence)
     /// Apple, or the app's own rule, does not vouch for the receipt. By itself this ends nobody's access.
@@ -9,9 +9,9 @@ public enum Finding: Sendable {
 }
 
 /// Why a receipt was not vouched for.
-public struct Refusal: Sendable, Hashable {
+package struct Refusal: Sendable, Hashable {
     /// What kind of refusal; the schedule and the breakers differ by it.
-    public enum Kind: Hashable, Sendable, CaseIterable {
+    package enum Kind: Hashable, Sendable, CaseIterable {
         /// The answer is genuine but for another app.
         case otherBundle
         /// 21003: the receipt could not be authenticated.
@@ -27,16 +27,16 @@ public struct Refusal: Sendable, Hashable {
     }
 
     /// One sentence for people.
-    public var reason: String
+    package var reason: String
     /// Apple's status, if it gave one.
-    public var status: Int?
+    package var status: Int?
     /// Whether asking again may help.
-    public var retryable: Bool
+    package var retryable: Bool
     /// What kind of refusal.
-    public var kind: Kind
+    package var kind: Kind
 
     /// A refusal from its parts.
-    public init(reason: String, status: Int?, retryable: Bool, kind: Kind) {
+    package init(reason: String, status: Int?, retryable: Bool, kind: Kind) {
         self.reason = reason
         self.status = status
         self.retryable = retryable
@@ -45,9 +45,9 @@ public struct Refusal: Sendable, Hashable {
 }
 
 /// Why there is no usable answer.
-public struct Trouble: Sendable, Hashable {
+package struct Trouble: Sendable, Hashable {
     /// What kind of trouble.
-    public enum Kind: Hashable, Sendable, CaseIterable {
+    package enum Kind: Hashable, Sendable, CaseIterable {
         /// Apple said nothing, or nothing of the receipt.
         case noUsableAnswer
         /// Apple's clock, or the database's, is so wrong that the answer speaks for no known instant.
@@ -55,17 +55,17 @@ public struct Trouble: Sendable, Hashable {
     }
 
     /// One sentence for people.
-    public var reason: String
+    package var reason: String
     /// Apple's status, if it gave one.
-    public var status: Int?
+    package var status: Int?
     /// Whether asking again may help.
-    public var retryable: Bool
+    package var retryable: Bool
 
     /// What kind of trouble.
-    public var kind: Kind
+    package var kind: Kind
 
     /// A trouble from its parts.
-    public init(reason: String, status: Int?, retryable: Bool, kind: Kind = .noUsableAnswer) {
+    package init(reason: String, status: Int?, retryable: Bool, kind: Kind = .noUsableAnswer) {
         self.reason = reason
         self.status = status
         self.retryable = retryable
@@ -73,7 +73,7 @@ public struct Trouble: Sendable, Hashable {
     }
 
     /// Apple's clock is too far ahead of the database's for the answer to be believed.
-    public static func clockAhead(by ahead: Delay, status: Int?) -> Trouble {
+    package static func clockAhead(by ahead: Delay, status: Int?) -> Trouble {
         Trouble(
             reason: "Apple's clock is \(ahead.inMinutes) ahead of the database's, so the answer is not believed; "
                 + "check the clock of the database's machine.",

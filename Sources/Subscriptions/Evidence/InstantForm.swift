@@ -1,5 +1,5 @@
 /// How a field of an answer writes an instant. It changes nothing but what an explanation quotes.
-public enum InstantForm: Sendable, Hashable {
+package enum InstantForm: Sendable, Hashable {
     /// `expires_date_ms`: milliseconds since 1970, what Apple sends today.
     case milliseconds
     /// `expires_date` holding milliseconds, as legacy answers do.

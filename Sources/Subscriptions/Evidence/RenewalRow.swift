@@ -1,19 +1,19 @@
 /// One row of `pending_renewal_info` (Apple: "responseBody.Pending_renewal_info").
-public struct RenewalRow: Sendable, Hashable {
+package struct RenewalRow: Sendable, Hashable {
     /// Where the row stands in the answer, such as `pending_renewal_info[0]`; empty for a legacy answer's top level.
-    public var path: String
+    package var path: String
     /// The instant it speaks for: `request_date`.
-    public var asOf: Instant
+    package var asOf: Instant
     /// The subscription it speaks of.
-    public var originalTransactionID: OriginalTransactionID
+    package var originalTransactionID: OriginalTransactionID
     /// What it says.
-    public var renewal: Renewal
+    package var renewal: Renewal
 
     /// How the row writes the end of grace; nil for the usual form.
-    public var graceForm: InstantForm?
+    package var graceForm: InstantForm?
 
     /// A row that says `renewal` of one subscription.
-    public init(
+    package init(
         path: String, asOf: Instant, originalTransactionID: OriginalTransactionID, renewal: Renewal,
         graceForm: InstantForm? = nil
     ) {
@@ -25,7 +25,7 @@ public struct RenewalRow: Sendable, Hashable {
     }
 
     /// A row from its fields.
-    public init(
+    package init(
         path: String, asOf: Instant, originalTransactionID: OriginalTransactionID, productID: ProductID,
         renewsToProductID: ProductID? = nil, willRenew: Bool? = nil, expirationIntent: String? = nil,
         inBillingRetry: Bool? = nil, graceExpiresAt: Instant? = nil, priceConsentStatus: String? = nil,

@@ -1,5 +1,5 @@
 /// Where a receipt was made. The two have separate namespaces of identifiers.
-public enum StoreEnvironment: String, Sendable, Hashable, CaseIterable {
+package enum StoreEnvironment: String, Sendable, Hashable, CaseIterable {
     /// Real purchases.
     case production = "Production"
     /// Test purchases: sandbox testers, TestFlight and App Review.
@@ -7,7 +7,7 @@ public enum StoreEnvironment: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Which list of an answer a row stands in; it decides what the row's silence means.
-public enum EvidenceSource: Hashable, Sendable {
+package enum EvidenceSource: Hashable, Sendable {
     /// `latest_receipt_info`: Apple's own knowledge at `request_date`; no cancellation there means not cancelled.
     case latestReceiptInfo
     /// `receipt.in_app`: a frozen snapshot of a device at `receipt_creation_date`; its silence means nothing.
@@ -15,7 +15,7 @@ public enum EvidenceSource: Hashable, Sendable {
 }
 
 /// Apple's `in_app_ownership_type`.
-public enum Ownership: Hashable, Sendable {
+package enum Ownership: Hashable, Sendable {
     /// `PURCHASED`: the customer bought it.
     case purchased
     /// `FAMILY_SHARED`: a family member shares it.
@@ -24,7 +24,7 @@ public enum Ownership: Hashable, Sendable {
     case unknown(String)
 
     /// The ownership with Apple's word for it.
-    public init(raw: String) {
+    package init(raw: String) {
         switch raw {
         case "PURCHASED": self = .purchased
         case "FAMILY_SHARED": self = .familyShared
@@ -33,7 +33,7 @@ public enum Ownership: Hashable, Sendable {
     }
 
     /// Apple's word.
-    public var raw: String {
+    package var raw: String {
         switch self {
         case .purchased: "PURCHASED"
         case .familyShared: "FAMILY_SHARED"

@@ -1,54 +1,54 @@
 /// One row of `latest_receipt_info` or `receipt.in_app` (Apple: "responseBody.Latest_receipt_info").
-public struct TransactionRow: Sendable, Hashable {
+package struct TransactionRow: Sendable, Hashable {
     /// Where the row stands in the answer, such as `latest_receipt_info[3]`.
-    public var path: String
+    package var path: String
     /// Which list it stands in.
-    public var source: EvidenceSource
+    package var source: EvidenceSource
     /// The instant it speaks for: `request_date`, or `receipt_creation_date` for a device receipt.
-    public var asOf: Instant
+    package var asOf: Instant
     /// `transaction_id`: one delivery of the purchase, not stable.
-    public var transactionID: TransactionID
+    package var transactionID: TransactionID
     /// `original_transaction_id`: the subscription or one-time purchase.
-    public var originalTransactionID: OriginalTransactionID
+    package var originalTransactionID: OriginalTransactionID
     /// `web_order_line_item_id`: the billing period; absent on one-time purchases and some family rows.
-    public var webOrderLineItemID: WebOrderLineItemID?
+    package var webOrderLineItemID: WebOrderLineItemID?
     /// `product_id`.
-    public var productID: ProductID
+    package var productID: ProductID
     /// `quantity`.
-    public var quantity: Int
+    package var quantity: Int
     /// `purchase_date`: the start of the period, possibly in the future.
-    public var purchasedAt: Instant
+    package var purchasedAt: Instant
     /// `original_purchase_date`.
-    public var originalPurchasedAt: Instant?
+    package var originalPurchasedAt: Instant?
     /// `expires_date`: the end of the paid period before any grace; absent on one-time purchases.
-    public var expiresAt: Instant?
+    package var expiresAt: Instant?
     /// `cancellation_date`: refunded, revoked or replaced. Not the customer pressing "cancel".
-    public var cancelledAt: Instant?
+    package var cancelledAt: Instant?
     /// `cancellation_reason`, raw.
-    public var cancellationReason: String?
+    package var cancellationReason: String?
     /// `is_upgraded`: another row replaced this one.
-    public var isUpgraded: Bool
+    package var isUpgraded: Bool
     /// `is_trial_period`; nil where the row does not say it.
-    public var isTrialPeriod: Bool?
+    package var isTrialPeriod: Bool?
     /// `is_in_intro_offer_period`; nil where the row does not say it.
-    public var isInIntroOfferPeriod: Bool?
+    package var isInIntroOfferPeriod: Bool?
     /// `promotional_offer_id`.
-    public var promotionalOfferID: String?
+    package var promotionalOfferID: String?
     /// `offer_code_ref_name`.
-    public var offerCodeRefName: String?
+    package var offerCodeRefName: String?
     /// `subscription_group_identifier`.
-    public var groupID: SubscriptionGroupID?
+    package var groupID: SubscriptionGroupID?
     /// `in_app_ownership_type`.
-    public var ownership: Ownership?
+    package var ownership: Ownership?
     /// `app_account_token`.
-    public var appAccountToken: String?
+    package var appAccountToken: String?
     /// How the row writes its expiry; nil for the usual form of such a row.
-    public var expiryForm: InstantForm?
+    package var expiryForm: InstantForm?
     /// How the row writes its cancellation; nil for the usual form.
-    public var cancellationForm: InstantForm?
+    package var cancellationForm: InstantForm?
 
     /// A row from its fields.
-    public init(
+    package init(
         path: String, source: EvidenceSource, asOf: Instant, transactionID: TransactionID,
         originalTransactionID: OriginalTransactionID, webOrderLineItemID: WebOrderLineItemID? = nil,
         productID: ProductID, quantity: Int = 1, purchasedAt: Instant, originalPurchasedAt: Instant? = nil,
@@ -85,10 +85,10 @@ public struct TransactionRow: Sendable, Hashable {
 
 extension TransactionRow {
     /// Whether the row says that the period is a free trial.
-    public var isTrial: Bool { isTrialPeriod ?? false }
+    package var isTrial: Bool { isTrialPeriod ?? false }
 
     /// Whether the row says that the period has an introductory price.
-    public var isIntro: Bool { isInIntroOfferPeriod ?? false }
+    package var isIntro: Bool { isInIntroOfferPeriod ?? false }
 
     /// The row as it counts in an answer: a device's snapshot of the very instant of the answer yields to Apple's own
     /// word of that instant, as if it were a millisecond older.

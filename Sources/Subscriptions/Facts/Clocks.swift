@@ -1,6 +1,6 @@
 extension SubscriptionFacts {
     /// The instants at which anybody spoke whose word still counts.
-    public var clocks: Set<Instant> {
+    package var clocks: Set<Instant> {
         periods.reduce(into: Set([asOf, renewal?.asOf].compactMap(\.self))) { $0.formUnion($1.clocks) }
     }
 }
@@ -27,19 +27,19 @@ extension RenewalFacts {
 
 extension SubscriptionEvidence {
     /// The instants for which it speaks.
-    public var clocks: Set<Instant> {
+    package var clocks: Set<Instant> {
         Set([asOf] + transactions.map(\.asOf) + renewals.map(\.asOf))
     }
 }
 
 extension PurchaseEvidence {
     /// The instants for which it speaks.
-    public var clocks: Set<Instant> { Set([asOf] + transactions.map(\.asOf)) }
+    package var clocks: Set<Instant> { Set([asOf] + transactions.map(\.asOf)) }
 }
 
 extension PurchaseFacts {
     /// The instants at which anybody spoke whose word still counts.
-    public var clocks: Set<Instant> {
+    package var clocks: Set<Instant> {
         Set([asOf, terms.asOf, revocation.asOf] + [ownership?.asOf, appAccountToken?.asOf].compactMap(\.self))
     }
 }

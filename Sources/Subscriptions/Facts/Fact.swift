@@ -2,14 +2,14 @@
 ///
 /// When two speakers of the same instant disagree, the one whose value does not yield is kept, so that merging does not
 /// depend on the order in which answers arrive.
-public protocol FactValue: Hashable, Sendable {
+package protocol FactValue: Hashable, Sendable {
     /// Whether `other` is kept when both were said at the same instant; a strict total order.
     func yields(to other: Self) -> Bool
 }
 
 extension FactValue where Self: Comparable {
     /// The greater value is kept.
-    public func yields(to other: Self) -> Bool { self < other }
+    package func yields(to other: Self) -> Bool { self < other }
 }
 
 extension Instant: FactValue {}
@@ -18,25 +18,25 @@ extension Identifier: FactValue {}
 
 extension Bool: FactValue {
     /// `true` is kept.
-    public func yields(to other: Bool) -> Bool { !self && other }
+    package func yields(to other: Bool) -> Bool { !self && other }
 }
 
 extension Ownership: FactValue {
     /// The greater of Apple's words is kept.
-    public func yields(to other: Ownership) -> Bool { raw < other.raw }
+    package func yields(to other: Ownership) -> Bool { raw < other.raw }
 }
 
 /// Who said something: when, and where in the answer.
-public struct FactOrigin: Sendable {
+package struct FactOrigin: Sendable {
     /// The instant the speaker spoke for.
-    public var asOf: Instant
+    package var asOf: Instant
     /// Where it stood in the answer, such as `latest_receipt_info[3]`.
-    public var path: String
+    package var path: String
     /// How the fact's instant was written; nil for the usual form. Not stored and ignored by equality.
-    public var form: InstantForm?
+    package var form: InstantForm?
 
     /// An origin from its parts.
-    public init(asOf: Instant, path: String, form: InstantForm? = nil) {
+    package init(asOf: Instant, path: String, form: InstantForm? = nil) {
         self.asOf = asOf
         self.path = path
         self.form = form
@@ -45,44 +45,44 @@ public struct FactOrigin: Sendable {
 
 extension FactOrigin: Hashable {
     /// Whether both are the same speaker.
-    public static func == (left: FactOrigin, right: FactOrigin) -> Bool {
+    package static func == (left: FactOrigin, right: FactOrigin) -> Bool {
         left.asOf == right.asOf && left.path == right.path
     }
 
     /// Hashes what equality compares.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(asOf)
         hasher.combine(path)
     }
 }
 
 /// Something Apple said, with the instant it speaks for and where it stood.
-public struct Fact<Value: FactValue>: Hashable, Sendable {
+package struct Fact<Value: FactValue>: Hashable, Sendable {
     /// What was said.
-    public var value: Value
+    package var value: Value
     /// When and where.
-    public var origin: FactOrigin
+    package var origin: FactOrigin
 
     /// The instant it speaks for.
-    public var asOf: Instant { origin.asOf }
+    package var asOf: Instant { origin.asOf }
     /// Where it stood in the answer.
-    public var path: String { origin.path }
+    package var path: String { origin.path }
 
     /// A fact from its parts.
-    public init(_ value: Value, origin: FactOrigin) {
+    package init(_ value: Value, origin: FactOrigin) {
         self.value = value
         self.origin = origin
     }
 
     /// A fact from its parts.
-    public init(_ value: Value, asOf: Instant, path: String) {
+    package init(_ value: Value, asOf: Instant, path: String) {
         self.init(value, origin: FactOrigin(asOf: asOf, path: path))
     }
 
     /// The newest speaker's fact; of the same instant the one whose value, then path, does not yield.
     ///
     /// Commutative, associative and idempotent.
-    public func merging(_ other: Fact) -> Fact {
+    package func merging(_ other: Fact) -> Fact {
         if asOf != other.asOf { return asOf < other.asOf ? other : self }
         if value != other.value { return value.yields(to: other.value) ? other : self }
         return path < other.path ? other : self

@@ -1,24 +1,24 @@
 /// One stretch of a subscription, every fact with its own clock.
 ///
 /// Its identity is resolved, not computed: see `PeriodGrouping`.
-public struct Period: Sendable {
+package struct Period: Sendable {
     /// The ledger's key, nil while it is not stored. Ignored by equality; merging keeps the known, smaller one.
-    public var id: Int64?
+    package var id: Int64?
     /// `web_order_line_item_id`; two periods of one subscription never share one.
-    public var webOrderLineItemID: WebOrderLineItemID?
+    package var webOrderLineItemID: WebOrderLineItemID?
     /// Every delivery of the period seen so far.
-    public var transactionIDs: Set<TransactionID>
+    package var transactionIDs: Set<TransactionID>
     /// Product, start, end and quantity, as the newest row gives them.
-    public var terms: Fact<Terms>
+    package var terms: Fact<Terms>
     /// Whether it was taken back; `FactOrigin.unspoken` when only device receipts without a cancellation spoke of it.
-    public var revocation: Fact<Revocation>
+    package var revocation: Fact<Revocation>
     /// What rows may or may not say; silence never removes it.
-    public var details: PeriodDetails
+    package var details: PeriodDetails
     /// What Apple said of the renewal that follows it.
-    public var renewal: RenewalFacts?
+    package var renewal: RenewalFacts?
 
     /// A period from its parts.
-    public init(
+    package init(
         id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>,
         terms: Fact<Terms>, revocation: Fact<Revocation>, details: PeriodDetails = PeriodDetails(),
         renewal: RenewalFacts? = nil
@@ -35,7 +35,7 @@ public struct Period: Sendable {
     /// The period one row speaks of; nil for a row without an expiry.
     ///
     /// `replacedBy` is the other subscription that took over, if the row is replaced and the answer shows one.
-    public init?(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
+    package init?(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
         guard let expiresAt = row.expiresAt else { return nil }
         let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.expiryForm)
         self.init(
@@ -48,29 +48,29 @@ public struct Period: Sendable {
     }
 
     /// The last renewal information that spoke of its end, every field from its newest speaker.
-    public var ending: Fact<Renewal>? { renewal?.said }
+    package var ending: Fact<Renewal>? { renewal?.said }
     /// The newest row that spoke of it.
-    public var asOf: Instant { terms.asOf }
+    package var asOf: Instant { terms.asOf }
     /// Where that row stood.
-    public var path: String { terms.path }
+    package var path: String { terms.path }
     /// Its product.
-    public var productID: ProductID { terms.value.productID }
+    package var productID: ProductID { terms.value.productID }
     /// When it starts.
-    public var purchasedAt: Instant { terms.value.purchasedAt }
+    package var purchasedAt: Instant { terms.value.purchasedAt }
     /// When its paid time ends, before any grace.
-    public var expiresAt: Instant { terms.value.expiresAt }
+    package var expiresAt: Instant { terms.value.expiresAt }
     /// `cancellation_date`, if it was taken back.
-    public var cancelledAt: Instant? { revocation.value.cancelledAt }
+    package var cancelledAt: Instant? { revocation.value.cancelledAt }
     /// Whether another row replaced it.
-    public var isUpgraded: Bool { revocation.value.isUpgraded }
+    package var isUpgraded: Bool { revocation.value.isUpgraded }
     /// Whether it was refunded or revoked, not merely replaced.
-    public var isRefunded: Bool { cancelledAt != nil && !isUpgraded }
+    package var isRefunded: Bool { cancelledAt != nil && !isUpgraded }
     /// Whether it is a free trial.
-    public var isTrial: Bool { details.isTrial?.value ?? false }
+    package var isTrial: Bool { details.isTrial?.value ?? false }
     /// Whether it has an introductory price.
-    public var isIntro: Bool { details.isIntro?.value ?? false }
+    package var isIntro: Bool { details.isIntro?.value ?? false }
     /// Whether a family member shares it.
-    public var isFamilyShared: Bool { details.ownership?.value == .familyShared }
+    package var isFamilyShared: Bool { details.ownership?.value == .familyShared }
 }
 
 extension Fact<Revocation> {
@@ -87,20 +87,20 @@ extension Fact<Revocation> {
 
 extension Period: Hashable {
     /// Whether both say the same with the same clocks and paths; the ledger's key does not count.
-    public static func == (left: Period, right: Period) -> Bool {
+    package static func == (left: Period, right: Period) -> Bool {
         left.webOrderLineItemID == right.webOrderLineItemID && left.transactionIDs == right.transactionIDs
             && left.terms == right.terms && left.revocation == right.revocation && left.details == right.details
             && left.renewal == right.renewal
     }
 
     /// Hashes what equality compares, as far as it pays.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(webOrderLineItemID)
         hasher.combine(terms)
     }
 
     /// Whether both say the same, whoever said it when: a mere re-confirmation.
-    public func sameMeaning(as other: Period) -> Bool {
+    package func sameMeaning(as other: Period) -> Bool {
         webOrderLineItemID == other.webOrderLineItemID && transactionIDs == other.transactionIDs
             && terms.value == other.terms.value && revocation.value == other.revocation.value
             && details.sameMeaning(as: other.details) && ending?.value == other.ending?.value

@@ -1,29 +1,29 @@
 /// What a row may say of its period besides the terms. A row that does not say it takes nothing away.
-public struct PeriodDetails: Hashable, Sendable {
+package struct PeriodDetails: Hashable, Sendable {
     /// `original_purchase_date`.
-    public var originalPurchasedAt: Fact<Instant>?
+    package var originalPurchasedAt: Fact<Instant>?
     /// `is_trial_period`.
-    public var isTrial: Fact<Bool>?
+    package var isTrial: Fact<Bool>?
     /// `is_in_intro_offer_period`.
-    public var isIntro: Fact<Bool>?
+    package var isIntro: Fact<Bool>?
     /// `promotional_offer_id`.
-    public var promotionalOfferID: Fact<String>?
+    package var promotionalOfferID: Fact<String>?
     /// `offer_code_ref_name`.
-    public var offerCodeRefName: Fact<String>?
+    package var offerCodeRefName: Fact<String>?
     /// `subscription_group_identifier`.
-    public var groupID: Fact<SubscriptionGroupID>?
+    package var groupID: Fact<SubscriptionGroupID>?
     /// `in_app_ownership_type`.
-    public var ownership: Fact<Ownership>?
+    package var ownership: Fact<Ownership>?
     /// `app_account_token`.
-    public var appAccountToken: Fact<String>?
+    package var appAccountToken: Fact<String>?
     /// The subscription of the same group that took over where this period was replaced.
-    public var replacedBy: Fact<OriginalTransactionID>?
+    package var replacedBy: Fact<OriginalTransactionID>?
 
     /// Nothing said.
-    public init() {}
+    package init() {}
 
     /// What one row says.
-    public init(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
+    package init(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
         func said<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: origin) } }
         originalPurchasedAt = said(row.originalPurchasedAt)
@@ -38,7 +38,7 @@ public struct PeriodDetails: Hashable, Sendable {
     }
 
     /// The newest of both, detail by detail.
-    public func merging(_ other: PeriodDetails) -> PeriodDetails {
+    package func merging(_ other: PeriodDetails) -> PeriodDetails {
         var merged = PeriodDetails()
         merged.originalPurchasedAt = newest(originalPurchasedAt, other.originalPurchasedAt)
         merged.isTrial = newest(isTrial, other.isTrial)
@@ -53,7 +53,7 @@ public struct PeriodDetails: Hashable, Sendable {
     }
 
     /// Whether both say the same, whoever said it when; an offer denied is an offer not mentioned.
-    public func sameMeaning(as other: PeriodDetails) -> Bool {
+    package func sameMeaning(as other: PeriodDetails) -> Bool {
         originalPurchasedAt?.value == other.originalPurchasedAt?.value
             && isTrial?.value ?? false == other.isTrial?.value ?? false
             && isIntro?.value ?? false == other.isIntro?.value ?? false && groupID?.value == other.groupID?.value

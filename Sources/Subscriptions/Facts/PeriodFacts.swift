@@ -1,16 +1,16 @@
 /// What every row says of its period, taken from one row as a whole.
-public struct Terms: Hashable, Sendable, FactValue {
+package struct Terms: Hashable, Sendable, FactValue {
     /// `product_id`.
-    public var productID: ProductID
+    package var productID: ProductID
     /// `purchase_date`: when the period starts.
-    public var purchasedAt: Instant
+    package var purchasedAt: Instant
     /// `expires_date`: when the paid period ends, before any grace.
-    public var expiresAt: Instant
+    package var expiresAt: Instant
     /// `quantity`.
-    public var quantity: Int
+    package var quantity: Int
 
     /// Terms from their parts.
-    public init(productID: ProductID, purchasedAt: Instant, expiresAt: Instant, quantity: Int = 1) {
+    package init(productID: ProductID, purchasedAt: Instant, expiresAt: Instant, quantity: Int = 1) {
         self.productID = productID
         self.purchasedAt = purchasedAt
         self.expiresAt = expiresAt
@@ -18,7 +18,7 @@ public struct Terms: Hashable, Sendable, FactValue {
     }
 
     /// The later expiry is kept, then the later start, the greater product, the greater quantity.
-    public func yields(to other: Terms) -> Bool {
+    package func yields(to other: Terms) -> Bool {
         (expiresAt, purchasedAt, productID, quantity)
             < (other.expiresAt, other.purchasedAt, other.productID, other.quantity)
     }
@@ -26,23 +26,23 @@ public struct Terms: Hashable, Sendable, FactValue {
 
 /// Whether and when a period or a purchase was taken back. Spoken by a row of `latest_receipt_info` always; by a row of
 /// a device receipt only when it carries a cancellation, for that is a frozen snapshot.
-public struct Revocation: Hashable, Sendable, FactValue {
+package struct Revocation: Hashable, Sendable, FactValue {
     /// `cancellation_date`.
-    public var cancelledAt: Instant?
+    package var cancelledAt: Instant?
     /// `cancellation_reason`, raw.
-    public var reason: String?
+    package var reason: String?
     /// `is_upgraded`: replaced by another row rather than refunded.
-    public var isUpgraded: Bool
+    package var isUpgraded: Bool
 
     /// A revocation from its parts; without arguments, that nothing was taken back.
-    public init(cancelledAt: Instant? = nil, reason: String? = nil, isUpgraded: Bool = false) {
+    package init(cancelledAt: Instant? = nil, reason: String? = nil, isUpgraded: Bool = false) {
         self.cancelledAt = cancelledAt
         self.reason = reason
         self.isUpgraded = isUpgraded
     }
 
     /// A cancellation is kept over none, the later over the earlier; then an upgrade, then the greater reason.
-    public func yields(to other: Revocation) -> Bool {
+    package func yields(to other: Revocation) -> Bool {
         let (left, right) = (cancelledAt?.milliseconds ?? .min, other.cancelledAt?.milliseconds ?? .min)
         if left != right { return left < right }
         if isUpgraded != other.isUpgraded { return other.isUpgraded }
@@ -53,5 +53,5 @@ public struct Revocation: Hashable, Sendable, FactValue {
 
 extension FactOrigin {
     /// The origin of something nobody has said yet: older than every speaker.
-    public static let unspoken = FactOrigin(asOf: Instant(milliseconds: .min), path: "")
+    package static let unspoken = FactOrigin(asOf: Instant(milliseconds: .min), path: "")
 }

@@ -3,9 +3,9 @@
 /// `asOf` nil means "the clock of the subscription", `ending`'s nil clock means "the clock of the subscription's
 /// renewal". So an answer that merely confirms what is known moves two clocks of the subscription and writes no period.
 /// The form is exact: `SubscriptionFacts(…, records:…)` gives back what `records` was made from.
-public struct PeriodRecord: Sendable, Hashable {
+package struct PeriodRecord: Sendable, Hashable {
     /// The facts of a period that can have a clock of their own; the names are stored.
-    public enum FactName: String, Sendable, Hashable, CaseIterable {
+    package enum FactName: String, Sendable, Hashable, CaseIterable {
         /// `cancellation_date`, `cancellation_reason` and `is_upgraded`.
         case revocation
         /// `original_purchase_date`.
@@ -29,20 +29,20 @@ public struct PeriodRecord: Sendable, Hashable {
     }
 
     /// Renewal information as it is written down with a period.
-    public struct Ending: Sendable, Hashable {
+    package struct Ending: Sendable, Hashable {
         /// What was said, every field by its newest speaker.
-        public var renewal: Renewal
+        package var renewal: Renewal
         /// When its newest row said so; nil for the clock of the subscription's renewal.
-        public var asOf: Instant?
+        package var asOf: Instant?
         /// Where it stood in the answer.
-        public var path: String
+        package var path: String
         /// Fields that the newest row does not say, with their speakers.
-        public var olderFields: [RenewalField: FactOrigin]
+        package var olderFields: [RenewalField: FactOrigin]
         /// The first answer that gave up charging: see `RenewalFacts`.
-        public var gaveUpAt: Instant?
+        package var gaveUpAt: Instant?
 
         /// An ending from its parts.
-        public init(
+        package init(
             renewal: Renewal, asOf: Instant?, path: String, olderFields: [RenewalField: FactOrigin] = [:],
             gaveUpAt: Instant? = nil
         ) {
@@ -55,44 +55,44 @@ public struct PeriodRecord: Sendable, Hashable {
     }
 
     /// The ledger's key, nil while it is not stored.
-    public var id: Int64?
+    package var id: Int64?
     /// `web_order_line_item_id`.
-    public var webOrderLineItemID: WebOrderLineItemID?
+    package var webOrderLineItemID: WebOrderLineItemID?
     /// Every delivery of the period seen so far.
-    public var transactionIDs: Set<TransactionID>
+    package var transactionIDs: Set<TransactionID>
     /// Product, start, end and quantity.
-    public var terms: Terms
+    package var terms: Terms
     /// Whether it was taken back.
-    public var revocation: Revocation
+    package var revocation: Revocation
     /// `original_purchase_date`.
-    public var originalPurchasedAt: Instant?
+    package var originalPurchasedAt: Instant?
     /// `is_trial_period`; false with an unspoken origin among `olderFacts` where no row mentioned it.
-    public var isTrial: Bool
+    package var isTrial: Bool
     /// `is_in_intro_offer_period`; likewise.
-    public var isIntro: Bool
+    package var isIntro: Bool
     /// `promotional_offer_id`.
-    public var promotionalOfferID: String?
+    package var promotionalOfferID: String?
     /// `offer_code_ref_name`.
-    public var offerCodeRefName: String?
+    package var offerCodeRefName: String?
     /// `subscription_group_identifier`.
-    public var groupID: SubscriptionGroupID?
+    package var groupID: SubscriptionGroupID?
     /// `in_app_ownership_type`.
-    public var ownership: Ownership?
+    package var ownership: Ownership?
     /// `app_account_token`.
-    public var appAccountToken: String?
+    package var appAccountToken: String?
     /// The subscription that took over.
-    public var replacedBy: OriginalTransactionID?
+    package var replacedBy: OriginalTransactionID?
     /// The newest row that spoke of it; nil for the subscription's `asOf`.
-    public var asOf: Instant?
+    package var asOf: Instant?
     /// Where that row stood.
-    public var path: String
+    package var path: String
     /// Facts whose speaker is another than the newest row.
-    public var olderFacts: [FactName: FactOrigin]
+    package var olderFacts: [FactName: FactOrigin]
     /// What Apple said of the renewal that follows it.
-    public var ending: Ending?
+    package var ending: Ending?
 
     /// A record from its columns.
-    public init(
+    package init(
         id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>, terms: Terms,
         revocation: Revocation, originalPurchasedAt: Instant? = nil, isTrial: Bool = false, isIntro: Bool = false,
         promotionalOfferID: String? = nil, offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil,

@@ -1,6 +1,6 @@
 extension Renewal: FactValue {
     /// Any total order does: two different renewals of one instant are not known to happen.
-    public func yields(to other: Renewal) -> Bool {
+    package func yields(to other: Renewal) -> Bool {
         orderedFields.lexicographicallyPrecedes(other.orderedFields)
     }
 

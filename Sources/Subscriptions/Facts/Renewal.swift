@@ -1,28 +1,28 @@
 /// What Apple says about the renewal of a subscription: the meaning of one row of `pending_renewal_info`.
-public struct Renewal: Hashable, Sendable {
+package struct Renewal: Hashable, Sendable {
     /// `product_id`: the current product.
-    public var productID: ProductID
+    package var productID: ProductID
     /// `auto_renew_product_id`: the product that will renew.
-    public var renewsToProductID: ProductID?
+    package var renewsToProductID: ProductID?
     /// `auto_renew_status`.
-    public var willRenew: Bool?
+    package var willRenew: Bool?
     /// `expiration_intent`, raw: 1 voluntary, 2 billing, 3 price increase, 4 product not for sale, 5 other.
-    public var expirationIntent: String?
+    package var expirationIntent: String?
     /// `is_in_billing_retry_period`; also true during grace.
-    public var inBillingRetry: Bool?
+    package var inBillingRetry: Bool?
     /// `grace_period_expires_date`; it stays in the data after grace is over.
-    public var graceExpiresAt: Instant?
+    package var graceExpiresAt: Instant?
     /// `price_consent_status`, raw: "0" means the customer was asked and has not agreed.
-    public var priceConsentStatus: String?
+    package var priceConsentStatus: String?
     /// `price_increase_status`, raw: "0" not agreed yet, "1" agreed or informed.
-    public var priceIncreaseStatus: String?
+    package var priceIncreaseStatus: String?
     /// `promotional_offer_id` of the next renewal.
-    public var promotionalOfferID: String?
+    package var promotionalOfferID: String?
     /// `offer_code_ref_name` of the next renewal.
-    public var offerCodeRefName: String?
+    package var offerCodeRefName: String?
 
     /// A renewal from its fields.
-    public init(
+    package init(
         productID: ProductID, renewsToProductID: ProductID? = nil, willRenew: Bool? = nil,
         expirationIntent: String? = nil, inBillingRetry: Bool? = nil, graceExpiresAt: Instant? = nil,
         priceConsentStatus: String? = nil, priceIncreaseStatus: String? = nil, promotionalOfferID: String? = nil,
@@ -41,12 +41,12 @@ public struct Renewal: Hashable, Sendable {
     }
 
     /// Whether nothing speaks against a renewal: not switched off, no intent, no billing retry.
-    public var isExpected: Bool {
+    package var isExpected: Bool {
         willRenew != false && expirationIntent == nil && inBillingRetry != true
     }
 
     /// Whether the customer was asked to agree to a higher price and has not.
-    public var awaitsPriceConsent: Bool {
+    package var awaitsPriceConsent: Bool {
         priceConsentStatus == "0" || priceIncreaseStatus == "0"
     }
 }

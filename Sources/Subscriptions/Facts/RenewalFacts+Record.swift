@@ -1,6 +1,6 @@
 extension PeriodRecord {
     /// The fields of renewal information that can be older than its newest row; the names are stored.
-    public enum RenewalField: String, Sendable, Hashable, CaseIterable {
+    package enum RenewalField: String, Sendable, Hashable, CaseIterable {
         /// `auto_renew_product_id`.
         case renewsToProductID = "renews_to_product_id"
         /// `auto_renew_status`.

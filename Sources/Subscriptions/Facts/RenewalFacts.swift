@@ -10,23 +10,23 @@
 ///   they apply.
 ///
 /// Merging is commutative, associative and idempotent.
-public struct RenewalFacts: Hashable, Sendable {
+package struct RenewalFacts: Hashable, Sendable {
     /// What the newest row says of its product, and says or denies of everything else that is denied by silence.
-    public var row: Fact<Renewal>
+    package var row: Fact<Renewal>
     /// `auto_renew_product_id`.
-    public var renewsToProductID: Fact<ProductID>?
+    package var renewsToProductID: Fact<ProductID>?
     /// `auto_renew_status`.
-    public var willRenew: Fact<Bool>?
+    package var willRenew: Fact<Bool>?
     /// `is_in_billing_retry_period`.
-    public var inBillingRetry: Fact<Bool>?
+    package var inBillingRetry: Fact<Bool>?
     /// `grace_period_expires_date`.
-    public var graceExpiresAt: Fact<Instant>?
+    package var graceExpiresAt: Fact<Instant>?
     /// The first answer that gave up, without a date of grace: it said why the subscription ended, and that Apple no longer
     /// tries to charge, or a reason other than a failed payment.
-    public var gaveUpAt: Instant?
+    package var gaveUpAt: Instant?
 
     /// What one row says.
-    public init(_ said: Fact<Renewal>) {
+    package init(_ said: Fact<Renewal>) {
         func fact<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: said.origin) } }
         let renewal = said.value
         row = Fact(renewal.withoutStanding, origin: said.origin)
@@ -38,10 +38,10 @@ public struct RenewalFacts: Hashable, Sendable {
     }
 
     /// The instant for which its newest row speaks.
-    public var asOf: Instant { row.asOf }
+    package var asOf: Instant { row.asOf }
 
     /// All of it as one row would say it now, under the name of the newest row.
-    public var said: Fact<Renewal> {
+    package var said: Fact<Renewal> {
         var renewal = row.value
         renewal.renewsToProductID = renewsToProductID?.value
         renewal.willRenew = willRenew?.value
@@ -51,7 +51,7 @@ public struct RenewalFacts: Hashable, Sendable {
     }
 
     /// Both together.
-    public func merging(_ other: RenewalFacts) -> RenewalFacts {
+    package func merging(_ other: RenewalFacts) -> RenewalFacts {
         var merged = self
         merged.row = row.merging(other.row)
         merged.renewsToProductID = newest(renewsToProductID, other.renewsToProductID)

@@ -1,6 +1,6 @@
 extension SubscriptionFacts {
     /// Facts from what the ledger wrote down.
-    public init(
+    package init(
         originalTransactionID: OriginalTransactionID, asOf: Instant, records: [PeriodRecord], renewal: Fact<Renewal>?
     ) {
         self.init(
@@ -10,14 +10,14 @@ extension SubscriptionFacts {
     }
 
     /// Its periods as they are written down, in canonical order.
-    public var records: [PeriodRecord] {
+    package var records: [PeriodRecord] {
         periods.map { PeriodRecord($0, subscriptionAsOf: asOf, renewalAsOf: renewal?.asOf) }
     }
 
     /// The records that must be inserted (`id` nil) or updated when `stored` is what is written.
     ///
     /// A record that differs from the stored one in paths only is not written again.
-    public func recordsToWrite(since stored: SubscriptionFacts?) -> [PeriodRecord] {
+    package func recordsToWrite(since stored: SubscriptionFacts?) -> [PeriodRecord] {
         var written: [Int64: PeriodRecord] = [:]
         for record in stored?.records ?? [] {
             if let id = record.id { written[id] = record }
@@ -29,7 +29,7 @@ extension SubscriptionFacts {
     }
 
     /// Keys of stored periods that turned out to be the same as another: their rows are to be deleted.
-    public func periodIDsToDelete(since stored: SubscriptionFacts?) -> [Int64] {
+    package func periodIDsToDelete(since stored: SubscriptionFacts?) -> [Int64] {
         let kept = Set(periods.compactMap(\.id))
         return (stored?.periods ?? []).compactMap(\.id).filter { !kept.contains($0) }.sorted()
     }
@@ -37,7 +37,7 @@ extension SubscriptionFacts {
 
 extension PeriodRecord {
     /// The record with every path emptied: rows change places in every answer.
-    public var withoutPaths: PeriodRecord {
+    package var withoutPaths: PeriodRecord {
         var copy = self
         copy.path = ""
         copy.ending?.path = ""

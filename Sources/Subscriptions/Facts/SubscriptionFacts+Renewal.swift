@@ -1,6 +1,6 @@
 extension SubscriptionFacts {
     /// The renewal information that speaks of the end of the last period, as one row would say it.
-    public var currentRenewal: Fact<Renewal>? { currentRenewalFacts?.said }
+    package var currentRenewal: Fact<Renewal>? { currentRenewalFacts?.said }
 
     /// What was said of the last period itself, or newer of one that is listed behind it but is not the last word.
     ///

@@ -1,18 +1,18 @@
 /// Everything Apple has said of one subscription, merged so that the newest speaker wins per fact.
 ///
 /// Merging is commutative, associative and idempotent: the order in which answers are settled does not matter.
-public struct SubscriptionFacts: Sendable, Hashable {
+package struct SubscriptionFacts: Sendable, Hashable {
     /// The subscription.
-    public let originalTransactionID: OriginalTransactionID
+    package let originalTransactionID: OriginalTransactionID
     /// Apple's clock at the newest verified answer; never goes back.
-    public let asOf: Instant
+    package let asOf: Instant
     /// Its periods in canonical order: by start, then end, then identifier.
-    public let periods: [Period]
+    package let periods: [Period]
     /// The newest row about renewal, of whichever period, as it stood: see `currentRenewal` for what it means.
-    public let renewal: Fact<Renewal>?
+    package let renewal: Fact<Renewal>?
 
     /// Facts from stored parts; brings the periods into canonical order.
-    public init(
+    package init(
         originalTransactionID: OriginalTransactionID, asOf: Instant, periods: [Period], renewal: Fact<Renewal>?
     ) {
         self.originalTransactionID = originalTransactionID
@@ -22,7 +22,7 @@ public struct SubscriptionFacts: Sendable, Hashable {
     }
 
     /// What one answer says.
-    public init(_ slice: SubscriptionEvidence) {
+    package init(_ slice: SubscriptionEvidence) {
         var periods = PeriodGrouping.grouped(slice.sightings)
         var renewal: Fact<Renewal>?
         if let last = Period.indexOfLast(in: periods) {
@@ -41,33 +41,33 @@ public struct SubscriptionFacts: Sendable, Hashable {
     }
 
     /// Both together.
-    public func merging(_ other: SubscriptionFacts) -> SubscriptionFacts {
+    package func merging(_ other: SubscriptionFacts) -> SubscriptionFacts {
         SubscriptionFacts(
             originalTransactionID: originalTransactionID, asOf: max(asOf, other.asOf),
             periods: PeriodGrouping.grouped(periods + other.periods), renewal: newest(renewal, other.renewal))
     }
 
     /// These facts and what one more answer says.
-    public func adding(_ slice: SubscriptionEvidence) -> SubscriptionFacts {
+    package func adding(_ slice: SubscriptionEvidence) -> SubscriptionFacts {
         merging(SubscriptionFacts(slice))
     }
 
     /// Whether both say the same, whoever said it when.
-    public func sameMeaning(as other: SubscriptionFacts) -> Bool {
+    package func sameMeaning(as other: SubscriptionFacts) -> Bool {
         periods.count == other.periods.count
             && zip(periods, other.periods).allSatisfy { $0.sameMeaning(as: $1) }
     }
 
     /// The earliest purchase of its periods.
-    public var startedAt: Instant? { periods.first?.purchasedAt }
+    package var startedAt: Instant? { periods.first?.purchasedAt }
 
     /// The subscription's group, as the newest speaker gives it.
-    public var groupID: SubscriptionGroupID? {
+    package var groupID: SubscriptionGroupID? {
         periods.reduce(nil as Fact<SubscriptionGroupID>?) { newest($0, $1.details.groupID) }?.value
     }
 
     /// The customer's token, as the newest speaker gives it. It belongs to the purchaser.
-    public var appAccountToken: String? {
+    package var appAccountToken: String? {
         periods.reduce(nil as Fact<String>?) { newest($0, $1.details.appAccountToken) }?.value
     }
 }

@@ -1,45 +1,45 @@
 /// What every row says of a one-time purchase, taken from one row as a whole.
-public struct PurchaseTerms: Hashable, Sendable, FactValue {
+package struct PurchaseTerms: Hashable, Sendable, FactValue {
     /// `purchase_date`.
-    public var purchasedAt: Instant
+    package var purchasedAt: Instant
     /// `quantity`.
-    public var quantity: Int
+    package var quantity: Int
     /// `transaction_id` of the newest speaker; others are aliases.
-    public var transactionID: TransactionID
+    package var transactionID: TransactionID
 
     /// Terms from their parts.
-    public init(purchasedAt: Instant, quantity: Int, transactionID: TransactionID) {
+    package init(purchasedAt: Instant, quantity: Int, transactionID: TransactionID) {
         self.purchasedAt = purchasedAt
         self.quantity = quantity
         self.transactionID = transactionID
     }
 
     /// The earlier purchase is kept: a restored row may carry the moment of the restore.
-    public func yields(to other: PurchaseTerms) -> Bool {
+    package func yields(to other: PurchaseTerms) -> Bool {
         if purchasedAt != other.purchasedAt { return purchasedAt > other.purchasedAt }
         return (quantity, transactionID) < (other.quantity, other.transactionID)
     }
 }
 
 /// Everything Apple has said of one one-time purchase, merged like the facts of a subscription.
-public struct PurchaseFacts: Sendable, Hashable {
+package struct PurchaseFacts: Sendable, Hashable {
     /// The purchase.
-    public var key: PurchaseKey
+    package var key: PurchaseKey
     /// Apple's clock at the newest verified answer; never goes back.
-    public var asOf: Instant
+    package var asOf: Instant
     /// Every delivery of the purchase seen so far.
-    public var transactionIDs: Set<TransactionID>
+    package var transactionIDs: Set<TransactionID>
     /// When and how many.
-    public var terms: Fact<PurchaseTerms>
+    package var terms: Fact<PurchaseTerms>
     /// Whether it was taken back; `FactOrigin.unspoken` when only device receipts without a cancellation spoke of it.
-    public var revocation: Fact<Revocation>
+    package var revocation: Fact<Revocation>
     /// `in_app_ownership_type`.
-    public var ownership: Fact<Ownership>?
+    package var ownership: Fact<Ownership>?
     /// `app_account_token`.
-    public var appAccountToken: Fact<String>?
+    package var appAccountToken: Fact<String>?
 
     /// Facts from stored parts.
-    public init(
+    package init(
         key: PurchaseKey, asOf: Instant, transactionIDs: Set<TransactionID>, terms: Fact<PurchaseTerms>,
         revocation: Fact<Revocation>, ownership: Fact<Ownership>? = nil, appAccountToken: Fact<String>? = nil
     ) {
@@ -66,7 +66,7 @@ public struct PurchaseFacts: Sendable, Hashable {
     }
 
     /// Both together.
-    public func merging(_ other: PurchaseFacts) -> PurchaseFacts {
+    package func merging(_ other: PurchaseFacts) -> PurchaseFacts {
         PurchaseFacts(
             key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),
             terms: terms.merging(other.terms), revocation: revocation.merging(other.revocation),
@@ -75,7 +75,7 @@ public struct PurchaseFacts: Sendable, Hashable {
     }
 
     /// Whether both say the same, whoever said it when.
-    public func sameMeaning(as other: PurchaseFacts) -> Bool {
+    package func sameMeaning(as other: PurchaseFacts) -> Bool {
         transactionIDs == other.transactionIDs && terms.value == other.terms.value
             && revocation.value == other.revocation.value && ownership?.value == other.ownership?.value
             && appAccountToken?.value == other.appAccountToken?.value
@@ -83,41 +83,41 @@ public struct PurchaseFacts: Sendable, Hashable {
 }
 
 /// What the ledger remembers of one one-time purchase.
-public struct PurchaseState: Sendable, Hashable {
+package struct PurchaseState: Sendable, Hashable {
     /// What Apple has said.
-    public let facts: PurchaseFacts
+    package let facts: PurchaseFacts
     /// Counts the changes, from 1.
-    public let version: Int64
+    package let version: Int64
 
     /// A state from its parts.
-    public init(facts: PurchaseFacts, version: Int64) {
+    package init(facts: PurchaseFacts, version: Int64) {
         self.facts = facts
         self.version = version
     }
 
     /// The delivery to show: the newest speaker's.
-    public var transactionID: TransactionID { facts.terms.value.transactionID }
+    package var transactionID: TransactionID { facts.terms.value.transactionID }
     /// When it was bought.
-    public var purchasedAt: Instant { facts.terms.value.purchasedAt }
+    package var purchasedAt: Instant { facts.terms.value.purchasedAt }
     /// How many.
-    public var quantity: Int { facts.terms.value.quantity }
+    package var quantity: Int { facts.terms.value.quantity }
     /// When Apple took it back, nil while it holds.
-    public var revokedAt: Instant? { facts.revocation.value.cancelledAt }
+    package var revokedAt: Instant? { facts.revocation.value.cancelledAt }
     /// Apple's clock at the newest verified answer.
-    public var asOf: Instant { facts.asOf }
+    package var asOf: Instant { facts.asOf }
 }
 
 /// What one more answer made of a one-time purchase.
-public struct ReconciledPurchase: Sendable, Hashable {
+package struct ReconciledPurchase: Sendable, Hashable {
     /// The new state; its version is higher by one if `changed`.
-    public var state: PurchaseState
+    package var state: PurchaseState
     /// What happened, in order.
-    public var events: [Event]
+    package var events: [Event]
     /// Whether anything but clocks and paths differs.
-    public var changed: Bool
+    package var changed: Bool
 
     /// A result from its parts.
-    public init(state: PurchaseState, events: [Event], changed: Bool) {
+    package init(state: PurchaseState, events: [Event], changed: Bool) {
         self.state = state
         self.events = events
         self.changed = changed

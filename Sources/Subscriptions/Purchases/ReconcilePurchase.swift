@@ -1,7 +1,7 @@
 /// What one more answer makes of a one-time purchase. Pure, without a clock.
 ///
 /// Returns nil when the evidence has no rows and nothing is stored.
-public func reconcilePurchase(_ stored: PurchaseState?, with evidence: PurchaseEvidence) -> ReconciledPurchase? {
+package func reconcilePurchase(_ stored: PurchaseState?, with evidence: PurchaseEvidence) -> ReconciledPurchase? {
     let rows = evidence.transactions.map {
         PurchaseFacts($0.speaking(inAnswerOf: evidence.asOf), key: evidence.key, asOf: evidence.asOf)
     }

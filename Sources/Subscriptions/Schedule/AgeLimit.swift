@@ -3,7 +3,7 @@
 ///
 /// It follows from the same constants as `nextCheck`, which never plans a check later than this. The rows of the table are
 /// in docs/schedule.md.
-public func ageLimit(of glance: Glance, environment: StoreEnvironment, policy: Policy) -> Delay? {
+package func ageLimit(of glance: Glance, environment: StoreEnvironment, policy: Policy) -> Delay? {
     let limits = AgeLimits(glance: glance, policy: policy)
     let limit: Delay? =
         switch environment {

@@ -1,5 +1,5 @@
 /// When to ask Apple again about a receipt.
-public enum CheckPlan: Sendable, Hashable {
+package enum CheckPlan: Sendable, Hashable {
     /// At this instant, in the clock that gave `now`.
     case at(Instant)
     /// Not before a new upload or a hint of Apple's.
@@ -7,7 +7,7 @@ public enum CheckPlan: Sendable, Hashable {
 }
 
 /// How the last check of a receipt ended, as far as the schedule cares.
-public enum CheckOutcome: Sendable, Hashable {
+package enum CheckOutcome: Sendable, Hashable {
     /// Apple vouched for the receipt.
     case verified
     /// Apple, or the app's rule, did not; `since` is when the first of the refusals in a row came,

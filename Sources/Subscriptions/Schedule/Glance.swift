@@ -1,24 +1,24 @@
 /// What somebody who looks a subscription up knows of it; what is not known makes a stated age longer, never wrong.
-public struct Glance: Sendable, Hashable {
+package struct Glance: Sendable, Hashable {
     /// Its state.
-    public var state: State
+    package var state: State
     /// Why, for expired, revoked and awaiting.
-    public var reason: Reason?
+    package var reason: Reason?
     /// When the newest verified answer came.
-    public var answeredAt: Instant
+    package var answeredAt: Instant
     /// Apple's expiry of the last period charged.
-    public var expiresAt: Instant?
+    package var expiresAt: Instant?
     /// When access ends if nothing more is learnt.
-    public var accessEndsAt: Instant?
+    package var accessEndsAt: Instant?
     /// When the state began.
-    public var since: Instant?
+    package var since: Instant?
     /// When the last period charged starts.
-    public var chargedAt: Instant?
+    package var chargedAt: Instant?
     /// Whether Apple says that renewal is off.
-    public var isRenewalOff: Bool?
+    package var isRenewalOff: Bool?
 
     /// A glance from its parts.
-    public init(
+    package init(
         state: State, reason: Reason?, answeredAt: Instant, expiresAt: Instant? = nil, accessEndsAt: Instant? = nil,
         since: Instant? = nil, chargedAt: Instant? = nil, isRenewalOff: Bool? = nil
     ) {

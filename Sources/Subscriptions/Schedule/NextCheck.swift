@@ -3,7 +3,7 @@
 /// `now` is the clock the plan is made in, `attempts` the number of equal outcomes in a row without knowledge (empty
 /// answers, refusals, failures), `seed` the receipt's own number. The minimum over everything the receipt is asked for;
 /// never in the past. The rows of the table are in docs/schedule.md.
-public func nextCheck(
+package func nextCheck(
     for states: [SubscriptionState], purchases: [PurchaseState] = [], environment: StoreEnvironment,
     outcome: CheckOutcome, now: Instant, seed: UInt64, attempts: Int = 1, policy: Policy
 ) -> CheckPlan {
@@ -24,7 +24,7 @@ public func nextCheck(
 
 /// When to ask Apple again about a verified receipt that polls subscriptions with these outlooks and holds one-time
 /// purchases of these moments.
-public func nextCheck(
+package func nextCheck(
     for outlooks: [Outlook], purchasedAt: [Instant] = [], environment: StoreEnvironment, now: Instant, seed: UInt64,
     policy: Policy
 ) -> CheckPlan {

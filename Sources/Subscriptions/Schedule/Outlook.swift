@@ -1,30 +1,30 @@
 /// Where a subscription stands at an instant and what is to come: all that the schedule needs to know of it.
-public struct Outlook: Sendable, Hashable {
+package struct Outlook: Sendable, Hashable {
     /// The state.
-    public var state: State
+    package var state: State
     /// Why, for expired, revoked and awaiting.
-    public var reason: Reason?
+    package var reason: Reason?
     /// When that began.
-    public var since: Instant
+    package var since: Instant
     /// When that ends if nothing more is learnt; nil for never.
-    public var until: Instant?
+    package var until: Instant?
     /// When access ends if nothing more is learnt; nil without access.
-    public var accessEndsAt: Instant?
+    package var accessEndsAt: Instant?
     /// Apple's expiry of the last period charged.
-    public var expiresAt: Instant
+    package var expiresAt: Instant
     /// When that period starts.
-    public var headStartsAt: Instant
+    package var headStartsAt: Instant
     /// Whether the end of access is only the absence of good news.
-    public var renewalExpected: Bool
+    package var renewalExpected: Bool
     /// Whether access goes on past its end because Apple has not been asked since.
-    public var isHeld: Bool
+    package var isHeld: Bool
     /// Whether a second answer has to confirm an expiry that moved back.
-    public var isSuspected: Bool
+    package var isSuspected: Bool
     /// Whether Apple says that renewal is off.
-    public var isRenewalOff: Bool
+    package var isRenewalOff: Bool
 
     /// An outlook from its parts.
-    public init(
+    package init(
         state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
         headStartsAt: Instant, renewalExpected: Bool, isHeld: Bool = false, isSuspected: Bool = false,
         isRenewalOff: Bool = false
@@ -43,7 +43,7 @@ public struct Outlook: Sendable, Hashable {
     }
 
     /// The outlook of a subscription at an instant, not before Apple's own clock; nil before its first period.
-    public init?(of subscription: SubscriptionState, at now: Instant, policy: Policy) {
+    package init?(of subscription: SubscriptionState, at now: Instant, policy: Policy) {
         guard let span = subscription.timeline.span(at: max(now, subscription.asOf)) else { return nil }
         self.init(
             state: span.state, reason: span.reason, since: span.from, until: span.to,

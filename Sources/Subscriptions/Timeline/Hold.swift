@@ -1,12 +1,12 @@
 /// Whether the end of access would be news or merely the absence of news.
-public struct Hold: Sendable, Hashable {
+package struct Hold: Sendable, Hashable {
     /// Whether the end is only the absence of good news: a renewal is expected, or grace runs out.
-    public var expected: Bool
+    package var expected: Bool
     /// When access ends if nothing more is learnt: the end of the run of entitled spans at, or last before, `as_of`.
-    public var accessEndsAt: Instant?
+    package var accessEndsAt: Instant?
 
     /// A hold from its parts.
-    public init(expected: Bool, accessEndsAt: Instant?) {
+    package init(expected: Bool, accessEndsAt: Instant?) {
         self.expected = expected
         self.accessEndsAt = accessEndsAt
     }
@@ -14,7 +14,7 @@ public struct Hold: Sendable, Hashable {
 
 extension Hold {
     /// What the end of access of a timeline depends on.
-    public init(of facts: SubscriptionFacts, timeline: Timeline) {
+    package init(of facts: SubscriptionFacts, timeline: Timeline) {
         guard let end = timeline.endOfAccess(at: facts.asOf) else {
             self.init(expected: false, accessEndsAt: nil)
             return
@@ -49,14 +49,14 @@ extension Timeline {
 
 extension Hold {
     /// When the outage allowance is used up; nil when the end of access is not held.
-    public func allowanceEnd(policy: Policy) -> Instant? {
+    package func allowanceEnd(policy: Policy) -> Instant? {
         expected ? accessEndsAt.map { $0 + policy.outageAllowance } : nil
     }
 
     /// Whether access goes on at `now` although the timeline ended it, because Apple has not been asked since.
     ///
     /// A held subscription is awaiting its renewal, entitled and stale. `asOf` is Apple's clock at the newest answer.
-    public func holds(at now: Instant, asOf: Instant, policy: Policy) -> Bool {
+    package func holds(at now: Instant, asOf: Instant, policy: Policy) -> Bool {
         guard expected, let end = accessEndsAt else { return false }
         return asOf < end && now >= end && now < end + policy.outageAllowance
     }

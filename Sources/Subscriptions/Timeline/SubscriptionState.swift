@@ -1,35 +1,35 @@
 /// What the ledger remembers of one subscription. All but `version`, `facts`, `leeway` and `suspectedShrink` follows.
-public struct SubscriptionState: Sendable, Hashable {
+package struct SubscriptionState: Sendable, Hashable {
     /// What Apple has said.
-    public let facts: SubscriptionFacts
+    package let facts: SubscriptionFacts
     /// What it means over time.
-    public let timeline: Timeline
+    package let timeline: Timeline
     /// Counts the changes, from 1.
-    public let version: Int64
+    package let version: Int64
     /// The leeway the timeline was made with.
-    public let leeway: Delay
+    package let leeway: Delay
     /// Whether the end of access waits for an answer.
-    public let hold: Hold
+    package let hold: Hold
     /// Apple's `auto_renew_status`, nil where unknown.
-    public let willRenew: Bool?
+    package let willRenew: Bool?
     /// The product that will renew; nil unless `willRenew` is true.
-    public let renewsToProductID: ProductID?
+    package let renewsToProductID: ProductID?
     /// The earliest purchase of its periods.
-    public let startedAt: Instant
+    package let startedAt: Instant
     /// Apple's expiry of the last period charged, as of `facts.asOf`.
-    public let expiresAt: Instant
+    package let expiresAt: Instant
     /// When that period starts.
-    public let headStartsAt: Instant
+    package let headStartsAt: Instant
     /// A newer answer moved the head's expiry back without a reason; waits for a second equal answer.
-    public let suspectedShrink: SuspectedShrink?
+    package let suspectedShrink: SuspectedShrink?
 
     /// How many distinct periods are known, refunded and replaced ones too.
-    public var periods: Int { facts.periods.count }
+    package var periods: Int { facts.periods.count }
     /// Apple's clock at the newest verified answer.
-    public var asOf: Instant { facts.asOf }
+    package var asOf: Instant { facts.asOf }
 
     /// The state that follows from the facts.
-    public init(
+    package init(
         facts: SubscriptionFacts, policy: Policy, version: Int64, suspectedShrink: SuspectedShrink? = nil
     ) {
         let table = DecisionTable(facts, policy: policy)
@@ -67,14 +67,14 @@ public struct SubscriptionState: Sendable, Hashable {
 /// An expiry that a newer answer gives for the last period, earlier than known, without cancellation or upgrade.
 ///
 /// That is what a lagging replica of Apple's does; the second answer that says so is believed.
-public struct SuspectedShrink: Sendable, Hashable {
+package struct SuspectedShrink: Sendable, Hashable {
     /// The earlier expiry.
-    public var expiresAt: Instant
+    package var expiresAt: Instant
     /// The answer that gave it first.
-    public var asOf: Instant
+    package var asOf: Instant
 
     /// A suspicion from its parts.
-    public init(expiresAt: Instant, asOf: Instant) {
+    package init(expiresAt: Instant, asOf: Instant) {
         self.expiresAt = expiresAt
         self.asOf = asOf
     }

@@ -1,26 +1,26 @@
 /// A stretch of time in which the verdict is the same.
-public struct Span: Sendable, Hashable {
+package struct Span: Sendable, Hashable {
     /// When it starts.
-    public var from: Instant
+    package var from: Instant
     /// When it ends; nil for never.
-    public var to: Instant?
+    package var to: Instant?
     /// The state.
-    public var state: State
+    package var state: State
     /// Why, for expired, revoked and awaiting.
-    public var reason: Reason?
+    package var reason: Reason?
     /// Whether access is given.
-    public var entitled: Bool
+    package var entitled: Bool
     /// The product.
-    public var productID: ProductID
+    package var productID: ProductID
     /// Apple's expiry of the last period charged.
-    public var expiresAt: Instant
+    package var expiresAt: Instant
     /// When access ends if nothing more is learnt; nil without access.
-    public var entitledUntil: Instant?
+    package var entitledUntil: Instant?
     /// Sorted.
-    public var flags: [Flag]
+    package var flags: [Flag]
 
     /// A span of a verdict.
-    public init(from: Instant, to: Instant?, verdict: Verdict) {
+    package init(from: Instant, to: Instant?, verdict: Verdict) {
         self.from = from
         self.to = to
         state = verdict.state
@@ -33,12 +33,12 @@ public struct Span: Sendable, Hashable {
     }
 
     /// Whether the instant lies in it.
-    public func contains(_ instant: Instant) -> Bool {
+    package func contains(_ instant: Instant) -> Bool {
         from <= instant && to.map { instant < $0 } ?? true
     }
 
     /// Whether both say the same, whenever.
-    public func saysTheSame(as other: Span) -> Bool {
+    package func saysTheSame(as other: Span) -> Bool {
         var moved = other
         moved.from = from
         moved.to = to
@@ -49,12 +49,12 @@ public struct Span: Sendable, Hashable {
 /// A subscription's whole life, from its first period to infinity, on the assumption that nothing more is learnt.
 ///
 /// Spans follow each other without gap; the last has no end.
-public struct Timeline: Sendable, Hashable {
+package struct Timeline: Sendable, Hashable {
     /// In order.
-    public let spans: [Span]
+    package let spans: [Span]
 
     /// The timeline of the facts: their verdict at every instant.
-    public init(of facts: SubscriptionFacts, policy: Policy) {
+    package init(of facts: SubscriptionFacts, policy: Policy) {
         var spans: [Span] = []
         let table = DecisionTable(facts, policy: policy)
         var sweep = DecisionSweep(table)
@@ -71,7 +71,7 @@ public struct Timeline: Sendable, Hashable {
     }
 
     /// The span that contains the instant; nil before the first.
-    public func span(at instant: Instant) -> Span? {
+    package func span(at instant: Instant) -> Span? {
         index(at: instant).map { spans[$0] }
     }
 

@@ -1,7 +1,7 @@
 /// What a subscription is at an instant: the one decision table. The same as `DecisionTable`, for a single instant.
 ///
 /// An instant before the first period is `expired` for an `unknown` reason, without access.
-public func verdict(of facts: SubscriptionFacts, at instant: Instant, policy: Policy) -> Verdict {
+package func verdict(of facts: SubscriptionFacts, at instant: Instant, policy: Policy) -> Verdict {
     DecisionTable(facts, policy: policy).verdict(at: instant, explained: true)
 }
 

@@ -1,23 +1,23 @@
 /// The operator's tolerances. Everything else is Apple's word.
-public struct Policy: Sendable, Hashable {
+package struct Policy: Sendable, Hashable {
     /// How long after an expiry an expected renewal may still be booked without access ending.
-    public var leeway: Delay
+    package var leeway: Delay
     /// How long access goes on while Apple could not be asked.
-    public var outageAllowance: Delay
+    package var outageAllowance: Delay
     /// The longest gap between two periods that still counts as a renewal.
-    public var lateRenewalTolerance: Delay
+    package var lateRenewalTolerance: Delay
     /// Over how long the checks shortly before an end are spread, so that those that end together are not asked about
     /// at once; at the turn of a month six times as long.
-    public var preCheckSpread = Policy.preCheckSpreadUsual
+    package var preCheckSpread = Policy.preCheckSpreadUsual
     /// Ten minutes.
-    public static let preCheckSpreadUsual = Delay.minutes(10)
+    package static let preCheckSpreadUsual = Delay.minutes(10)
     /// Divides every delay of the schedule; 1 in production use.
-    public var speedup: Int
+    package var speedup: Int
     /// How many times as long as usual two looks for refunds are apart; 1 unless something else tells of refunds.
-    public var sweepStretch: Int
+    package var sweepStretch: Int
 
     /// A policy from its parts; a speedup or a stretch below 1 counts as 1.
-    public init(
+    package init(
         leeway: Delay, outageAllowance: Delay, lateRenewalTolerance: Delay, speedup: Int = 1, sweepStretch: Int = 1
     ) {
         self.leeway = leeway
@@ -30,7 +30,7 @@ public struct Policy: Sendable, Hashable {
     /// The defaults: leeway 2 h (sandbox 5 min), outage allowance 30 days, late renewals within 1 h (sandbox 10 min).
     ///
     /// The speedup divides all of them.
-    public static func standard(for environment: StoreEnvironment, speedup: Int = 1) -> Policy {
+    package static func standard(for environment: StoreEnvironment, speedup: Int = 1) -> Policy {
         let divisor = max(1, speedup)
         let (leeway, tolerance): (Delay, Delay) =
             switch environment {
@@ -43,7 +43,7 @@ public struct Policy: Sendable, Hashable {
     }
 
     /// The same policy with another leeway; `explain` uses none.
-    public func with(leeway: Delay) -> Policy {
+    package func with(leeway: Delay) -> Policy {
         var copy = self
         copy.leeway = leeway
         return copy

@@ -1,5 +1,5 @@
 /// A row of the decision table. The raw value is what `Ground.rule` says.
-public enum Rule: String, Sendable, CaseIterable {
+package enum Rule: String, Sendable, CaseIterable {
     /// A live period runs.
     case runningPeriod = "running_period"
     /// The next period is charged already and starts later.

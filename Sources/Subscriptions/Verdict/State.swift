@@ -1,5 +1,5 @@
 /// What a subscription is at an instant.
-public enum State: String, Sendable, Hashable, CaseIterable {
+package enum State: String, Sendable, Hashable, CaseIterable {
     /// A paid period runs.
     case active
     /// Billing failed; Apple grants access until the grace period ends.
@@ -14,7 +14,7 @@ public enum State: String, Sendable, Hashable, CaseIterable {
     case revoked
 
     /// Whether access is given; the same for every subscription in this state.
-    public var isEntitled: Bool {
+    package var isEntitled: Bool {
         switch self {
         case .active, .gracePeriod, .awaitingRenewal: true
         case .billingRetry, .expired, .revoked: false
@@ -23,7 +23,7 @@ public enum State: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Why a subscription is expired, revoked or awaiting.
-public enum Reason: String, Sendable, Hashable, CaseIterable {
+package enum Reason: String, Sendable, Hashable, CaseIterable {
     /// Expired: the customer turned renewal off.
     case voluntary
     /// Expired: billing failed for good.
@@ -47,7 +47,7 @@ public enum Reason: String, Sendable, Hashable, CaseIterable {
 }
 
 /// What else is worth knowing, whatever the state.
-public enum Flag: String, Sendable, Hashable, Comparable, CaseIterable {
+package enum Flag: String, Sendable, Hashable, Comparable, CaseIterable {
     /// The period is a free trial.
     case trial
     /// The period has an introductory price.
@@ -66,5 +66,5 @@ public enum Flag: String, Sendable, Hashable, Comparable, CaseIterable {
     case changeScheduled = "change_scheduled"
 
     /// Orders flags by their word.
-    public static func < (left: Flag, right: Flag) -> Bool { left.rawValue < right.rawValue }
+    package static func < (left: Flag, right: Flag) -> Bool { left.rawValue < right.rawValue }
 }

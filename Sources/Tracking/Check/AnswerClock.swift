@@ -5,7 +5,7 @@ import Subscriptions
 ///
 /// Both clocks are those of real machines, and a call between them takes seconds. The limits are lengths of real time, for a
 /// pretend App Store too: its months are short, but its clock is its machine's, so no speed-up divides them.
-public enum ClockLimit: Sendable {
+package enum ClockLimit: Sendable {
     /// More than this ahead of the database's clock an answer counts from the database's.
     static let aheadMax = Delay.minutes(5)
     /// More than this ahead an answer is not believed at all.

@@ -23,7 +23,7 @@ extension Evidence {
 
 extension StoreEnvironment {
     /// The environment of Apple's name for it; nil for any other name.
-    public init?(named name: String?) {
+    package init?(named name: String?) {
         switch name?.lowercased() {
         case "production": self = .production
         case "sandbox": self = .sandbox

@@ -9,7 +9,7 @@ extension Finding {
     ///   - bundleID: The app asked about; nil accepts every app, for explaining a stray answer.
     ///   - clock: The instant an answer without a clock of its own speaks for (legacy receipts).
     ///   - limit: How far Apple's clock is believed.
-    public init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant, limit: ClockLimit = .none) {
+    package init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant, limit: ClockLimit = .none) {
         guard let response = answer.response else {
             let reason = answer.trouble ?? "Apple's answer is not one of verifyReceipt."
             self = .indeterminate(Trouble(reason: reason, status: nil, retryable: true))

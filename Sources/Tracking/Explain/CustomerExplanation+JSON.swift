@@ -3,7 +3,7 @@ import Subscriptions
 
 extension CustomerExplanation {
     /// The explanation as JSON: every key always present, `null` where unknown.
-    public var json: JSONValue {
+    package var json: JSONValue {
         [
             "bundle_id": .string(reasons.bundleID.text),
             "customer": .string(reasons.customer),

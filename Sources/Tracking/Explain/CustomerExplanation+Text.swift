@@ -3,7 +3,7 @@ import Subscriptions
 
 extension CustomerExplanation {
     /// The explanation in lines for a person who has never seen a receipt.
-    public var text: String {
+    package var text: String {
         var lines = ["\(reasons.customer) in \(reasons.bundleID) at \(reasons.at.iso8601)", ""]
         lines += summary
         for right in rights { lines += [""] + self.lines(of: right) }

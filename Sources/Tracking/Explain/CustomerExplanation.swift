@@ -2,7 +2,7 @@ import Ledger
 import Subscriptions
 
 /// What one customer may use at an instant, and why, from what is stored.
-public struct CustomerExplanation: Sendable {
+package struct CustomerExplanation: Sendable {
     /// A right, what gives it and what else could have.
     struct Right: Sendable {
         let name: String
@@ -32,10 +32,10 @@ public struct CustomerExplanation: Sendable {
     let entitlement: String?
 
     /// Whether anything was found that gives, or gave, what was asked about.
-    public var namesRights: Bool { !rights.isEmpty }
+    package var namesRights: Bool { !rights.isEmpty }
 
     /// Explains the rights of a customer, or one of them.
-    public init(_ reasons: Reasons, entitlement: String? = nil) {
+    package init(_ reasons: Reasons, entitlement: String? = nil) {
         self.reasons = reasons
         self.entitlement = entitlement
         let sources = reasons.sources.filter { entitlement == nil || $0.entitlement == entitlement }
@@ -54,7 +54,7 @@ public struct CustomerExplanation: Sendable {
 
 extension CustomerExplanation {
     /// Explains the rights of a customer from a ledger; nobody has to be asked for that.
-    public init(
+    package init(
         in ledger: SubscriptionLedger, app bundleID: BundleID, customer: String, entitlement: String? = nil,
         at time: Instant? = nil, speedup: Int = 1
     ) async throws {

@@ -3,7 +3,7 @@ import Subscriptions
 
 extension Explanation {
     /// The explanation as JSON: every key always present, `null` where unknown.
-    public var json: JSONValue {
+    package var json: JSONValue {
         var fields: [String: JSONValue] = [
             "outcome": .string(finding.outcomeWord),
             "status": .optional(status.map(Int64.init)),
@@ -71,14 +71,14 @@ extension Explanation.ExplainedEvent {
 
 extension JSONValue {
     /// A whole number, or `null` when there is none.
-    public static func optional(_ number: Int64?) -> JSONValue {
+    package static func optional(_ number: Int64?) -> JSONValue {
         number.map { .integer($0) } ?? .null
     }
 }
 
 extension DetailValue {
     /// The detail as JSON.
-    public var json: JSONValue {
+    package var json: JSONValue {
         switch self {
         case .text(let text): .string(text)
         case .integer(let number): .integer(number)

@@ -5,7 +5,7 @@ extension Explanation {
     private static let unreadableShownMax = 10
 
     /// The explanation in lines for a person.
-    public var text: String {
+    package var text: String {
         var lines = ["\(finding.outcomeWord)\(finding.reasonSentence.map { ": \($0)" } ?? "")"]
         if finding.evidence == nil {
             lines.append(finding.isRetryable ? "Asking again can help." : "Asking again cannot help.")

@@ -2,7 +2,7 @@ import AppStore
 import Subscriptions
 
 /// What one answer of verifyReceipt means at an instant, with the reasons: no database, no network.
-public struct Explanation: Sendable {
+package struct Explanation: Sendable {
     /// One subscription of the answer.
     struct ExplainedSubscription: Sendable {
         let state: SubscriptionState
@@ -36,7 +36,7 @@ public struct Explanation: Sendable {
     ///   - at: The instant to explain for; the answer's `request_date_ms` where nil, else `now`.
     ///   - previous: An earlier answer to treat as what was stored.
     ///   - now: The current time.
-    public init(body: [UInt8], bundleID: BundleID?, at: Instant?, previous: [UInt8]?, now: Instant) {
+    package init(body: [UInt8], bundleID: BundleID?, at: Instant?, previous: [UInt8]?, now: Instant) {
         let answer = AppStoreAnswer(body: body, from: .production)
         let clock = at ?? now
         finding = Finding(in: answer, for: bundleID, clock: clock)

@@ -4,7 +4,7 @@ import Subscriptions
 
 extension KeptAnswer {
     /// What the kept answer says by the present rules; nil when they do not vouch for it.
-    public var evidence: Evidence? {
+    package var evidence: Evidence? {
         let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
         let settled = observation.firstAsOf
         return Finding(in: answer, for: bundleID, clock: settled, limit: .settled(settled)).evidence

@@ -7,7 +7,7 @@ import ServiceLifecycle
 /// The HTTP API as a service: it answers until graceful shutdown, and requests that began are finished first.
 ///
 /// Docs: `openapi.yaml`, which is served at `/openapi.yaml`.
-public struct Server: Service {
+package struct Server: Service {
     /// What answers call the server.
     static let name = "perennial"
 
@@ -29,7 +29,7 @@ public struct Server: Service {
     ///   - files: How many files the process may have open; nil where nothing bounds them.
     ///   - servesAdmin: Whether the pages under `/admin` are served too.
     ///   - onListening: Called with the port once connections are accepted.
-    public init(
+    package init(
         tracker: Tracker, host: String, port: Int, logger: Logger, files: OpenFiles? = nil, servesAdmin: Bool = true,
         onListening: (@Sendable (Int) async -> Void)? = nil
     ) {
@@ -57,7 +57,7 @@ public struct Server: Service {
     }
 
     /// Answers until graceful shutdown; throws when the address cannot be bound.
-    public func run() async throws {
+    package func run() async throws {
         logger.info("server started", metadata: ["connections_max": "\(limits.connectionsMax)"])
         // Cancelled and waited for when the application ends.
         async let _: Void = tracker.keepRightLog()

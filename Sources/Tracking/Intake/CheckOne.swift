@@ -7,7 +7,7 @@ extension Tracker {
     /// asks about it already, gets what that comes to.
     ///
     /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
-    public func check(_ receipt: ReceiptID) async throws -> Settled {
+    package func check(_ receipt: ReceiptID) async throws -> Settled {
         try await check(receipt, uploadedBy: nil, until: nil)
     }
 

@@ -8,7 +8,7 @@ extension Tracker {
     /// Throws `ReceiptDataError` for what is no receipt, `LedgerError` for an unknown app or a bad customer id, or when
     /// `limits` are exceeded. What is stored stays stored: when Apple cannot be asked now, the answer is `pending` and the
     /// schedule goes on.
-    public func submit(_ submission: Submission, within limits: SubmissionLimits? = nil) async throws
+    package func submit(_ submission: Submission, within limits: SubmissionLimits? = nil) async throws
         -> SubmissionAnswer
     {
         let app = try await ledger.app(submission.bundleID)
@@ -29,9 +29,9 @@ extension Tracker {
 }
 
 /// What one submission may take.
-public struct SubmissionLimits: Sendable {
+package struct SubmissionLimits: Sendable {
     /// How long Apple's answer is waited for.
-    public var answerSeconds: Double = 10
+    package var answerSeconds: Double = 10
     /// Receipts that nobody knew before, of one customer in an hour.
-    public var newReceiptsMax = 10
+    package var newReceiptsMax = 10
 }

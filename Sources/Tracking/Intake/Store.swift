@@ -7,7 +7,7 @@ extension Tracker {
     ///
     /// With `part` the ledger remembers in the same transaction how far the import of a file is, and how many of these
     /// submissions were bad.
-    public func store(
+    package func store(
         _ submissions: [Submission], completing part: ImportedPart? = nil
     ) async throws -> [Result<StoredUpload, any Error>] {
         let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps().map { ($0.bundleID, $0) })

@@ -2,28 +2,28 @@ import Ledger
 import Subscriptions
 
 /// A receipt as somebody sends it: base64 in whatever shape it arrived.
-public struct Submission: Sendable {
+package struct Submission: Sendable {
     /// The app it is for.
-    public var bundleID: BundleID
+    package var bundleID: BundleID
     /// The operator's own id of the customer.
-    public var customer: String
+    package var customer: String
     /// The receipt as sent, not yet normalised.
-    public var receipt: String
+    package var receipt: String
     /// Whether it comes from an import, which never takes a live subscription from its owner.
-    public var imported: Bool
+    package var imported: Bool
     /// The storefront the device saw.
-    public var storefront: String?
+    package var storefront: String?
     /// The price the device saw, in thousandths of the currency's unit.
-    public var priceMilliunits: Int64?
+    package var priceMilliunits: Int64?
     /// The currency of that price.
-    public var currency: String?
+    package var currency: String?
     /// When it runs out as far as the sender knows; decides only how soon Apple is asked about an import.
-    public var expiresAt: Instant?
+    package var expiresAt: Instant?
     /// What the customer has until Apple is asked, by the operator's word.
-    public var provisional: Provisional?
+    package var provisional: Provisional?
 
     /// A submission.
-    public init(
+    package init(
         bundleID: BundleID, customer: String, receipt: String, imported: Bool = false, storefront: String? = nil,
         priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
         provisional: Provisional? = nil
@@ -41,7 +41,7 @@ public struct Submission: Sendable {
 }
 
 /// What became of a submission.
-public enum SubmissionAnswer: Sendable {
+package enum SubmissionAnswer: Sendable {
     /// Apple was asked and the answer is settled, for the customer as they are called now.
     case settled(Settled, customer: String)
     /// The receipt is stored and will be asked about; the reason says why not yet.

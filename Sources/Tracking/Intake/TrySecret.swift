@@ -4,7 +4,7 @@ import Ledger
 import Subscriptions
 
 /// What Apple says of a shared secret.
-public enum SecretTrial: Sendable, Hashable {
+package enum SecretTrial: Sendable, Hashable {
     /// Apple answered about this receipt.
     case accepted(ReceiptID)
     /// 21004 about this receipt.
@@ -21,7 +21,7 @@ extension Tracker {
 
     /// Tries a shared secret that is not in place yet on stored receipts, outside the app's budget: its pause may be for the
     /// wrong secret that this one replaces. Nothing is settled.
-    public func trySecret(_ secret: String, of app: App) async throws -> SecretTrial {
+    package func trySecret(_ secret: String, of app: App) async throws -> SecretTrial {
         var trial = SecretTrial.noReceipt
         for receipt in try await ledger.tellingReceipts(of: app, limit: Self.trialReceiptsMax) {
             let answer = await appStore.verify(

@@ -1,7 +1,7 @@
 import ServiceLifecycle
 
 /// Writes to the log once a minute what this process checked, and what is over by then. It is silent while nothing happens.
-public struct MinuteLog: Service {
+package struct MinuteLog: Service {
     /// How often it looks whether a trouble is over, in seconds.
     static let lookSeconds = 5.0
     /// What one line sums up, in seconds.
@@ -10,12 +10,12 @@ public struct MinuteLog: Service {
     private let tracker: Tracker
 
     /// The log of what `tracker` does.
-    public init(_ tracker: Tracker) {
+    package init(_ tracker: Tracker) {
         self.tracker = tracker
     }
 
     /// Works until graceful shutdown; what was counted until then is written last.
-    public func run() async {
+    package func run() async {
         var begin = ContinuousClock.now
         while !isStopping() {
             await rest(seconds: Self.lookSeconds)

@@ -3,17 +3,17 @@ import ServiceLifecycle
 import Subscriptions
 
 /// What one run of `worker --once` came to.
-public struct OnceReport: Sendable {
+package struct OnceReport: Sendable {
     /// Receipts Apple was asked about.
-    public let asked: Int
+    package let asked: Int
     /// Receipts that were due when the run began and Apple was not asked about.
-    public let left: Int
+    package let left: Int
     /// One sentence for each cause of what is left.
-    public let why: [String]
+    package let why: [String]
     /// Receipts Apple was asked about and gave no usable answer for; they are asked about again.
-    public let unanswered: Int
+    package let unanswered: Int
     /// One sentence for each of the first of them.
-    public let unansweredBecause: [String]
+    package let unansweredBecause: [String]
 }
 
 extension Worker {
@@ -21,7 +21,7 @@ extension Worker {
     ///
     /// Throws `LedgerError` `mismatch`, after what is claimed is finished, when the schema was changed meanwhile so that only
     /// later programs work with it.
-    public func runOnce(maxSeconds: Int?) async throws -> OnceReport {
+    package func runOnce(maxSeconds: Int?) async throws -> OnceReport {
         let ledger = tracker.ledger
         try await ledger.requireMigrated()
         try await ledger.addObservationMonths()

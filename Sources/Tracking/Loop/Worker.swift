@@ -6,14 +6,14 @@ import Subscriptions
 /// The scheduler: checks what is due, and places events in the feed.
 ///
 /// As many as you like may run, on as many machines as you like.
-public struct Worker: Service {
+package struct Worker: Service {
     /// Receipts that one process has claimed and not yet settled, at most: the connections to Apple that it may need.
-    public static let callsMax = 640
+    package static let callsMax = 640
 
     let tracker: Tracker
 
     /// A worker on the given line.
-    public init(_ tracker: Tracker) {
+    package init(_ tracker: Tracker) {
         self.tracker = tracker
     }
 
@@ -21,7 +21,7 @@ public struct Worker: Service {
     ///
     /// Throws `LedgerError` `mismatch`, after what is claimed is finished, when the schema was changed meanwhile so that only
     /// later programs work with it.
-    public func run() async throws {
+    package func run() async throws {
         guard let worker = await announced() else { return }
         tracker.logger.info("worker started", metadata: ["worker": "\(worker.number)"])
         try await breathing(as: worker, while: Checking(worker: self, id: worker))

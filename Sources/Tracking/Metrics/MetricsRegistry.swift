@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// It is a factory of swift-metrics, so that whoever embeds the product may hand it to `MetricsSystem.bootstrap` too. A
 /// metric has at most `seriesMax` series; more are counted as dropped, so that a caller cannot fill the memory.
-public final class MetricsRegistry: MetricsFactory {
+package final class MetricsRegistry: MetricsFactory {
     /// Series of one metric, at most: six lanes of a few hundred apps.
     static let seriesMax = 5_000
 
@@ -34,7 +34,7 @@ public final class MetricsRegistry: MetricsFactory {
     private let families: Mutex<[String: Family]>
 
     /// A registry that knows our own metrics.
-    public init() {
+    package init() {
         let own = Metric.allCases.map { ($0.rawValue, Family(name: $0.rawValue, help: $0.help, kind: $0.kind)) }
         families = Mutex(Dictionary(own) { first, _ in first })
     }
@@ -97,42 +97,42 @@ public final class MetricsRegistry: MetricsFactory {
 /// What swift-metrics asks of a factory; labels there are names here. Series live as long as the process.
 extension MetricsRegistry {
     /// A counter.
-    public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+    package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         value(label, dimensions, .counter)
     }
 
     /// A counter of fractions.
-    public func makeFloatingPointCounter(
+    package func makeFloatingPointCounter(
         label: String, dimensions: [(String, String)]
     ) -> any FloatingPointCounterHandler {
         value(label, dimensions, .counter)
     }
 
     /// A gauge.
-    public func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
         value(label, dimensions, .gauge)
     }
 
     /// A histogram, or a gauge where nothing is to be aggregated.
-    public func makeRecorder(
+    package func makeRecorder(
         label: String, dimensions: [(String, String)], aggregate: Bool
     ) -> any RecorderHandler {
         if aggregate { histogram(label, dimensions) } else { value(label, dimensions, .gauge) }
     }
 
     /// A histogram of seconds.
-    public func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+    package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
         histogram(label, dimensions)
     }
 
     /// Does nothing: a counter that went away would look like a restart.
-    public func destroyCounter(_ handler: any CounterHandler) {}
+    package func destroyCounter(_ handler: any CounterHandler) {}
     /// Does nothing.
-    public func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
+    package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
     /// Does nothing.
-    public func destroyMeter(_ handler: any MeterHandler) {}
+    package func destroyMeter(_ handler: any MeterHandler) {}
     /// Does nothing.
-    public func destroyRecorder(_ handler: any RecorderHandler) {}
+    package func destroyRecorder(_ handler: any RecorderHandler) {}
     /// Does nothing.
-    public func destroyTimer(_ handler: any TimerHandler) {}
+    package func destroyTimer(_ handler: any TimerHandler) {}
 }

@@ -3,14 +3,14 @@ import Subscriptions
 
 extension Instant: ExpressibleByArgument {
     /// An instant from a flag, in ISO 8601.
-    public init?(argument: String) {
+    package init?(argument: String) {
         self.init(iso8601: argument)
     }
 }
 
 extension BundleID: ExpressibleByArgument {
     /// A bundle id from a flag; empty is none.
-    public init?(argument: String) {
+    package init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         self.init(argument)
     }

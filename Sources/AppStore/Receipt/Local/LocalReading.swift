@@ -1,13 +1,13 @@
 /// The outcome of reading a receipt locally: what it says, or why it cannot be told. Never an error, because a receipt
 /// that nobody but Apple can read is still Apple's to judge.
-public enum LocalReading: Sendable, Hashable {
+package enum LocalReading: Sendable, Hashable {
     /// What the receipt says.
     case read(LocalReceipt)
     /// What is wrong with it, as half a sentence: "a property list without purchase-info".
     case unreadable(String)
 
     /// Reads decoded receipt bytes, in time that grows with their number. Signature and certificates are stepped over.
-    public init(of bytes: [UInt8]) {
+    package init(of bytes: [UInt8]) {
         guard bytes.count <= LocalReceipt.bytesMax else {
             self = .unreadable("\(bytes.count) bytes, more than \(LocalReceipt.bytesMax)")
             return
@@ -20,7 +20,7 @@ public enum LocalReading: Sendable, Hashable {
     }
 
     /// What the receipt says; nil when it cannot be read.
-    public var receipt: LocalReceipt? {
+    package var receipt: LocalReceipt? {
         switch self {
         case .read(let receipt): receipt
         case .unreadable: nil

@@ -4,7 +4,7 @@ import Logging
 import ServiceLifecycle
 
 /// `/metrics`, `/healthz` and `/readyz` of a worker that serves nothing else.
-public struct MetricsServer: Service {
+package struct MetricsServer: Service {
     /// Open connections: a scraper or two.
     static let connectionsMax = 16
 
@@ -21,7 +21,7 @@ public struct MetricsServer: Service {
     ///   - host: The address to listen on.
     ///   - port: The port to listen on; 0 takes a free one.
     ///   - onListening: Called with the port once connections are accepted.
-    public init(
+    package init(
         tracker: Tracker, host: String, port: Int, onListening: (@Sendable (Int) async -> Void)? = nil
     ) {
         self.tracker = tracker
@@ -31,7 +31,7 @@ public struct MetricsServer: Service {
     }
 
     /// Answers until graceful shutdown; throws when the address cannot be bound.
-    public func run() async throws {
+    package func run() async throws {
         try await application.run()
     }
 
