@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sends a receipt, asks what its customer may use, and reads the feed from its start.
-# Needs PERENNIAL_URL (such as http://127.0.0.1:8080), PERENNIAL_KEY (of scope write), APP, CUSTOMER, and a RECEIPT in Base64.
+# Sends a receipt, requests the entitlements of its customer, and reads the feed from its start.
+# Needs PERENNIAL_URL (such as http://127.0.0.1:8080), PERENNIAL_KEY (of scope write), APP, CUSTOMER, and a RECEIPT in
+# Base64.
 set -euo pipefail
 
 api() { curl --silent --show-error --fail-with-body --header "Authorization: Bearer $PERENNIAL_KEY" "$@"; }
@@ -9,14 +10,14 @@ echo "The receipt:"
 api --json "{\"customer\": \"$CUSTOMER\", \"receipt\": \"$RECEIPT\"}" "$PERENNIAL_URL/v1/apps/$APP/receipts"
 echo
 
-echo "What the customer may use:"
+echo "The customer's entitlements:"
 api "$PERENNIAL_URL/v1/apps/$APP/customers/$CUSTOMER/entitlements"
 echo
 
-echo "What several customers may use:"
+echo "The entitlements of several customers:"
 api --json "{\"customers\": [\"$CUSTOMER\", \"nobody\"]}" "$PERENNIAL_URL/v1/apps/$APP/entitlements:batch"
 echo
 
-echo "What changed:"
+echo "The changes:"
 api "$PERENNIAL_URL/v1/events?after=0&limit=100"
 echo

@@ -1,5 +1,5 @@
-// Whether a customer may use something: swiftc -parse-as-library docs/examples/entitled.swift, then ./entitled pro
-// Needs PERENNIAL_URL, PERENNIAL_KEY (of scope read), APP and CUSTOMER. A server that cannot be asked is not a no.
+// Checks an entitlement of a customer: swiftc -parse-as-library docs/examples/entitled.swift, then ./entitled pro
+// Needs PERENNIAL_URL, PERENNIAL_KEY (of scope read), APP and CUSTOMER. An error from the server does not mean "no".
 import Foundation
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -1,6 +1,6 @@
-"""Follows the feed and prints every change; stop it with Ctrl-C, or after ROUNDS answers.
+"""Follows the feed and prints every change. Ends with Ctrl-C, or after ROUNDS answers.
 
-Needs PERENNIAL_URL, PERENNIAL_KEY (of scope read), and a file FEED_CURSOR where it keeps how far it is. Standard library only.
+Needs PERENNIAL_URL, PERENNIAL_KEY (of scope read), and a file FEED_CURSOR for its position. Standard library only.
 """
 
 import json
@@ -31,10 +31,10 @@ while rounds == 0 or count < rounds:
         answer = page(cursor)
     except urllib.error.HTTPError as problem:
         if problem.code == 409:
-            raise SystemExit("The database was restored: read anew what is mirrored, then delete the cursor.") from problem
+            raise SystemExit("The database was restored: read your mirror anew, then delete the cursor.") from problem
         raise
     for event in answer["events"]:
-        # What is done here should be safe to do twice: after a crash the events since the last cursor come again.
+        # Make this step idempotent: after a crash, the events since the last cursor come again.
         print(event["position"], event["kind"], event["customer"], event["product_id"], event["occurred_at"], flush=True)
     cursor = {"after": answer["position"], "feed": answer["feed"]}
     kept.write_text(json.dumps(cursor))
