@@ -1,10 +1,10 @@
-# The build: the same toolchain as everywhere, the standard library linked in.
+# The build stage: the usual toolchain, with the standard library linked statically.
 FROM swift:6.1-bookworm AS build
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libpq-dev pkg-config zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
-# Dependencies change less often than sources, so they are a layer of their own.
+# Dependencies change less often than sources, so they have their own layer.
 COPY Package.swift ./
 RUN swift package resolve
 COPY sql ./sql
@@ -14,7 +14,7 @@ COPY Benchmarks ./Benchmarks
 RUN swift build --configuration release --product perennial --static-swift-stdlib \
     && install -D --strip "$(swift build --configuration release --static-swift-stdlib --show-bin-path)/perennial" /out/perennial
 
-# What runs: one binary, libpq, the certificates for Apple's, and curl for health checks and the demo.
+# The runtime stage: one binary, libpq, the certificates for Apple, and curl for health checks and the demo.
 FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates curl libpq5 libstdc++6 tzdata zlib1g \
@@ -25,7 +25,7 @@ COPY scripts /usr/share/perennial/scripts
 COPY docs /usr/share/perennial/docs
 USER perennial
 WORKDIR /var/lib/perennial
-# A container is reached from outside itself or not at all.
+# Clients of a container always connect from outside it.
 ENV PERENNIAL_HTTP_HOST=0.0.0.0
 EXPOSE 8080
 # A worker has no port, so the health check belongs to the service that serves: see docker-compose.yml.

@@ -1,4 +1,4 @@
-"""Looks at every admin page with Chromium, by the WebDriver protocol: forms work, nothing complains, phones have room.
+"""Checks every admin page with Chromium, by the WebDriver protocol: forms work, no errors, pages fit a phone.
 
 usage: browse.py SERVER KEYFILE FOLDER
 """
@@ -79,7 +79,7 @@ class Browser:
         self.tool("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
     def complaints(self):
-        """What the browser warned of since the last time, and errors; hints of style are none."""
+        """The browser's warnings and errors since the last call; hints about style do not count."""
         entries = self.call("POST", "/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] in ("WARNING", "SEVERE")]
 
@@ -103,7 +103,7 @@ class Visit:
         self.browser, self.server, self.folder = browser, server, folder
 
     def wait(self, expression, complaint):
-        """A click may return before the page it leads to is there, so what is expected has twenty seconds."""
+        """A click may return before its page has loaded, so this waits up to twenty seconds."""
         for _ in range(100):
             if self.browser.evaluate(expression):
                 return
@@ -116,10 +116,10 @@ class Visit:
 
     def silent(self, name):
         complaints = self.browser.complaints()
-        expect(complaints == [], f"{name}: the browser complains: {complaints}")
+        expect(complaints == [], f"{name}: the browser reports: {complaints}")
 
     def keep(self, name):
-        """A picture for a desk, by day; and a look at the same page by phone."""
+        """Stores a desktop picture in light mode, and checks the same page at phone size."""
         image = self.browser.call("GET", "/screenshot")
         with open(os.path.join(self.folder, f"{name}.png"), "wb") as file:
             file.write(base64.b64decode(image))
@@ -138,8 +138,8 @@ class Visit:
         self.keep("sign-in")
         self.browser.type("#key", "perennial_wrong")
         self.browser.click("main button")
-        self.wait("document.querySelector('[role=alert]') !== null", "a wrong key is not told")
-        # A refusal is a response of status 403, which Chromium notes as a complaint.
+        self.wait("document.querySelector('[role=alert]') !== null", "no message about a wrong key")
+        # A refusal is a response of status 403, which Chromium logs as an error.
         self.browser.complaints()
         self.browser.type("#key", key + "\n")
         self.heading("Overview")
@@ -175,8 +175,8 @@ class Visit:
         self.heading("Receipt ")
         self.keep("receipt")
         self.browser.click("main form button")
-        # The page before has the same heading, so only the answer tells that the new one is there.
-        self.wait("document.querySelector('[role=status]') !== null", "asking Apple says nothing")
+        # The previous page has the same heading, so only the answer shows that the new page has loaded.
+        self.wait("document.querySelector('[role=status]') !== null", "no message after asking Apple")
         self.heading("Receipt ")
         self.silent("asking Apple")
 

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# The demo: secrets made once, an app registered once, receipts imported once. What is remembered lies in `state`; the
-# program is `perennial`; both are set by whoever uses these functions.
+# The demo: it creates the secrets, registers an app and imports receipts, each once. The folder `state` keeps the data,
+# and `perennial` is the program. The calling script sets both variables.
 # shellcheck disable=SC2154,SC2034
 
 demo_app=com.example.tracker
 demo_month_seconds=60
 
-# 1 when a secret was made just now: whatever the database holds was then sealed with another one.
+# 1 if a secret was created just now. Existing data in the database are then sealed with another one.
 secrets_are_new=0
 
-# A secret appears whole or not at all, and only its owner reads it.
+# The file appears complete or not at all, and only its owner can read it.
 make_secret() {
     local file=$1
     shift
@@ -19,7 +19,7 @@ make_secret() {
     secrets_are_new=1
 }
 
-# 32 bytes in Base64, as PERENNIAL_MASTER_KEY_FILE wants them.
+# 32 bytes in Base64, as PERENNIAL_MASTER_KEY_FILE requires.
 random_master_key() {
     head -c 32 /dev/urandom | base64
 }
@@ -35,7 +35,7 @@ make_secrets() {
     make_secret "$state/shared-secret" random_shared_secret
 }
 
-# A key and an import belong to one database; with another database they are made again.
+# A key and an import belong to one database. With another database they are created again.
 remember_database() {
     if [[ ! -f $state/database || "$(cat "$state/database")" != "$1" ]]; then
         forget_database
@@ -43,24 +43,20 @@ remember_database() {
     fi
 }
 
-# The next steps fill a new database under the same name.
-forget_database() {
-    rm -f "$state/api-key" "$state/imported" "$state/epoch"
-}
-
-# The pretend customers' lives go on where they stood when the simulator starts again.
+# After a restart of the simulator, the pretend customers continue where they were.
 simulator_epoch() {
     if [[ ! -s $state/epoch ]]; then date -u +%Y-%m-%dT%H:%M:%SZ >"$state/epoch"; fi
     cat "$state/epoch"
 }
 
-# The pretend App Store on an address and a port, instead of this shell.
+# Replaces this shell with the pretend App Store, on an address and a port.
 run_simulator() {
     exec "$perennial" simulator --host "$1" --port "$2" --seed 7 --customers 200 --month-seconds "$demo_month_seconds" \
         --epoch "$(simulator_epoch)" --shared-secret-file "$state/shared-secret"
 }
 
-# Rate 0 is no limit: the simulator's months are short. A new secret is tried on the simulator, which must run.
+# Rate 0 means no limit, because the simulator's months are short. rotate-secret tries a new secret on the simulator,
+# which must run.
 register_app() {
     if ! "$perennial" app show "$demo_app" >/dev/null 2>&1; then
         "$perennial" app add --bundle-id "$demo_app" --name "Demo" --shared-secret-file "$state/shared-secret" \
@@ -70,12 +66,12 @@ register_app() {
     fi
 }
 
-# Without a catalog every product grants an entitlement of its own name, which is fine too.
+# Without a catalog every product grants an entitlement with its own name, which is acceptable.
 apply_catalog() {
     if [[ -f $1 ]]; then "$perennial" catalog apply "$1"; fi
 }
 
-# The simulator listens a moment after it starts; a simulator that ended will never listen.
+# The simulator listens a moment after its start. A simulator that ended never listens.
 wait_for_simulator() {
     local url=$1 pid=$2 tries
     for ((tries = 150; tries > 0; tries--)); do
@@ -86,17 +82,17 @@ wait_for_simulator() {
     return 1
 }
 
-# One receipt for each pretend customer, through the same door that a migration from another system would take.
+# One receipt for each pretend customer, by the same path as a migration from another system.
 import_receipts() {
     local url=$1
     if [[ -f $state/imported ]]; then return 0; fi
     curl --fail --silent --show-error --output "$state/receipts.ndjson" "$url/simulator/receipts?format=ndjson" ||
-        fail "The simulator at $url gave no receipts: look at its log."
+        fail "The simulator at $url returned no receipts: check its log."
     "$perennial" import "$state/receipts.ndjson"
     touch "$state/imported"
 }
 
-# What the pretend devices send after a purchase, a return or a renewal, every few seconds. Run as a job of its own.
+# Sends the pretend devices' uploads after a purchase, a return or a renewal, every few seconds. Runs as its own job.
 keep_sending_uploads() {
     local url=$1 since now
     since=$(date -u +%Y-%m-%dT%H:%M:%SZ)
@@ -109,7 +105,7 @@ keep_sending_uploads() {
     done
 }
 
-# Only a hash is stored in the database, so the key itself is kept here; it is the last word that is printed.
+# The database stores only a hash, so this keeps the key itself: the last word of the output.
 create_api_key() {
     local printed
     if [[ -s $state/api-key ]]; then return 0; fi
@@ -117,7 +113,7 @@ create_api_key() {
     (umask 077 && printf '%s\n' "$printed" | awk 'NF { key = $NF } END { print key }' >"$state/api-key")
 }
 
-# Some customer to ask about; the first line names one.
+# An example customer, from the first line of the receipts.
 first_customer() {
     local customer
     customer=$(sed -n -E '1s/.*"customer" *: *"([^"]*)".*/\1/p' "$state/receipts.ndjson" 2>/dev/null) || true

@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# Whether docs/openapi.yaml is true: schemathesis drives every operation against a live server. Sourced by scripts/test.
+# Checks docs/openapi.yaml: schemathesis runs every operation against a live server. scripts/test sources this file.
 
 schemathesis_version=4.32.5
 
-# Puts schemathesis into a Python environment of its own, under .build, once.
+# Installs schemathesis once, into its own Python environment under .build.
 install_schemathesis() {
     local home=$1
     [[ -x $home/bin/schemathesis ]] && return 0
     command -v python3 >/dev/null || fail "schemathesis needs python3 with its venv module: install both, then run this again."
-    python3 -m venv "$home" || fail "python3 cannot make a virtual environment: install its venv module (python3-venv)."
+    python3 -m venv "$home" || fail "python3 cannot create a virtual environment: install its venv module (python3-venv)."
     "$home/bin/pip" install --quiet "schemathesis==$schemathesis_version" ||
         fail "schemathesis could not be installed from PyPI: see the lines above."
 }
 
-# Serves an app with one customer from a database of its own, and asks it everything the description allows and forbids.
+# Serves an app from its own database, and sends every kind of request that the description allows and forbids.
 check_description() {
     local home=$1 folder=$2 program=$3
     local database url key

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Long-running children, each in a process group of its own: Ctrl-C reaches this shell alone, and the shell decides who
-# stops when. A child in our own group would be hit by Ctrl-C first, or, in the background, ignore it.
+# Long-running children, each in its own process group. So Ctrl-C reaches only this shell, and the shell decides the
+# order of the stops. Ctrl-C would hit a child in the same group first, or the child would ignore it in the background.
 
 # The last job started; `start_job` sets it.
 job=
 
-# Job control is on only for the start, which is when it makes the group.
+# Job control is on only during the start, which creates the group.
 start_job() {
     set -m
     "$@" </dev/null &
@@ -13,14 +13,14 @@ start_job() {
     set +m
 }
 
-# The status of the job is ours; a signal that we trap ends the wait.
+# Returns the status of the job. A trapped signal ends the wait.
 wait_for_job() {
     local status=0
     wait "$1" || status=$?
     return "$status"
 }
 
-# For commands that take minutes: started, waited for, and stopped with us.
+# Runs a command that takes minutes. It stops together with this script.
 run_job() {
     local status=0
     start_job "$@"
@@ -29,8 +29,8 @@ run_job() {
     return "$status"
 }
 
-# First a request, then, after so many seconds, no more requests. The request is an interrupt unless the caller knows
-# better: swift passes an interrupt on to the compilers and tests it has started, and would orphan them otherwise.
+# Sends a signal first, and kills the job after the given seconds. The default signal is an interrupt: swift passes it
+# on to its compilers and tests, and would orphan them with another signal.
 stop_job() {
     local pid=$1 seconds=$2 request=${3:-INT} tries
     [[ -n $pid ]] || return 0
@@ -42,7 +42,7 @@ stop_job() {
     kill -s KILL -- "-$pid" 2>/dev/null || kill -s KILL "$pid" 2>/dev/null || true
 }
 
-# A process number is reused sooner or later, so the command must look like the one we expect (a pattern).
+# The system reuses process ids, so the command must match the expected pattern.
 is_running() {
     local pid=$1 pattern=$2 command
     [[ $pid =~ ^[0-9]+$ ]] || return 1

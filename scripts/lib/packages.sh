@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What must be on the machine before a build: system packages and a Swift toolchain.
+# The prerequisites of a build: system packages and a Swift toolchain.
 
-# The manifest is written for 6.1; an older toolchain would only say something obscure about it.
+# The manifest needs 6.1; an older toolchain would fail with an obscure message.
 require_swift() {
     local version
     command -v swift >/dev/null 2>&1 ||
@@ -14,12 +14,12 @@ require_swift() {
     fi
 }
 
-# A header may come from a package, from Homebrew or from a person's own build, so we ask for it, not for a package.
+# A header may come from a package, from Homebrew or from a local build, so check the library, not a package.
 has_library() {
     command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1"
 }
 
-# Names only what is really missing, so that a prepared machine needs neither root nor a network.
+# Lists only missing packages, so that a prepared machine needs neither root nor a network.
 missing_debian_packages() {
     local header
     command -v git >/dev/null 2>&1 || echo git
@@ -40,19 +40,19 @@ missing_debian_packages() {
     fi
 }
 
-# Debian would start a cluster of its own on port 5432; nobody asked for that one, so it is held back this once.
+# Debian would start its own cluster on port 5432. Perennial does not need it, so this prevents it for one installation.
 hold_back_system_cluster() {
     as_root mkdir -p /etc/postgresql-common/createcluster.d
     echo "create_main_cluster = false" | as_root tee /etc/postgresql-common/createcluster.d/perennial.conf >/dev/null
 }
 
-# The setting was ours for one installation; the machine's own ways come back with it gone.
+# Removes the setting after the installation, so that the machine's own configuration applies again.
 release_system_cluster() {
     as_root rm -f /etc/postgresql-common/createcluster.d/perennial.conf
 }
 
-# The same for PgBouncer, whose package would start one for the whole machine on port 6432. A policy that is there already
-# is the machine's own and stays.
+# The same for PgBouncer, whose package would start a system-wide instance on port 6432. An existing policy belongs to
+# the machine and stays.
 hold_back_system_pooler() {
     [[ ! -e /usr/sbin/policy-rc.d ]] || return 0
     printf '#!/bin/sh\n# perennial: nothing is started by this installation\nexit 101\n' |
@@ -64,16 +64,16 @@ release_system_pooler() {
     if grep -q '^# perennial:' /usr/sbin/policy-rc.d 2>/dev/null; then as_root rm -f /usr/sbin/policy-rc.d; fi
 }
 
-# Root needs no help; anybody else goes through sudo.
+# Runs the command directly as root, and through sudo otherwise.
 as_root() {
     if [[ $(id -u) -eq 0 ]]; then "$@"; else sudo "$@"; fi
 }
 
-# Only what is missing is installed, and the packages are named before anything changes.
+# Installs only missing packages, and prints their names before it changes anything.
 install_with_apt() {
     local log status=0
     if [[ $(id -u) -ne 0 ]] && ! command -v sudo >/dev/null 2>&1; then
-        fail "Missing packages and neither root nor sudo: ask an administrator to run 'apt-get install $*'."
+        fail "Packages are missing, and so is sudo: ask an administrator to run 'apt-get install $*'."
     fi
     say "Installing $* with apt-get"
     log=$(mktemp)
@@ -88,26 +88,27 @@ install_with_apt() {
     if [[ $status -ne 0 ]]; then
         tail -n 15 "$log" >&2
         rm -f "$log"
-        fail "apt-get could not install $*: see the lines above, then install them by hand and try again."
+        fail "apt-get could not install $*: see the lines above, then install them manually and try again."
     fi
     rm -f "$log"
 }
 
-# Homebrew asks before it changes a Mac, so we only say what is needed.
+# Homebrew asks before it changes a Mac, so this only names the missing packages.
 require_on_macos() {
     has_library zlib || xcrun --show-sdk-path >/dev/null 2>&1 ||
-        fail "No developer tools: run 'xcode-select --install' and try again."
+        fail "Developer tools are missing: run 'xcode-select --install' and try again."
     command -v brew >/dev/null 2>&1 ||
         fail "Homebrew is needed for libpq and PostgreSQL: see https://brew.sh, then 'brew install pkgconf libpq postgresql@17'."
     PKG_CONFIG_PATH="$(brew --prefix)/opt/libpq/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
     export PKG_CONFIG_PATH
-    has_library libpq || fail "No libpq or no pkg-config: run 'brew install pkgconf libpq' and try again."
+    has_library libpq || fail "libpq or pkg-config is missing: run 'brew install pkgconf libpq' and try again."
     if [[ $1 == server ]] && ! postgres_binaries >/dev/null; then
-        fail "No PostgreSQL server: run 'brew install postgresql@17' and try again."
+        fail "The PostgreSQL server is missing: run 'brew install postgresql@17' and try again."
     fi
 }
 
-# One entry for all scripts: "server" also wants PostgreSQL itself, "browser" a Chromium, "client" only what the build needs.
+# The entry for all scripts. "server" also installs PostgreSQL, "browser" a Chromium, "client" only the build's
+# packages.
 install_missing_packages() {
     local missing
     if [[ $(uname -s) == Darwin ]]; then
@@ -117,9 +118,9 @@ install_missing_packages() {
     missing=$(missing_debian_packages "$1")
     [[ -n $missing ]] || return 0
     command -v apt-get >/dev/null 2>&1 ||
-        fail "Missing, by their Debian names: ${missing//$'\n'/ }. Install them with this machine's package manager."
+        fail "Missing packages (Debian names): ${missing//$'\n'/ }. Install them with this machine's package manager."
     # shellcheck disable=SC2086  # one package a word
     install_with_apt $missing
     missing=$(missing_debian_packages "$1")
-    [[ -z $missing ]] || fail "Still missing after apt-get: ${missing//$'\n'/ }. Install them by hand and try again."
+    [[ -z $missing ]] || fail "Still missing after apt-get: ${missing//$'\n'/ }. Install them manually and try again."
 }

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# A private PostgreSQL: found, made, started and stopped without ever touching a system one.
+# Finds, creates, starts and stops a private PostgreSQL, and never touches a system one.
 
 # The folder of the server's programs; `require_postgres` sets it.
 postgres=
 
-# Debian keeps the server's programs off the PATH; the newest of several is taken.
+# Debian keeps the server's programs off the PATH. If there are several versions, the newest one counts.
 postgres_binaries() {
     local found folder
     found=$(command -v initdb 2>/dev/null) && folder=$(dirname "$(readlink -f "$found")") || folder=
@@ -18,7 +18,7 @@ postgres_binaries() {
     echo "$folder"
 }
 
-# Older servers lack what the schema needs; better said now than by a failing migration.
+# Older servers lack features that the schema needs. An early message is better than a failing migration.
 require_postgres() {
     local version
     postgres=$(postgres_binaries) || fail "No PostgreSQL server programs found: install PostgreSQL 14 or newer and try again."
@@ -28,12 +28,12 @@ require_postgres() {
     fi
 }
 
-# PostgreSQL refuses to run as root, so root lends it the least account there is.
+# PostgreSQL refuses to run as root, so root uses an unprivileged account.
 database_account() {
     if id -u postgres >/dev/null 2>&1; then echo postgres; else echo nobody; fi
 }
 
-# The account may not be allowed where we stand, so every command starts from the root folder.
+# The account may lack access to the current folder, so every command starts in the root folder.
 as_database_account() (
     cd /
     if [[ $(id -u) -ne 0 ]]; then
@@ -43,17 +43,17 @@ as_database_account() (
     elif command -v runuser >/dev/null 2>&1; then
         runuser -u "$(database_account)" -- "$@"
     else
-        fail "PostgreSQL does not run as root, and neither setpriv nor runuser is here: run this as an ordinary user."
+        fail "PostgreSQL does not run as root, and setpriv and runuser are missing: run this as an ordinary user."
     fi
 )
 
-# Whoever runs the server must own its folder, and reach it.
+# The account that runs the server must own its folder and be able to reach it.
 give_to_database_account() {
     if [[ $(id -u) -eq 0 ]]; then chown "$(database_account)" "$1"; fi
     as_database_account test -w "$1"
 }
 
-# The same sort order on every machine; a C library without C.UTF-8 has plain C.
+# The same sort order on every machine. A C library without C.UTF-8 has plain C.
 cluster_locale() {
     if locale -a 2>/dev/null | grep -qiE '^C\.utf-?8$'; then echo C.UTF-8; else echo C; fi
 }
@@ -67,7 +67,7 @@ create_cluster() {
         --locale="$(cluster_locale)" "$@" >"$log" 2>&1; then
         cat "$log" >&2
         rm -f "$log"
-        fail "initdb could not make a cluster in $data: see the lines above."
+        fail "initdb could not create a cluster in $data: see the lines above."
     fi
     rm -f "$log"
     {
@@ -78,7 +78,7 @@ create_cluster() {
     } >>"$data/postgresql.conf"
 }
 
-# A number left in the lock file by a crash may belong to a stranger by now; then the lock is nobody's.
+# After a crash, the process id in the lock file may belong to another program by now. The lock is then stale.
 remove_stale_lock() {
     local data=$1 sockets=$2 pid
     [[ -f $data/postmaster.pid ]] || return 0
@@ -88,7 +88,7 @@ remove_stale_lock() {
     fi
 }
 
-# A server that still runs from an earlier, killed run is simply used.
+# If a server of an earlier, killed run is still running, use it.
 start_cluster() {
     local data=$1 sockets=$2 log=$3
     remove_stale_lock "$data" "$sockets"
@@ -99,13 +99,13 @@ start_cluster() {
     fi
 }
 
-# Modes as pg_ctl has them: "fast" keeps everything, "immediate" is for what is thrown away anyway.
+# The modes of pg_ctl: "fast" keeps all data, "immediate" is for clusters that are deleted anyway.
 stop_cluster() {
     local data=$1 mode=$2
     as_database_account "$postgres/pg_ctl" stop --wait --timeout=60 --pgdata="$data" --mode="$mode" >/dev/null 2>&1 || true
 }
 
-# A URI takes no bare slash in the place of a host.
+# A URI allows no bare slash in the host.
 percent_encode() {
     local LC_ALL=C text=$1 index character
     for ((index = 0; index < ${#text}; index++)); do
@@ -117,12 +117,12 @@ percent_encode() {
     done
 }
 
-# The one form in which every program here is told where the database is.
+# The form of the database address for every program here.
 database_uri() {
     printf 'postgresql://postgres@%s/%s' "$(percent_encode "$1")" "$2"
 }
 
-# A socket's path has about a hundred bytes, and a quote or a comma in it would need an escape of its own.
+# A socket's path has at most about a hundred bytes, and a quote or a comma in it would need escaping.
 is_fit_for_sockets() {
     [[ ${#1} -le 80 && $1 =~ ^[A-Za-z0-9/._@+-]+$ ]]
 }

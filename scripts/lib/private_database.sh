@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The database of scripts/run: a given one, or a private cluster that lasts from run to run. `root` and `state` are set
-# by the script, `postgres` by postgres.sh.
+# The database of scripts/run: a given one, or a private cluster that persists between runs. The script sets `root` and
+# `state`, and postgres.sh sets `postgres`.
 # shellcheck disable=SC2154
 
-# 1 when the cluster is ours to stop.
+# 1 if this script must stop the cluster.
 database_is_private=0
 
 # A short name that is the same for the same checkout.
@@ -11,12 +11,12 @@ checkout_number() {
     printf '%s' "$root" | cksum | cut -d ' ' -f 1
 }
 
-# A root-owned checkout is often closed to the server's account, so root keeps the cluster where that account can be.
+# A checkout of root is often closed to the server's account, so root keeps the cluster where that account has access.
 cluster_folder() {
     if [[ $(id -u) -eq 0 ]]; then echo "/var/lib/perennial-dev-$(checkout_number)"; else echo "$state/postgres"; fi
 }
 
-# A long or odd checkout path is no place for a socket; then a short folder of our own is.
+# A long or odd checkout path does not work for a socket. This then uses a short separate folder.
 socket_folder() {
     local folder
     folder=$(cluster_folder)
@@ -28,7 +28,8 @@ socket_folder() {
     echo "$folder"
 }
 
-# Secrets in a cluster are sealed with a master key; without the key they are noise. Nothing is deleted: it may matter.
+# The master key seals the secrets in a cluster; without the key they are unreadable. The data may matter, so this
+# deletes nothing.
 set_aside_unreadable_cluster() {
     local folder aside
     folder=$(cluster_folder)
@@ -37,14 +38,14 @@ set_aside_unreadable_cluster() {
     require_postgres
     stop_cluster "$folder/data" fast
     mv "$folder" "$aside"
-    say "The master key of the cluster in $folder is gone: the cluster is set aside as $aside and a new one is made"
+    say "The master key of the cluster in $folder is missing: the cluster is moved to $aside and a new one is created"
 }
 
-# The cluster is made whole or not at all: a half-made data folder would be taken for a good one.
+# Creates the cluster completely or not at all, because a later run could mistake a partial data folder for a good one.
 make_persistent_cluster() {
     local folder=$1 sockets=$2
     if [[ -s $folder/data/PG_VERSION && -f $folder/complete ]]; then return 0; fi
-    say "Making a private PostgreSQL cluster in $folder ($("$postgres/postgres" --version))"
+    say "Creating a private PostgreSQL cluster in $folder ($("$postgres/postgres" --version))"
     mkdir -p "$folder"
     chmod 700 "$folder"
     give_to_database_account "$folder" || fail "$(database_account) cannot write to $folder: check the folders above it."
@@ -58,34 +59,14 @@ make_persistent_cluster() {
 make_database() {
     local uri=$1 found
     found=$("$postgres/psql" --no-psqlrc -qAt -d "$uri" -c "SELECT 1 FROM pg_database WHERE datname = 'perennial'") ||
-        fail "The private PostgreSQL does not answer: look at $(cluster_folder)/log."
+        fail "The private PostgreSQL does not answer: check $(cluster_folder)/log."
     if [[ $found != 1 ]]; then
         "$postgres/psql" --no-psqlrc -q -d "$uri" -c "CREATE DATABASE perennial" ||
             fail "The database perennial could not be created: see the lines above."
     fi
 }
 
-# A new version may not know the schema of an older one; a demo begins anew then. The old database keeps its data.
-migrate_database() {
-    local log=$state/migrate.log aside
-    if "$perennial" migrate 2>"$log"; then
-        cat "$log" >&2
-        return 0
-    fi
-    if [[ $database_is_private -ne 1 ]] || ! grep -q "Another version of Perennial made the schema" "$log"; then
-        cat "$log" >&2
-        return 1
-    fi
-    aside=perennial_$(date +%Y%m%d%H%M%S)
-    say "Another version made the schema of the demo database: it is set aside as $aside and a new one is made"
-    "$postgres/psql" --no-psqlrc -q -d "$(database_uri "$(socket_folder)" postgres)" \
-        -c "ALTER DATABASE perennial RENAME TO $aside" || return 1
-    make_database "$(database_uri "$(socket_folder)" postgres)"
-    forget_database
-    "$perennial" migrate
-}
-
-# A given database stays as it is: nothing is started, nothing is stopped.
+# For a given DATABASE_URL, this starts and stops nothing.
 provide_database() {
     local folder sockets
     if [[ -n ${DATABASE_URL:-} ]]; then
@@ -104,7 +85,7 @@ provide_database() {
     export DATABASE_URL
 }
 
-# A fast stop ends open sessions and writes everything down.
+# A fast stop ends open sessions and writes all data.
 stop_private_database() {
     if [[ $database_is_private -eq 1 ]]; then stop_cluster "$(cluster_folder)/data" fast; fi
 }

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# How the scripts talk: progress on standard output, one sentence on standard error when something is wrong.
+# The output of the scripts: progress on standard output, one sentence on standard error after a failure.
 
-# Progress has one shape everywhere, so that a log reads like a story.
+# Progress has the same form everywhere, so that a log is easy to read.
 say() {
     printf '==> %s\n' "$*"
 }
 
-# The sentence says what is wrong and what to do; nothing follows it.
+# The sentence names the problem and the action to take; nothing follows it.
 fail() {
     printf 'error: %s\n' "$*" >&2
     exit 1
