@@ -43,6 +43,11 @@ remember_database() {
     fi
 }
 
+# The next steps fill a new database under the same name.
+forget_database() {
+    rm -f "$state/api-key" "$state/imported" "$state/epoch"
+}
+
 # After a restart of the simulator, the pretend customers continue where they were.
 simulator_epoch() {
     if [[ ! -s $state/epoch ]]; then date -u +%Y-%m-%dT%H:%M:%SZ >"$state/epoch"; fi

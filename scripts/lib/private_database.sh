@@ -66,6 +66,26 @@ make_database() {
     fi
 }
 
+# A version may not know the schema of an older one. The demo then begins anew, and the old database keeps its data.
+migrate_database() {
+    local log=$state/migrate.log aside
+    if "$perennial" migrate 2>"$log"; then
+        cat "$log" >&2
+        return 0
+    fi
+    if [[ $database_is_private -ne 1 ]] || ! grep -q "Another version of Perennial made the schema" "$log"; then
+        cat "$log" >&2
+        return 1
+    fi
+    aside=perennial_$(date +%Y%m%d%H%M%S)
+    say "Another version made the schema of the demo database: it is renamed to $aside, and a new one is created"
+    "$postgres/psql" --no-psqlrc -q -d "$(database_uri "$(socket_folder)" postgres)" \
+        -c "ALTER DATABASE perennial RENAME TO $aside" || return 1
+    make_database "$(database_uri "$(socket_folder)" postgres)"
+    forget_database
+    "$perennial" migrate
+}
+
 # For a given DATABASE_URL, this starts and stops nothing.
 provide_database() {
     local folder sockets

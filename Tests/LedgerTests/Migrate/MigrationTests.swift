@@ -42,8 +42,8 @@ struct MigrationTests {
     @Test(
         "A changed history, an unknown migration and a missing one are refused, and nothing is changed",
         arguments: [
-            ("UPDATE ledger.migration SET digest = '\\x00' WHERE number = 2", "another text"),
-            ("UPDATE ledger.migration SET name = 'other' WHERE number = 3", "Migration other"),
+            ("UPDATE ledger.migration SET digest = '\\x00' WHERE number = 2", "Another version"),
+            ("UPDATE ledger.migration SET name = 'other' WHERE number = 3", "migration other"),
             (
                 """
                 INSERT INTO ledger.migration (name, digest) VALUES ('9999_newer', '\\x00');
