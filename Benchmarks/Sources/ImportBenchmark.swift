@@ -32,7 +32,7 @@ struct ImportBenchmark: AsyncParsableCommand {
 
     /// Bytes that look like a receipt only at their beginning: nothing in them compresses.
     private func write(to file: URL) throws {
-        FileManager.default.createFile(atPath: file.path, contents: nil)
+        try Data().write(to: file)
         let handle = try FileHandle(forWritingTo: file)
         var random = SystemRandomNumberGenerator()
         var text = Data()

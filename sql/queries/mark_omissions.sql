@@ -1,10 +1,12 @@
--- Settlement: remembers at $1 which verified answers left out what their receipts poll: $2 receipts and $3 subscriptions,
--- $4 receipts and $5 purchases.
+-- Settlement: stores at $1 what the verified answers about receipts ($2) left out of what the receipts are known to hold. The
+-- answers held subscriptions ($4) of receipts ($3) and one-time purchases ($6) of receipts ($5).
 WITH subscription AS (
     UPDATE ledger.receipt_subscription l SET omitted_at = $1::timestamptz
-    FROM unnest($2::bigint[], $3::bigint[]) AS n(receipt_id, subscription_id)
-    WHERE l.receipt_id = n.receipt_id AND l.subscription_id = n.subscription_id
+    WHERE l.receipt_id = ANY($2::bigint[]) AND l.omitted_at IS NULL AND NOT EXISTS (
+        SELECT FROM unnest($3::bigint[], $4::bigint[]) AS held(receipt_id, subscription_id)
+        WHERE held.receipt_id = l.receipt_id AND held.subscription_id = l.subscription_id)
 )
 UPDATE ledger.receipt_purchase l SET omitted_at = $1::timestamptz
-FROM unnest($4::bigint[], $5::bigint[]) AS n(receipt_id, purchase_id)
-WHERE l.receipt_id = n.receipt_id AND l.purchase_id = n.purchase_id
+WHERE l.receipt_id = ANY($2::bigint[]) AND l.omitted_at IS NULL AND NOT EXISTS (
+    SELECT FROM unnest($5::bigint[], $6::bigint[]) AS held(receipt_id, purchase_id)
+    WHERE held.receipt_id = l.receipt_id AND held.purchase_id = l.purchase_id)

@@ -20,7 +20,7 @@ CROSS JOIN LATERAL (
         WHEN p.leased_by IS NULL AND NOT ledger.can_poll(r, p) AND EXISTS (
             SELECT FROM ledger.receipt_subscription l JOIN ledger.receipt o USING (receipt_id)
             LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-            WHERE l.subscription_id = s.subscription_id AND ledger.can_poll(o, q))
+            WHERE l.subscription_id = s.subscription_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q))
             THEN 'its polling receipt cannot go on and another one can'
         WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
         WHEN p.leased_by IS NOT NULL OR p.backs_off OR p.lane = 5 THEN NULL

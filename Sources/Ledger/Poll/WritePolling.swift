@@ -9,6 +9,7 @@ extension SettlementRun {
     /// A receipt that takes over is due at once.
     func writePolling(scheduled: Set<ReceiptID> = [], in transaction: Transaction) throws {
         try writeUnchecked(in: transaction)
+        try markOmissions(in: transaction)
         let turns = pollingTurns().filter { !scheduled.contains($0.key) }.sorted { $0.key < $1.key }
         guard !turns.isEmpty else { return }
         try transaction.query(
@@ -61,15 +62,19 @@ extension SettlementRun {
                     .instants(bought.map(\.polling.nextCheckAt)),
                 ])
         }
-        let omitted = subscriptions.values.filter(\.polling.isOmitted).sorted { $0.rowID < $1.rowID }
-        let missing = purchases.values.filter(\.polling.isOmitted).sorted { $0.rowID < $1.rowID }
-        guard !omitted.isEmpty || !missing.isEmpty else { return }
+    }
+
+    /// Stores what verified answers left out, so that no receipt takes over what its answers do not hold.
+    private func markOmissions(in transaction: Transaction) throws {
+        let answered = batch.filter { $0.evidence != nil && !isRepeated($0) }.map(\.claim.receiptID)
+        guard !answered.isEmpty else { return }
+        let held = subscriptions.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }
+        let bought = purchases.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }
         try transaction.query(
             Queries.markOmissions,
             [
-                .timestamptz(microseconds: recordedMicroseconds),
-                .int8s(omitted.map(\.polling.storedPoller?.number)), .int8s(omitted.map(\.rowID)),
-                .int8s(missing.map(\.polling.storedPoller?.number)), .int8s(missing.map(\.rowID)),
+                .timestamptz(microseconds: recordedMicroseconds), .int8s(answered.map(\.number)),
+                .int8s(held.map(\.0)), .int8s(held.map(\.1)), .int8s(bought.map(\.0)), .int8s(bought.map(\.1)),
             ])
     }
 }
