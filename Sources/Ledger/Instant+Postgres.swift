@@ -9,7 +9,7 @@ extension Instant {
         return milliseconds < 0 ? .min : .max
     }
 
-    /// The millisecond that holds the given microsecond.
+    /// Creates the instant of the millisecond that contains the given microsecond.
     init(microseconds: Int64) {
         self.init(milliseconds: microseconds >= 0 ? microseconds / 1000 : (microseconds - 999) / 1000)
     }

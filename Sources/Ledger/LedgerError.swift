@@ -1,32 +1,32 @@
-/// Why the ledger refuses, in one sentence that says what to do.
+/// An error of the ledger: the reason of a refusal, in one sentence that says what to do.
 package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of refusal it is, for callers that map it to an exit status or an HTTP status.
+    /// The kind of a refusal, for callers that map it to an exit status or an HTTP status.
     package enum Kind: Sendable, Hashable {
         /// The named thing does not exist.
         case notFound
         /// The thing exists already.
         case exists
-        /// What was given cannot be used.
+        /// The input is invalid.
         case invalid
-        /// The stored history or key does not fit this program.
+        /// The stored history or key does not match this program.
         case mismatch
-        /// Another holder has it at the moment; try again.
+        /// Another caller is using it at the moment; try again.
         case busy
-        /// Too much was asked for; in so many seconds there is room again.
+        /// A limit is exceeded; a retry can succeed after this many seconds.
         case exhausted(retryAfterSeconds: Int)
     }
 
     /// The kind of refusal.
     package let kind: Kind
-    /// One sentence: what, where, what to do.
+    /// One sentence: the problem, its place and the remedy.
     package let message: String
 
-    /// A refusal with its sentence.
+    /// Creates an error with its message.
     package init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
     }
 
-    /// The sentence.
+    /// The message.
     package var description: String { message }
 }

@@ -1,5 +1,6 @@
 extension Sequence<String> {
-    /// The name that was most likely meant by `name`; nil when none is near, and for what is too long for a name.
+    /// Returns the name most likely meant by `name`; nil when no name is near, or `name` is longer than 255 UTF-8
+    /// bytes.
     package func nearest(to name: String) -> String? {
         guard name.utf8.count <= 255 else { return nil }
         let distances = map { (name: $0, distance: $0.editDistance(to: name)) }
@@ -10,7 +11,7 @@ extension Sequence<String> {
 }
 
 extension String {
-    /// Insertions, deletions and replacements that lead from this text to the other.
+    /// Returns the number of insertions, deletions and replacements that turn this text into the other.
     package func editDistance(to other: String) -> Int {
         let other = Array(other)
         var row = Array(0...other.count)

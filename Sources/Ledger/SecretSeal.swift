@@ -1,11 +1,11 @@
 import Crypto
 import Foundation
 
-/// Seals secrets at rest with the operator's master key (ChaCha20-Poly1305), bound to what they belong to.
+/// A seal for secrets at rest: the operator's master key (ChaCha20-Poly1305). Each secret is bound to its owner.
 package struct SecretSeal: Sendable {
     private let key: SymmetricKey
 
-    /// A seal from a master key of exactly 32 bytes.
+    /// Creates a seal from a master key of exactly 32 bytes; throws `invalid` for any other length.
     package init(masterKey: [UInt8]) throws(LedgerError) {
         guard masterKey.count == 32 else {
             throw LedgerError(.invalid, "The master key has \(masterKey.count) bytes; give 32 bytes in base64.")
@@ -13,15 +13,15 @@ package struct SecretSeal: Sendable {
         key = SymmetricKey(data: masterKey)
     }
 
-    /// The sealed form of `secret`, which only opens for the same `owner`.
+    /// Returns the sealed form of `secret`, which opens only for the same `owner`.
     package func seal(_ secret: String, for owner: String) throws -> [UInt8] {
         let box = try ChaChaPoly.seal(Data(secret.utf8), using: key, authenticating: Data(owner.utf8))
         return [UInt8](box.combined)
     }
 
-    /// The secret sealed for `owner`.
+    /// Returns the secret that was sealed for `owner`.
     ///
-    /// Throws when the master key is another one or the sealed bytes were changed.
+    /// Throws `mismatch` when the master key is a different one or the sealed bytes were changed.
     package func open(_ sealed: [UInt8], for owner: String) throws(LedgerError) -> String {
         do {
             let box = try ChaChaPoly.SealedBox(combined: sealed)

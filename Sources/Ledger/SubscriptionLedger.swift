@@ -1,25 +1,25 @@
 import Postgres
 import SQL
 
-/// What Perennial remembers, in PostgreSQL: claims, settlements, state, events, the feed, customers and lookups.
+/// Perennial's memory in PostgreSQL: claims, settlements, state, events, the feed, customers and lookups.
 package struct SubscriptionLedger: Sendable {
     let database: Database
     let reads: Reads
     let seal: SecretSeal?
     let openedSecrets = OpenedSecrets()
-    /// Who writes through it; nil in the workers.
+    /// The actor recorded for writes through this ledger; nil in workers.
     var actor: Actor?
 
-    /// A ledger on a primary, with lookups from a hot standby if there is one.
+    /// Creates a ledger on a primary; lookups read from a hot standby if there is one.
     ///
-    /// Without a `seal` everything works that needs no app's secret.
+    /// Without a `seal`, everything works except operations that need an app's secret.
     package init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil) {
         self.database = database
         self.reads = Reads(primary: database, standby: reads)
         self.seal = seal
     }
 
-    /// How the hot standby is doing that lookups are read from.
+    /// Returns the standing of the hot standby that lookups read from.
     package func standby() async -> StandbyStanding { await reads.look() }
 
     func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
@@ -32,7 +32,7 @@ package struct SubscriptionLedger: Sendable {
     }
 }
 
-/// A failure of the database: what happened, and what to do.
+/// A failure of the database: the problem and the remedy.
 package typealias StorageError = DatabaseError
 
 extension Statement {

@@ -5,12 +5,12 @@ import SQL
 
 /// A running session of the admin page.
 package struct AdminSession: Sendable, Hashable {
-    /// The number of the key that opened it.
+    /// The number of the key that opened the session.
     package let keyID: Int32
-    /// What every form of the session carries; a page of another site cannot know it.
+    /// The token in every form of the session; a page of another site cannot know it.
     package let formToken: String
 
-    /// A session with the token that goes with the browser's `secret`.
+    /// Creates a session whose form token is derived from the browser's `secret`.
     package init(keyID: Int32, secret: String) {
         self.keyID = keyID
         formToken = SHA256.hash(data: Data("form of \(secret)".utf8)).hexadecimal
@@ -18,11 +18,12 @@ package struct AdminSession: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// How long a session lasts, in seconds: a working day.
+    /// The length of a session, in seconds: a working day.
     package static let sessionSeconds = 12.0 * 3_600
 
-    /// Opens a session for the holder of a key and returns its secret for the browser; only a hash of it is kept. The audit
-    /// remembers it as the key's.
+    /// Opens a session for a key and returns the session's secret for the browser.
+    ///
+    /// Only a hash of the secret is stored. The audit log records the key as the actor.
     package func openSession(of key: APIKey) async throws -> String {
         var generator = SystemRandomNumberGenerator()
         let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }.hexadecimal
@@ -33,14 +34,14 @@ extension SubscriptionLedger {
         return secret
     }
 
-    /// The running session with a secret; nil when it ended, or when its key was revoked.
+    /// Returns the running session with this secret; nil when the session ended or its key was revoked.
     package func session(withSecret secret: String) async throws -> AdminSession? {
-        // Asked of the primary: a standby may not know a session that was opened a moment ago.
+        // Read from the primary: a standby may not have a session that was opened a moment ago.
         let rows = try await query(Queries.findSession, [.bytea(Self.digest(ofSession: secret))])
         return try rows.first.map { AdminSession(keyID: try $0.int4("key_id"), secret: secret) }
     }
 
-    /// Ends a session of a key at once.
+    /// Ends a session of a key immediately.
     package func closeSession(withSecret secret: String, of keyID: Int32) async throws {
         _ = try await acting(as: .key(keyID)).write(
             Queries.closeSession, [.bytea(Self.digest(ofSession: secret))], audited: .signedOut)
@@ -52,7 +53,7 @@ extension SubscriptionLedger {
 }
 
 extension Sequence<UInt8> {
-    /// Two small hexadecimal digits for each byte.
+    /// Two lowercase hexadecimal digits for each byte.
     fileprivate var hexadecimal: String {
         map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }

@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// A stretch of the timeline of a subscription, as it is known now.
+/// A stretch of a subscription's timeline, as currently known.
 package struct TimelineStretch: Sendable {
     /// The subscription.
     package let originalTransactionID: OriginalTransactionID
@@ -10,34 +10,34 @@ package struct TimelineStretch: Sendable {
     package let productID: ProductID
     /// The state, in the words of the schema `perennial`.
     package let state: String
-    /// Why that state.
+    /// The reason for that state.
     package let reason: String?
     /// Whether it gives access.
     package let entitled: Bool
-    /// What is special about it, such as `trial`.
+    /// The flags of the stretch, such as `trial`.
     package let flags: [String]
-    /// When it begins; nil is ever since.
+    /// The start; nil if there is none.
     package let since: Instant?
-    /// When it ends; nil is never.
+    /// The end; nil if there is none.
     package let until: Instant?
 }
 
-/// A change, as the feed tells it.
+/// A change, as the feed reports it.
 package struct ToldEvent: Sendable {
-    /// What happened.
+    /// The kind of the event.
     package let kind: String
-    /// To which subscription or purchase.
+    /// The subscription or purchase.
     package let originalTransactionID: OriginalTransactionID
     /// The product.
     package let productID: ProductID
-    /// When, by Apple's clock.
+    /// The time of the change, by Apple's clock.
     package let occurredAt: Instant
-    /// When it was recorded, by the database's.
+    /// The time when the change was recorded, by the database's clock.
     package let recordedAt: Instant
 }
 
 extension SubscriptionLedger {
-    /// The timelines of what a customer owns, newest stretch first.
+    /// Returns the timelines of the subscriptions a customer owns, newest stretch first, at most `limit` stretches.
     package func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [TimelineStretch] {
         let rows = try await query(
             Queries.readTimelines, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
@@ -51,7 +51,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// What happened to what a customer owns, newest first.
+    /// Returns the events of everything a customer owns, newest first, at most `limit`.
     package func events(app bundleID: BundleID, customer: String, limit: Int) async throws -> [ToldEvent] {
         let rows = try await query(
             Queries.readCustomerEvents, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])

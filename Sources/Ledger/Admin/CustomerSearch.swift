@@ -2,18 +2,19 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// A customer that a search found.
+/// A customer found by a search.
 package struct FoundCustomer: Sendable, Hashable {
     /// The app.
     package let bundleID: BundleID
     /// The operator's own id.
     package let customer: String
-    /// When the first receipt came.
+    /// The time when the customer was created.
     package let createdAt: Instant
 }
 
 extension SubscriptionLedger {
-    /// Customers whose id begins with `text`, who have a transaction of that id, or who sent the receipt of that number.
+    /// Returns customers whose id begins with `text`, who have a transaction with that id, or who sent the receipt with
+    /// that number; at most `limit`.
     package func searchCustomers(_ text: String, limit: Int) async throws -> [FoundCustomer] {
         let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
         return try await reads.query(

@@ -2,23 +2,23 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// The figures of the overview: whole UTC days from the summaries, hours of checks, and what is late.
+/// The figures of the overview: whole UTC days from the summaries, checks by the hour, and delays.
 package struct Overview: Sendable {
-    /// One day. Levels are those at its end.
+    /// One day. Levels are those at the end of the day.
     package struct Day: Sendable, Hashable {
-        /// As `2026-01-31`.
+        /// The date, such as `2026-01-31`.
         package let day: String
-        /// Subscriptions with access, those in a trial among them, and those that pay.
+        /// Subscriptions with access, the subset in a trial, and paying subscriptions.
         package let active, trial, paying: Int64
-        /// Subscriptions that began to pay, came back and stopped.
+        /// Subscriptions that began to pay, came back, and stopped.
         package let began, returned, churned: Int64
-        /// Trials that began, were followed by a charge, and were not.
+        /// Trials that began, that led to a charge, and that ended without one.
         package let trialsStarted, trialsConverted, trialsLost: Int64
     }
 
-    /// The monthly recurring revenue at one day's end.
+    /// The monthly recurring revenue at the end of one day.
     package struct Amount: Sendable, Hashable {
-        /// As `2026-01-31`.
+        /// The date, such as `2026-01-31`.
         package let day: String
         /// In thousandths of the currency's unit.
         package let milliunits: Int64
@@ -26,56 +26,56 @@ package struct Overview: Sendable {
 
     /// The monthly recurring revenue in one currency.
     package struct Revenue: Sendable, Hashable {
-        /// As `EUR`.
+        /// The currency code, such as `EUR`.
         package let currency: String
-        /// Oldest day first.
+        /// The amounts, oldest day first.
         package var days: [Amount]
     }
 
     /// Apple's answers within one hour.
     package struct Hour: Sendable, Hashable {
-        /// As `2026-01-31 12:00`, in UTC.
+        /// The hour in UTC, such as `2026-01-31 12:00`.
         package let hour: String
-        /// Answers that were verified, refused, and no answer at all.
+        /// Verified answers, rejected answers, and calls without an answer.
         package let verified, rejected, failed: Int64
     }
 
     /// Whole days, oldest first.
     package let days: [Day]
-    /// The currencies with the largest amounts.
+    /// The revenue in the currencies with the largest amounts.
     package let revenue: [Revenue]
-    /// The last two days, oldest hour first.
+    /// The hours of the last two days, oldest first.
     package let hours: [Hour]
-    /// What is late.
+    /// The delays.
     package let staleness: Staleness
 }
 
 extension Overview {
-    /// How late everything is.
+    /// The delays of checks and summaries, and the number of workers and problems.
     package struct Staleness: Sendable, Hashable {
-        /// Receipts are counted up to here.
+        /// The limit up to which overdue receipts are counted.
         package static let overdueMax: Int32 = 10_000
-        /// Receipts that should have been asked about over five minutes ago.
+        /// Receipts that are overdue by more than five minutes.
         package let overdue: Int64
-        /// Since when the oldest of them is due.
+        /// The due time of the oldest of them.
         package let oldestDueAt: Instant?
-        /// Workers alive.
+        /// Live workers.
         package let workers: Int64
-        /// Incidents that run.
+        /// Open incidents.
         package let incidents: Int64
-        /// Violations of invariants that workers found last and that stay.
+        /// Violations of invariants that workers found most recently and could not repair.
         package let violations: Int64
-        /// Whether the summaries went through every subscription at least once.
+        /// Whether the summaries have covered every subscription at least once.
         package let isComplete: Bool
-        /// When they were brought up to date last.
+        /// The time when the summaries were last brought up to date.
         package let summarisedAt: Instant?
-        /// Events that they lack.
+        /// Events that are not yet in the summaries.
         package let eventsBehind: Int64
     }
 }
 
 extension SubscriptionLedger {
-    /// The overview of an app, or of every one, in one environment, of the last whole days.
+    /// Returns the overview of an app, or of all apps if nil, in one environment, for the last `days` whole days.
     package func overview(
         app bundleID: BundleID?, environment: StoreEnvironment = .production, days: Int
     ) async throws -> Overview {
@@ -107,7 +107,7 @@ extension Overview.Day {
 }
 
 extension Overview.Revenue {
-    /// Rows come by currency and day.
+    /// Collects the revenue of each currency; the rows are ordered by currency and day.
     static func all(in rows: [Row]) throws -> [Overview.Revenue] {
         var all: [Overview.Revenue] = []
         for row in rows {

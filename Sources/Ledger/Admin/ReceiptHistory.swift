@@ -2,44 +2,44 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What Apple said about a receipt, from the first to the last answer that meant it.
+/// An answer of Apple about a receipt, from the first to the last answer with the same meaning.
 package struct ToldAnswer: Sendable {
     /// The observation's number.
     package let observation: Int64
-    /// What the answer was worth.
+    /// The outcome of the answer.
     package let outcome: String
-    /// Apple's status; nil when there was none.
+    /// Apple's status; nil when the answer had none.
     package let status: Int32?
-    /// Why it was not verified, or what was odd about it.
+    /// The reason why the receipt was not verified, or an oddity of the answer.
     package let reason: String?
-    /// Where it was asked.
+    /// The environment that was asked.
     package let environment: String?
     /// Apple's clock of the first such answer.
     package let firstAsOf: Instant
-    /// Apple's clock of the last one that was written down.
+    /// Apple's clock of the last such answer that was recorded.
     package let lastAsOf: Instant
-    /// When it was recorded.
+    /// The time when the answer was recorded.
     package let recordedAt: Instant
 }
 
-/// When a receipt is asked about next, and how.
+/// The schedule of a receipt's next check.
 package struct ReceiptSchedule: Sendable {
     /// How urgent it is.
     package let lane: Lane
-    /// When it may be asked about.
+    /// The earliest time at which Apple may be asked about it.
     package let dueAt: Instant
-    /// Tries since the last answer.
+    /// Attempts since the last answer.
     package let attempts: Int
-    /// Workers that ended while they held it.
+    /// Workers that crashed while they had leased it.
     package let crashes: Int
-    /// Whether it is being asked about.
+    /// Whether a check of it is running.
     package let isInFlight: Bool
-    /// Why the app's checks are paused; nil when they are not.
+    /// The reason why the app's checks are paused; nil when they are not.
     package let pausedBecause: String?
 }
 
 extension SubscriptionLedger {
-    /// What Apple said about a receipt, newest first.
+    /// Returns Apple's answers about a receipt, newest first, at most `limit`.
     package func answers(about receipt: ReceiptID, limit: Int) async throws -> [ToldAnswer] {
         try await query(Queries.readAnswers, [.int8(receipt.number), .int4(Int32(clamping: limit))]).map { row in
             ToldAnswer(
@@ -50,7 +50,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// When a receipt is asked about next; nil when no more.
+    /// Returns the schedule of a receipt; nil when no further check is planned.
     package func schedule(of receipt: ReceiptID) async throws -> ReceiptSchedule? {
         try await query(Queries.readSchedule, [.int8(receipt.number)]).first.map { row in
             ReceiptSchedule(
@@ -61,12 +61,12 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Whether Apple was asked about a receipt within so many seconds; nil when there is no such receipt.
+    /// Returns whether Apple was asked about a receipt within the last `seconds`; nil when the receipt does not exist.
     package func wasAsked(about receipt: ReceiptID, withinSeconds seconds: Double) async throws -> Bool? {
         try await query(Queries.wasAskedLately, [.int8(receipt.number), .float8(seconds)]).first?.bool("asked")
     }
 
-    /// Incidents, those that run first, then the newest.
+    /// Returns incidents, at most `limit`: open ones first, then the newest.
     package func incidents(limit: Int) async throws -> [Incident] {
         try await query(Queries.listIncidents, [.int4(Int32(clamping: limit))]).map(Incident.init(row:))
     }

@@ -1,49 +1,49 @@
 import Subscriptions
 
-/// One registered app with its settings; its secrets stay sealed until a check needs them.
+/// A registered app with its settings; its secrets stay sealed until a check needs them.
 package struct App: Sendable, Hashable {
     /// The app's key in the ledger.
     package let id: Int32
     /// Apple's bundle id.
     package let bundleID: BundleID
-    /// A name for people.
+    /// A name for display.
     package let name: String
     /// Whether purchases of Apple's sandbox are accepted.
     package let sandboxAllowed: Bool
-    /// What happens when another customer uploads an owned subscription.
+    /// The policy for the case that another customer uploads an owned subscription.
     package let ownershipPolicy: OwnershipPolicy
-    /// How long a renewal may be late before access ends, in production.
+    /// How late a renewal may be in production before access ends.
     package let leeway: Delay
-    /// The same in the sandbox.
+    /// How late a renewal may be in the sandbox before access ends.
     package let sandboxLeeway: Delay
     /// How long access goes on while Apple cannot be asked.
     package let outageAllowance: Delay
-    /// Over how long checks shortly before an end are spread; longer where many subscriptions end together.
+    /// The time over which checks shortly before an end are spread; longer where many subscriptions end together.
     package let preCheckSpread: Delay
-    /// Calls a second to Apple; 0 is unlimited.
+    /// The configured rate limit for calls to Apple, in calls a second; 0 is unlimited.
     package let callsPerSecond: Double
-    /// Calls that may be made at once after a pause.
+    /// The number of calls that may be made at once after a pause.
     package let burst: Double
     /// How often refunds are looked for.
     package let sweep: SweepPace
-    /// Whether Apple's notifications are taken as hints.
+    /// Whether Apple's notifications are accepted as hints.
     package let takesNotifications: Bool
-    /// How fast it is asked at present, when it was read.
+    /// The app's current rate limit, as of the time when this value was read.
     package let pace: CallPace
-    /// Calls a second at that time; 0 is unlimited.
+    /// The rate limit at that time, in calls a second; 0 is unlimited.
     package let callsPerSecondNow: Double
-    /// Rounds of calls in a row, about whatever app, that brought no answer.
+    /// The number of consecutive rounds of calls, for any app, that brought no answer.
     package let appleFailures: Int
-    /// Until when nothing is asked for this app, and why.
+    /// The current pause of the app's checks, with its end and reason; nil when there is none.
     package let pause: Pause?
     let sealedSecret: [UInt8]?
     let sealedPreviousSecret: [UInt8]?
 
     /// A pause of an app's checks.
     package struct Pause: Sendable, Hashable {
-        /// When checks go on.
+        /// The time when checks resume.
         package let until: Instant
-        /// One sentence.
+        /// The reason, in one sentence.
         package let reason: String
     }
 
@@ -51,13 +51,13 @@ package struct App: Sendable, Hashable {
     package var hasSecret: Bool { sealedSecret != nil }
 }
 
-/// What happens when a second customer uploads a receipt that holds an owned subscription.
+/// The policy for the case that a second customer uploads a receipt containing an owned subscription.
 package enum OwnershipPolicy: String, Sendable, CaseIterable {
     /// The newest uploader takes over, at most three times in 30 days.
     case transfer
-    /// The first owner keeps it.
+    /// The first owner keeps the subscription.
     case keep
-    /// The newest uploader takes over only what gives no access any more.
+    /// The newest uploader takes over only subscriptions that no longer give access.
     case transferIfLapsed = "transfer_if_lapsed"
 }
 
@@ -65,10 +65,10 @@ package enum OwnershipPolicy: String, Sendable, CaseIterable {
 package enum SweepPace: String, Sendable, CaseIterable {
     /// As the schedule says.
     case normal
-    /// Half as often: for an app whose refunds Apple's notifications tell.
+    /// Half as often, for an app that learns of refunds from Apple's notifications.
     case relaxed
 
-    /// How many times as long as the schedule says two looks are apart.
+    /// The factor by which the scheduled interval between two checks for refunds grows.
     var stretch: Int {
         switch self {
         case .normal: 1
@@ -77,7 +77,7 @@ package enum SweepPace: String, Sendable, CaseIterable {
     }
 }
 
-/// The shared secrets of an app in clear, for the length of a check.
+/// An app's shared secrets in plain text, for the duration of a check.
 package struct AppSecrets: Sendable {
     /// The secret in use.
     package let current: String?

@@ -3,20 +3,21 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// Every registered app, by bundle id.
+    /// Returns every registered app, ordered by bundle id.
     package func apps() async throws -> [App] {
         try await query(Queries.readApps).map(App.init(row:))
     }
 
-    /// An app and its settings as lookups need them; nil when there is none. One that a standby does not know may be too
-    /// new for it.
+    /// Returns an app and its settings, for lookups; nil when it does not exist.
+    ///
+    /// An app that is missing on the standby may be too new for it, so the primary is asked as well.
     package func registeredApp(_ bundleID: BundleID) async throws -> App? {
         let known = try await reads.query(Queries.readApps).map(App.init(row:))
         if let app = known.first(where: { $0.bundleID == bundleID }) { return app }
         return reads.mayLag ? try await apps().first { $0.bundleID == bundleID } : nil
     }
 
-    /// The app with the given bundle id; the error names those that exist.
+    /// Returns the app with the given bundle id; throws `notFound` otherwise, naming up to five registered apps.
     package func app(_ bundleID: BundleID) async throws -> App {
         let apps = try await apps()
         guard let app = apps.first(where: { $0.bundleID == bundleID }) else {
@@ -29,7 +30,8 @@ extension SubscriptionLedger {
         return app
     }
 
-    /// Registers an app with its sealed secrets and its budget of calls.
+    /// Registers an app with its sealed secrets and its call budget; throws `invalid` for a bad bundle id, `exists` for
+    /// a registered one.
     package func addApp(_ new: NewApp) async throws {
         guard !new.bundleID.text.isEmpty, new.bundleID.text.utf8.count <= 255 else {
             throw LedgerError(.invalid, "A bundle id has 1 to 255 characters, like com.example.app.")
@@ -47,7 +49,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Changes what is given and keeps the rest.
+    /// Changes the settings that `change` sets and keeps the others.
     package func setApp(_ bundleID: BundleID, _ change: AppChange) async throws {
         let rows = try await write(
             Queries.setApp,
@@ -61,7 +63,8 @@ extension SubscriptionLedger {
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
-    /// Replaces the shared secret; the present one stays as the previous one, and a pause of the app ends.
+    /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given; a pause of the
+    /// app ends.
     package func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
         let rows = try await write(
             Queries.rotateSecret,
@@ -72,12 +75,12 @@ extension SubscriptionLedger {
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
-    /// The app's secrets in clear; they must not leave the check.
+    /// Returns the app's secrets in plain text; they must not leave the check.
     package func secrets(of app: App) throws -> AppSecrets {
         try openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
     }
 
-    /// Stops asking Apple for one app for a while; a pause that lasts longer stays.
+    /// Pauses an app's calls to Apple for some seconds; a pause that ends later is kept.
     package func pause(_ appID: Int32, seconds: Double, because reason: String) async throws {
         _ = try await write(Queries.pauseApp, [.int4(appID), .float8(seconds), .text(reason)])
     }
@@ -103,11 +106,11 @@ extension SubscriptionLedger {
     }
 }
 
-/// What `addApp` needs to know.
+/// The settings of an app to register with `addApp`.
 package struct NewApp: Sendable {
     /// Apple's bundle id.
     package var bundleID: BundleID
-    /// A name for people; the bundle id when absent.
+    /// A name for display; the bundle id when absent.
     package var name: String?
     /// The app-specific shared secret of App Store Connect.
     package var secret: String?
@@ -115,12 +118,12 @@ package struct NewApp: Sendable {
     package var previousSecret: String?
     /// Whether purchases of Apple's sandbox are accepted.
     package var sandboxAllowed: Bool
-    /// Calls a second to Apple; 0 is unlimited.
+    /// The rate limit for calls to Apple, in calls a second; 0 is unlimited.
     package var callsPerSecond: Double
-    /// Calls at once after a pause; as many as a second's when absent.
+    /// The number of calls that may be made at once after a pause; when absent, one second's worth.
     package var burst: Double?
 
-    /// An app to register.
+    /// Creates the settings of an app to register.
     package init(
         bundleID: BundleID, name: String? = nil, secret: String? = nil, previousSecret: String? = nil,
         sandboxAllowed: Bool = true, callsPerSecond: Double = 50, burst: Double? = nil
@@ -135,33 +138,34 @@ package struct NewApp: Sendable {
     }
 }
 
-/// What `setApp` changes; nil keeps.
+/// A change of an app's settings for `setApp`; nil keeps a setting.
 package struct AppChange: Sendable {
     /// A new name.
     package var name: String?
     /// Whether sandbox purchases are accepted.
     package var sandboxAllowed: Bool?
-    /// What happens when another customer uploads an owned subscription.
+    /// The policy for the case that another customer uploads an owned subscription.
     package var ownershipPolicy: OwnershipPolicy?
-    /// Calls a second to Apple; 0 is unlimited.
+    /// The rate limit for calls to Apple, in calls a second; 0 is unlimited.
     package var callsPerSecond: Double?
-    /// Calls at once after a pause.
+    /// The number of calls that may be made at once after a pause.
     package var burst: Double?
     /// How often refunds are looked for.
     package var sweep: SweepPace?
-    /// Over how long checks shortly before an end are spread, 0 to 12 hours.
+    /// The time over which checks shortly before an end are spread, 0 to 12 hours.
     package var preCheckSpread: Delay?
-    /// How long a renewal may be late before access ends; like the next two it counts from the next answer on.
+    /// How late a renewal may be in production before access ends. Like the next two settings, it applies from the next
+    /// answer.
     package var leeway: Delay?
-    /// The same in the sandbox.
+    /// How late a renewal may be in the sandbox before access ends.
     package var sandboxLeeway: Delay?
     /// How long access goes on while Apple cannot be asked.
     package var outageAllowance: Delay?
 
-    /// A change that keeps everything.
+    /// Creates a change that keeps every setting.
     package init() {}
 
-    /// What changes, for the audit.
+    /// The changed settings, for the audit log.
     fileprivate var told: [String: String] {
         [
             "name": name, "sandbox_allowed": sandboxAllowed.map { "\($0)" },
@@ -201,7 +205,7 @@ extension App {
 }
 
 extension Row {
-    /// A word of one of our enums.
+    /// Returns the value of one of our enums; throws `mismatch` for an unknown value.
     func word<Word: RawRepresentable<String>>(_ column: String) throws -> Word {
         let text = try text(column)
         guard let word = Word(rawValue: text) else {

@@ -1,7 +1,8 @@
 import Subscriptions
 import Synchronization
 
-/// The opened secrets of apps, for as long as their sealed ones stay: they are needed for every question.
+/// A cache of the apps' opened secrets, which every call to Apple needs. An entry is valid until the sealed secrets
+/// change.
 final class OpenedSecrets: Sendable {
     private struct Opened {
         let sealed: [[UInt8]?]
@@ -10,7 +11,7 @@ final class OpenedSecrets: Sendable {
 
     private let byApp = Mutex<[BundleID: Opened]>([:])
 
-    /// The secrets of an app, opened now unless they were before.
+    /// Returns the secrets of an app; opens them only if they are not cached.
     func secrets(of app: App, open: ([UInt8]?) throws -> String?) rethrows -> AppSecrets {
         let sealed = [app.sealedSecret, app.sealedPreviousSecret]
         if let known = byApp.withLock({ $0[app.bundleID] }), known.sealed == sealed { return known.secrets }

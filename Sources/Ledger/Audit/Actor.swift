@@ -1,11 +1,11 @@
-/// Who changes something: what the audit remembers of them.
+/// The actor of a change, as the audit log records it.
 package enum Actor: Sendable, Hashable {
-    /// A caller of the HTTP API, by the number of their key.
+    /// A caller of the HTTP API, by the number of its key.
     case key(Int32)
-    /// Whoever runs a command, by the name the operating system knows them by.
+    /// The user who runs a command, by operating-system user name.
     case user(String)
 
-    /// The key's number, when it is one.
+    /// The key's number, if the actor is a key.
     var key: Int32? {
         switch self {
         case .key(let number): number
@@ -13,7 +13,7 @@ package enum Actor: Sendable, Hashable {
         }
     }
 
-    /// The user's name, when it is one.
+    /// The user's name, if the actor is a user.
     var user: String? {
         switch self {
         case .key: nil
@@ -23,9 +23,9 @@ package enum Actor: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// The same ledger in the hands of `actor`: what is written through it is remembered as theirs.
+    /// Returns the same ledger with `actor` as the recorded author of what is written through it.
     ///
-    /// A ledger in nobody's hands, as workers use it, remembers no one.
+    /// A ledger without an actor, as workers use it, writes no audit log.
     package func acting(as actor: Actor) -> SubscriptionLedger {
         var ledger = self
         ledger.actor = actor

@@ -3,7 +3,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What a person or a key did; the raw value is the word that `perennial.audit_log` tells.
+/// An audited action of a user or a key; the raw value is the word that `perennial.audit_log` shows.
 package enum AuditedAction: String, Sendable, CaseIterable {
     case appAdded = "app.added"
     case appChanged = "app.changed"
@@ -29,22 +29,23 @@ package enum AuditedAction: String, Sendable, CaseIterable {
     case pruned = "pruned"
 }
 
-/// A decision about customers as the audit keeps it: until one of them is erased, for its reason may speak of each.
+/// A manual decision about customers in the audit log. It is kept until one of them is erased, because its reason may
+/// mention each of them.
 struct AuditedDecision: Sendable {
     let decision: HandDecision
     let about: [CustomerID]
 
-    /// Who decided and why, under the names that `perennial.audit_log` tells.
+    /// The author and the reason of the decision, under the names that `perennial.audit_log` shows.
     var detail: [String: String] { ["decided_by": decision.actor, "reason": decision.reason] }
 }
 
 extension SubscriptionLedger {
-    /// Remembers, in the transaction of the write itself, who did it; a ledger in nobody's hands remembers nothing.
+    /// Records the actor of a write in the transaction of the write itself; does nothing in a ledger without an actor.
     ///
     /// - Parameters:
-    ///   - customer: The operator's own id; a customer who is not stored by then is not remembered.
-    ///   - detail: What else an auditor wants to know; never a secret, a receipt or a customer's name.
-    ///   - decided: The decision that it carries out; its reason is kept until somebody it is about is erased.
+    ///   - customer: The operator's own id; omitted from the record if the customer is not stored by then.
+    ///   - detail: Further details for an auditor; never a secret, a receipt or a customer's name.
+    ///   - decided: The decision behind the write; its reason is kept until one of the customers it is about is erased.
     func audit(
         _ action: AuditedAction, app bundleID: BundleID? = nil, customer: String? = nil, receipt: ReceiptID? = nil,
         detail: [String: String] = [:], decided: AuditedDecision? = nil, in transaction: Transaction
@@ -62,7 +63,7 @@ extension SubscriptionLedger {
             ])
     }
 
-    /// The same in a transaction of its own, for what is more than one.
+    /// Records an action in a transaction of its own, for an action that consists of several writes.
     package func audit(
         _ action: AuditedAction, app bundleID: BundleID? = nil, customer: String? = nil, receipt: ReceiptID? = nil,
         detail: [String: String] = [:]
@@ -74,7 +75,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Runs one writing statement and remembers who did it, if it changed something.
+    /// Runs one writing statement and records the actor if the statement returned a row.
     func write(
         _ file: SQLFile, _ parameters: [Parameter], audited action: AuditedAction, app bundleID: BundleID? = nil,
         detail: [String: String] = [:]

@@ -16,10 +16,10 @@ package struct CatalogProduct: Sendable, Hashable {
     package var priceMilliunits: Int64?
     /// The currency of the price.
     package var currency: String?
-    /// The rights it grants.
+    /// The entitlements it grants.
     package var entitlements: [String]
 
-    /// A product.
+    /// Creates a product.
     package init(
         id: ProductID, group: String? = nil, level: Int32? = nil, period: String? = nil, priceMilliunits: Int64? = nil,
         currency: String? = nil, entitlements: [String]
@@ -35,13 +35,16 @@ package struct CatalogProduct: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// Makes the given products the whole catalog of an app; what they granted before stays true for the time before now.
+    /// Replaces the whole catalog of an app with the given products; earlier grants remain true for the time before
+    /// now.
+    ///
+    /// Throws `invalid` for an empty entitlement name, `notFound` for an unknown app.
     package func applyCatalog(_ products: [CatalogProduct], to bundleID: BundleID) async throws {
         guard !products.contains(where: { $0.entitlements.contains("") }) else {
             throw LedgerError(
                 .invalid, "An entitlement has a name; leave the list empty for a product that grants none.")
         }
-        // The empty right of every product says that the catalog names it.
+        // A grant with an empty entitlement name marks each product as named by the catalog.
         let grants = products.flatMap { product in
             ([""] + product.entitlements).map { (product: product.id.text, right: $0) }
         }
@@ -49,7 +52,7 @@ extension SubscriptionLedger {
         try await database.transaction { transaction in
             guard let row = try transaction.query(Queries.lockCatalog, [.text(bundleID.text)]).first else { return }
             let app = Parameter.int4(try row.int4("app_id"))
-            // Read under the lock, so that of two catalogs the one applied later is the later one.
+            // Read under the lock, so that of two catalogs the one applied later also has the later time.
             guard let clock = try transaction.query(Queries.readClock).first else { return }
             let recordedAt = Parameter.timestamptz(microseconds: try clock.timestamptz("recorded_at"))
             let rights = [app, .texts(grants.map(\.product)), .texts(grants.map(\.right)), recordedAt]
@@ -68,7 +71,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// The catalog of an app as it applies now.
+    /// Returns the catalog of an app as it applies now; throws `notFound` for an unknown app.
     package func catalog(of bundleID: BundleID) async throws -> [CatalogProduct] {
         _ = try await app(bundleID)
         return try await query(Queries.listProducts, [.text(bundleID.text)]).map { row in

@@ -1,38 +1,38 @@
 import Subscriptions
 
-/// How fast an app's receipts are asked about: shared by all workers, kept with the app's budget.
+/// The rate limit of an app's calls to Apple: shared by all workers, stored with the app's budget.
 package struct CallPace: Sendable, Hashable {
-    /// The slowest pace: a call every other second.
+    /// The lowest rate limit: one call every two seconds.
     package static let callsPerSecondMin = 0.5
-    /// From where on an app without a rate of its own is not held back any more.
+    /// The rate at which an app without a rate limit of its own is no longer slowed down, in calls a second.
     package static let callsPerSecondUnlimited = 1_000.0
-    /// How long it takes to grow from nothing to the full rate, in seconds.
+    /// The time to grow from zero to the full rate, in seconds.
     package static let growthSeconds = 60.0
 
-    /// Calls a second that the operator allows; 0 is any number.
+    /// The operator's rate limit in calls a second; 0 is unlimited.
     package var callsPerSecondMax: Double
-    /// What it was slowed to when Apple last asked for fewer calls, and when; nil while Apple never did.
+    /// The reduced rate since Apple last asked for fewer calls, and its time; nil if Apple never did.
     package var slowed: Slowed?
-    /// Rounds of answers in a row most of which failed; above 0 only a few receipts are tried.
+    /// The number of consecutive rounds in which most answers failed; above 0 only a few receipts are tried.
     package var failures: Int
-    /// Nothing was or will be asked before.
+    /// The instant before which no call is made.
     package var closedUntil: Instant
 
-    /// A slower pace.
+    /// A reduced rate.
     package struct Slowed: Sendable, Hashable {
-        /// Calls a second.
+        /// The rate in calls a second.
         package var callsPerSecond: Double
-        /// By the database's clock.
+        /// The time of the reduction, by the database's clock.
         package var at: Instant
 
-        /// A pace slowed to `callsPerSecond` at an instant.
+        /// Creates a rate reduced to `callsPerSecond` at an instant, but not below the lowest rate limit.
         package init(to callsPerSecond: Double, at instant: Instant) {
             self.callsPerSecond = max(CallPace.callsPerSecondMin, callsPerSecond)
             at = instant
         }
     }
 
-    /// A pace from its parts.
+    /// Creates a rate limit from its parts.
     package init(
         callsPerSecondMax: Double, slowed: Slowed? = nil, failures: Int = 0,
         closedUntil: Instant = Instant(milliseconds: .min)
@@ -43,9 +43,10 @@ package struct CallPace: Sendable, Hashable {
         self.closedUntil = closedUntil
     }
 
-    /// Calls a second at an instant, 0 for any number: the slowed pace and a sixtieth of the full rate more each second.
+    /// Returns the rate limit at an instant, in calls a second; 0 is unlimited.
     ///
-    /// The same as the SQL function `ledger.calls_a_second`; a test holds them equal.
+    /// A reduced rate grows each second by a sixtieth of the full rate, at least by 0.05. The SQL function
+    /// `ledger.calls_a_second` computes the same; a test compares them.
     package func callsPerSecond(at now: Instant) -> Double {
         guard let slowed else { return callsPerSecondMax }
         let passed = max(0, Double((now - slowed.at).milliseconds) / 1000)
@@ -53,7 +54,7 @@ package struct CallPace: Sendable, Hashable {
         return grown < callsPerSecondFull ? grown : callsPerSecondMax
     }
 
-    /// The full rate as a number to reckon with.
+    /// The full rate as a finite number, for calculations.
     package var callsPerSecondFull: Double {
         callsPerSecondMax == 0 ? Self.callsPerSecondUnlimited : callsPerSecondMax
     }

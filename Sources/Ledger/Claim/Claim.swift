@@ -1,18 +1,18 @@
 import Subscriptions
 
-/// How urgent a receipt is; the order of the cases is the order of urgency.
+/// The urgency of a receipt; the cases are in order of urgency.
 package enum Lane: Int16, Sendable, CaseIterable, CustomStringConvertible {
     /// Never verified.
     case new = 0
-    /// Somebody's access depends on the answer soon.
+    /// A customer's access depends on the answer soon.
     case edge = 1
     /// Apple tries to charge the customer.
     case retry = 2
-    /// Never verified, but imported: nobody waits.
+    /// Never verified, but imported: no customer is waiting.
     case imported = 3
     /// Everything else: refunds, changes of mind, long-expired customers.
     case sweep = 4
-    /// Workers crashed while asking about it: it is asked about alone, so that nothing else suffers.
+    /// Workers crashed while checking it: it is checked alone, so that no other receipt suffers.
     case quarantine = 5
 
     /// The lane's name.
@@ -28,7 +28,7 @@ package enum Lane: Int16, Sendable, CaseIterable, CustomStringConvertible {
     }
 }
 
-/// The right and the duty to ask Apple about one receipt before the lease ends.
+/// The exclusive task to ask Apple about one receipt before the lease ends.
 package struct Claim: Sendable {
     /// The receipt.
     package let receiptID: ReceiptID
@@ -36,25 +36,25 @@ package struct Claim: Sendable {
     package let app: App
     /// The bytes to send to Apple.
     package let receipt: [UInt8]
-    /// Whether these are the bytes of the newest receipt that Apple returned, not those that were uploaded.
+    /// Whether these bytes are the newest receipt that Apple returned, not the uploaded one.
     package let asksLatest: Bool
-    /// Where this receipt was verified before, if it was.
+    /// The environment in which this receipt was verified before, if any.
     package let environment: StoreEnvironment?
-    /// How urgent it is.
+    /// The urgency of the receipt.
     package let lane: Lane
-    /// How many times it was claimed since it last got an answer that counts, this one included.
+    /// The number of claims since the last answer that counts, including this one.
     package let attempts: Int
-    /// The database's clock when it was claimed.
+    /// The time of the claim, by the database's clock.
     package let claimedAt: Instant
-    /// The monotonic clock of this process when it was claimed.
+    /// The time of the claim, by this process's monotonic clock.
     package let heldSince: ContinuousClock.Instant
-    /// When it should have been asked about.
+    /// The time at which the check was planned.
     package let scheduledFor: Instant
-    /// Its place in the line of its lane, from which it was claimed.
+    /// Its due time in its lane when it was claimed.
     package let dueAt: Instant
-    /// What tells this lease from an earlier or later one.
+    /// The token that distinguishes this lease from earlier and later ones.
     package let leaseToken: Int64
-    /// Of the last verified answer; nil when the next one must be read in full.
+    /// The fingerprint of the last verified answer; nil when the next answer must be read in full.
     package let fingerprint: Fingerprint?
 }
 

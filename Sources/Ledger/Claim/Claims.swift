@@ -2,18 +2,18 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// How many receipts of one app and lane to claim.
+/// The number of receipts of one app and lane to claim.
 package struct Quota: Sendable, Hashable {
     /// The app.
     package let app: App
     /// The lane.
     package let lane: Lane
-    /// Receipts at most.
+    /// The maximum number of receipts.
     package let receipts: Int
-    /// Only what was due then or later; nil for all.
+    /// The earliest due time to claim; nil for no limit.
     package let dueFrom: Instant?
 
-    /// A quota.
+    /// Creates a quota.
     package init(app: App, lane: Lane, receipts: Int, dueFrom: Instant? = nil) {
         self.app = app
         self.lane = lane
@@ -22,16 +22,16 @@ package struct Quota: Sendable, Hashable {
     }
 }
 
-/// Receipts of one app and lane that are due.
+/// The number of due receipts of one app and lane.
 package struct DueReceipts: Sendable, Hashable {
     /// The app.
     package let appID: Int32
     /// The lane.
     package let lane: Lane
-    /// How many, up to the limit of the question.
+    /// The number of receipts, counted up to the requested limit.
     package let receipts: Int
 
-    /// A count.
+    /// Creates a count.
     package init(appID: Int32, lane: Lane, receipts: Int) {
         self.appID = appID
         self.lane = lane
@@ -39,16 +39,16 @@ package struct DueReceipts: Sendable, Hashable {
     }
 }
 
-/// From where on it is worth looking for due receipts of one app and lane.
+/// The due time from which to look for due receipts of one app and lane.
 package struct DueMark: Sendable, Hashable {
     /// The app.
     package let appID: Int32
     /// The lane.
     package let lane: Lane
-    /// What was due before is claimed.
+    /// Receipts due before this time are already claimed.
     package let dueAt: Instant
 
-    /// A mark.
+    /// Creates a mark.
     package init(appID: Int32, lane: Lane, dueAt: Instant) {
         self.appID = appID
         self.lane = lane
@@ -56,21 +56,23 @@ package struct DueMark: Sendable, Hashable {
     }
 }
 
-/// What a look at the schedule found.
+/// The result of a search of the schedule.
 package struct DueLook: Sendable {
-    /// Receipts that are due.
+    /// The due receipts, counted by app and lane.
     package let due: [DueReceipts]
-    /// How long the database was busy with it, in seconds, by its own clock.
+    /// The time the database spent on the search, in seconds, by its own clock.
     package let busySeconds: Double
 }
 
 extension SubscriptionLedger {
-    /// How long a worker that gives no sign of life is remembered, in days; and how many are forgotten at once, at most.
+    /// The time after which a worker without heartbeat is forgotten, in days; and the most workers forgotten at once.
     static let workerDays: Int32 = 30
     static let workersForgottenMax: Int32 = 1_000
 
-    /// Announces a worker process with the lease and the speed-up by which it works; `singly` is one that asks about single
-    /// receipts when told to, and counts as none.
+    /// Registers a worker process with its lease and speed-up.
+    ///
+    /// A worker with `singly` checks single receipts on request; it does not count as a worker. Throws `mismatch` when
+    /// the worker was not registered.
     package func startWorker(
         host: String, process: Int32, singly: Bool = false, leaseSeconds: Double? = nil, speedup: Int? = nil
     ) async throws -> WorkerID {
@@ -84,30 +86,31 @@ extension SubscriptionLedger {
         return WorkerID(number: try row.int4("worker_id"))
     }
 
-    /// Says that a worker is alive, or that it stopped.
+    /// Records a worker's heartbeat, or that it stopped.
     ///
-    /// Throws `mismatch` to one that is alive when the schema was changed meanwhile so that only later programs work with it.
+    /// Throws `mismatch` for a running worker when the schema has since changed so that only later programs work with
+    /// it.
     package func beat(_ worker: WorkerID, stopped: Bool = false) async throws {
         let rows = try await write(Queries.beatWorker, [.int4(worker.number), .bool(stopped)])
         guard !stopped, let row = rows.first else { return }
         try Self.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
     }
 
-    /// Forgets workers of long ago, a bounded number at a time; says how many.
+    /// Forgets workers without a recent heartbeat, a bounded number at a time; returns how many.
     @discardableResult
     package func forgetWorkers() async throws -> Int {
         let rows = try await write(Queries.forgetWorkers, [.int4(Self.workerDays), .int4(Self.workersForgottenMax)])
         return Int(try rows.first?.int8("removed") ?? 0)
     }
 
-    /// How many receipts of each app and lane are due, counted up to `limit`; paused apps are left out.
+    /// Returns the number of due receipts of each app and lane, counted up to `limit`; paused apps are left out.
     ///
-    /// `marks` say from where on to look.
+    /// `marks` give the due time from which to look.
     package func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
         try await look(limit: limit, by: dueBy, from: marks).due
     }
 
-    /// The same, and what it cost the database.
+    /// Returns the same counts, with the time they cost the database.
     package func look(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueLook {
         let rows = try await query(
             Queries.countDue,
@@ -124,8 +127,10 @@ extension SubscriptionLedger {
         return DueLook(due: due, busySeconds: try rows.last?.float8("busy_seconds") ?? 0)
     }
 
-    /// What was due by `instant` and is still to be asked about: one sentence an app, and the number of receipts. Workers lease
-    /// for `leaseSeconds`.
+    /// Returns the number of receipts that were due by `instant` and are still to be checked, and one sentence for each
+    /// app.
+    ///
+    /// `leaseSeconds` is the workers' lease.
     package func overdue(by instant: Instant, leaseSeconds: Double) async throws -> (receipts: Int, why: [String]) {
         let rows = try await query(Queries.overdue, [.instant(instant), .float8(leaseSeconds)])
         let sentences = try rows.map { row in
@@ -139,7 +144,7 @@ extension SubscriptionLedger {
         return (try rows.reduce(0) { $0 + Int(try $1.int8("receipts")) }, sentences)
     }
 
-    /// The database's clock.
+    /// Returns the database's clock.
     package func now() async throws -> Instant {
         guard let row = try await query(Queries.readClock).first else {
             throw LedgerError(.mismatch, "The database gave no time.")
@@ -147,14 +152,14 @@ extension SubscriptionLedger {
         return try row.instant("recorded_at")
     }
 
-    /// Reserves calls to Apple: how many of the `wanted` ones each app may make now.
+    /// Reserves calls to Apple; returns how many of the `wanted` calls each app may make now.
     package func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
         let rows = try await write(
             Queries.takeBudget, [.int4s(wanted.map(\.app.id)), .int4s(wanted.map { Int32(clamping: $0.calls) })])
         return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.int4("app_id"), Int(try $0.int4("granted"))) })
     }
 
-    /// Gives reserved calls back that were not made.
+    /// Returns reserved calls that were not made.
     package func returnBudget(_ unused: [Int32: Int]) async throws {
         let unused = unused.filter { $0.value > 0 }
         guard !unused.isEmpty else { return }
@@ -162,9 +167,9 @@ extension SubscriptionLedger {
             Queries.returnBudget, [.int4s(unused.map(\.key)), .int4s(unused.map { Int32(clamping: $0.value) })])
     }
 
-    /// Leases due receipts within the quotas; what a crashed worker held is due again when its lease ends.
+    /// Leases due receipts within the quotas; receipts of a crashed worker are due again when its lease ends.
     ///
-    /// Only what was due by `dueBy` is claimed, where given. `now` replaces the database's clock in tests only.
+    /// With `dueBy`, only receipts due by then are claimed. `now` replaces the database's clock in tests only.
     package func claim(
         for worker: WorkerID, _ quotas: [Quota], leaseSeconds: Double, dueBy: Instant? = nil, now: Instant? = nil
     ) async throws -> [Claim] {
@@ -180,7 +185,7 @@ extension SubscriptionLedger {
             try await handOver(
                 from: rows.filter { try $0.bool("quarantined") }.map { ReceiptID(try $0.int8("receipt_id")) })
         } catch is PollersChanged {
-            // The leases count more: the workers' verification hands over within ten minutes.
+            // The leases are more important: the workers' verification hands over within ten minutes.
         }
         return try rows.compactMap { row in
             guard let app = apps[try row.int4("app_id")], try row.bool("quarantined") == false else { return nil }
@@ -188,7 +193,9 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Leases one receipt at once, due or not; throws `busy` while another process asks about it.
+    /// Leases one receipt immediately, due or not.
+    ///
+    /// Throws `busy` while another process checks it, `notFound` when the receipt or its app does not exist.
     package func claim(_ receipt: ReceiptID, for worker: WorkerID, leaseSeconds: Double) async throws -> Claim {
         let rows = try await write(
             Queries.claimOne, [.int4(worker.number), .float8(leaseSeconds), .int8(receipt.number)])
@@ -208,7 +215,7 @@ extension SubscriptionLedger {
         return try Claim(row: row, app: app)
     }
 
-    /// Hands claimed receipts back unasked; the attempt does not count.
+    /// Returns claimed receipts without a check; the attempt does not count.
     package func release(_ claims: [Claim], of worker: WorkerID) async throws {
         guard !claims.isEmpty else { return }
         _ = try await write(

@@ -1,8 +1,8 @@
 import Subscriptions
 
 extension Lane {
-    /// The lane of a receipt's next check: edge when somebody's access may change at or soon after it, retry while Apple
-    /// tries to charge, else sweep.
+    /// Chooses the lane of a receipt's next check: edge when a customer's access may change at or soon after the check,
+    /// retry while Apple tries to charge, otherwise sweep.
     init(of outlooks: [Outlook], next: Instant) {
         if outlooks.contains(where: { $0.isNear(next) }) {
             self = .edge
@@ -13,7 +13,7 @@ extension Lane {
         }
     }
 
-    /// Whether somebody may be waiting for the answer.
+    /// Whether a customer may be waiting for the answer.
     var isUrgent: Bool {
         switch self {
         case .new, .edge: true
@@ -23,11 +23,11 @@ extension Lane {
 }
 
 extension Outlook {
-    /// How long before an end a check is there for its sake: the widest spread that an app may choose, and the lead.
+    /// How long before an end a check counts as near to it: the widest spread that an app may choose, plus the lead.
     private static let nearHours: Int64 = 13
 
     fileprivate func isNear(_ next: Instant) -> Bool {
-        // Apple may charge a refunded subscription again when its period ends, and access comes back then.
+        // Apple may charge a refunded subscription again when its period ends; access then returns.
         if state == .revoked, !isRenewalOff {
             return next + .hours(Self.nearHours) >= expiresAt && next <= expiresAt + .hours(Self.nearHours)
         }

@@ -2,24 +2,24 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// Whose pace is meant.
+/// The owner of a rate limit.
 package enum PaceOwner: Sendable, Hashable {
-    /// One app's.
+    /// One app.
     case app(Int32)
-    /// Apple as a whole: while it answers nobody, all apps wait. It has no rate of its own.
+    /// Apple as a whole: while it answers no app, all apps wait. It has no rate limit of its own.
     case everyone
 }
 
-/// A pause that follows from a round of answers.
+/// A change of a rate limit, with a pause, after a round of answers.
 package struct PaceChange: Sendable {
-    /// The pace from now on.
+    /// The new rate limit.
     package var pace: CallPace
-    /// How long nothing is asked, in seconds; 0 to go on.
+    /// The length of the pause, in seconds; 0 for none.
     package var pauseSeconds: Double
-    /// One sentence for the pause.
+    /// The reason for the pause, in one sentence.
     package var reason: String
 
-    /// A change.
+    /// Creates a change.
     package init(pace: CallPace, pauseSeconds: Double, reason: String) {
         self.pace = pace
         self.pauseSeconds = pauseSeconds
@@ -28,7 +28,7 @@ package struct PaceChange: Sendable {
 }
 
 extension SubscriptionLedger {
-    /// Changes a pace under its lock: `decide` gets the stored one and the database's clock.
+    /// Changes a rate limit under its lock; `decide` receives the stored one and the database's clock.
     package func changePace(
         of owner: PaceOwner, _ decide: @escaping @Sendable (CallPace, Instant) -> PaceChange
     ) async throws {

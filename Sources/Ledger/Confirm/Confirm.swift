@@ -2,16 +2,16 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// An answer that says what the last one about its receipt said, at a later clock.
+/// An answer equal to the last one about its receipt, at a later clock.
 package struct EqualAnswer: Sendable {
     /// The claim.
     package let claim: Claim
-    /// The fingerprint that both answers have.
+    /// The fingerprint of both answers.
     package let fingerprint: Fingerprint
     /// Apple's clock.
     package let asOf: Instant
 
-    /// An answer equal to the last one; nil when it differs.
+    /// Creates an answer equal to the last one; nil when it differs.
     package init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
         guard claim.fingerprint == fingerprint else { return nil }
         self.claim = claim
@@ -21,10 +21,11 @@ package struct EqualAnswer: Sendable {
 }
 
 extension SubscriptionLedger {
-    /// Settles answers that are equal to the last ones, at a fraction of the cost: clocks move, leases are given back.
+    /// Settles answers that equal the last ones, at a fraction of the cost: it moves clocks and returns leases.
     ///
-    /// Returns the receipts this was enough for. The others have to be settled in full: time alone has changed something,
-    /// somebody uploaded the receipt, another receipt spoke of its subscription since, or the lease is lost.
+    /// Returns the receipts that are settled by this. Others need a full settlement: time alone changed something, a
+    /// customer uploaded the receipt, another receipt has since reported its subscription, or the lease is lost. A
+    /// serialization failure returns none.
     package func confirm(_ answers: [EqualAnswer], by worker: WorkerID, speedup: Int) async throws -> Set<ReceiptID> {
         guard !answers.isEmpty else { return [] }
         do {

@@ -2,13 +2,14 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// One confirmation in its transaction: locks, decides by the clocks, writes. Locks are taken in the order of settlements.
+/// One confirmation in its transaction: it locks, decides by the clocks and writes. Its lock order is that of
+/// settlements.
 struct ConfirmationRun {
     private let worker: WorkerID
     private let recordedMicroseconds: Int64
     private let confirmed: [Confirmed]
 
-    /// What one receipt's equal answer comes to.
+    /// The result of one receipt's equal answer.
     private struct Confirmed {
         let answer: EqualAnswer
         let next: Instant
@@ -57,7 +58,7 @@ struct ConfirmationRun {
         }
     }
 
-    /// Moves the clocks and gives the leases back; returns the receipts.
+    /// Moves the clocks and returns the leases; returns the confirmed receipts.
     func write(in transaction: Transaction) throws -> Set<ReceiptID> {
         guard !confirmed.isEmpty else { return [] }
         let subscriptions = confirmed.flatMap(\.subscriptions)
@@ -76,7 +77,7 @@ struct ConfirmationRun {
 }
 
 extension ConfirmationRun {
-    /// A purchase that several receipts hold gets the newest of their clocks.
+    /// Writes the purchases; one that several receipts contain gets the newest of their clocks.
     private func writePurchases(at recordedAt: Parameter, in transaction: Transaction) throws {
         let purchases = confirmed.flatMap(\.purchases)
         guard !purchases.isEmpty else { return }
@@ -91,16 +92,16 @@ extension ConfirmationRun {
     }
 }
 
-/// A one-time purchase that an equal answer spoke of.
+/// A one-time purchase in an equal answer.
 private struct ConfirmedPurchase {
     let rowID: Int64
     let asOf: Instant
     /// Whether the receipt that answered is the purchase's poller.
     let isPolled: Bool
-    /// When the poller is wanted again; nil when nothing more is expected of the purchase.
+    /// The next check of the poller; nil when no change of the purchase is expected any more.
     let nextCheckAt: Instant?
 
-    /// The same purchase after two answers: the newer clock, the poller's plan.
+    /// Returns the purchase after two answers: the newer clock, the poller's plan.
     func merged(with other: ConfirmedPurchase) -> ConfirmedPurchase {
         ConfirmedPurchase(
             rowID: rowID, asOf: max(asOf, other.asOf), isPolled: isPolled || other.isPolled,
@@ -108,11 +109,11 @@ private struct ConfirmedPurchase {
     }
 }
 
-/// What is stored of the receipts of a confirmation, locked.
+/// The stored data of a confirmation's receipts, locked.
 private struct LockedReceipts {
     let told: [Int64: ToldPurchases]
     let purchases: [Int64: KnownPurchase]
-    /// The database's clock after the locks.
+    /// The database's clock after the locks were taken.
     let recordedMicroseconds: Int64
     private let polled: [Int64: [Int64]]
     private let standing: [Int64: [PolledOutlook]]
@@ -136,7 +137,7 @@ private struct LockedReceipts {
         recordedMicroseconds = try (rows.first ?? bought.first)?.timestamptz("recorded_at") ?? 0
     }
 
-    /// Where all subscriptions that a receipt polls stand; nil when one of them has to be read in full.
+    /// Returns the outlooks of all subscriptions that a receipt polls; nil when one of them must be read in full.
     func outlooks(of receipt: Int64) -> [PolledOutlook]? {
         let outlooks = standing[receipt] ?? []
         return outlooks.count == polled[receipt]?.count ?? 0 ? outlooks : nil

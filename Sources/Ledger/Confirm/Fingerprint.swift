@@ -1,13 +1,13 @@
 import Crypto
 import Subscriptions
 
-/// What tells one answer from another: all that Apple said but its clocks, and the rules by which we read it.
+/// The identity of an answer: all that Apple said except its clocks, and the rules by which we read it.
 ///
-/// An answer with the fingerprint of the last one changes nothing but clocks, unless time itself does.
+/// An answer with the fingerprint of the last one changes only clocks, unless time itself changes something.
 package struct Fingerprint: Hashable, Sendable {
     let bytes: [UInt8]
 
-    /// The fingerprint of an answer's lasting parts under the rules of an app.
+    /// Creates the fingerprint of an answer's lasting parts under the rules of an app.
     package init(
         of body: [UInt8], lasting parts: [Range<Int>], app: App, environment: StoreEnvironment, speedup: Int
     ) {

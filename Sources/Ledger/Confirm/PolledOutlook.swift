@@ -1,7 +1,7 @@
 import Postgres
 import Subscriptions
 
-/// Where a stored subscription stands by the clock of Apple's last answer.
+/// The outlook of a stored subscription at the clock of Apple's last answer.
 struct PolledOutlook: Sendable {
     let subscriptionID: Int64
     let asOf: Instant
@@ -20,7 +20,7 @@ struct PolledOutlook: Sendable {
             isRenewalOff: try row.boolIfPresent("will_renew") == false)
     }
 
-    /// Whether nothing changes by time alone until the answer's clock, nor until now.
+    /// Returns whether time alone changes nothing before the answer's clock and before now.
     func lasts(until answer: Instant, now: Instant) -> Bool {
         guard answer >= asOf else { return false }
         return outlook.until.map { answer < $0 && now < $0 } ?? true

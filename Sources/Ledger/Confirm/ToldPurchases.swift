@@ -1,11 +1,12 @@
 import Postgres
 import Subscriptions
 
-/// The one-time purchases that an answer told of, and their versions: while these stay, an equal answer says nothing new.
+/// The one-time purchases in an answer, and their versions: while these stay the same, an equal answer says nothing
+/// new.
 struct ToldPurchases: Sendable, Hashable {
-    /// Row numbers, in order.
+    /// The row numbers, in ascending order.
     let rowIDs: [Int64]
-    /// The sum of their versions, which only grow; nil without purchases.
+    /// The sum of their versions, which only increase; nil without purchases.
     let versions: Int64?
 
     init() {
@@ -25,7 +26,7 @@ struct ToldPurchases: Sendable, Hashable {
     /// The row numbers separated by commas; nil without purchases.
     var text: String? { rowIDs.isEmpty ? nil : rowIDs.map(String.init).joined(separator: ",") }
 
-    /// The purchases as they are, if none of them changed since and none was seen at a later clock; nil otherwise.
+    /// Returns the purchases if none of them changed since and none was seen at a later clock; nil otherwise.
     func unchanged(_ known: [Int64: KnownPurchase], asOf: Instant) -> [KnownPurchase]? {
         let purchases = rowIDs.compactMap { known[$0] }
         guard purchases.count == rowIDs.count, purchases.reduce(0, { $0 + $1.version }) == versions ?? 0,
@@ -35,13 +36,13 @@ struct ToldPurchases: Sendable, Hashable {
     }
 }
 
-/// A stored one-time purchase, as far as a confirmation cares.
+/// The part of a stored one-time purchase that a confirmation needs.
 struct KnownPurchase: Sendable {
     let rowID: Int64
     let version: Int64
     let asOf: Instant
     let purchasedAt: Instant
-    /// The receipt that is asked about it.
+    /// The receipt that polls it.
     let polledBy: Int64?
 
     init(row: Row) throws {
