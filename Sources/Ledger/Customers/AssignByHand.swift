@@ -3,10 +3,10 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// Gives a subscription or one-time purchase to a customer by hand, as to undo a transfer; returns how many changed
-    /// their owner. Those whom it is given to need not be known.
+    /// Assigns a subscription or one-time purchase to a customer manually, for example to undo a transfer; returns how
+    /// many changed their owner. The customer need not exist.
     ///
-    /// Throws `notFound` when the app has nothing of this id.
+    /// Throws `notFound` when the app is unknown or has nothing with this id.
     package func assign(
         _ id: OriginalTransactionID, to customer: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> Int {

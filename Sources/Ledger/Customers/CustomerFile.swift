@@ -2,51 +2,51 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// Everything that is kept of one customer.
+/// Everything stored about one customer.
 package struct CustomerFile: Sendable {
-    /// What a customer owns or owned.
+    /// A subscription or purchase that a customer owns or owned.
     package struct Ownership: Sendable, Hashable {
         /// Apple's id.
         package let originalTransactionID: OriginalTransactionID
         /// Apple's environment.
         package let environment: StoreEnvironment
-        /// Whether it is a subscription; else it is a one-time purchase.
+        /// Whether it is a subscription rather than a one-time purchase.
         package let isSubscription: Bool
-        /// The product now.
+        /// The current product.
         package let productID: ProductID?
-        /// The state now.
+        /// The current state.
         package let state: String?
-        /// A subscription's expiry, a purchase's refund.
+        /// A subscription's expiry or a purchase's refund.
         package let endsAt: Instant?
-        /// Why they own it; nil when that is not known any more.
+        /// The cause of the ownership; nil when it is no longer known.
         package let cause: OwnershipCause?
-        /// From when; nil from ever.
+        /// The start of the ownership; nil if there is none.
         package let since: Instant?
-        /// Until when; nil for as long as nothing changes.
+        /// The end of the ownership; nil as long as nothing changes.
         package let until: Instant?
-        /// Whose it was afterwards.
+        /// The name of the next owner.
         package let wentTo: String?
     }
 
-    /// The most receipts, things and grants that are told.
+    /// The maximum number of receipts, ownerships and grants returned, each.
     package static let linesMax: Int32 = 200
 
-    /// The operator's own id of the customer; of a name that was merged, the one it was merged into.
+    /// The operator's own id of the customer; for a merged name, the name it was merged into.
     package let name: String
     /// Other names that were merged into this one.
     package let otherNames: [String]
-    /// What they may use now.
+    /// The customer's current entitlements.
     package let entitlements: [Entitlement]
-    /// What they own and owned, newest first.
+    /// Current and former ownerships, newest first.
     package let ownerships: [Ownership]
-    /// Rights given by hand, newest first.
+    /// Manual grants, newest first.
     package let grants: [HandGrant]
-    /// Their receipts, oldest first.
+    /// The customer's receipts, oldest first.
     package let receipts: [Reasons.ReceiptStanding]
 }
 
 extension SubscriptionLedger {
-    /// What is kept of a customer; throws `notFound` when nobody knows them.
+    /// Returns everything stored about a customer; throws `notFound` when the app or the customer is unknown.
     package func customer(_ name: String, of bundleID: BundleID) async throws -> CustomerFile {
         try Upload.requireCustomer(name)
         let app = try await app(bundleID)

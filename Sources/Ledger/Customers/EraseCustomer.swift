@@ -2,25 +2,28 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What erasing a customer came to.
+/// The result of erasing a customer.
 package struct CustomerErasure: Sendable, Hashable {
-    /// The random name under which figures go on.
+    /// The random name that replaces the customer's names, for the figures that stay.
     package let pseudonym: String
-    /// Receipts whose bytes and answers are gone.
+    /// Receipts whose bytes and answers were deleted.
     package let receipts: Int
-    /// Receipts that stay, because others uploaded them too.
+    /// Receipts that stay because other customers uploaded them too.
     package let sharedReceipts: Int
-    /// Subscriptions and one-time purchases that nobody owns any more.
+    /// Subscriptions and one-time purchases that have no owner any more.
     package let things: Int
 }
 
 extension SubscriptionLedger {
-    /// Removes what is personal of a customer and of every name merged into theirs; figures stay under a random name.
+    /// Removes the personal data of a customer and of every name merged into it; figures stay under a random name.
     ///
-    /// Gone are receipts that nobody else uploaded, with Apple's answers about them, uploads, imported words, account tokens
-    /// and reasons of what people decided about them; why they were erased stays. Periods, prices and events stay. What comes
-    /// of them later comes of somebody new.
-    /// Throws `notFound` when nobody knows them, `busy` while Apple is being asked about a receipt of theirs.
+    /// It deletes the receipts that no other customer uploaded, with Apple's answers about them, and the uploads,
+    /// provisional data from imports, account tokens and reasons of manual decisions about the customer. The reason of
+    /// the erasure stays, and so do periods, prices and events. What the customer sends later belongs to a new
+    /// customer.
+    ///
+    /// Throws `notFound` for an unknown app or customer, `busy` while Apple is being asked about one of the customer's
+    /// receipts.
     package func erase(
         _ customer: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> CustomerErasure {
@@ -66,7 +69,7 @@ extension LockedPeople {
             pseudonym: pseudonym, receipts: soleReceipts.count, sharedReceipts: sharedReceipts.count, things: things)
     }
 
-    /// Another receipt polls what theirs did, where there is one.
+    /// Empties the receipts; another receipt takes over what they polled, if there is one.
     private mutating func eraseReceipts(at now: Parameter, in transaction: Transaction) throws {
         guard !soleReceipts.isEmpty else { return }
         try run.planPolling()

@@ -3,10 +3,11 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// Gives a customer a right from now until `until`, nil for without an end; known or not, they are known afterwards.
+    /// Grants an entitlement to a customer manually, from now until `until` (nil: without an end); creates an unknown
+    /// customer.
     ///
-    /// What they have of it by hand already ends now and is replaced. Throws `notFound` for an unknown app, `invalid` for
-    /// an end that lies in the past.
+    /// The customer's running manual grant of the same entitlement ends now and is replaced. Throws `notFound` for an
+    /// unknown app, `invalid` for an end in the past.
     package func grant(
         _ entitlement: String, to customer: String, of bundleID: BundleID, until: Instant?,
         deciding decision: HandDecision
@@ -27,9 +28,9 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Ends from now what a customer has of a right by hand; what was before stays answerable.
+    /// Ends a customer's manual grant of an entitlement now; queries about the time before still find it.
     ///
-    /// Throws `notFound` when nothing of the kind is running.
+    /// Throws `notFound` when no such grant is running.
     package func revokeGrant(
         of entitlement: String, from customer: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> HandGrant {
@@ -50,20 +51,20 @@ extension SubscriptionLedger {
     }
 }
 
-/// What one customer is given by hand, locked against everybody else.
+/// The manual grants of one customer, locked against other writers.
 struct HandGrants {
     let customer: CustomerID
-    /// Microseconds; later than everything recorded of the customer's grants before.
+    /// The time to record, in microseconds; later than everything recorded of the customer's grants before.
     let recordedMicroseconds: Int64
 
-    /// Locks the customer of a name; nil when nobody knows them.
+    /// Locks the customer with this name; nil when there is none.
     init?(of name: String, appID: Int32, in transaction: Transaction) throws {
         let found = try transaction.query(Queries.findCustomers, [.int4s([appID]), .texts([name])])
         guard let row = found.first else { return nil }
         try self.init(locking: CustomerID(number: try row.int8("customer_id")), in: transaction)
     }
 
-    /// Locks the customer of a name, who is made if need be.
+    /// Locks the customer with this name; creates an unknown customer.
     init(ofKnownOrNew name: String, appID: Int32, in transaction: Transaction) throws {
         try transaction.query(Queries.insertCustomers, [.int4s([appID]), .texts([name])])
         guard let grants = try Self(of: name, appID: appID, in: transaction) else {
@@ -82,7 +83,7 @@ struct HandGrants {
         recordedMicroseconds = try clock.timestamptz("recorded_at")
     }
 
-    /// Ends what runs of a right, nil for all; tells what it ended, with its former end.
+    /// Ends the running grants of an entitlement, nil for all; returns the ended grants, with their former ends.
     @discardableResult
     func end(
         _ entitlement: String?, deciding decision: HandDecision, in transaction: Transaction
@@ -96,7 +97,7 @@ struct HandGrants {
         ).map(HandGrant.init(row:))
     }
 
-    /// Begins to give a right.
+    /// Begins a grant of an entitlement.
     @discardableResult
     func begin(
         _ entitlement: String, until: Instant?, deciding decision: HandDecision, in transaction: Transaction

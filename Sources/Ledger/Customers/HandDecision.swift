@@ -1,16 +1,16 @@
-/// What a person decides by hand: who, and why.
+/// A manual decision: its author and its reason.
 package struct HandDecision: Sendable, Hashable {
-    /// The longest name of who decides, in characters.
+    /// The maximum length of the author's name, in characters.
     package static let actorCharactersMax = 255
-    /// The longest reason, in characters.
+    /// The maximum length of a reason, in characters.
     package static let reasonCharactersMax = 1000
 
-    /// Who decides.
+    /// The author of the decision.
     package let actor: String
-    /// Why, in words for the next person who asks.
+    /// The reason, in words for later readers.
     package let reason: String
 
-    /// Throws `invalid` when one of the two is missing, blank, too long or holds NUL.
+    /// Creates a decision; throws `invalid` when the author or the reason is missing, blank, too long or contains NUL.
     package init(by actor: String, because reason: String) throws(LedgerError) {
         try Self.requireWords(actor, "A name of who decides", charactersMax: Self.actorCharactersMax)
         try Self.requireWords(reason, "A reason", charactersMax: Self.reasonCharactersMax)
@@ -23,7 +23,7 @@ package struct HandDecision: Sendable, Hashable {
         guard !text.allSatisfy(\.isWhitespace) else { throw LedgerError(.invalid, "\(what) is more than blanks.") }
     }
 
-    /// Throws `invalid` unless the text can be stored.
+    /// Throws `invalid` unless the text has 1 to `charactersMax` characters and no NUL.
     static func require(_ text: String, _ what: String, charactersMax: Int) throws(LedgerError) {
         guard !text.unicodeScalars.contains("\0") else { throw LedgerError(.invalid, "\(what) cannot hold a NUL.") }
         let count = text.unicodeScalars.count

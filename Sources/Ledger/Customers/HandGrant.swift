@@ -1,27 +1,28 @@
 import Postgres
 import Subscriptions
 
-/// A right given by hand: for support, testers and amends, beside what Apple says and never in figures of money.
+/// A manual grant of an entitlement, for support, testers and compensation; independent of Apple and never counted in
+/// revenue.
 package struct HandGrant: Sendable, Hashable {
-    /// The longest name of a right, in characters.
+    /// The maximum length of an entitlement's name, in characters.
     package static let entitlementCharactersMax = 255
 
-    /// The right.
+    /// The entitlement.
     package let entitlement: String
-    /// From when the customer has it.
+    /// The start of the grant.
     package let since: Instant
-    /// When it ends; nil: without an end.
+    /// The end of the grant; nil if it has none.
     package let until: Instant?
-    /// Who gave it.
+    /// The author of the grant.
     package let givenBy: String
-    /// Why.
+    /// The reason for the grant.
     package let reason: String
-    /// Who ended it before its time; nil when nobody did.
+    /// The author of an early end; nil when there was none.
     package let endedBy: String?
-    /// Why they did.
+    /// The reason for the early end.
     package let endReason: String?
 
-    /// Throws `invalid` unless the text can be the name of a right.
+    /// Throws `invalid` unless the text can be an entitlement's name.
     package static func requireEntitlement(_ name: String) throws(LedgerError) {
         try HandDecision.require(name, "The name of an entitlement", charactersMax: entitlementCharactersMax)
     }

@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension SubscriptionDraft {
-    /// Gives it to a customer by hand: a version of its own, with its event.
+    /// Gives it to a customer manually: a version of its own, with its event.
     fileprivate mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
         guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
         version += 1
@@ -12,7 +12,7 @@ extension SubscriptionDraft {
             [.handOver(kind, of: product, at: state.asOf, cause)], of: version, asOf: state.asOf)
     }
 
-    /// Lets nobody own it: a version of its own, of which there is nothing to tell.
+    /// Removes the owner: a version of its own, without an event.
     fileprivate mutating func release() {
         ownership.release()
         version += 1
@@ -20,7 +20,7 @@ extension SubscriptionDraft {
 }
 
 extension PurchaseDraft {
-    /// Gives it to a customer by hand: a version of its own, with its event.
+    /// Gives it to a customer manually: a version of its own, with its event.
     fileprivate mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
         guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
         version += 1
@@ -28,7 +28,7 @@ extension PurchaseDraft {
             [.handOver(kind, of: key.purchase.productID, at: state.asOf, cause)], of: version, asOf: state.asOf)
     }
 
-    /// Lets nobody own it: a version of its own, of which there is nothing to tell.
+    /// Removes the owner: a version of its own, without an event.
     fileprivate mutating func release() {
         ownership.release()
         version += 1
@@ -36,7 +36,8 @@ extension PurchaseDraft {
 }
 
 extension Event {
-    /// A change of owner that a person decided; it says so, for it counts as none of an app's transfers.
+    /// Returns the event of a manual change of owner. It is marked as manual, since it does not count among an app's
+    /// transfers.
     fileprivate static func handOver(
         _ kind: EventKind, of product: ProductID, at instant: Instant, _ cause: OwnershipCause
     ) -> Event {
@@ -45,7 +46,8 @@ extension Event {
 }
 
 extension SettlementRun {
-    /// Gives what is locked to a customer: everything, or only what one of `owners` owns.
+    /// Gives the locked subscriptions and purchases to a customer: all of them, or only those that one of `owners`
+    /// owns.
     mutating func give(
         from owners: Set<CustomerID>? = nil, to customer: CustomerID, named name: String, because cause: OwnershipCause
     ) {
@@ -57,7 +59,7 @@ extension SettlementRun {
         }
     }
 
-    /// Gives some of what is locked to a customer, by the keys of its rows.
+    /// Gives some of the locked subscriptions and purchases to a customer, by the keys of their rows.
     mutating func give(
         subscriptions chosen: Set<Int64>, purchases bought: Set<Int64>, to customer: CustomerID, named name: String,
         because cause: OwnershipCause
@@ -70,7 +72,7 @@ extension SettlementRun {
         }
     }
 
-    /// Lets nobody own what is locked and one of `owners` owns.
+    /// Removes the owner from the locked subscriptions and purchases that one of `owners` owns.
     mutating func release(from owners: Set<CustomerID>) {
         for key in subscriptions.keys where isOwned(subscriptions[key]?.ownership, by: owners) {
             subscriptions[key]?.release()
@@ -80,18 +82,18 @@ extension SettlementRun {
         }
     }
 
-    /// Who owns what is locked, before anything is given.
+    /// The owners of what is locked, before any change.
     var owners: Set<CustomerID> {
         Set((subscriptions.values.map(\.ownership) + purchases.values.map(\.ownership)).compactMap(\.owner?.customer))
     }
 
-    /// How many things that are locked one of `owners` owns.
+    /// Returns the number of locked subscriptions and purchases that one of `owners` owns.
     func thingsOwned(by owners: Set<CustomerID>) -> Int {
         subscriptions.values.count { isOwned($0.ownership, by: owners) }
             + purchases.values.count { isOwned($0.ownership, by: owners) }
     }
 
-    /// Writes the changes of owner, nothing else; returns how many there were.
+    /// Writes the changes of owner, nothing else; returns their number.
     func writeHandOver(in transaction: Transaction) throws -> Int {
         let changed = subscriptions.values.filter(\.ownership.isChanged)
         let bought = purchases.values.filter(\.ownership.isChanged)

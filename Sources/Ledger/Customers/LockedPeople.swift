@@ -1,37 +1,37 @@
 import Postgres
 import SQL
 
-/// The people behind some names, with everything of theirs, locked in the order in which everybody locks.
+/// The customers behind some names, with everything they have, locked in the order that all writers use.
 struct LockedPeople {
-    /// One name of somebody.
+    /// One name of a customer.
     struct Name: Hashable {
         let customer: CustomerID
         let name: String
-        /// Whose name it is; the customer themselves unless it was merged.
+        /// The customer the name stands for; its own customer unless it was merged.
         let head: CustomerID
     }
 
     /// Every name, merged ones included.
     let names: [Name]
-    /// Receipts that nobody else uploaded.
+    /// Receipts that no other customer uploaded.
     let soleReceipts: [Int64]
-    /// Receipts that others uploaded too.
+    /// Receipts that other customers uploaded too.
     let sharedReceipts: [Int64]
-    /// Whether Apple is being asked about one of them at this moment.
+    /// Whether Apple is being asked about one of the receipts at this moment.
     let isBeingAsked: Bool
-    /// What they own and what their receipts alone poll.
+    /// The subscriptions and purchases that these customers own or that their sole receipts poll.
     var run: SettlementRun
 
-    /// Who stands behind a name; nil when nobody does.
+    /// Returns the customer a name stands for; nil when the name is unknown.
     func head(of name: String) -> Name? {
         guard let known = names.first(where: { $0.name == name }) else { return nil }
         return names.first { $0.customer == known.head }
     }
 
-    /// The names that are a customer's.
+    /// Returns the names of a customer.
     func names(of head: CustomerID) -> [Name] { names.filter { $0.head == head } }
 
-    /// Throws `busy` when what they have changes meanwhile.
+    /// Locks the customers behind the names; throws `busy` when their data changes meanwhile.
     init(named texts: [String], appID: Int32, in transaction: Transaction) throws {
         let found = try Self.find(texts, appID: appID, in: transaction)
         let ids = Parameter.int8s(found.map(\.customer.number))
@@ -65,11 +65,11 @@ struct LockedPeople {
     }
 }
 
-/// The receipts that some customers uploaded.
+/// The receipts that the customers uploaded.
 private struct UploadedReceipts: Equatable {
-    /// Those that only they uploaded.
+    /// Receipts that no other customer uploaded.
     let sole: [ReceiptID]
-    /// Those that others uploaded too.
+    /// Receipts that other customers uploaded too.
     let shared: [ReceiptID]
 
     var all: [ReceiptID] { sole + shared }
@@ -82,7 +82,7 @@ private struct UploadedReceipts: Equatable {
 }
 
 extension FoundPollers {
-    /// What only these customers' receipts are asked about, with the receipts that would take over if these went.
+    /// Finds what only these customers' receipts poll, with the receipts that would take over if these were removed.
     fileprivate init(polledBySole uploaded: UploadedReceipts, in transaction: Transaction) throws {
         var question = Question()
         (question.polledBy, question.unable) = (uploaded.sole, uploaded.sole)
@@ -91,10 +91,10 @@ extension FoundPollers {
 }
 
 extension SubscriptionLedger {
-    /// How often a change of customers that met other writers is tried in all.
+    /// The maximum number of attempts at a change of customers that conflicts with other writers.
     private static let customerTriesMax = 5
 
-    /// Runs a change of customers, again when it met other writers.
+    /// Runs a change of customers; repeats it after a conflict with other writers.
     func changingCustomers<Result: Sendable>(
         _ body: @escaping @Sendable (Transaction) throws -> Result
     ) async throws -> Result {

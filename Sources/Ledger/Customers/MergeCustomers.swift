@@ -2,22 +2,25 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What merging one customer into another came to.
+/// The result of merging one customer into another.
 package struct CustomerMerge: Sendable, Hashable {
-    /// Whose name it is now.
+    /// The customer that the name now stands for.
     package let into: String
-    /// Whether it was so before, and nothing was done.
+    /// Whether the names were already merged, so that nothing was done.
     package let wasMerged: Bool
     /// Subscriptions and one-time purchases that changed their owner.
     package let things: Int
 }
 
 extension SubscriptionLedger {
-    /// Makes one customer's name another's from now on: what they own, their uploads and rights given by hand move.
+    /// Merges one customer into another from now on: ownerships, uploads and manual grants move.
     ///
-    /// For anonymous customers who turn out to be known. Whoever asks about the old name from now on gets the answer for the
-    /// new one, and what is uploaded under it is the new one's; of the time before it answers as ever. Again it does nothing.
-    /// Throws `notFound` when nobody knows the first name, `exists` when it is a third customer's already.
+    /// For anonymous customers who are identified later. From now on, a query for the old name returns the answer for
+    /// the new one, and uploads under the old name belong to the new one. Answers about the time before stay the same.
+    /// A repeated merge does nothing.
+    ///
+    /// Throws `invalid` for equal names, `notFound` when the app or the first name is unknown, `exists` when the first
+    /// name already belongs to a third customer.
     package func merge(
         _ from: String, into: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> CustomerMerge {
@@ -67,7 +70,7 @@ extension LockedPeople {
         return CustomerMerge(into: new.name, wasMerged: false, things: things)
     }
 
-    /// What runs for the old name ends, and goes on for the new one unless that has more.
+    /// Ends the old name's running grants; each continues for the new name unless a grant there lasts at least as long.
     private func moveGrants(from old: CustomerID, to new: CustomerID, in transaction: Transaction) throws {
         let merging = try HandDecision(by: "merge", because: "The name became another customer's.")
         let moved = try HandGrants(locking: old, in: transaction).end(nil, deciding: merging, in: transaction)
@@ -84,10 +87,10 @@ extension LockedPeople {
 }
 
 extension HandGrants {
-    /// The most grants of one customer that are looked through.
+    /// The maximum number of a customer's grants that are read.
     static let grantsMax: Int32 = 1000
 
-    /// What is given at the moment.
+    /// Returns the running grants.
     fileprivate func running(in transaction: Transaction) throws -> [HandGrant] {
         try transaction.query(Queries.readHandGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
             .map(HandGrant.init(row:))
@@ -96,7 +99,7 @@ extension HandGrants {
 }
 
 extension HandGrant {
-    /// Whether it gives the same right at least as long.
+    /// Returns whether this grant gives the same entitlement for at least as long.
     fileprivate func gives(asMuchAs other: HandGrant) -> Bool {
         guard entitlement == other.entitlement else { return false }
         guard let until else { return true }

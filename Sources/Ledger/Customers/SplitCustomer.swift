@@ -2,20 +2,22 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What taking one name back from another customer came to.
+/// The result of splitting one name from another customer.
 package struct CustomerSplit: Sendable, Hashable {
-    /// Whose name it was.
+    /// The customer that the name stood for.
     package let from: String
-    /// Subscriptions and one-time purchases that went back.
+    /// Subscriptions and one-time purchases that were returned.
     package let things: Int
 }
 
 extension SubscriptionLedger {
-    /// Undoes a merge: from now on a name stands for its own customer again, who gets back what moved with it.
+    /// Undoes a merge: from now on, a name stands for its own customer again, who gets back what moved with the name.
     ///
-    /// That are the subscriptions and purchases that the other customer owns since, and the uploads. What came under the name
-    /// meanwhile stays, and so do rights given by hand. Of the time between both names answer as they did. Throws
-    /// `notFound` when nobody knows the name, `invalid` when it is its own.
+    /// These are the uploads, and the subscriptions and purchases that the other customer has owned since the merge.
+    /// What was uploaded under the name meanwhile stays with the other customer, and so do manual grants. Answers about
+    /// the time between stay the same for both names.
+    ///
+    /// Throws `notFound` when the app or the name is unknown, `invalid` when the name is not merged.
     package func split(
         _ name: String, of bundleID: BundleID, deciding decision: HandDecision
     ) async throws -> CustomerSplit {

@@ -2,25 +2,25 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// How far the feed is, and which feed it is: positions of another one mean nothing here.
+/// The identity and newest position of the feed; a position is valid only in the feed it comes from.
 package struct FeedHead: Sendable, Hashable {
-    /// The feed's own id, a UUID.
+    /// The id of the feed, a UUID.
     package let feed: String
     /// The newest position; 0 while the feed is empty.
     package let position: Int64
 
-    /// A head.
+    /// Creates a head.
     package init(feed: String, position: Int64) {
         self.feed = feed
         self.position = position
     }
 }
 
-/// One change, at its place in the feed.
+/// One change and its position in the feed.
 package struct FeedEvent: Sendable {
-    /// The place.
+    /// The position.
     package let position: Int64
-    /// The event's own id, a UUID that another database of the same history gives it too.
+    /// The event's id, a UUID; another database with the same history gives the event the same id.
     package let publicID: String
     /// The app.
     package let bundleID: BundleID
@@ -28,21 +28,21 @@ package struct FeedEvent: Sendable {
     package let environment: StoreEnvironment
     /// The subscription's or purchase's id.
     package let originalTransactionID: OriginalTransactionID
-    /// Who owned it then; nil for nobody.
+    /// The owner at that time; nil if there was none.
     package let customer: String?
-    /// What happened.
+    /// The kind of the event.
     package let kind: String
-    /// The product it is about.
+    /// The product.
     package let productID: ProductID
-    /// When it happened, by Apple.
+    /// The time of the change, by Apple's clock.
     package let occurredAt: Instant
-    /// When it was written down.
+    /// The time when the change was recorded.
     package let recordedAt: Instant
-    /// The version of the subscription or purchase that it came with.
+    /// The version of the subscription or purchase that the event belongs to.
     package let version: Int64
-    /// Its place among the events of that version.
+    /// Its ordinal among the events of that version.
     package let ordinal: Int
-    /// More about it, as a JSON object.
+    /// Further details, as a JSON object.
     package let detail: String
 }
 
@@ -50,17 +50,17 @@ package struct FeedEvent: Sendable {
 package struct FeedPage: Sendable {
     /// The events in order.
     package let events: [FeedEvent]
-    /// Everything up to here was looked at: the cursor to go on from.
+    /// The last position that was searched: the cursor to continue from.
     package let position: Int64
-    /// The feed when it was looked at.
+    /// The head of the feed when the page was read.
     package let head: FeedHead
 }
 
 extension SubscriptionLedger {
-    /// How many positions one page looks at, so that a rare app's page costs no more than anyone's.
+    /// The number of positions that one page searches, so that a page of a rare app costs no more than any other.
     static let feedPositionsMax: Int64 = 10_000
 
-    /// The feed's id and newest position, from the primary: a cursor may be younger than a standby.
+    /// Returns the feed's id and newest position, from the primary: a cursor may be newer than a standby.
     package func feedHead() async throws -> FeedHead {
         guard let row = try await query(Queries.readFeedHead).first else {
             throw LedgerError(.mismatch, "The database has no feed; run `perennial migrate`.")
@@ -68,7 +68,7 @@ extension SubscriptionLedger {
         return FeedHead(feed: try row.text("feed_id"), position: try row.int8("position"))
     }
 
-    /// The events after a position, at most `limit`, of one app where given.
+    /// Returns the events after a position, at most `limit`; with `bundleID`, only those of that app.
     package func feed(after position: Int64, app bundleID: BundleID? = nil, limit: Int) async throws -> FeedPage {
         let head = try await feedHead()
         guard position < head.position else { return FeedPage(events: [], position: position, head: head) }

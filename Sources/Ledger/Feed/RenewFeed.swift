@@ -1,11 +1,11 @@
 import Postgres
 import SQL
 
-/// That the feed got a new id: cursors of the former one are refused.
+/// A change of the feed's id: cursors of the former feed are refused.
 package struct FeedRenewal: Sendable, Hashable {
-    /// The id until then.
+    /// The former id.
     package let former: String
-    /// The id since.
+    /// The new id.
     package let feed: String
 
     init(row: Row) throws {
@@ -15,18 +15,19 @@ package struct FeedRenewal: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// Writes the feed's new id down where this is another database than the one in which it got the old one, as after a
-    /// restore; nil where it is the same.
+    /// Stores the feed's new id if this database is not the one in which the feed got its old id, as after a restore;
+    /// returns nil otherwise.
     ///
-    /// Readers get the new id already, and no event gets a position under the old one: this is for the log and the audit.
+    /// Readers already get the new id, and no event gets a position under the old one. This call is for the log and the
+    /// audit log.
     package func tendFeed() async throws -> FeedRenewal? {
         try await write(Queries.tendFeed).first.map(FeedRenewal.init(row:))
     }
 
-    /// Gives the feed a new id, for a database that went back in time where it is, which it cannot notice by itself.
+    /// Gives the feed a new id, for a database that was rolled back in place, which it cannot detect itself.
     ///
-    /// - Parameter former: Only the feed of this id is renewed; nil for any.
-    /// - Returns: Nil where the feed has another id than `former`.
+    /// - Parameter former: Only a feed with this id is renewed; nil for any.
+    /// - Returns: Nil when the feed's id is not `former`.
     package func renewFeed(insteadOf former: String? = nil) async throws -> FeedRenewal? {
         try await database.transaction { transaction in
             try transaction.query(Queries.tendFeed)

@@ -2,21 +2,22 @@ import Postgres
 import SQL
 
 extension SubscriptionLedger {
-    /// How often a sequencer at work elsewhere is waited for, and for how long each time.
+    /// The number of waits for a sequencer at work elsewhere, and the milliseconds of each.
     private static let busyTriesMax = 5
     private static let busyMilliseconds = 10
 
-    /// Gives committed events their positions in the feed, at most `limit`; returns how many it placed.
+    /// Assigns committed events their positions in the feed, at most `limit`; returns how many it placed.
     ///
-    /// Positions are dense from 1 and follow each subscription's order. One sequencer works at a time; another caller
-    /// places nothing and returns 0.
+    /// Positions have no gaps, start at 1 and follow each subscription's order. One sequencer works at a time; another
+    /// caller places nothing and returns 0.
     @discardableResult
     package func sequenceFeed(limit: Int = 10_000) async throws -> Int {
         try await sequence(limit: limit) ?? 0
     }
 
-    /// Gives every event that is committed by now its position; false when another sequencer stayed at work, which may
-    /// have begun too early to see them.
+    /// Assigns a position to every event that is committed by now.
+    ///
+    /// Returns false when another sequencer stayed at work; it may have started too early to see the events.
     @discardableResult
     package func placeEvents(limit: Int = 10_000) async throws -> Bool {
         var tries = 0
@@ -32,7 +33,7 @@ extension SubscriptionLedger {
         return false
     }
 
-    /// Nil when another sequencer is at work.
+    /// Returns nil when another sequencer is at work.
     private func sequence(limit: Int) async throws -> Int? {
         try await database.transaction { transaction in
             guard try transaction.query(Queries.lockFeed).first?.bool("locked") == true else { return nil }

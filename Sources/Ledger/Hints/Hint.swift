@@ -1,33 +1,33 @@
 import Subscriptions
 
-/// What a notification of Apple's says of itself. Nobody has verified it: it may hasten a question, it decides nothing.
+/// The content of a notification from Apple. It is not verified: it may bring a check forward, but it decides nothing.
 package struct Hint: Sendable, Hashable {
-    /// The two forms Apple sends notifications in.
+    /// The two formats of Apple's notifications.
     package enum Version: Int16, Sendable {
-        /// `notification_type` and its fellows, unsigned.
+        /// `notification_type` and its related fields, unsigned.
         case one = 1
         /// `signedPayload`.
         case two = 2
     }
 
-    /// The form.
+    /// The format.
     package var version: Version
-    /// Apple's word for what happened, such as `REFUND`; at most 64 bytes.
+    /// Apple's name of the event, such as `REFUND`; at most 64 bytes.
     package var kind: String
-    /// Apple's word for how, such as `BILLING_RECOVERY`.
+    /// Apple's subtype of the event, such as `BILLING_RECOVERY`.
     package var subkind: String?
-    /// `notificationUUID`, the same in each repetition; version 1 has none.
+    /// `notificationUUID`, the same in every repetition; version 1 has none.
     package var appleID: String?
     /// The app it names, if it names one.
     package var bundleID: BundleID?
-    /// Where the purchase was made; nil when it does not say, or names neither of Apple's servers.
+    /// The environment of the purchase; nil when the notification has none, or names neither of Apple's servers.
     package var environment: StoreEnvironment?
     /// The subscription or one-time purchase it names, if it names one.
     package var originalTransactionID: OriginalTransactionID?
-    /// The JSON to keep, without any password.
+    /// The JSON to store, without any password.
     package var body: String
 
-    /// A hint with its parts.
+    /// Creates a hint from its parts.
     package init(
         version: Version, kind: String, subkind: String? = nil, appleID: String? = nil, bundleID: BundleID? = nil,
         environment: StoreEnvironment? = nil, originalTransactionID: OriginalTransactionID? = nil, body: String
@@ -43,23 +43,23 @@ package struct Hint: Sendable, Hashable {
     }
 }
 
-/// What a hint did.
+/// The effect of a hint.
 package enum HintEffect: String, Sendable, CaseIterable {
-    /// Apple is asked about it within seconds, or within a minute of the last time a hint wanted that.
+    /// A check follows within seconds, or within a minute of the last check that a hint requested.
     case pulled
-    /// Apple is being asked about it, and will be again.
+    /// A check is already under way; another one follows.
     case awaited
     /// It names no subscription or purchase.
     case noSubscription = "no_subscription"
-    /// Nothing that we know of and ask about has its name.
+    /// No subscription or purchase that we know and poll has its id.
     case unknown
     /// It is about another app.
     case ignored
-    /// It was here before.
+    /// It is a repetition.
     case repeated
 }
 
-/// An app as the address of its notifications tells it.
+/// The app that a notification address belongs to.
 package struct NotifiedApp: Sendable, Hashable {
     /// The app's key in the ledger.
     package let id: Int32

@@ -3,21 +3,21 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// How long after a hint Apple is asked, in seconds: its own servers need a moment to agree.
+    /// The delay between a hint and its check, in seconds: Apple's own servers need a moment to agree.
     static let hintSeconds = 5.0
-    /// How far apart two checks of one subscription are that hints want, in seconds.
+    /// The minimum interval between two checks of one subscription that hints request, in seconds.
     static let hintSecondsApart = 60.0
-    /// The shortest of these delays with an accelerated App Store, in seconds.
+    /// The minimum of these delays with an accelerated App Store, in seconds.
     static let hintSecondsMin = 0.25
-    /// How long notifications are kept, in days.
+    /// The retention of notifications, in days.
     package static let notificationDays: Int32 = 90
-    /// Notifications removed in one statement, at most.
+    /// The maximum number of notifications removed in one statement.
     static let notificationsPrunedMax: Int32 = 1_000
 
-    /// Keeps a notification and pulls the next check of what it names forward, in one statement.
+    /// Stores a notification and brings the next check of what it names forward, in one statement.
     ///
-    /// The schedule's own row is moved, so that the app's budget and breaker count as ever. Whatever the notification
-    /// claims, nothing else changes. `speedup` divides the delays.
+    /// It moves the row of the schedule itself, so that the app's call budget and circuit breaker still apply. The
+    /// notification changes nothing else, whatever it claims. `speedup` divides the delays.
     @discardableResult
     package func keep(_ hint: Hint, for app: NotifiedApp, speedup: Int = 1) async throws -> HintEffect {
         let divisor = Double(max(1, speedup))
@@ -33,7 +33,7 @@ extension SubscriptionLedger {
         return try rows.first?.word("effect") ?? .repeated
     }
 
-    /// Removes the oldest notifications that were kept long enough, a bounded number at a time; says how many.
+    /// Removes the oldest notifications past their retention, a bounded number at a time; returns how many.
     @discardableResult
     package func pruneNotifications(olderThanDays days: Int32 = notificationDays) async throws -> Int {
         let rows = try await write(
