@@ -1,11 +1,11 @@
 import Postgres
 import Subscriptions
 
-/// A time in which Apple's answers about an app were not to be believed.
+/// A period in which Apple's answers about an app were not trusted.
 package struct Incident: Sendable {
-    /// What an incident is about.
+    /// The kind of an incident.
     package enum Kind: String, Sendable {
-        /// Once-verified receipts were refused in bulk; each refusal in between counts as no answer.
+        /// Once-verified receipts were refused in bulk; during the incident each refusal counts as no answer.
         case refusals
         /// Answers were dated more than an hour ahead of the database's clock: Apple's or the database's is wrong. Each
         /// counts as no answer.
@@ -14,17 +14,17 @@ package struct Incident: Sendable {
 
     /// The app.
     package let bundleID: BundleID
-    /// What it is about.
+    /// The kind of the incident.
     package let kind: Kind
-    /// When the first such answer came, by the database's clock.
+    /// The time of the first such answer, by the database's clock.
     package let openedAt: Instant
-    /// When it ended; nil while it runs.
+    /// The end; nil while the incident is open.
     package let closedAt: Instant?
-    /// Answers about once-verified receipts in this time; a receipt that was refused again counts once.
+    /// Answers about once-verified receipts during the incident; a receipt that was refused repeatedly counts once.
     package let asked: Int64
-    /// Once-verified receipts refused in this time, or answers that were not believed.
+    /// Once-verified receipts refused during the incident, or answers that were not trusted.
     package let refused: Int64
-    /// Why the last one of them was not, in one sentence.
+    /// The reason of the last refusal or untrusted answer, in one sentence.
     package let lastReason: String
 
     init(row: Row) throws {

@@ -2,10 +2,10 @@ import Postgres
 import SQL
 
 extension SubscriptionLedger {
-    /// Opens incidents and takes back what was refused before, ends them and asks again about what was refused.
+    /// Opens and closes incidents, takes back earlier refusals and schedules new checks of refused receipts.
     ///
-    /// To be called every few seconds; one caller works at a time, another does nothing. Refusals that were settled
-    /// before an incident was recognised count until then.
+    /// Call it every few seconds; one caller works at a time, another does nothing. Refusals that were settled before
+    /// an incident was recognised count until it is recognised.
     package func watchCanaries() async throws {
         let window = Parameter.float8(CanaryLimits.windowSeconds)
         let limits = [window, .int4(CanaryLimits.receiptsMin), .int4(CanaryLimits.sharePercent)]
@@ -21,13 +21,14 @@ extension SubscriptionLedger {
             [.float8(CanaryLimits.askAgainPerSecond), .float8(CanaryLimits.askAgainWithinSeconds)])
     }
 
-    /// Runs a statement about a limited number of receipts, each time in a transaction of its own, until few are left.
+    /// Runs a statement for a limited number of receipts, each time in a transaction of its own, until one returns
+    /// fewer.
     private func repeatedly(_ file: SQLFile, _ parameters: [Parameter] = []) async throws {
         let most = CanaryLimits.receiptsAtOnceMax
         while try await alone({ try $0.query(file, [.int4(most)] + parameters) }).count == most {}
     }
 
-    /// Does something in a transaction of its own; nothing while another process watches.
+    /// Runs `body` in a transaction of its own; does nothing while another process watches.
     private func alone(_ body: @escaping @Sendable (Transaction) throws -> [Row]) async throws -> [Row] {
         try await database.transaction { transaction in
             let isAlone = try transaction.query(Queries.lockIncidents).first?.bool("locked") == true

@@ -3,7 +3,8 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// Apps with a running incident, of those that have receipts refused in this batch: without refusals nobody asks.
+    /// Returns the apps with an open incident, among those with refused receipts in this batch; without refusals it
+    /// sends no query.
     static func incidents(among batch: [Settlement], in transaction: Transaction) throws -> Set<Int32> {
         let apps = Set(batch.filter(\.isRefusedByApple).map(\.claim.app.id))
         guard !apps.isEmpty else { return [] }
@@ -11,12 +12,12 @@ extension SettlementRun {
         return try Set(rows.map { try $0.int4("app_id") })
     }
 
-    /// Whether a refusal counts as no answer, for too many of the app's once-verified receipts are refused.
+    /// Returns whether a refusal counts as no answer, because too many of the app's once-verified receipts are refused.
     func isForgiven(_ settlement: Settlement) -> Bool {
         settlement.isRefusedByApple && incidents.contains(settlement.claim.app.id)
     }
 
-    /// Remembers refusals, from which the canaries' watch makes incidents, and opens an incident where a clock is wrong.
+    /// Stores refusals, from which the watch of the canaries makes incidents, and opens an incident for a wrong clock.
     func writeRefusals(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
         try openClockIncidents(plans.map(\.settlement), in: transaction)
         let refused = plans.filter(\.settlement.isRefusedByApple)
@@ -34,7 +35,8 @@ extension SettlementRun {
             ])
     }
 
-    /// Whether a receipt that is refused speaks of Apple rather than of itself. Equal answers vouch too.
+    /// Returns whether a refused receipt says something about Apple rather than about itself. Equal answers also count
+    /// as verifications.
     private func isCanary(_ receipt: ReceiptID) -> Bool {
         guard let before = receipts[receipt], !before.wasRefused, let verifiedAt = before.verifiedAt else {
             return false
@@ -44,7 +46,7 @@ extension SettlementRun {
         return recordedAt - vouchedAt < Delay(milliseconds: longest)
     }
 
-    /// One wrong clock is enough: no machine of Apple's or ours is ever an hour wrong by chance.
+    /// Opens incidents for wrong clocks. One is enough: no machine of Apple's or ours is ever an hour wrong by chance.
     private func openClockIncidents(_ settlements: [Settlement], in transaction: Transaction) throws {
         let wrong = Dictionary(grouping: settlements.filter(\.hasWrongClock), by: \.claim.app.id)
             .sorted { $0.key < $1.key }
@@ -57,7 +59,7 @@ extension SettlementRun {
             ])
     }
 
-    /// How many once-verified receipts of each app Apple vouched for again.
+    /// Returns the number of once-verified receipts of each app that Apple verified again.
     func vouchedAgain(_ settlements: [Settlement]) -> [(app: Int32, answers: Int64)] {
         let again = settlements.filter { $0.evidence != nil && receipts[$0.claim.receiptID]?.verifiedAt != nil }
         return Dictionary(grouping: again, by: \.claim.app.id).map { (app: $0.key, answers: Int64($0.value.count)) }
@@ -65,13 +67,13 @@ extension SettlementRun {
 }
 
 extension Settlement {
-    /// Whether the answer is dated so far ahead that it is not believed.
+    /// Whether the answer is dated so far ahead that it is not trusted.
     fileprivate var hasWrongClock: Bool {
         guard case .indeterminate(let trouble) = finding else { return false }
         return trouble.kind == .clockAhead
     }
 
-    /// Whether Apple refused the receipt itself: a wrong secret is the app's fault, another bundle the uploader's.
+    /// Whether Apple refused the receipt itself: a wrong secret is the app's fault, a wrong bundle the uploader's.
     fileprivate var isRefusedByApple: Bool {
         switch finding.refusal {
         case .notAuthentic, .accountGone, .wrongEnvironment, .badRequest: true

@@ -4,16 +4,16 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What tells one file of lines from another: name, size, and a digest of its first and last megabyte.
+/// The identity of an imported file: name, size, and a digest of its first and last megabyte.
 package struct ImportedFile: Sendable, Hashable {
-    /// The name without folders.
+    /// The file name without folders.
     package let name: String
-    /// Bytes.
+    /// The size in bytes.
     package let byteCount: Int64
     /// SHA-256 of the first and the last megabyte.
     package let edges: [UInt8]
 
-    /// The identity of a file with these bytes at its ends, a megabyte of each or all there are.
+    /// Creates the identity of a file from its first and last bytes: a megabyte of each, or all there are.
     package init(name: String, byteCount: Int64, firstBytes: [UInt8], lastBytes: [UInt8]) {
         self.name = name
         self.byteCount = byteCount
@@ -24,29 +24,29 @@ package struct ImportedFile: Sendable, Hashable {
     }
 }
 
-/// The import of one file, begun now or earlier.
+/// The import of one file, started now or earlier.
 package struct Import: Sendable {
-    /// Its key.
+    /// The key of the import.
     package let id: Int64
-    /// When it was first begun.
+    /// The time when it was first started.
     package let startedAt: Instant
-    /// The first line that is not known to be stored, from 1.
+    /// The first line, from 1, that is not known to be stored.
     package let nextLine: Int64
-    /// The byte where that line begins.
+    /// The byte offset of that line.
     package let nextByte: Int64
-    /// Lines before it that could not be stored.
+    /// The number of bad lines, which could not be stored.
     package let badLines: Int64
 }
 
-/// A part of an imported file that is stored, or proved bad, in one transaction.
+/// A part of an imported file that is stored, or found bad, in one transaction.
 package struct ImportedPart: Sendable {
     let importID: Int64
     let lines: Range<Int64>
     let bytes: Range<Int64>
-    /// Lines of it that cannot be stored.
+    /// The number of its lines that cannot be stored.
     package var badLines: Int64
 
-    /// Lines `lines` (from 1) at `bytes` of the file.
+    /// Creates a part: lines `lines` (from 1) at `bytes` of the file.
     package init(of ongoing: Import, lines: Range<Int64>, bytes: Range<Int64>, badLines: Int64 = 0) {
         importID = ongoing.id
         self.lines = lines
@@ -68,14 +68,14 @@ package struct ImportedPart: Sendable {
 package struct WaitingReceipts: Sendable, Hashable {
     /// The app.
     package let bundleID: BundleID
-    /// How many there are.
+    /// The number of receipts.
     package let receipts: Int64
-    /// Calls a second the app may make; 0 is unlimited.
+    /// The app's rate limit for calls to Apple, in calls a second; 0 is unlimited.
     package let callsPerSecond: Double
-    /// Whether a worker gave a sign of life in the last two minutes.
+    /// Whether any worker sent a heartbeat in the last two minutes.
     package let hasWorker: Bool
 
-    /// A count.
+    /// Creates a count.
     package init(bundleID: BundleID, receipts: Int64, callsPerSecond: Double, hasWorker: Bool) {
         self.bundleID = bundleID
         self.receipts = receipts
@@ -85,7 +85,7 @@ package struct WaitingReceipts: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// Begins the import of a file, or goes on with one; `again` forgets how far it was.
+    /// Starts the import of a file or continues an earlier one; `again` discards its progress.
     package func openImport(of file: ImportedFile, again: Bool = false) async throws -> Import {
         let rows = try await write(
             Queries.openImport, [.text(file.name), .int8(file.byteCount), .bytea(file.edges), .bool(again)],
@@ -97,13 +97,14 @@ extension SubscriptionLedger {
             badLines: try row.int8("bad_lines"))
     }
 
-    /// Ends an import that read its file to the end; answers how many lines were bad in all its runs. When some were, the
-    /// next import of the file begins at its start, for by then the mistakes may be mended.
+    /// Ends an import that read its file to the end; returns the number of bad lines in all its runs.
+    ///
+    /// After bad lines, the next import of the file starts at the beginning, since the errors may be corrected by then.
     package func finish(_ ongoing: Import) async throws -> Int64 {
         try await write(Queries.finishImport, [.int8(ongoing.id)]).first?.int8("bad_lines") ?? 0
     }
 
-    /// Per app, by bundle id: how many receipts wait for Apple's first answer.
+    /// Returns, for each app by bundle id, the number of receipts that wait for Apple's first answer.
     package func waiting() async throws -> [WaitingReceipts] {
         try await query(Queries.waiting).map { row in
             WaitingReceipts(

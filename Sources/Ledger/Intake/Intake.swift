@@ -3,13 +3,14 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// How often a storing that met another writer in the wrong order is tried in all.
+    /// The maximum number of attempts to store uploads when the write conflicts with another writer.
     private static let storeTriesMax = 5
 
-    /// Keeps uploads, all or none; a receipt is stored once however often it comes. Answers in the order of `uploads`.
+    /// Stores uploads, all or none; a receipt is stored once however often it is uploaded. Results are in the order of
+    /// `uploads`.
     ///
-    /// With `part` the same transaction remembers how far the import of a file is. With `newReceiptsMax` a customer who
-    /// brought more receipts that nobody knew within the last hour is refused: `exhausted`.
+    /// With `part`, the same transaction records the progress of a file's import. With `newReceiptsMax`, a customer who
+    /// uploaded more new receipts within the last hour is refused with `exhausted`.
     package func store(
         _ uploads: [Upload], completing part: ImportedPart? = nil, newReceiptsMax: Int? = nil
     ) async throws -> [StoredUpload] {
@@ -22,7 +23,7 @@ extension SubscriptionLedger {
                 return try await database.transaction { transaction in
                     let stored = try batch.store(newReceiptsMax: newReceiptsMax, in: transaction)
                     try audit(batch, stored, in: transaction)
-                    // Last, because imports of one file wait for each other here.
+                    // Last, because concurrent imports of one file wait for each other here.
                     try part?.mark(in: transaction)
                     return stored
                 }
@@ -32,7 +33,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// An import is remembered as a whole, not by its receipts.
+    /// Records stored receipts in the audit log; an import is recorded as a whole, not by its receipts.
     private func audit(_ batch: UploadBatch, _ stored: [StoredUpload], in transaction: Transaction) throws {
         let brought = zip(batch.uploads, stored).filter { !$0.0.imported }
         guard let actor, !brought.isEmpty else { return }
@@ -47,8 +48,8 @@ extension SubscriptionLedger {
 }
 
 extension UploadBatch {
-    /// The schedule comes before everything else that a settlement of these receipts may hold, and every step goes
-    /// through its rows in one order, so that writers do not cross.
+    /// Stores the uploads. Schedule rows are locked before everything else that a settlement of these receipts may
+    /// lock, and every step locks its rows in one order, so that writers do not deadlock.
     func store(newReceiptsMax: Int?, in transaction: Transaction) throws -> [StoredUpload] {
         guard !uploads.isEmpty else { return [] }
         let (receiptIDs, new) = try storeReceipts(in: transaction)
@@ -77,8 +78,8 @@ extension UploadBatch {
         }
     }
 
-    /// Throws when a customer brought more unknown receipts in an hour than they may. Uploads of one customer wait for each
-    /// other here, so that the count is true; the new ones are part of it already.
+    /// Throws `exhausted` when a customer uploaded more new receipts in an hour than allowed. Uploads of one customer
+    /// wait for each other here, so that the count is exact; it includes the new receipts.
     private static func refuseFlood(of customer: Int64, newReceiptsMax: Int, in transaction: Transaction) throws {
         try transaction.query(Queries.lockBringer, [.int8(customer)])
         guard let row = try transaction.query(Queries.countBrought, [.int8(customer)]).first,
@@ -89,7 +90,7 @@ extension UploadBatch {
             "A customer may bring \(newReceiptsMax) new receipts an hour, and this one did; known ones are taken.")
     }
 
-    /// The keys of all receipts, and of those that were not known before. The known ones' schedules are locked.
+    /// Returns the keys of all receipts and of the new ones; locks the schedules of the known ones.
     private func storeReceipts(in transaction: Transaction) throws -> (ids: [Key: Int64], new: Set<Int64>) {
         let fresh = try transaction.query(
             Queries.insertReceipts,
@@ -110,7 +111,7 @@ extension UploadBatch {
         return (ids, new)
     }
 
-    /// Who the customers are; of a name that is somebody else's now, that one.
+    /// Returns the customers; for a name merged into another customer, that customer.
     private func storeCustomers(in transaction: Transaction) throws -> [Key: (id: Int64, called: String)] {
         let fresh = try transaction.query(
             Queries.insertCustomers,
@@ -139,7 +140,8 @@ extension UploadBatch {
             ])
     }
 
-    /// Devices write any date; PostgreSQL knows all of these, and further away makes no difference to whose turn it is.
+    /// Limits a date to a range that PostgreSQL can store; devices send any date, and dates further away do not change
+    /// the order.
     private static func storable(_ instant: Instant) -> Instant {
         min(max(instant, Instant(milliseconds: 0)), Instant(milliseconds: 253_402_300_799_999))
     }

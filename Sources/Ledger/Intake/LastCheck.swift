@@ -2,21 +2,21 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What is remembered of the last check of a receipt, seen by somebody who uploaded it.
+/// The last check of a receipt, as seen by a customer who uploaded it.
 package struct LastCheck: Sendable {
-    /// What the answer was worth; nil before the first.
+    /// The outcome of the answer; nil before the first one.
     let outcome: Outcome?
-    /// One sentence, when it was not verified, or something was odd about the answer.
+    /// The reason why it was not verified, or an oddity of the answer, in one sentence.
     let reason: String?
-    /// Whether it decided about the customer's last upload.
+    /// Whether the check covered the customer's last upload.
     let servesUpload: Bool
-    /// The lease of the settlement that wrote it.
+    /// The lease token of the settlement that wrote it.
     let settledToken: Int64
-    /// When Apple will be asked again; nil when the receipt needs no more questions.
+    /// The next check; nil when no further check is planned.
     let nextCheckAt: Instant?
 
-    /// Whether it is what a check for this upload would come to: it served the upload, or Apple did not vouch for the receipt
-    /// while the uploader waited, since `before`.
+    /// Returns whether a check for this upload would have the same result: this check covered the upload, or Apple did
+    /// not verify the receipt in a check settled since `before`, while the uploader waited.
     fileprivate func answers(since before: LastCheck?) -> Bool {
         switch outcome {
         case .verified: servesUpload
@@ -27,16 +27,17 @@ package struct LastCheck: Sendable {
 }
 
 extension SubscriptionLedger {
-    /// What the last check of a receipt came to; nil when nobody stored the receipt.
+    /// Returns the last check of a receipt; nil when the receipt is not stored.
     package func lastCheck(of receipt: ReceiptID, servedTo customer: String?) async throws -> LastCheck? {
         try await database.transaction { try LastCheck(of: receipt, servedTo: customer, in: $0) }
     }
 
-    /// What another process's check of a receipt came to, if it is as good as one that this customer would make now; nil when
-    /// Apple has to be asked. `before` is what was known when the other process was seen asking.
+    /// Returns the result of another process's check of a receipt, if it is as good as a check by this customer now;
+    /// nil when Apple has to be asked.
     ///
-    /// The customer holds what is theirs, whether or not that check had to assign it; it tells no events: they are told where
-    /// they were made.
+    /// `before` is the last check when the other process was found asking. The customer's own subscriptions count as
+    /// already owned, whether or not that check had to assign them. The result contains no events; the other check
+    /// reports them.
     package func settled(
         _ receipt: ReceiptID, servedTo customer: String?, since before: LastCheck?
     ) async throws -> Settled? {

@@ -3,12 +3,12 @@ package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertibl
     /// The number.
     package let number: Int64
 
-    /// A receipt's key from its number.
+    /// Creates a receipt's key from its number.
     package init(_ number: Int64) {
         self.number = number
     }
 
-    /// The number in digits.
+    /// The number in decimal digits.
     package var description: String { String(number) }
 
     /// Orders by number.

@@ -1,12 +1,12 @@
 import Subscriptions
 
-/// A receipt as a customer's device, or an import, brought it.
+/// A receipt uploaded by a customer's device or brought by an import.
 package struct Upload: Sendable {
     /// The app it is for.
     package var appID: Int32
     /// The operator's own id of the customer, 1 to 255 characters.
     package var customer: String
-    /// The receipt's bytes, after base64 was normalised and decoded.
+    /// The receipt's bytes, decoded from normalised base64.
     package var receipt: [UInt8]
     /// Whether it comes from an import, which never takes a live subscription from its owner.
     package var imported: Bool
@@ -16,12 +16,12 @@ package struct Upload: Sendable {
     package var priceMilliunits: Int64?
     /// The currency of that price.
     package var currency: String?
-    /// When it runs out as far as somebody says without Apple: decides only how soon Apple is asked about an import.
+    /// The expiry according to a source other than Apple; it decides only how soon Apple is asked about an import.
     package var expiresAt: Instant?
-    /// What the customer has until Apple is asked.
+    /// The customer's provisional product until Apple is asked.
     package var provisional: Provisional?
 
-    /// An upload.
+    /// Creates an upload.
     package init(
         appID: Int32, customer: String, receipt: [UInt8], imported: Bool, storefront: String? = nil,
         priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
@@ -38,28 +38,29 @@ package struct Upload: Sendable {
         self.provisional = provisional
     }
 
-    /// The longest id of a customer, in characters.
+    /// The maximum length of a customer id, in characters.
     private static let customerCharactersMax = 255
 
-    /// Throws unless the text can be a customer's id: 1 to 255 characters, none of them NUL.
+    /// Throws `invalid` unless the text can be a customer id: 1 to 255 characters, none of them NUL.
     package static func requireCustomer(_ customer: String) throws(LedgerError) {
         try HandDecision.require(customer, "A customer id", charactersMax: customerCharactersMax)
     }
 }
 
-/// The operator's word for what a customer has until Apple is asked about the receipt: what the catalog says of a product.
+/// The operator's statement that a customer has a product until Apple is asked about the receipt. It gives what the
+/// catalog grants for the product.
 package struct Provisional: Sendable, Hashable {
-    /// The longest time it lasts from when it was first said, in days.
+    /// The maximum duration since the first statement, in days.
     package static let daysMax: Int64 = 90
 
     /// The product.
     package var productID: ProductID
-    /// When it ends, should Apple not be asked by then; the ledger cuts it to `daysMax`.
+    /// The end if Apple has not been asked by then; the ledger limits it to `daysMax`.
     package var until: Instant
-    /// Apple's environment the receipt seems to be from.
+    /// Apple's environment that the receipt appears to come from.
     package var environment: StoreEnvironment
 
-    /// A word for a product.
+    /// Creates a statement for a product.
     package init(productID: ProductID, until: Instant, environment: StoreEnvironment = .production) {
         self.productID = productID
         self.until = until
@@ -67,12 +68,12 @@ package struct Provisional: Sendable, Hashable {
     }
 }
 
-/// Where an upload went.
+/// The result of storing an upload.
 package struct StoredUpload: Sendable, Hashable {
     /// The receipt's key.
     package let receiptID: ReceiptID
-    /// Whether the receipt was not known before.
+    /// Whether the receipt is new.
     package let isNew: Bool
-    /// Whose it is: the customer the upload named, or the one whose name that is now.
+    /// The customer it belongs to: the one the upload named, or the one that name was merged into.
     package let customer: String
 }

@@ -1,10 +1,10 @@
 import Crypto
 import Postgres
 
-/// Uploads made ready for storing, before any lock is taken: each receipt and each customer once, in the order in which
-/// every writer goes through them, so that writers do not cross.
+/// Uploads prepared for storing, before any lock is taken: each receipt and each customer once, in the lock order of
+/// all writers, so that writers do not deadlock.
 struct UploadBatch: Sendable {
-    /// What makes two receipts, or two customers, one: the app, and bytes compared as bytes.
+    /// The identity of a receipt or a customer: the app, and bytes compared as bytes.
     struct Key: Hashable, Sendable, Comparable {
         let appID: Int32
         let bytes: [UInt8]
@@ -15,13 +15,13 @@ struct UploadBatch: Sendable {
     }
 
     let uploads: [Upload]
-    /// The receipt of each upload.
+    /// The receipt key of each upload.
     let receiptKeys: [Key]
-    /// The customer of each upload.
+    /// The customer key of each upload.
     let customerKeys: [Key]
-    /// Each receipt once, in order, with the place of an upload that brings it.
+    /// Each receipt once, in order, with the index of an upload that contains it.
     let receipts: [(key: Key, place: Int)]
-    /// Each customer once, in order, with the place of an upload of theirs.
+    /// Each customer once, in order, with the index of one of the customer's uploads.
     let customers: [(key: Key, place: Int)]
 
     init(_ uploads: [Upload]) {
@@ -40,7 +40,7 @@ struct UploadBatch: Sendable {
 }
 
 extension Upload {
-    /// What two uploads of one receipt have in common.
+    /// The SHA-256 digest of the receipt, equal in two uploads of one receipt.
     fileprivate var digest: [UInt8] {
         receipt.withUnsafeBytes { bytes in
             var hash = SHA256()

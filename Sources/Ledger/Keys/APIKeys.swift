@@ -4,16 +4,16 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What an API key may do.
+/// The scope of an API key: what it may do.
 package enum Scope: String, Sendable, CaseIterable {
-    /// Look things up.
+    /// Lookups.
     case read
-    /// Look things up and send receipts.
+    /// Lookups and uploads of receipts.
     case write
     /// Everything.
     case admin
 
-    /// Whether a key of this scope may do what needs `other`.
+    /// Returns whether a key of this scope may make requests that need `other`.
     package func covers(_ other: Scope) -> Bool {
         switch (self, other) {
         case (.admin, _), (.write, .write), (.write, .read), (.read, .read): true
@@ -22,67 +22,70 @@ package enum Scope: String, Sendable, CaseIterable {
     }
 }
 
-/// How many requests a key may make: a bucket that holds `burst` and fills by `perSecond`.
+/// The rate limit of a key's requests: a token bucket that holds `burst` and fills by `perSecond`.
 package struct RequestRate: Sendable, Hashable {
-    /// What a key gets unless told otherwise: more than one server answers, so that only a runaway caller meets it.
+    /// The default rate limit: more requests than one server can answer, so only a runaway caller reaches it.
     package static let usual = RequestRate(perSecond: 20_000)
-    /// What may be chosen but 0: a request in a quarter of an hour at least, and no more than anybody could send.
+    /// The range of `perSecond`, besides 0: at least about one request in a quarter of an hour, and no more than any
+    /// caller could send.
     static let perSecondAllowed = 0.001...1_000_000.0
-    /// How many requests at once may be chosen.
+    /// The range of `burst`.
     static let burstAllowed = 1.0...10_000_000
 
-    /// Requests a second in the long run; 0 is unlimited.
+    /// The long-term rate in requests a second; 0 is unlimited.
     package let perSecond: Double
-    /// Requests at once after a pause, at least 1.
+    /// The number of requests that may be made at once after a pause, at least 1.
     package let burst: Double
 
-    /// A rate; without a burst twice as many at once as in a second.
+    /// Creates a rate limit; the default burst is twice `perSecond`, but at least 1.
     package init(perSecond: Double, burst: Double? = nil) {
         self.perSecond = perSecond
         self.burst = burst ?? max(1, 2 * perSecond)
     }
 
-    /// Whether a key may have it.
+    /// Whether a key may have this rate limit.
     var isAllowed: Bool {
         (perSecond == 0 || Self.perSecondAllowed.contains(perSecond)) && Self.burstAllowed.contains(burst)
     }
 }
 
-/// An API key as the ledger knows it: never the key itself.
+/// An API key as stored in the ledger, without the key itself.
 package struct APIKey: Sendable, Hashable {
     /// The key's number.
     package let id: Int32
-    /// What it may do.
+    /// The scope of the key.
     package let scope: Scope
-    /// The only app it may speak about; nil is every app.
+    /// The only app it gives access to; nil for every app.
     package let bundleID: BundleID?
-    /// How many requests it may make of each server.
+    /// The key's rate limit on each server.
     package var rate = RequestRate.usual
 }
 
-/// What is kept of an API key. Keys are random and long, so that nobody finds one by its digest, and comparing digests
-/// tells nothing about a key.
+/// The stored digest of an API key. Keys are long and random, so a key cannot be found from its digest, and comparing
+/// digests reveals nothing about a key.
 package struct KeyDigest: Sendable, Hashable {
     let bytes: [UInt8]
 
-    /// The digest of a key in clear.
+    /// Creates the digest of a key in plain text.
     package init(ofSecret secret: String) {
         bytes = [UInt8](SHA256.hash(data: Data(secret.utf8)))
     }
 }
 
-/// A line of the list of API keys.
+/// An entry in the list of API keys.
 package struct ListedAPIKey: Sendable {
     /// The key.
     package let key: APIKey
-    /// When it was made.
+    /// The time when the key was created.
     package let createdAt: Instant
-    /// When it was revoked, if it was.
+    /// The time when it was revoked, if it was.
     package let revokedAt: Instant?
 }
 
 extension SubscriptionLedger {
-    /// Makes a key and returns it in clear, the only time it can be seen.
+    /// Creates a key and returns it in plain text, which cannot be read again.
+    ///
+    /// Throws `invalid` for a rate limit out of range, `notFound` for an unknown app.
     package func createKey(
         scope: Scope, for bundleID: BundleID?, rate: RequestRate = .usual
     ) async throws -> (id: Int32, secret: String) {
@@ -114,7 +117,7 @@ extension SubscriptionLedger {
         return (id, secret)
     }
 
-    /// Every key that was ever made.
+    /// Returns every key ever created, including revoked ones.
     package func keys() async throws -> [ListedAPIKey] {
         try await query(Queries.readKeys).map { row in
             ListedAPIKey(
@@ -123,7 +126,9 @@ extension SubscriptionLedger {
         }
     }
 
-    /// The live key with the given secret, or nil. A key that a standby does not know may be too new for it.
+    /// Returns the active key with this secret, or nil.
+    ///
+    /// A key that is missing on a standby may be too new for it, so the primary is asked as well.
     package func key(withSecret secret: String) async throws -> APIKey? {
         let digest = Parameter.bytea(KeyDigest(ofSecret: secret).bytes)
         let found = try await reads.query(Queries.findKey, [digest])
@@ -131,7 +136,7 @@ extension SubscriptionLedger {
         return try rows.first.map(APIKey.init(row:))
     }
 
-    /// Ends a key at once.
+    /// Revokes a key immediately; throws `notFound` when it does not exist.
     package func revokeKey(_ id: Int32) async throws {
         let isKnown = try await database.transaction { transaction in
             guard let row = try transaction.query(Queries.revokeKey, [.int4(id)]).first else { return false }
