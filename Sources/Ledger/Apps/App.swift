@@ -16,7 +16,7 @@ package struct App: Sendable, Hashable {
     package let leeway: Delay
     /// How late a renewal may be in the sandbox before access ends.
     package let sandboxLeeway: Delay
-    /// How long access goes on while Apple cannot be asked.
+    /// The outage allowance: how long access goes on while Apple cannot be asked.
     package let outageAllowance: Delay
     /// The time over which checks shortly before an end are spread; longer where many subscriptions end together.
     package let preCheckSpread: Delay
@@ -24,7 +24,7 @@ package struct App: Sendable, Hashable {
     package let callsPerSecond: Double
     /// The number of calls that may be made at once after a pause.
     package let burst: Double
-    /// How often refunds are looked for.
+    /// How often the worker checks for refunds.
     package let sweep: SweepPace
     /// Whether Apple's notifications are accepted as hints.
     package let takesNotifications: Bool
@@ -61,7 +61,7 @@ package enum OwnershipPolicy: String, Sendable, CaseIterable {
     case transferIfLapsed = "transfer_if_lapsed"
 }
 
-/// How often refunds are looked for.
+/// How often the worker checks for refunds.
 package enum SweepPace: String, Sendable, CaseIterable {
     /// As the schedule says.
     case normal

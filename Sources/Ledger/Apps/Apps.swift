@@ -150,7 +150,7 @@ package struct AppChange: Sendable {
     package var callsPerSecond: Double?
     /// The number of calls that may be made at once after a pause.
     package var burst: Double?
-    /// How often refunds are looked for.
+    /// How often the worker checks for refunds.
     package var sweep: SweepPace?
     /// The time over which checks shortly before an end are spread, 0 to 12 hours.
     package var preCheckSpread: Delay?
@@ -159,7 +159,7 @@ package struct AppChange: Sendable {
     package var leeway: Delay?
     /// How late a renewal may be in the sandbox before access ends.
     package var sandboxLeeway: Delay?
-    /// How long access goes on while Apple cannot be asked.
+    /// The outage allowance: how long access goes on while Apple cannot be asked.
     package var outageAllowance: Delay?
 
     /// Creates a change that keeps every setting.

@@ -20,7 +20,7 @@ struct PolledOutlook: Sendable {
             isRenewalOff: try row.boolIfPresent("will_renew") == false)
     }
 
-    /// Returns whether time alone changes nothing before the answer's clock and before now.
+    /// Returns whether time alone changes nothing up to the answer's clock and up to now.
     func lasts(until answer: Instant, now: Instant) -> Bool {
         guard answer >= asOf else { return false }
         return outlook.until.map { answer < $0 && now < $0 } ?? true
