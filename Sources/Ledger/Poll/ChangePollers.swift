@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// How often a change of pollers that met other writers is tried in all.
+    /// The most attempts at a change of pollers that collides with other writers.
     private static let pollerTriesMax = 10
 
     /// Lets other receipts take over what `receipts` poll, because these cannot go on.
@@ -18,7 +18,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Runs a change of what receipts poll, again when it met other writers.
+    /// Runs a change of what receipts poll, and runs it again when it collides with other writers.
     func changingPollers<Result: Sendable>(
         _ body: @escaping @Sendable (Transaction) throws -> Result
     ) async throws -> Result {
@@ -36,7 +36,7 @@ extension SubscriptionLedger {
 }
 
 extension SettlementRun {
-    /// Locks subscriptions and purchases for nothing but a change of the receipts that are asked about them.
+    /// Locks subscriptions and purchases only to change which receipts are asked about them.
     init(
         covering question: FoundPollers.Question, apps: [Int32: App] = [:], speedup: Int = 1,
         in transaction: Transaction

@@ -1,12 +1,13 @@
 import Subscriptions
 
 extension SettlementRun {
-    /// How many calls about a receipt may bring nothing before another receipt takes over what it polls.
+    /// How many calls about a receipt may bring no usable answer before another receipt takes over what it polls.
     static let fruitlessAttemptsMax = 5
 
     /// Decides which receipt is asked about each subscription and purchase from now on, and when.
     ///
-    /// Whatever a transaction changes it leaves covered: `writePolling` moves the schedules of the receipts that are chosen.
+    /// Everything that a transaction changes keeps a poller where one exists: `writePolling` moves the schedules of the
+    /// chosen receipts.
     mutating func planPolling() throws(PollersChanged) {
         try choosePollers()
         planNextChecks()
@@ -23,7 +24,7 @@ extension SettlementRun {
             subscriptions[key]?.polling.releaseLost(by: fitness)
         }
         for (key, draft) in purchases {
-            // What one receipt leaves out was used up: another one that leaves it out as well cannot vouch for it.
+            // What one receipt leaves out was used up: another receipt that also leaves it out cannot vouch for it.
             let heir = pollers.found.purchases[draft.rowID]?.heir.flatMap { $0.omits ? nil : $0 }
             if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
             purchases[key]?.polling.choose(heir, by: fitness)
@@ -35,7 +36,8 @@ extension SettlementRun {
         }
     }
 
-    /// A wrong secret and a refusal during an incident say nothing of the receipt.
+    /// Returns which receipts can be asked; a wrong secret and a refusal during an incident say nothing about the
+    /// receipt.
     private func fitness(of pollers: LockedPollers) -> ReceiptFitness {
         var fitness = ReceiptFitness(pollers, unable: unable)
         for settlement in batch {
@@ -72,23 +74,23 @@ extension SettlementRun {
         }
     }
 
-    /// The app's tolerances; nil where the apps are not at hand.
+    /// Returns the app's tolerances; nil where the apps were not loaded.
     func policy(of appID: Int32, _ environment: StoreEnvironment) -> Policy? {
         apps[appID]?.policy(for: environment, speedup: speedup)
     }
 }
 
 extension PollingDraft {
-    /// An heir that was found before the locks may not be able to go on any more; the next attempt finds another.
+    /// Throws when an heir that was found before the locks cannot poll any more; the next attempt finds another.
     fileprivate func requireAble(by fitness: ReceiptFitness) throws(PollersChanged) {
         if isHandedOver, let poller, !fitness.canPoll(poller) { throw PollersChanged() }
     }
 
-    /// A poller that will never answer again is none; what another transaction polls is not looked at here.
+    /// Releases a poller that will never answer again. What another transaction polls is not considered here.
     fileprivate mutating func releaseLost(by fitness: ReceiptFitness) {
         if isConcerned, let poller, fitness.isLost(poller) { release() }
     }
 
-    /// What makes the jitter of the next check the poller's own.
+    /// The seed of the poller's own jitter for the next check.
     fileprivate var seed: UInt64 { UInt64(bitPattern: poller?.number ?? 0) }
 }

@@ -2,9 +2,10 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// Which receipts are asked about some subscriptions and purchases, and which would take over; read before anything is locked.
+/// The receipts that are asked about some subscriptions and purchases, and those that would take over; read before any
+/// lock.
 struct FoundPollers: Sendable {
-    /// What was found of one subscription or purchase.
+    /// The pollers of one subscription or purchase.
     struct Entry: Sendable {
         let poller: ReceiptID?
         /// Nil where the poller can go on, and where there is no other receipt.
@@ -14,7 +15,8 @@ struct FoundPollers: Sendable {
     private(set) var subscriptions: [Int64: Entry] = [:]
     private(set) var purchases: [Int64: Entry] = [:]
 
-    /// What is looked for; everything that receipts poll, and what is named by key or by row.
+    /// The subscriptions and purchases to look for: everything that the receipts poll, and what is named by key or by
+    /// row.
     struct Question {
         var polledBy: [ReceiptID] = []
         /// Receipts that cannot go on after this transaction.
@@ -43,7 +45,7 @@ struct FoundPollers: Sendable {
         }
     }
 
-    /// What the answers of a batch speak of, and what its receipts poll.
+    /// Looks for the contents of a batch's answers, and for what its receipts poll.
     init(of batch: [Settlement], in transaction: Transaction) throws {
         var question = Question()
         question.polledBy = batch.map(\.claim.receiptID)
@@ -53,7 +55,7 @@ struct FoundPollers: Sendable {
         try self.init(question, in: transaction)
     }
 
-    /// Every receipt among them.
+    /// All pollers and heirs.
     var receipts: Set<ReceiptID> {
         Set([subscriptions, purchases].flatMap(\.values).flatMap { [$0.poller, $0.heir?.receipt] }.compactMap(\.self))
     }

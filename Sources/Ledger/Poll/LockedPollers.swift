@@ -4,19 +4,19 @@ import Subscriptions
 
 /// The receipts whose schedule a transaction may change: its own, the pollers of what it touches, and their heirs.
 ///
-/// Their schedule rows and then the receipts are locked by receipt id before any subscription is, so that transactions that move
-/// each other's schedules do not cross.
+/// The transaction locks their schedule rows and then the receipts, by receipt id, before any subscription.
+/// Transactions that move each other's schedules therefore do not deadlock.
 struct LockedPollers: Sendable {
-    /// A schedule row as it was when it was locked.
+    /// A schedule row as it was when locked.
     struct Schedule: Sendable {
-        /// Apple's clock of the last equal answer that is not yet written to the receipt's observation.
+        /// Apple's clock of the last equal answer that the receipt's observation does not show yet.
         let confirmedAsOf: Instant?
         let lane: Lane?
         /// Claims since the last answer that counts.
         let attempts: Int
         /// The token of the newest lease.
         let leaseToken: Int64
-        /// Whether an answer is under way.
+        /// Whether a worker has a lease on it.
         let isLeased: Bool
     }
 
@@ -37,14 +37,15 @@ struct LockedPollers: Sendable {
             transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
     }
 
-    /// The pollers of rows that are to be changed, and their heirs.
+    /// Locks the pollers of rows that are about to change, and their heirs.
     init(subscriptions: [Int64] = [], purchases: [Int64] = [], in transaction: Transaction) throws {
         var question = FoundPollers.Question()
         (question.subscriptions, question.purchases) = (subscriptions, purchases)
         try self.init([], and: FoundPollers(question, in: transaction), in: transaction)
     }
 
-    /// Whether a receipt may be asked about what it holds, by what is stored; `ledger.can_poll` says the same in SQL.
+    /// Whether Apple may be asked about a receipt's contents, by what is stored; `ledger.can_poll` says the same in
+    /// SQL.
     func canPoll(_ receipt: ReceiptID) -> Bool {
         guard let known = receipts[receipt], known.verifiedAt != nil, known.rejections == 0, !known.isErased else {
             return false
@@ -53,14 +54,14 @@ struct LockedPollers: Sendable {
         return schedule.lane != .quarantine && schedule.attempts < SettlementRun.fruitlessAttemptsMax
     }
 
-    /// Whether nothing can be expected of a receipt any more: it was erased, never vouched for, or refused for good.
+    /// Whether a receipt can bring nothing more: it was erased, never vouched for, or refused for good.
     func isLost(_ receipt: ReceiptID) -> Bool {
         guard let known = receipts[receipt], known.verifiedAt != nil, !known.isErased else { return true }
         return known.rejections > 0 && schedules[receipt] == nil
     }
 
-    /// Whether an answer comes too late to say anything: its customer was erased, or another lease was given since and the
-    /// answer brings no evidence. Evidence carries its own clock and is never too late.
+    /// Whether an answer comes too late to say anything: its customer was erased, or another lease was given since and
+    /// the answer brings no evidence. Evidence carries its own clock and is never too late.
     func isOutdated(_ settlement: Settlement) -> Bool {
         let claim = settlement.claim
         guard let receipt = receipts[claim.receiptID], !receipt.isErased else { return true }
@@ -73,13 +74,13 @@ struct LockedPollers: Sendable {
         schedules[claim.receiptID].map { $0.leaseToken != claim.leaseToken } ?? false
     }
 
-    /// Throws unless the poller of something that is locked now is among the locked receipts.
+    /// Throws unless the poller of a row that is now locked is among the locked receipts.
     func require(_ poller: ReceiptID?) throws(PollersChanged) {
         if let poller, receipts[poller] == nil { throw PollersChanged() }
     }
 }
 
-/// Another transaction changed which receipt is asked about something, between the look and the lock.
+/// Another transaction changed a poller between the look-up and the lock.
 struct PollersChanged: Error, CustomStringConvertible {
     var description: String { "Other checks kept changing which receipt is asked about it; it is asked about again." }
 }

@@ -1,7 +1,7 @@
 import Postgres
 import Subscriptions
 
-/// Which receipt is asked about a subscription or purchase, while that is being settled.
+/// The receipt that is asked about a subscription or purchase, during a settlement.
 struct PollingDraft: Sendable {
     /// A receipt that would take over.
     struct Heir: Hashable, Sendable {
@@ -10,20 +10,20 @@ struct PollingDraft: Sendable {
         let omits: Bool
     }
 
-    /// The receipt that was asked until now.
+    /// The receipt that was asked about until now.
     let storedPoller: ReceiptID?
     private let storedNextCheckAt: Instant?
-    /// The receipt that is asked from now on; nil when none can vouch.
+    /// The receipt that is asked about from now on; nil when no receipt can vouch.
     private(set) var poller: ReceiptID?
-    /// When it is to be asked; nil when nothing more is expected.
+    /// The next time to ask; nil when nothing more is expected.
     private(set) var nextCheckAt: Instant?
-    /// Receipts whose verified answers hold it.
+    /// Receipts whose verified answers contain it.
     private(set) var offers: [ReceiptID] = []
     /// Whether the verified answer about its poller leaves it out.
     private(set) var isOmitted = false
-    /// Whether the schedule is looked at although nothing was learnt.
+    /// Whether to check the schedule although no answer came.
     private var isReviewed = false
-    /// By when a review wants an answer; nil where the plan stays as it is.
+    /// The latest moment at which a review wants an answer; nil where the plan stays as it is.
     private var wantedBy: Instant?
 
     init(row: Row) throws {
@@ -32,31 +32,31 @@ struct PollingDraft: Sendable {
         (poller, nextCheckAt) = (storedPoller, storedNextCheckAt)
     }
 
-    /// Whether a receipt takes over that did not just answer.
+    /// Whether a receipt that did not just answer takes over.
     var isHandedOver: Bool { poller.map { $0 != storedPoller && !offers.contains($0) } ?? false }
 
     /// Whether an answer is wanted at once.
     var isUrgent: Bool { isHandedOver || wantedBy != nil }
 
-    /// Whether its row has to say something else.
+    /// Whether its row has to change.
     var isChanged: Bool { poller != storedPoller || nextCheckAt != storedNextCheckAt }
 
-    /// Whether the schedule has to be looked at although nothing was folded.
+    /// Whether to check the schedule although nothing was folded.
     var isConcerned: Bool { isHandedOver || isOmitted || isReviewed || isChanged }
 
-    /// A verified answer about a receipt holds it.
+    /// Notes that a verified answer about a receipt contains it.
     mutating func offer(_ receipt: ReceiptID) { offers.append(receipt) }
 
-    /// The verified answer about its poller leaves it out.
+    /// Notes that the verified answer about its poller leaves it out.
     mutating func omit() { isOmitted = true }
 
-    /// Has the schedule looked at although nothing was learnt; what is overdue stays so.
+    /// Requests a check of the schedule although no answer came; an overdue check stays overdue.
     mutating func review(by moment: Instant?) { (isReviewed, wantedBy) = (true, moment) }
 
-    /// Lets the newest receipt be asked that can vouch. The present poller goes on until a newer one comes.
+    /// Chooses the newest receipt that can vouch. The present poller goes on until a newer one comes.
     ///
-    /// A poller that cannot go on stays where no other receipt can take over: it may recover. An heir whose answers leave
-    /// the thing out as well is taken only when the poller is refused or silent.
+    /// A poller that cannot go on stays where no other receipt can take over: it may recover. An heir whose answers
+    /// also leave it out is chosen only when the poller is refused or silent.
     mutating func choose(_ heir: Heir?, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false
         var best = isAble && !isOmitted ? poller : nil
@@ -69,7 +69,7 @@ struct PollingDraft: Sendable {
         poller = best ?? poller
     }
 
-    /// Takes the moment of the next check; without a poller there is none.
+    /// Takes the time of the next check; there is none without a poller.
     mutating func plan(_ next: CheckPlan) {
         switch next {
         case .at(let instant) where isReviewed:
@@ -79,6 +79,6 @@ struct PollingDraft: Sendable {
         }
     }
 
-    /// No receipt can vouch for it any more.
+    /// Removes the poller, because no receipt can vouch for it any more.
     mutating func release() { (poller, nextCheckAt) = (nil, nil) }
 }

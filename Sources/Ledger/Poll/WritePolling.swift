@@ -3,8 +3,7 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// Writes which receipts are asked about what, and moves the schedules of those that this transaction did not schedule
-    /// already.
+    /// Writes which receipts are asked about what, and moves the schedules that this transaction has not set already.
     ///
     /// A receipt that takes over is due at once.
     func writePolling(scheduled: Set<ReceiptID> = [], in transaction: Transaction) throws {
@@ -21,7 +20,7 @@ extension SettlementRun {
             ])
     }
 
-    /// When a receipt has to be asked for the sake of what is locked here.
+    /// When a receipt has to be asked about for the locked subscriptions and purchases.
     private struct Turn {
         var dueAt: Instant
         var lane: Lane
@@ -48,7 +47,7 @@ extension SettlementRun {
         return turns
     }
 
-    /// What was not folded has no other write.
+    /// Writes the polling of what was not folded, which no other statement writes.
     private func writeUnchecked(in transaction: Transaction) throws {
         let kept = subscriptions.values.filter { $0.polling.isChanged && !$0.wasChecked }.sorted { $0.rowID < $1.rowID }
         let bought = purchases.values.filter { $0.polling.isChanged && !$0.wasChecked }.sorted { $0.rowID < $1.rowID }
@@ -64,7 +63,7 @@ extension SettlementRun {
         }
     }
 
-    /// Stores what verified answers left out, so that no receipt takes over what its answers do not hold.
+    /// Stores what verified answers left out, so that no receipt takes over what its answers do not contain.
     private func markOmissions(in transaction: Transaction) throws {
         let answered = batch.filter { $0.evidence != nil && !isRepeated($0) }.map(\.claim.receiptID)
         guard !answered.isEmpty else { return }

@@ -15,11 +15,11 @@ struct DraftEvent: Sendable {
     }
 }
 
-/// A subscription while it is being settled: what is stored, and what it becomes.
+/// A subscription during a settlement: its stored state and its new state.
 struct SubscriptionDraft: Sendable {
     let rowID: Int64
     let key: SubscriptionRowKey
-    /// What was loaded; nil at first sight.
+    /// The loaded state; nil at first sight.
     let stored: SubscriptionState?
     let storedSpans: [StoredSpan]
     /// Microseconds; later than every instant recorded for it before.
@@ -32,10 +32,10 @@ struct SubscriptionDraft: Sendable {
     /// The receipt whose answer was folded last; nil after silence.
     var answeredBy: ReceiptID?
     var policy: Policy?
-    /// Microseconds; when the last verified answer came.
+    /// Microseconds; the instant of the last verified answer.
     var checkedMicroseconds: Int64?
 
-    /// Whether something was folded into it in this settlement.
+    /// Whether this settlement folded anything into it.
     private(set) var wasChecked = false
 
     /// Applies the evidence of an answer about a receipt.
@@ -48,9 +48,10 @@ struct SubscriptionDraft: Sendable {
         checkedMicroseconds = recordedMicroseconds
     }
 
-    /// Ends the hold of the span whose allowance ran out: there was no news when it began.
+    /// Ends the outage allowance of `span`: folds in that there was no news when the span began.
     ///
-    /// The clock moves no further than that, so that an answer which shows a renewal after all tells its end too.
+    /// The clock moves only to that moment, so that an answer that shows a renewal after all also reports the end of
+    /// that renewal.
     mutating func endHold(of span: StoredSpan, policy: Policy, by reconcile: Reconcile) {
         guard let state else { return }
         fold(.silence(of: key.id, until: span.from), policy: policy.with(leeway: state.leeway), by: reconcile)
@@ -67,7 +68,7 @@ struct SubscriptionDraft: Sendable {
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
-    /// Takes another state in the place of what is stored, as a version without events.
+    /// Replaces the stored state with another one, as a version without events.
     mutating func replace(with corrected: SubscriptionState, policy: Policy) {
         state = corrected
         self.policy = policy
@@ -92,7 +93,7 @@ struct SubscriptionDraft: Sendable {
     }
 }
 
-/// A one-time purchase while it is being settled.
+/// A one-time purchase during a settlement.
 struct PurchaseDraft: Sendable {
     let rowID: Int64
     let key: PurchaseRowKey
@@ -104,7 +105,7 @@ struct PurchaseDraft: Sendable {
     var events: [DraftEvent] = []
     var ownership = OwnershipDraft()
     var polling: PollingDraft
-    /// Whether something was folded into it in this settlement.
+    /// Whether this settlement folded anything into it.
     private(set) var wasChecked = false
 
     /// Applies the evidence of an answer about a receipt.
@@ -118,7 +119,7 @@ struct PurchaseDraft: Sendable {
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
-    /// Takes another state in the place of what is stored, as a version without events.
+    /// Replaces the stored state with another one, as a version without events.
     mutating func correct(to rebuilt: PurchaseState) {
         version += 1
         state = PurchaseState(facts: rebuilt.facts, version: version)
@@ -142,6 +143,6 @@ struct PurchaseDraft: Sendable {
 }
 
 extension Instant {
-    /// Before everything Apple ever said.
+    /// An instant before everything Apple ever said.
     static let distantPast = Instant(milliseconds: .min)
 }

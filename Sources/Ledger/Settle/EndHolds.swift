@@ -3,10 +3,10 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// Ends access where the outage allowance ran out: the only change that is made without an answer of Apple.
+    /// Ends access where the outage allowance ran out: the only change without an answer from Apple.
     ///
-    /// What is settled is that no news came until then; it is kept as an observation of outcome `none`. Returns how many
-    /// holds ended.
+    /// Settles that no news came until then, and stores this as an observation of outcome `none`. Returns how many
+    /// allowances ended.
     @discardableResult
     package func endHolds(limit: Int = 100, speedup: Int, by reconcile: @escaping Reconcile) async throws -> Int {
         let ids = try await query(Queries.findEndedHolds, [.int4(Int32(clamping: limit))])
@@ -30,7 +30,7 @@ extension SubscriptionLedger {
 }
 
 extension SettlementRun {
-    /// Folds the end of the allowance into each subscription that is still held and may not be any longer.
+    /// Folds the end of the allowance into each subscription whose outage allowance ran out.
     fileprivate mutating func endHolds(by reconcile: Reconcile) -> [SubscriptionDraft] {
         let now = recordedAt
         return subscriptions.keys.sorted().compactMap { key in
@@ -42,7 +42,7 @@ extension SettlementRun {
         }
     }
 
-    /// Keeps that nothing was heard, with the receipts that would have been asked about.
+    /// Stores that no news came, as observations of the receipts that would have been asked about.
     fileprivate func keepSilence(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let polled = drafts.filter { $0.polling.storedPoller != nil }
         let ids = try transaction.query(Queries.reserveIds, [.int4(Int32(clamping: polled.count)), .int4(0)])
@@ -61,6 +61,6 @@ extension SettlementRun {
 }
 
 extension SubscriptionRowKey {
-    /// The reason of the observation that nothing was heard of the subscription; a rebuild knows it by this.
+    /// The reason in the observation that no news of the subscription came; a rebuild recognizes the observation by it.
     var silenceSentence: String { "The outage allowance of \(id) ran out." }
 }

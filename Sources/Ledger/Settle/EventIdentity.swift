@@ -1,7 +1,7 @@
 import Crypto
 import Foundation
 
-/// The public id of an event: the UUIDv5 (RFC 9562) of its stream, version and ordinal, so that it is the same however
+/// The public id of an event: the UUIDv5 (RFC 9562) of its stream, version and ordinal. The id is the same however
 /// often the event is derived.
 struct EventIdentity {
     /// 16 bytes.

@@ -25,7 +25,8 @@ extension SettlementRun {
         }
     }
 
-    /// A verified answer that leaves out what its receipt polls is no answer about that.
+    /// Notes what a verified answer leaves out of the contents polled through its receipt: the answer says nothing
+    /// about that.
     private mutating func noteOmissions() {
         let settled = batch.filter { $0.evidence != nil && !isRepeated($0) }
         let held = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
@@ -39,7 +40,7 @@ extension SettlementRun {
         }
     }
 
-    /// What is owned is served first: its owner is who the rest of the receipt belongs to.
+    /// Serves what already has an owner first, because that owner may get the rest of the receipt.
     private mutating func serveClaims(of settlement: Settlement) {
         let receipt = settlement.claim.receiptID
         guard let claims = claims[receipt] else { return }
@@ -57,7 +58,8 @@ extension SettlementRun {
         }
     }
 
-    /// Who owns what a receipt holds, where the policy lets the first owner keep it: the earliest uploader of those.
+    /// Returns the owner of the receipt's contents where the policy lets the first owner keep them; of several owners,
+    /// the earliest uploader.
     private func receiptOwner(
         of keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], among claims: [OwnershipClaim],
         policy: OwnershipPolicy

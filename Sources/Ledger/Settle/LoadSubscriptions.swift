@@ -6,7 +6,7 @@ import Subscriptions
 struct LoadedSubscriptions {
     let drafts: [SubscriptionRowKey: SubscriptionDraft]
 
-    /// Who only looks does not lock the owners, and does without them.
+    /// Decodes the rows. A caller that only reads does not lock the owners and does not get them.
     init(
         _ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction
     ) throws {

@@ -2,9 +2,9 @@ import Crypto
 import Foundation
 import Subscriptions
 
-/// A fingerprint of what an answer means, without the clocks that differ from one answer to the next.
+/// A fingerprint of an answer's meaning, without the clocks that differ from one answer to the next.
 ///
-/// Two answers of one meaning are one observation.
+/// Two answers with the same meaning are one observation.
 struct Meaning: Hashable, Sendable {
     /// 32 bytes.
     let digest: [UInt8]

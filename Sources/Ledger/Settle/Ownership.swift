@@ -3,40 +3,40 @@ struct CustomerID: Hashable, Sendable {
     let number: Int64
 }
 
-/// A customer's wish to own what an uploaded receipt holds.
+/// A customer's claim to own the contents of an uploaded receipt.
 struct OwnershipClaim: Hashable, Sendable {
     let customer: CustomerID
     /// The operator's own id of the customer.
     let name: String
     let imported: Bool
-    /// Whether no settlement has served it yet. One that was served can only claim what nobody owns.
+    /// Whether no settlement has served it yet. A claim that was served can only get what has no owner.
     let isNew: Bool
 }
 
-/// Who owns a thing now, and how often that changed lately.
+/// The current owner of a subscription or purchase, and how often the owner changed lately.
 struct Owner: Hashable, Sendable {
     var customer: CustomerID
     /// The operator's own id of the customer.
     var name: String
-    /// The open row that says so; nil when this settlement made them the owner.
+    /// The current ownership row; nil when this settlement made the customer the owner.
     var rowID: Int64?
     /// Transfers in the last 30 days.
     var transfers: Int
 }
 
-/// Why a customer owns a thing.
+/// Why a customer owns a subscription or purchase.
 package enum OwnershipCause: String, Sendable, CaseIterable {
-    /// They uploaded a receipt that holds it.
+    /// The customer uploaded a receipt that contains it.
     case upload
-    /// It was imported as theirs.
+    /// An import assigned it to the customer.
     case imported = "import"
-    /// Its `app_account_token` names them.
+    /// Its `app_account_token` names the customer.
     case token
-    /// It was another name's that is theirs now.
+    /// It belonged to another customer id that now counts as the same customer.
     case merge
-    /// That name is its own customer's again.
+    /// That other id is a customer of its own again.
     case split
-    /// A person gave it to them.
+    /// A person assigned it to the customer.
     case assignment
 
     /// Whether a person decided it, not a receipt.
@@ -48,19 +48,19 @@ package enum OwnershipCause: String, Sendable, CaseIterable {
     }
 }
 
-/// What became of a customer's claim to a subscription or purchase, and why.
+/// The result of a customer's claim to a subscription or purchase, with the reason.
 package enum OwnershipAnswer: Hashable, Sendable {
     /// The customer owned it already.
     case held
-    /// Nobody owned it; now the customer does.
+    /// It had no owner; now the customer owns it.
     case assigned
     /// Another customer owned it; now this one does.
     case transferred
-    /// Another customer goes on owning it; one sentence says why.
+    /// Another customer still owns it; one sentence says why.
     case refused(String)
 }
 
-/// Transfers of one subscription in 30 days, after which its owner keeps it.
+/// The most transfers of one subscription in 30 days; after that its owner keeps it.
 let transfersMax = 3
 
 /// Decides one claim by the app's policy; a matching `app_account_token` beats every policy.
@@ -89,8 +89,8 @@ func decideOwnership(
     }
 }
 
-/// The claim that is served first at first sight: the customer the `app_account_token` names, else the owner of the rest of the
-/// receipt, else the newest uploader.
+/// Returns the claim to serve first at first sight: of the customer the `app_account_token` names, else of the owner of
+/// the rest of the receipt, else of the newest uploader.
 func firstOwner(
     among claims: [OwnershipClaim], of receiptOwner: Owner?, accountToken: String?
 ) -> OwnershipClaim? {
@@ -101,7 +101,7 @@ func firstOwner(
 }
 
 extension OwnershipClaim {
-    /// Why the customer owns what this claim gets them.
+    /// Returns the cause of the ownership that this claim gets.
     func cause(accountToken: String?) -> OwnershipCause {
         if names(accountToken, name) { return .token }
         return imported ? .imported : .upload

@@ -1,25 +1,26 @@
 import Subscriptions
 
-/// Who owns a subscription or purchase while it is being settled.
+/// The owner of a subscription or purchase during a settlement.
 struct OwnershipDraft: Sendable {
     /// The stored owner.
     var owner: Owner?
-    /// The owner this settlement makes.
+    /// The new owner from this settlement.
     var newOwner: Owner?
     /// Why the new owner owns it.
     private(set) var cause: OwnershipCause?
-    /// Whether nobody owns it from now.
+    /// Whether it has no owner from now on.
     private(set) var isReleased = false
-    /// What became of each upload's claim, by receipt and customer.
+    /// The results of the uploads' claims, by receipt and customer.
     var answers: [ReceiptID: [AppCustomerID: OwnershipAnswer]] = [:]
 
     /// The owner after this settlement.
     var current: Owner? { isReleased ? nil : newOwner ?? owner }
 
-    /// Whether this settlement changes who owns it.
+    /// Whether this settlement changes the owner.
     var isChanged: Bool { newOwner != nil || isReleased }
 
-    /// Gives it to a customer, whatever any policy says; returns the event of the change, or nil when it is theirs.
+    /// Gives it to a customer, whatever the policy; returns the event of the change, or nil when the customer owns it
+    /// already.
     mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) -> EventKind? {
         let before = current
         guard before?.customer != customer else { return nil }
@@ -28,15 +29,16 @@ struct OwnershipDraft: Sendable {
         return before == nil ? .ownershipAssigned : .ownershipTransferred
     }
 
-    /// Ends its ownership, so that it belongs to nobody.
+    /// Ends its ownership; it then has no owner.
     mutating func release() {
         isReleased = current != nil
     }
 
     /// Serves the claims of a receipt's uploads, oldest first; returns the events of the changes.
     ///
-    /// What has no owner is assigned, whenever it appears in the receipt; only a new upload can take what is owned. Where the
-    /// policy lets the first owner keep it, `receiptOwner` gets what comes new.
+    /// A subscription or purchase without an owner is assigned, whenever it appears in the receipt. Only a new upload
+    /// can take one that has an owner. Where the policy lets the first owner keep it, `receiptOwner` gets new contents
+    /// of the receipt.
     mutating func serve(
         _ claims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?, policy: OwnershipPolicy,
         accountToken: String?, givesAccess: Bool
@@ -53,7 +55,7 @@ struct OwnershipDraft: Sendable {
         }
     }
 
-    /// First sight: one of the claims is served, and the others are not transfers.
+    /// Serves one of the claims at first sight; the other claims are not transfers.
     private mutating func serveFirst(
         _ first: OwnershipClaim?, _ claims: [OwnershipClaim], of receipt: ReceiptID, because cause: OwnershipCause?
     ) -> [EventKind] {

@@ -1,6 +1,6 @@
 import Subscriptions
 
-/// What a settlement makes of one receipt: when to ask again, and how its refusals count.
+/// The plan of a settlement for one receipt: when to ask again, and how its refusals count.
 struct ReceiptPlan: Sendable {
     let settlement: Settlement
     let next: CheckPlan
@@ -10,13 +10,13 @@ struct ReceiptPlan: Sendable {
     let rejections: Int
     let rejectedSince: Instant?
     let emptyAnswers: Int
-    /// Kept when an equal answer next time would be no news.
+    /// Stored only when an equal answer next time would be no news.
     var fingerprint: Fingerprint?
-    /// The one-time purchases that the fingerprinted answer told of.
+    /// The one-time purchases in the fingerprinted answer.
     var purchases = ToldPurchases()
     /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
     var isForgiven = false
-    /// Whether the newest receipt is forgotten, because the answer about it left out what is polled by it.
+    /// Whether to forget the newest receipt, because the answer about it left out something that is polled through it.
     var forgetsLatest = false
 
     /// Whether Apple refused the receipt for the last time.
@@ -27,11 +27,11 @@ extension SettlementRun {
     /// How long an app pauses after Apple refused its shared secret, in seconds.
     static let wrongSecretPauseSeconds: Int64 = 300
 
-    /// How often a receipt that Apple never vouched for is asked about soon although Apple calls it malformed (21002),
-    /// which may pass: about half an hour. From then on it is asked about like one that nobody waits for.
+    /// How often to retry soon a receipt that Apple never vouched for and calls malformed (21002), which may pass:
+    /// about half an hour of retries. After that the receipt is scheduled like one that no customer waits for.
     static let malformedTriesSoon = 12
 
-    /// The plans of the batch's receipts, by the state after folding.
+    /// Returns the plans of the batch's receipts, by the state after folding.
     mutating func plans() throws(PollersChanged) -> [ReceiptPlan] {
         try planPolling()
         let plans = batch.map(plan(of:))
@@ -39,7 +39,7 @@ extension SettlementRun {
         return plans
     }
 
-    /// Nothing is asked about through a receipt that Apple refused for the last time.
+    /// Releases everything polled through a receipt that Apple refused for the last time.
     private mutating func releasePolled(by receipt: ReceiptID) {
         for (key, draft) in subscriptions where draft.polling.poller == receipt {
             subscriptions[key]?.polling.release()
@@ -47,7 +47,7 @@ extension SettlementRun {
         for (key, draft) in purchases where draft.polling.poller == receipt { purchases[key]?.polling.release() }
     }
 
-    /// Nothing is asked about through receipts that go with this transaction.
+    /// Releases everything polled through the receipts that this transaction makes unusable.
     mutating func releaseUnable() {
         for receipt in unable { releasePolled(by: receipt) }
     }
@@ -118,7 +118,7 @@ extension SettlementRun {
             isForgiven: isForgiven(settlement))
     }
 
-    /// Whether a usable answer may come any moment and a customer's access waits for it.
+    /// Whether a usable answer may come at any moment and a customer's access waits for it.
     private func isAwaited(_ settlement: Settlement) -> Bool {
         settlement.claim.lane.isUrgent && !isProbablyMalformed(settlement) && !isForgiven(settlement)
     }
@@ -129,7 +129,7 @@ extension SettlementRun {
             && settlement.claim.attempts > Self.malformedTriesSoon
     }
 
-    /// When to ask again about a receipt that Apple did not vouch for this time.
+    /// Returns when to ask again about a receipt that Apple did not vouch for this time.
     private func planWithoutAnswer(_ settlement: Settlement, outcome: CheckOutcome, attempts: Int) -> CheckPlan {
         let environment = settlement.claim.environment ?? .production
         let polled = subscriptions.values.filter { $0.polling.poller == settlement.claim.receiptID }
@@ -139,7 +139,7 @@ extension SettlementRun {
             policy: settlement.claim.app.policy(for: environment, speedup: speedup))
     }
 
-    /// How urgent the next check is for the sake of some subscriptions.
+    /// Returns how urgent the next check of some subscriptions is.
     func lane(of next: CheckPlan, polled: [SubscriptionDraft]) -> Lane {
         switch next {
         case .retired: .sweep
@@ -156,7 +156,7 @@ extension SettlementRun {
 }
 
 extension CheckPlan {
-    /// The same plan, but no later than `moment`.
+    /// Returns the same plan, but no later than `moment`.
     fileprivate func by(_ moment: Instant) -> CheckPlan {
         switch self {
         case .at(let instant): .at(min(instant, moment))
@@ -166,6 +166,6 @@ extension CheckPlan {
 }
 
 extension Claim {
-    /// What makes this receipt's jitter its own.
+    /// The seed of this receipt's own jitter.
     var seed: UInt64 { UInt64(bitPattern: receiptID.number) }
 }

@@ -6,8 +6,8 @@ extension SubscriptionLedger {
     /// Settles a batch in one transaction: facts, timelines, events, observations and schedules change together.
     ///
     /// A batch that collides with another one is tried again from memory, then in halves, so that one bad receipt never
-    /// sinks the others. After a commit whose outcome is unknown the same batch is sent again: equal evidence changes
-    /// nothing and the lease is gone, so the second time is a no-op.
+    /// fails the others. After a commit whose outcome is unknown the same batch is sent again. That is a no-op when the
+    /// first commit succeeded: equal evidence changes nothing and the lease is gone.
     package func settle(
         _ batch: [Settlement], by worker: WorkerID, speedup: Int, reconcile: @escaping Reconcile
     ) async throws -> SettledBatch {
@@ -50,7 +50,7 @@ extension SubscriptionLedger {
     }
 }
 
-/// What settling a batch came to.
+/// The result of settling a batch.
 package struct SettledBatch: Sendable {
     /// A receipt whose answer could not be written; its lease runs out and it is asked about again.
     package struct Failure: Sendable {
@@ -60,16 +60,16 @@ package struct SettledBatch: Sendable {
         package let reason: String
     }
 
-    /// What was committed.
+    /// The committed settlements.
     package var settled: [Settled] = []
-    /// What could not be.
+    /// The receipts whose answers could not be written.
     package var failures: [Failure] = []
 }
 
 /// Attempts at one settlement before it is halved.
 private let settlementAttemptsMax = 3
 
-/// Attempts at one settlement while others change which receipts are asked about its subscriptions.
+/// Attempts at one settlement while other transactions change the pollers of its subscriptions.
 private let pollersChangedMax = 10
 
 extension DatabaseError {
@@ -84,7 +84,7 @@ extension DatabaseError {
 }
 
 extension DatabaseError? {
-    /// Whether the database itself is away, so that smaller batches would not help.
+    /// Whether the database itself is unreachable, so that smaller batches would not help.
     fileprivate var isUnreachable: Bool {
         switch self?.kind {
         case .cannotConnect, .connectionLost, .commitUnknown, .closed, .cancelled, .queueFull: true

@@ -1,6 +1,6 @@
 import Subscriptions
 
-/// What one check came to, after it was committed.
+/// The result of one check, after its commit.
 package struct Settled: Sendable {
     /// One subscription of the receipt.
     package struct SubscriptionOutcome: Sendable {
@@ -8,31 +8,31 @@ package struct Settled: Sendable {
         package let id: OriginalTransactionID
         /// The environment it lives in.
         package let environment: StoreEnvironment
-        /// What it means at the answer's own clock.
+        /// Its verdict at the answer's own clock.
         package let verdict: Verdict
-        /// What this settlement changed, in order.
+        /// The events of this settlement, in order.
         package let events: [Event]
-        /// What became of the uploads' claims to it: by customer.
+        /// The results of the uploads' claims to it, by customer.
         package let ownership: [AppCustomerID: OwnershipAnswer]
     }
 
     /// The receipt.
     package let receiptID: ReceiptID
-    /// What Apple's answer was worth; a refusal during an incident of the app is indeterminate.
+    /// How Apple's answer counts; a refusal during an incident of the app is indeterminate.
     package let outcome: Outcome
-    /// One sentence, when it was not verified.
+    /// One sentence: why it was not verified, or a remark about a verified answer.
     package let reason: String?
-    /// What kind of refusal it was, when it was rejected.
+    /// The kind of refusal, when it was rejected.
     package let refusal: Refusal.Kind?
     /// The receipt's subscriptions, by id; empty unless verified.
     package let subscriptions: [SubscriptionOutcome]
     /// Events of its one-time purchases, in order.
     package let purchaseEvents: [Event]
-    /// When Apple will be asked again; nil when the receipt needs no more questions.
+    /// When Apple will be asked again; nil when the receipt needs no more checks.
     package let nextCheckAt: Instant?
 }
 
-/// What an answer is worth.
+/// How an answer counts.
 package enum Outcome: String, Sendable {
     /// Apple vouches for the receipt; only this changes facts.
     case verified

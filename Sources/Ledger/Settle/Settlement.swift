@@ -1,16 +1,16 @@
 import Subscriptions
 
-/// One claim with what Apple said about it, ready to be settled.
+/// One claim with Apple's answer, ready to be settled.
 package struct Settlement: Sendable {
     /// The claim.
     package let claim: Claim
-    /// What the answer is worth.
+    /// The meaning of the answer.
     package let finding: Finding
     /// Apple's answer as it came, kept with the observation.
     package let body: [UInt8]
     /// The newest receipt, as Apple returned it; stored with a new version only.
     package let latestReceipt: [UInt8]?
-    /// Tells an equal answer next time; nil when that one shall be read in full.
+    /// Recognizes an equal answer next time; nil when the next answer must be read in full.
     package let fingerprint: Fingerprint?
 
     /// A claim with its answer.
@@ -32,10 +32,10 @@ package struct Settlement: Sendable {
         }
     }
 
-    /// Whether the body is worth keeping: an outage's says nothing of the receipt.
+    /// Whether the body is worth storing: the body of an outage says nothing about the receipt.
     var saysSomething: Bool { finding.outcome != .indeterminate && !body.isEmpty }
 
-    /// The instant the answer speaks for.
+    /// The instant that the answer describes.
     var asOf: Instant { evidence?.asOf ?? claim.claimedAt }
 
     /// The natural keys of the subscriptions in the answer.

@@ -4,19 +4,19 @@ import Subscriptions
 
 /// One settlement in its transaction: locks and loads, folds in memory, writes.
 ///
-/// Everyone who writes takes locks in the order schedule, receipt, subscription, purchase, customer, ownership.
+/// Every writer takes locks in the order schedule, receipt, subscription, purchase, customer, ownership.
 struct SettlementRun {
-    /// In the order of Apple's clocks.
+    /// The settlements in the order of Apple's clocks.
     let batch: [Settlement]
     let worker: WorkerID
     let speedup: Int
     let apps: [Int32: App]
     /// The receipts whose schedule may change; nil where no schedule does.
     let pollers: LockedPollers?
-    /// Receipts that cannot be asked any more after this transaction, whatever is stored of them.
+    /// Receipts that cannot be asked about after this transaction, whatever is stored about them.
     let unable: [ReceiptID]
     let claims: [ReceiptID: [OwnershipClaim]]
-    /// Apps with a running incident: what Apple refuses of them counts as no answer.
+    /// Apps with a running incident: Apple's refusals of their receipts count as no answer.
     let incidents: Set<Int32>
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
     var purchases: [PurchaseRowKey: PurchaseDraft]
@@ -26,7 +26,7 @@ struct SettlementRun {
     /// The same instant in milliseconds.
     var recordedAt: Instant { Instant(microseconds: recordedMicroseconds) }
 
-    /// What is remembered of the locked receipts.
+    /// The stored facts of the locked receipts.
     var receipts: [ReceiptID: RememberedReceipt] { pollers?.receipts ?? [:] }
 
     init(_ batch: [Settlement], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
@@ -37,7 +37,7 @@ struct SettlementRun {
         unable = []
         let pollers = try LockedPollers(ids, and: FoundPollers(of: batch, in: transaction), in: transaction)
         self.pollers = pollers
-        // An outdated answer is as good as none: it is as if Apple had not been asked.
+        // An outdated answer is treated as if Apple had not been asked.
         let batch = batch.filter { !pollers.isOutdated($0) }
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
@@ -49,7 +49,7 @@ struct SettlementRun {
         try load(subscriptionRows, purchaseRows, in: transaction)
     }
 
-    /// A settlement without answers: what was locked, loaded as it is now.
+    /// Starts a settlement without answers: loads the locked rows as they are now.
     init(
         locked rows: [Row], purchases purchaseRows: [Row] = [], pollers: LockedPollers? = nil,
         unable: [ReceiptID] = [], apps: [Int32: App] = [:], speedup: Int = 1, in transaction: Transaction
@@ -97,7 +97,7 @@ struct SettlementRun {
         return try transaction.query(Queries.lockPurchases, keys + [.int8s(receipts), .int8s([])])
     }
 
-    /// Whether this very answer was settled before: its commit's outcome was unknown and it was sent again.
+    /// Whether this same answer was settled before: the outcome of its commit was unknown, so it was sent again.
     func isRepeated(_ settlement: Settlement) -> Bool {
         receipts[settlement.claim.receiptID]?.settledToken == settlement.claim.leaseToken
     }

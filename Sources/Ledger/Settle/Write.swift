@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// Writes what folding made of the batch, and gives leases back.
+    /// Writes the result of folding the batch, and gives leases back.
     mutating func write(in transaction: Transaction) throws -> [Settled] {
         let plans = try plans()
         try writeDrafts(in: transaction)
@@ -13,12 +13,12 @@ extension SettlementRun {
         try writeReceipts(fresh, kept, in: transaction)
         let scheduled = try writeSchedules(fresh, in: transaction)
         try writePolling(scheduled: scheduled, in: transaction)
-        // Last, for the canaries' watch may be busy with the same rows.
+        // Last, because the canaries' watch may be using the same rows.
         try writeRefusals(fresh, in: transaction)
         return plans.map(settled(by:))
     }
 
-    /// Writes what folding made of subscriptions and purchases.
+    /// Writes the folded subscriptions and purchases.
     func writeDrafts(in transaction: Transaction) throws {
         let checked = subscriptions.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
         let periods = checked.flatMap { draft in

@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// An event on its way to its row.
+/// An event as a row to insert.
 struct EventRow: Sendable {
     let publicID: [UInt8]
     let appID: Int32
@@ -58,7 +58,7 @@ extension SettlementRun {
 }
 
 extension [String: DetailValue] {
-    /// The detail as a `jsonb` column holds it.
+    /// The detail as JSON for a `jsonb` column.
     fileprivate var json: String {
         get throws { try ColumnJSON.text(of: mapValues(DetailJSON.init)) }
     }

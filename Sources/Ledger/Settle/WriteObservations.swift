@@ -2,20 +2,20 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// Where a receipt's newest answer is kept.
+/// The stored observation of a receipt's newest answer.
 struct KeptObservation: Sendable {
     let settlement: Settlement
     let meaning: Meaning
     let id: Int64
-    /// Microseconds; an observation's row is found by its id and this.
+    /// Microseconds; an observation's row is found by its id and this instant.
     let recordedAt: Int64
-    /// Whether the answer means what the one before it meant.
+    /// Whether the answer means the same as the one before it.
     let isRepeated: Bool
 }
 
 extension SettlementRun {
-    /// Keeps what Apple said: a new row for a new meaning, a later end for an equal one. An equal answer of an older clock
-    /// has a row of its own, because it was the first to say so.
+    /// Stores Apple's answers: a new row for a new meaning, a later end for an equal one. An equal answer with an older
+    /// clock gets its own row, because it was the first to say so.
     func keepObservations(
         of plans: [ReceiptPlan], ids: [Int64], in transaction: Transaction
     ) throws -> [KeptObservation] {
@@ -41,7 +41,7 @@ extension SettlementRun {
         return kept
     }
 
-    /// The observations that later equal answers confirmed, with the newest of their clocks.
+    /// Returns the observations that later equal answers confirmed, with the newest clock of those answers.
     private func confirmedBefore(_ plans: [ReceiptPlan]) -> [(id: Int64, recordedAt: Int64, end: Instant)] {
         plans.compactMap { plan in
             let receipt = plan.settlement.claim.receiptID

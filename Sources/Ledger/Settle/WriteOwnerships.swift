@@ -2,15 +2,15 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// A change of owner on its way to its rows.
+/// A change of owner as rows to write.
 private struct OwnershipWrite {
     let subscriptionID: Int64?
     let purchaseID: Int64?
     let recordedMicroseconds: Int64
-    /// The row that says who owned it before; nil when nobody owned it: the new
-    /// owner owns it from when nobody else did.
+    /// The row of the previous owner; nil when there was none: then the new owner owns it from the end of the last
+    /// ownership, if any.
     let endedRowID: Int64?
-    /// Who owns it now; nil for nobody.
+    /// The owner now; nil for none.
     let customer: CustomerID?
     let cause: OwnershipCause?
 

@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// Writes every one-time purchase that a verified answer spoke of.
+    /// Writes every one-time purchase in a verified answer.
     func writePurchases(in transaction: Transaction) throws {
         let drafts = purchases.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
         let rows = drafts.compactMap { draft in draft.state.map { (draft: draft, state: $0) } }

@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// Writes what was learnt of the receipts themselves.
+    /// Writes the facts that were learnt about the receipts themselves.
     func writeReceipts(_ plans: [ReceiptPlan], _ kept: [KeptObservation], in transaction: Transaction) throws {
         let observations = Dictionary(kept.map { ($0.settlement.claim.receiptID, $0) }) { _, last in last }
         let settlements = plans.map(\.settlement)
@@ -30,8 +30,8 @@ extension SettlementRun {
             ])
     }
 
-    /// Gives back leases that are still ours, with the time of the next check, and pauses apps with a wrong secret. Returns
-    /// the receipts that have their time.
+    /// Gives back the leases that this worker still has, with the time of the next check, and pauses apps with a wrong
+    /// secret. Returns the receipts that were rescheduled.
     func writeSchedules(_ plans: [ReceiptPlan], in transaction: Transaction) throws -> Set<ReceiptID> {
         var due: [(ReceiptPlan, Instant)] = []
         var retired: [ReceiptPlan] = []
@@ -69,7 +69,7 @@ extension SettlementRun {
     }
 
     private func pauseApps(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
-        // In one order everywhere, for two settlements may pause the same apps.
+        // In the same order everywhere, because two settlements may pause the same apps.
         for app in Set(plans.filter(\.isForWrongSecret).map(\.settlement.claim.app.id)).sorted() {
             try transaction.query(
                 Queries.pauseApp,
@@ -80,7 +80,7 @@ extension SettlementRun {
         }
     }
 
-    /// The newest receipt is stored only with a new version, so that a mere confirmation writes little.
+    /// Whether the newest receipt is stored: only with a new version, so that a mere confirmation writes little.
     private func storesLatestReceipt(_ settlement: Settlement) -> Bool {
         settlement.subscriptionKeys.contains { key in
             subscriptions[key].map { $0.version > $0.stored?.version ?? 0 } ?? false

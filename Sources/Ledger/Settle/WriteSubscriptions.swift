@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// Inserts new periods, rewrites changed ones, and remembers their transaction ids.
+    /// Inserts new periods, rewrites changed ones, and stores their transaction ids.
     func writePeriods(
         _ changed: [(SubscriptionDraft, PeriodRecord)], ids: [Int64], of drafts: [SubscriptionDraft],
         in transaction: Transaction
@@ -24,7 +24,7 @@ extension SettlementRun {
             [.int8s(aliases.map(\.0.id)), .texts(aliases.map(\.1.text))])
     }
 
-    /// Writes every subscription that a verified answer spoke of.
+    /// Writes every subscription in a verified answer.
     func writeSubscriptions(_ drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let rows = try drafts.compactMap { draft in try draft.state.map { try SubscriptionWrite(draft, $0) } }
         guard !rows.isEmpty else { return }
@@ -38,13 +38,13 @@ extension SettlementRun {
     }
 }
 
-/// A subscription on its way to its row.
+/// A subscription as a row to write.
 struct SubscriptionWrite {
     let draft: SubscriptionDraft
     let state: SubscriptionState
     let renewal: String?
     let suspected: String?
-    /// Flags of today, which belong to no period.
+    /// The current flags that belong to no period.
     let flags: String
 
     init(_ draft: SubscriptionDraft, _ state: SubscriptionState) throws {

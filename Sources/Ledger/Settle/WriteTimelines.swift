@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// Says what is known now of the timelines that changed.
+    /// Closes and inserts the spans of the timelines that changed.
     func writeTimelines(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let changes = drafts.compactMap { draft in
             draft.state.map { state in
