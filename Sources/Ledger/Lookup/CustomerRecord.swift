@@ -2,38 +2,38 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// Everything one customer has, as known now.
+/// Everything that one customer has, as known now.
 package struct CustomerRecord: Sendable {
-    /// The subscriptions they own.
+    /// The subscriptions that the customer owns.
     package let subscriptions: [OwnedSubscription]
-    /// The one-time purchases they own.
+    /// The one-time purchases that the customer owns.
     package let purchases: [OwnedPurchase]
-    /// What those subscriptions were, are and will be unless something changes.
+    /// The past, present and expected states of those subscriptions, unless something changes.
     package let timeline: [TimelineSpan]
-    /// How many of their receipts Apple never vouched for.
+    /// The number of the customer's receipts that Apple never vouched for.
     package let unverifiedReceipts: Int64
-    /// Until when the operator's word counts for those; nil when there is none.
+    /// Until when the operator's word counts for those receipts; nil when there is none.
     package let provisionalUntil: Instant?
 
-    /// Subscriptions, and purchases, that are told at most.
+    /// The most subscriptions, and the most purchases, in a record.
     package static let thingsMax: Int32 = 200
-    /// Spans that are told at most; older ones are left out.
+    /// The most spans in a record; older ones are left out.
     package static let spansMax: Int32 = 1000
 }
 
-/// A subscription as its owner's record tells it; the words of `perennial.subscription_now`.
+/// A subscription in its owner's record; the words are those of `perennial.subscription_now`.
 package struct OwnedSubscription: Sendable {
     /// Apple's environment.
     package let environment: StoreEnvironment
     /// Apple's id of it.
     package let id: OriginalTransactionID
-    /// The subscription group, where Apple says it.
+    /// The subscription group, where Apple reports it.
     package let group: String?
     /// The product of the running or last period.
     package let productID: ProductID
     /// Its state now.
     package let state: String
-    /// Why that state.
+    /// The reason for that state.
     package let reason: String?
     /// Whether it gives access now.
     package let entitled: Bool
@@ -43,13 +43,13 @@ package struct OwnedSubscription: Sendable {
     package let entitledUntil: Instant?
     /// Whether it will renew; nil when Apple does not say.
     package let willRenew: Bool?
-    /// What it will renew to.
+    /// The product it will renew to.
     package let renewsTo: ProductID?
     /// Trial, offers and the like, sorted.
     package let flags: [String]
-    /// How many periods are known.
+    /// The number of known periods.
     package let periods: Int
-    /// When the first began.
+    /// When the first period began.
     package let startedAt: Instant?
     /// Apple's clock of the evidence.
     package let asOf: Instant?
@@ -57,48 +57,49 @@ package struct OwnedSubscription: Sendable {
     package let checkedAt: Instant?
 }
 
-/// A one-time purchase as its owner's record tells it.
+/// A one-time purchase in its owner's record.
 package struct OwnedPurchase: Sendable {
     /// Apple's environment.
     package let environment: StoreEnvironment
     /// Apple's id of the transaction.
     package let transactionID: String
-    /// Apple's id of the first such transaction.
+    /// Apple's id of the first transaction of the purchase.
     package let originalTransactionID: OriginalTransactionID
     /// The product.
     package let productID: ProductID
-    /// How many.
+    /// The quantity.
     package let quantity: Int
-    /// When.
+    /// When it was purchased.
     package let purchasedAt: Instant
     /// When it was refunded.
     package let revokedAt: Instant?
 }
 
-/// One stretch of a subscription's timeline.
+/// One span of a subscription's timeline.
 package struct TimelineSpan: Sendable {
     /// Apple's environment.
     package let environment: StoreEnvironment
     /// The subscription.
     package let id: OriginalTransactionID
-    /// When it begins; nil is ever.
+    /// When it begins; nil when it has no beginning.
     package let from: Instant?
-    /// When it ends; nil is never.
+    /// When it ends; nil when it has no end.
     package let until: Instant?
-    /// The state in it.
+    /// The state during the span.
     package let state: String
-    /// Why.
+    /// The reason for that state.
     package let reason: String?
     /// Whether it gives access.
     package let entitled: Bool
     /// The product.
     package let productID: ProductID
-    /// Until when access goes on although it ended, should Apple not be asked; nil when it does not.
+    /// The end of the outage allowance: until when access goes on after its end if Apple cannot be asked; nil without
+    /// one.
     package let heldUntil: Instant?
 }
 
 extension SubscriptionLedger {
-    /// What a customer has; a customer nobody knows has nothing.
+    /// Returns everything that a customer has; an unknown customer has nothing.
     package func record(of customer: String, app bundleID: BundleID) async throws -> CustomerRecord {
         let whose: [Parameter] = [.text(bundleID.text), .text(customer)]
         async let subscriptions = reads.query(

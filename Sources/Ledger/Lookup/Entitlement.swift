@@ -2,42 +2,42 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// One right of one customer: whether it is granted, until when, why, and how fresh the answer is.
+/// One entitlement of one customer: whether it is granted, until when, why, and how fresh the answer is.
 package struct Entitlement: Sendable, Hashable {
-    /// The right's name.
+    /// The entitlement's name.
     package let name: String
     /// Whether the customer has it.
     package let granted: Bool
     /// When it ends unless something changes; nil when it does not end or is not granted.
     package let until: Instant?
-    /// The product that grants or granted it; nil when it was given by hand.
+    /// The product that grants or granted it; nil for a manual grant.
     package let productID: ProductID?
     /// The state of the subscription behind it.
     package let state: String?
-    /// Why that state.
+    /// The reason for that state.
     package let reason: String?
     /// Apple's environment.
     package let environment: StoreEnvironment
-    /// What the answer rests on: `verified`, Apple's answer, `provisional`, the operator's word until Apple is asked, or
+    /// The basis of the answer: `verified`, Apple's answer; `provisional`, the operator's word until Apple is asked; or
     /// `by_hand`, a person's decision.
     package let basis: String
-    /// Apple's clock of the evidence; nil while provisional and by hand, and where the newest answer is later than what was
-    /// asked for.
+    /// Apple's clock of the evidence; nil for a provisional entitlement and a manual grant, and where the newest answer
+    /// is later than the instant asked about.
     package private(set) var asOf: Instant?
-    /// When the last verified answer came; nil where `asOf` is.
+    /// When the last verified answer came; nil where `asOf` is nil.
     package private(set) var checkedAt: Instant?
-    /// Apple's expiry of the last period, where a subscription does not grant it.
+    /// Apple's expiry of the last period, where a subscription does not grant the entitlement.
     package let expiresAt: Instant?
 }
 
-/// A customer as an app's operator calls them.
+/// A customer by the app operator's own id.
 package struct CustomerName: Sendable, Hashable {
     /// The app.
     package let bundleID: BundleID
     /// The operator's own id of the customer.
     package let id: AppCustomerID
 
-    /// A name.
+    /// Creates a name.
     package init(_ id: AppCustomerID, of bundleID: BundleID) {
         self.bundleID = bundleID
         self.id = id
@@ -45,9 +45,10 @@ package struct CustomerName: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// What a customer may use at `time` as known at `knownAt`, now where nil; a customer nobody knows has nothing.
+    /// Returns the entitlements of a customer at `time` as known at `knownAt`, now where nil; an unknown customer has
+    /// none.
     ///
-    /// A hot standby may lag; `fromPrimary` sees what was committed just now.
+    /// A hot standby may lag; `fromPrimary` reads what was committed just now.
     package func entitlements(
         app bundleID: BundleID, customer: String, at time: Instant? = nil, knownAt: Instant? = nil,
         fromPrimary: Bool = false
@@ -57,7 +58,8 @@ extension SubscriptionLedger {
             fromPrimary: fromPrimary)[0]
     }
 
-    /// The same for many customers in one statement, in the order of `customers`; one may be named twice.
+    /// Returns the same for many customers in one statement, in the order of `customers`; a customer may be named
+    /// twice.
     package func entitlements(
         of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false
     ) async throws -> [[Entitlement]] {
@@ -75,7 +77,7 @@ extension SubscriptionLedger {
 }
 
 extension Entitlement {
-    /// The same after Apple said so again.
+    /// Returns the same entitlement after Apple confirmed it again.
     func checked(_ check: RightCheck) -> Entitlement {
         var entitlement = self
         (entitlement.asOf, entitlement.checkedAt) = (check.asOf, check.checkedAt)

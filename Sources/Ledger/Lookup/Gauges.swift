@@ -2,9 +2,9 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What metrics say of the whole; read by a few bounded statements, whatever the number of receipts.
+/// The metrics of the whole ledger, read by a few bounded statements, whatever the number of receipts.
 package struct LedgerGauges: Sendable {
-    /// What is due in one lane of one app.
+    /// The due receipts in one lane of one app.
     package struct LaneGauge: Sendable {
         /// The app.
         package let bundleID: BundleID
@@ -12,7 +12,7 @@ package struct LedgerGauges: Sendable {
         package let lane: Lane
         /// Receipts due and not claimed, counted up to `dueReceiptsMax`.
         package let due: Int64
-        /// Seconds for which the first of them has been due; in the lane of imports, since it was stored.
+        /// Seconds for which the first of them has been due; in the lane of imports, seconds since it was stored.
         package let lagSeconds: Double
     }
 
@@ -24,22 +24,22 @@ package struct LedgerGauges: Sendable {
         package let callsPerSecond: Double
         /// Calls that may be made at once, as of the last claim.
         package let tokens: Double
-        /// Rounds of answers in a row that mostly failed.
+        /// Consecutive rounds of answers that mostly failed.
         package let failures: Int64
-        /// Whether nothing is asked at the moment.
+        /// Whether calls are paused at the moment.
         package let isPaused: Bool
         /// Whether Apple refuses receipts in bulk.
         package let hasIncident: Bool
     }
 
-    /// Receipts and events are counted up to this number, so that a large backlog costs no more than a small one.
+    /// The most receipts or events that are counted, so that a large backlog costs no more than a small one.
     package static let dueReceiptsMax: Int32 = 10_000
 
     /// Every lane of every app.
     package let lanes: [LaneGauge]
     /// Every app.
     package let apps: [AppGauge]
-    /// What was found when each invariant was looked at last.
+    /// The last result for each invariant.
     package let invariants: [InvariantStanding]
     /// The feed's last position.
     package let feedPosition: Int64
@@ -47,14 +47,14 @@ package struct LedgerGauges: Sendable {
     package let unsequencedEvents: Int64
     /// Seconds since the first of them was committed.
     package let feedLagSeconds: Double
-    /// Workers that gave a sign of life in the last two minutes.
+    /// Workers with a heartbeat in the last two minutes.
     package let workers: Int64
-    /// Rounds of calls in a row, about whatever app, that brought no answer.
+    /// Consecutive rounds of calls, about any app, that brought no answer.
     package let appleFailures: Int64
 }
 
 extension SubscriptionLedger {
-    /// What metrics say of the whole now.
+    /// Returns the metrics of the whole ledger now.
     package func gauges() async throws -> LedgerGauges {
         async let lanes = query(Queries.gaugeLanes, [.int4(LedgerGauges.dueReceiptsMax)])
         async let apps = query(Queries.gaugeApps)
@@ -71,7 +71,7 @@ extension SubscriptionLedger {
             workers: try row.int8("workers"), appleFailures: Int64(try row.int2("apple_failures")))
     }
 
-    /// What the connections to the database are doing now.
+    /// The present load of the database connections.
     package var databaseLoad: DatabaseLoad { database.load }
 }
 

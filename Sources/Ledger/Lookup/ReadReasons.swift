@@ -3,9 +3,9 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// Everything that decides what a customer may use at `time`, now where nil, as it is known now.
+    /// Returns everything that decides a customer's entitlements at `time`, now where nil, as it is known now.
     ///
-    /// - Parameter speedup: As the workers have it.
+    /// - Parameter speedup: The same as that of the workers.
     package func reasons(
         app bundleID: BundleID, customer: String, at time: Instant? = nil, speedup: Int = 1,
         reading read: @escaping ReadAnswer, by reconcile: @escaping Reconcile
@@ -29,9 +29,9 @@ extension SubscriptionLedger {
     }
 }
 
-/// Reads the reasons for one customer's rights in one transaction.
+/// Reads the reasons for one customer's entitlements in one transaction.
 private struct ReasonsReading {
-    /// The most receipts, subscriptions and purchases of one customer that are told.
+    /// The most receipts, the most subscriptions and the most purchases of one customer that are read.
     static let thingsMax: Int32 = 200
 
     let app: App
@@ -60,7 +60,7 @@ private struct ReasonsReading {
             guard let draft = drafts[try row.int8("subscription_id")], let stored = draft.stored else { return nil }
             let policy = app.policy(for: draft.key.environment, speedup: speedup)
             let replayed = replay.state(of: draft.replayed, policy: policy, by: reconcile)
-            // What was corrected by hand, or told by answers that are gone, is explained as it is stored.
+            // A manual correction, or a fact from answers that are gone, is explained as it is stored.
             let isTold = replayed?.facts.sameMeaning(as: stored.facts) ?? false
             let gap =
                 replay.gap(of: draft.replayed)

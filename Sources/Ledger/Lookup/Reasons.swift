@@ -1,67 +1,67 @@
 import Subscriptions
 
-/// Everything that decides what one customer may use at one instant: for `explain`.
+/// Everything that decides the entitlements of one customer at one instant, for `explain`.
 package struct Reasons: Sendable {
     /// The app.
     package let bundleID: BundleID
     /// The operator's own id of the customer.
     package let customer: String
-    /// Whether anybody ever uploaded a receipt for the customer.
+    /// Whether the customer is known in the app.
     package let isKnown: Bool
     /// The instant asked about.
     package let at: Instant
     /// The database's clock.
     package let now: Instant
-    /// What gives, or gave, rights at that instant, the winner of each right first.
+    /// What gives, or gave, entitlements at that instant, the winner of each entitlement first.
     package let sources: [Source]
-    /// The customer's subscriptions, and those of their receipts that somebody else owns.
+    /// The customer's subscriptions, and those in the customer's receipts that another customer owns.
     package let subscriptions: [SubscriptionReasons]
-    /// The same of one-time purchases.
+    /// The same for one-time purchases.
     package let purchases: [PurchaseReasons]
     /// The customer's receipts, oldest first.
     package let receipts: [ReceiptStanding]
 }
 
 extension Reasons {
-    /// One thing that gives, or gave, a right.
+    /// One source of an entitlement, present or past.
     package struct Source: Sendable {
-        /// The right.
+        /// The entitlement.
         package let entitlement: String
-        /// Whether it gives the right at the instant asked about.
+        /// Whether it grants the entitlement at the instant asked about.
         package let granted: Bool
-        /// When that ends unless something changes.
+        /// When the grant ends unless something changes.
         package let until: Instant?
-        /// The product that grants or granted it; nil when it was given by hand.
+        /// The product that grants or granted it; nil for a manual grant.
         package let productID: ProductID?
         /// Apple's environment.
         package let environment: StoreEnvironment
-        /// When the last verified answer about it came; nil while it is provisional and when it was given by hand.
+        /// When the last verified answer about it came; nil while it is provisional and for a manual grant.
         package let checkedAt: Instant?
         /// The subscription behind it; nil for a one-time purchase and while provisional.
         package let subscription: SubscriptionReasons.ID?
         /// The purchase behind it; nil for a subscription and while provisional.
         package let purchase: PurchaseReasons.ID?
 
-        /// What was given by hand; nil when it was not.
+        /// The manual grant; nil when it is none.
         package let handGrant: HandGrant?
 
-        /// Whether it is only what was said with an upload, until Apple is asked.
+        /// Whether it rests only on the operator's word with an upload, until Apple is asked.
         package var isProvisional: Bool { subscription == nil && purchase == nil && handGrant == nil }
     }
 
-    /// Who owns a thing, since when, and how that came.
+    /// The owner of a subscription or purchase, since when, and how they came to own it.
     package struct Ownership: Sendable {
-        /// The owner; nil for nobody.
+        /// The owner; nil for none.
         package let owner: String?
-        /// Whether that is the customer asked about.
+        /// Whether the owner is the customer asked about.
         package let isCustomer: Bool
-        /// Since when.
+        /// The start of the ownership.
         package let since: Instant?
-        /// Whether it was somebody else's before.
+        /// Whether another customer owned it before.
         package let wasTransferred: Bool
     }
 
-    /// How a receipt stands with Apple.
+    /// The state of a receipt at Apple.
     package struct ReceiptStanding: Sendable {
         /// The receipt.
         package let id: ReceiptID
@@ -71,70 +71,70 @@ extension Reasons {
         package let askedAt: Instant?
         /// When Apple last vouched for it.
         package let verifiedAt: Instant?
-        /// What the last answer was worth.
+        /// How the last answer counts.
         package let outcome: String?
         /// Why the last answer was not verified.
         package let reason: String?
-        /// Refusals in a row.
+        /// Consecutive refusals.
         package let rejections: Int
         /// When the first of them came.
         package let rejectedSince: Instant?
-        /// When Apple will be asked again; nil when no more.
+        /// When Apple will be asked again; nil when it will not be.
         package let nextCheckAt: Instant?
     }
 }
 
-/// What is known of one subscription, from the answers that are kept.
+/// The known facts of one subscription, from the stored answers.
 package struct SubscriptionReasons: Sendable {
-    /// Tells it from the customer's others.
+    /// Identifies it among the customer's subscriptions.
     package struct ID: Hashable, Sendable {
         let rowID: Int64
     }
 
-    /// Tells it from the customer's others.
+    /// Identifies it among the customer's subscriptions.
     package let id: ID
     /// Apple's environment.
     package let environment: StoreEnvironment
     /// The state; its paths lead into the observations unless there is a gap.
     package let state: SubscriptionState
-    /// What the answers that are kept come to, whatever is stored; nil when none is kept.
+    /// The state that the stored answers give, whatever is stored as the state; nil when no answer is stored.
     package let told: SubscriptionState?
     /// The operator's tolerances.
     package let policy: Policy
-    /// The observations that speak of it, by number.
+    /// The observations about it, by number.
     package let observations: [Int64: Observation]
-    /// Why its answers are not all kept any more, so that what is stored is told instead; nil when they are.
+    /// Why its stored answers do not give its state, so that the stored state is shown instead; nil when they do.
     package let gap: String?
-    /// Who owns it.
+    /// Its owner.
     package let ownership: Reasons.Ownership
-    /// Until when access goes on at the instant asked about although its end has passed; nil when it is not held.
+    /// The end of the outage allowance that is in use at the instant asked about; nil when none is.
     package let heldUntil: Instant?
     /// When the last verified answer came.
     package let checkedAt: Instant
     /// The receipt Apple is asked about for it.
     package let polledBy: ReceiptID?
-    /// When that will be; nil when no more.
+    /// When Apple will be asked about it; nil when it will not be.
     package let nextCheckAt: Instant?
 }
 
-/// What is known of one one-time purchase, from the answers that are kept.
+/// The known facts of one one-time purchase, from the stored answers.
 package struct PurchaseReasons: Sendable {
-    /// Tells it from the customer's others.
+    /// Identifies it among the customer's purchases.
     package struct ID: Hashable, Sendable {
         let rowID: Int64
     }
 
-    /// Tells it from the customer's others.
+    /// Identifies it among the customer's purchases.
     package let id: ID
     /// Apple's environment.
     package let environment: StoreEnvironment
     /// The state; its paths lead into the observations unless there is a gap.
     package let state: PurchaseState
-    /// The observations that speak of it, by number.
+    /// The observations about it, by number.
     package let observations: [Int64: Observation]
-    /// Why its answers are not all kept any more, so that what is stored is told instead; nil when they are.
+    /// Why its stored answers do not give its state, so that the stored state is shown instead; nil when they do.
     package let gap: String?
-    /// Who owns it.
+    /// Its owner.
     package let ownership: Reasons.Ownership
 }
 

@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// How the whole stands, for `status`.
+/// The state of the whole ledger, for `status`.
 package struct LedgerStatus: Sendable {
     /// One lane of one app.
     package struct LaneStatus: Sendable {
@@ -18,33 +18,33 @@ package struct LedgerStatus: Sendable {
         package let overdue: Int64
         /// Receipts being asked about.
         package let inFlight: Int64
-        /// When the next one is due.
+        /// When the next receipt is due.
         package let nextDueAt: Instant?
-        /// Seconds for which the first of the due ones has been waiting, in the lane of imports since it was stored; nil when
-        /// nothing is due.
+        /// Seconds for which the first due receipt has been waiting; in the lane of imports, seconds since it was
+        /// stored. Nil when nothing is due.
         package let lagSeconds: Double?
-        /// Each number was counted up to this one: one that reaches it means that many or more.
+        /// The limit of each count: a number that reaches it means that many or more.
         package let countedTo: Int64
     }
 
-    /// Up to which number the receipts of a lane are counted; less when there are more than ten apps.
+    /// The limit of the counts of a lane's receipts; less when there are more than ten apps.
     package static let laneReceiptsCounted: Int64 = 10_000
-    /// From how many receipts on the totals are estimates of PostgreSQL's planner.
+    /// Above this many receipts the totals are estimates of PostgreSQL's planner.
     package static let totalsCounted: Int64 = 100_000
 
-    /// Per app and lane.
+    /// The lanes of every app.
     package let lanes: [LaneStatus]
     /// Stored receipts.
     package let receipts: Int64
-    /// Receipts Apple vouched for.
+    /// Receipts that Apple vouched for.
     package let verified: Int64
-    /// Receipts Apple never vouched for.
+    /// Receipts that Apple never vouched for.
     package let unverified: Int64
     /// Receipts whose last answer was a refusal.
     package let rejected: Int64
-    /// Whether these numbers, and those of the receipts above, are estimates: of a large ledger they are.
+    /// Whether the counts of receipts and subscriptions are estimates, as they are for a large ledger.
     package let isEstimated: Bool
-    /// What customers have by the operator's word alone.
+    /// The promises to customers by the operator's word alone.
     package let promises: Promises
     /// Known subscriptions.
     package let subscriptions: Int64
@@ -54,29 +54,29 @@ package struct LedgerStatus: Sendable {
     package let feedPosition: Int64
     /// The feed's id.
     package let feedID: String
-    /// The id that it had before, as before a restore; nil for none.
+    /// The feed's previous id, as from before a restore; nil for none.
     package let feedFormerID: String?
-    /// When it got its id; nil while it has its first, or the present one is still to be written down.
+    /// When the feed got its id; nil while it has its first id, or while the present one is not stored yet.
     package let feedRenewedAt: Instant?
-    /// Whether nothing says in which cluster the feed lives, because `pg_control_system()` may not be called.
+    /// Whether the feed's cluster is unknown, because `pg_control_system()` may not be called.
     package let isFeedAnywhere: Bool
-    /// Workers that gave a sign of life in the last two minutes.
+    /// Workers with a heartbeat in the last two minutes.
     package let workers: Int64
-    /// When the newest verified answer came; of a large ledger, in which minute of the last quarter of an hour.
+    /// When the newest verified answer came; for a large ledger, the minute within the last quarter of an hour.
     package let lastCheckedAt: Instant?
     /// Apps whose checks are paused, with the reason.
     package let pauses: [(bundleID: BundleID, pause: App.Pause)]
-    /// Apps that are asked about more slowly than they may be, because Apple asked for fewer calls or was overloaded: the calls
-    /// a second at present, and those the operator allows (0 is any number).
+    /// Apps with a lower rate limit than configured, because Apple asked for fewer calls or was overloaded: the calls a
+    /// second at present, and those that the operator allows (0 is any number).
     package let slowed: [(bundleID: BundleID, callsPerSecond: Double, callsPerSecondMax: Double)]
     /// Incidents that run or ended within 24 hours, newest first.
     package let incidents: [Incident]
-    /// What was found when workers looked at each invariant last.
+    /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
 }
 
 extension SubscriptionLedger {
-    /// How the whole stands now.
+    /// Returns the state of the whole ledger now.
     package func status() async throws -> LedgerStatus {
         let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)]).map(
             LedgerStatus.LaneStatus.init(row:))

@@ -2,19 +2,19 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// A stored receipt as `receipt list` and `receipt show` tell it.
+/// A stored receipt as `receipt list` and `receipt show` show it.
 package struct StoredReceipt: Sendable {
     /// The receipt's key.
     package let id: ReceiptID
-    /// The app it is for.
+    /// The receipt's app.
     package let bundleID: BundleID
-    /// Who uploaded it.
+    /// The customers who uploaded it.
     package let customers: [String]
-    /// The subscriptions it was seen to hold.
+    /// The subscriptions that Apple's answers showed in it.
     package let subscriptions: [OriginalTransactionID]
-    /// Where it was verified.
+    /// The environment in which it was verified.
     package let environment: StoreEnvironment?
-    /// What the last answer was worth; nil before the first.
+    /// How the last answer counts; nil before the first.
     package let outcome: String?
     /// Why the last answer was not verified, or what was odd about it.
     package let reason: String?
@@ -24,12 +24,12 @@ package struct StoredReceipt: Sendable {
     package let askedAt: Instant?
     /// When Apple last vouched for it.
     package let verifiedAt: Instant?
-    /// When Apple will be asked again; nil when the receipt needs no more questions.
+    /// When Apple will be asked again; nil when the receipt needs no more checks.
     package let nextCheckAt: Instant?
 }
 
 extension SubscriptionLedger {
-    /// Stored receipts, newest first, of an app and a customer where given.
+    /// Returns stored receipts, newest first, of an app and a customer where given.
     package func receipts(
         app bundleID: BundleID? = nil, customer: String? = nil, id: ReceiptID? = nil, limit: Int = 100
     ) async throws -> [StoredReceipt] {

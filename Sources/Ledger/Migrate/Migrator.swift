@@ -3,23 +3,23 @@ import Foundation
 import Postgres
 import SQL
 
-/// What a migration run did.
+/// The result of a migration run.
 package struct MigrationReport: Sendable {
     /// The names of the migrations applied by this run, in order.
     package let applied: [String]
     /// How many migrations the database has now.
     package let total: Int
-    /// Whether the database has later migrations than this program knows, with which it works all the same.
+    /// Whether the database has later migrations than this program knows, with which the program still works.
     package let isAhead: Bool
-    /// That the database lives elsewhere than before, as after a restore; nil where it is in its place.
+    /// The new place of the database, as after a restore; nil when its place is unchanged.
     package let feedRenewal: FeedRenewal?
 }
 
 extension SubscriptionLedger {
     /// Creates or upgrades the schema; safe to run from many machines at once.
     ///
-    /// Refuses when an applied migration differs from this program's, or when the database knows later ones that this
-    /// program does not work with: then nothing is changed. Later ones that only add are left as they are.
+    /// Refuses, and changes nothing, when an applied migration differs from this program's, or when the database has
+    /// later ones that this program does not work with. Later ones that only add are left as they are.
     package func migrate() async throws -> MigrationReport {
         let (applied, total) = try await applyMigrations()
         try await addObservationMonths()
@@ -46,8 +46,8 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Whether the database has this program's migrations, and no later ones that it does not work with; the error says
-    /// what to do when it has not.
+    /// Requires that the database has this program's migrations, and no later ones that the program does not work with;
+    /// else the error says what to do.
     package func requireMigrated() async throws {
         let exists = try await query(Queries.isMigrated)
         guard try exists.first?.bool("migrated") == true else {
@@ -77,12 +77,13 @@ extension SubscriptionLedger {
         }
     }
 
-    /// A program is replaced machine by machine, so it goes on with a schema that later programs have only added to.
+    /// Refuses later migrations with which this program does not work. Programs are replaced machine by machine, so
+    /// this one accepts a schema that later programs have only added to.
     private static func refuseLaterHistory(_ compatibility: [Row]) throws {
         try refuseEarlierPrograms(than: compatibility.first?.int4("program_min") ?? .max)
     }
 
-    /// Throws `mismatch` when this program knows fewer migrations than one must to work with the schema.
+    /// Throws `mismatch` when this program knows fewer migrations than it must to work with the schema.
     static func refuseEarlierPrograms(than programMin: Int32) throws {
         guard programMin <= Migrations.all.count else {
             throw LedgerError(
@@ -98,7 +99,7 @@ extension SubscriptionLedger {
 }
 
 extension SubscriptionLedger {
-    /// Makes room for this month's and the next month's observations.
+    /// Makes room for the observations of this month and the next.
     package func addObservationMonths() async throws {
         _ = try await write(Queries.addObservationMonths)
     }

@@ -1,7 +1,7 @@
 import Postgres
 import Subscriptions
 
-/// What receipts hold, as targets of a replay.
+/// The contents of receipts, as targets of a replay.
 struct HeldThings {
     private var subscriptions: [Int64: [Replay.Target]] = [:]
     private var purchases: [Int64: [Replay.PurchaseTarget]] = [:]
@@ -27,7 +27,7 @@ struct HeldThings {
         }
     }
 
-    /// What one of the receipts holds.
+    /// Takes the contents of one of the receipts.
     init(of receipt: Int64, among all: HeldThings) {
         subscriptions[receipt] = all.subscriptions[receipt]
         purchases[receipt] = all.purchases[receipt]

@@ -2,23 +2,23 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What one batch of a prune came to, after it was committed.
+/// The result of one batch of a prune, after its commit.
 package struct PruneBatch: Sendable {
-    /// Receipts that had answers old enough.
+    /// Receipts with old enough answers.
     package var receipts = 0
-    /// Answers that are kept no more.
+    /// Answers that were removed.
     package var dropped = 0
-    /// Old answers that are kept, because something stored rests on them.
+    /// Old answers that are kept, because something stored depends on them.
     package var needed = 0
     /// Old answers that are kept, because their receipt cannot be rebuilt in full anyway.
     package var untouched = 0
-    /// The receipt to go on behind; nil when this was the last batch.
+    /// The receipt after which to continue; nil after the last batch.
     package var next: Int64?
 
-    /// Nothing so far.
+    /// Creates an empty result.
     package init() {}
 
-    /// Adds what another batch came to.
+    /// Adds the result of another batch.
     package mutating func add(_ other: PruneBatch) {
         receipts += other.receipts
         dropped += other.dropped
@@ -28,17 +28,18 @@ package struct PruneBatch: Sendable {
 }
 
 extension SubscriptionLedger {
-    /// Removes answers recorded before `cutoff` that nothing rests on: everything their receipt holds is folded once with
-    /// them and once without, and only when both are the same to the last clock do they go. So a rebuild later still tells
-    /// all that it tells now.
+    /// Removes answers recorded before `cutoff` that nothing depends on. It folds the contents of their receipt once
+    /// with them and once without, and removes them only when both results are the same to the last clock. A later
+    /// rebuild therefore still gives everything that it gives now.
     ///
-    /// Always kept are the newest answer of each receipt, what silence ended, and everything about receipts that cannot be
-    /// rebuilt in full. It may run beside workers, for an answer that comes meanwhile only adds.
+    /// It always keeps the newest answer of each receipt, the observations of silence, and everything about receipts
+    /// that cannot be rebuilt in full. It may run beside workers, because an answer that comes meanwhile only adds
+    /// facts.
     ///
     /// - Parameters:
-    ///   - receipt: Where to go on; 0 to begin.
+    ///   - receipt: The receipt after which to continue; 0 to begin.
     ///   - limit: The most receipts in the batch.
-    ///   - speedup: As the workers have it.
+    ///   - speedup: The same as that of the workers.
     package func prune(
         after receipt: Int64, before cutoff: Instant, limit: Int = 20, speedup: Int, reading read: @escaping ReadAnswer,
         by reconcile: @escaping Reconcile
@@ -50,15 +51,16 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Gives back the disk of the months before `cutoff` of which nothing is kept, each in a transaction of its own; how many
-    /// they were. What somebody reads at the moment is left for the next time, for workers would wait behind us.
+    /// Frees the disk space of months before `cutoff` without stored answers, each month in its own transaction;
+    /// returns how many. A month that is being read is left for the next time, because workers would wait behind this
+    /// statement.
     package func dropEmptyMonths(before cutoff: Instant) async throws -> Int {
         var months = 0
         while try await write(Queries.dropEmptyMonths, [.instant(cutoff)]).first?.int4("months") == 1 { months += 1 }
         return months
     }
 
-    /// Removes what was written to the audit before `cutoff`; how many rows went.
+    /// Removes audit rows written before `cutoff`; returns how many.
     package func pruneAudit(before cutoff: Instant) async throws -> Int {
         var removed = 0
         while true {
@@ -72,5 +74,5 @@ extension SubscriptionLedger {
     }
 }
 
-/// Rows of the audit that are removed in one transaction, at most.
+/// The most audit rows to remove in one transaction.
 private let auditRowsMax = 10_000

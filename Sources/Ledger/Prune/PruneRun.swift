@@ -10,7 +10,7 @@ struct PruneRun {
     let read: ReadAnswer
     let reconcile: Reconcile
 
-    /// The next receipts with old answers.
+    /// Prunes the next receipts with old answers.
     func receipts(after: Int64, limit: Int, in transaction: Transaction) throws -> PruneBatch {
         let found = try transaction.query(
             Queries.findPrunable, [.int8(after), .instant(cutoff), .int4(Int32(clamping: limit))])
@@ -46,7 +46,7 @@ struct PruneRun {
             && things.allPurchases.allSatisfy { replay.gap(ofPurchase: $0.rowID, $0.key) == nil }
     }
 
-    /// Drops as many of the answers as nobody needs: all at once, else each half for itself.
+    /// Drops as many of the answers as are not needed: all at once, else each half on its own.
     private func drop(_ answers: ArraySlice<Int64>, of whole: WholeThings, _ dropped: inout Set<Int64>) {
         guard !answers.isEmpty else { return }
         let without = dropped.union(answers)

@@ -1,13 +1,13 @@
 import Subscriptions
 
-/// What a receipt holds, as all answers tell it: what has to be the same without some of them.
+/// The contents of a receipt from all its answers, which must be the same without some of them.
 struct WholeThings {
     private let replay: Replay
     private let reconcile: Reconcile
     private let subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)]
     private let purchases: [(target: Replay.PurchaseTarget, state: PurchaseState?)]
 
-    /// Nil when one of them is of an app that nobody knows.
+    /// Returns nil when a subscription belongs to an unknown app.
     init?(of things: HeldThings, _ replay: Replay, run: PruneRun) {
         var subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)] = []
         for target in things.allSubscriptions {
@@ -21,8 +21,8 @@ struct WholeThings {
         purchases = things.allPurchases.map { ($0, replay.state(of: $0.key)) }
     }
 
-    /// Answers that surely cannot go: some fact has a clock at which nobody else spoke. That spares trying each of them, for
-    /// the last word about the end of a period is such a fact.
+    /// Returns answers that certainly must stay: at the clock of some fact no other answer reports it. The last answer
+    /// about the end of a period is such a case. This saves trying each of them.
     func needed(besides dropped: Set<Int64>) -> Set<Int64> {
         let told = subscriptions.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
         let bought = purchases.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
@@ -34,7 +34,7 @@ struct WholeThings {
         }
     }
 
-    /// Whether the facts are the same to the last clock, so that whatever is learnt later finds the same too.
+    /// Whether the facts are the same to the last clock, so that later answers give the same result too.
     func isSame(without dropped: Set<Int64>) -> Bool {
         let subscriptionsAgree = subscriptions.allSatisfy { whole in
             let rest = replay.state(of: whole.target, policy: whole.policy, without: dropped, by: reconcile)
@@ -48,7 +48,7 @@ struct WholeThings {
     }
 }
 
-/// Everything that is known of a subscription with its clocks, but not in which answer it stood: of equal answers any one
+/// Everything known about a subscription with its clocks, but without the answer it came from: of equal answers any one
 /// will do.
 private struct Said: Equatable {
     let asOf: Instant

@@ -2,14 +2,14 @@ import Postgres
 import SQL
 import Synchronization
 
-/// Where lookups are read: from a hot standby while it is there and follows closely, else from the primary.
+/// The database that lookups read from: a hot standby while it answers and follows closely, else the primary.
 ///
-/// A standby that is away or far behind costs nobody an answer; without a primary a standby that is behind answers
-/// still, and `checked_at` says how old that is.
+/// A standby that is away or far behind costs no caller an answer. Without a primary, a standby that is behind still
+/// answers, and `checked_at` shows how old the answer is.
 final class Reads: Sendable {
-    /// How far behind a standby may be before the primary is asked instead.
+    /// The longest lag of a standby before the primary is asked instead.
     static let behindSecondsMax = 60.0
-    /// How often one caller looks how the standby is doing, and whether the primary is back.
+    /// The time between two checks, by one caller, of the standby's lag and of whether the primary is back.
     static let lookSeconds = 5
 
     private struct Memory {
@@ -28,8 +28,8 @@ final class Reads: Sendable {
         memory = Mutex(Memory(standby: standby == nil ? .none : .following))
     }
 
-    /// Runs a statement that only reads.
-    /// - Throws: what the last database said that could be asked.
+    /// Runs a read-only statement.
+    /// - Throws: The error of the last database that could be asked.
     func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws(DatabaseError) -> [Row] {
         let statement = Statement(file)
         guard let standby else { return try await primary.query(statement, parameters) }
@@ -51,16 +51,16 @@ final class Reads: Sendable {
         throw failure
     }
 
-    /// Whether what was committed just now may not be found.
+    /// Whether a read may miss what was committed just now.
     var mayLag: Bool { standby != nil }
 
-    /// How the standby is doing; looks now, whoever looked lately.
+    /// Returns the state of the standby; checks now, even right after another check.
     func look() async -> StandbyStanding {
         if let standby { await look(at: standby) }
         return memory.withLock { $0.standby }
     }
 
-    /// One caller looks, while the others go on with what is known.
+    /// Whether this caller checks, while the others go on with the known state.
     private func isTimeToLook(at now: ContinuousClock.Instant) -> Bool {
         memory.withLock { memory in
             if let next = memory.nextLook, now < next { return false }
@@ -94,19 +94,19 @@ final class Reads: Sendable {
     }
 }
 
-/// A database that lookups may be read from.
+/// A database that lookups may read from.
 enum ReadSource: Sendable {
     case primary
     case standby
 }
 
-/// How a hot standby is doing.
+/// The state of a hot standby.
 package enum StandbyStanding: String, Sendable, CaseIterable {
     /// There is none.
     case none
-    /// It is there and hardly behind.
+    /// It answers and hardly lags.
     case following
-    /// It is there, but too far behind to be asked before the primary.
+    /// It answers, but lags too far to be asked before the primary.
     case behind
     /// It does not answer.
     case away
@@ -119,7 +119,7 @@ package enum StandbyStanding: String, Sendable, CaseIterable {
         }
     }
 
-    /// Who is asked, in this order; the next only when the one before is not there.
+    /// Returns the databases to ask, in order; the next one only when the one before is away.
     func order(isPrimaryAway: Bool) -> [ReadSource] {
         switch self {
         case .none, .away: [.primary]
@@ -132,8 +132,8 @@ package enum StandbyStanding: String, Sendable, CaseIterable {
 extension DatabaseError {
     fileprivate static let noDatabase = DatabaseError(.cannotConnect, "No database was asked.")
 
-    /// Whether another server might answer better: this one is away, cancelled the read because of what it had to replay
-    /// (class 40), or is still behind a migration (class 42).
+    /// Whether another server might answer better: this one is away, cancelled the read because of its replay (class
+    /// 40), or lacks a migration so far (class 42).
     fileprivate func isWorthAnother(than source: ReadSource) -> Bool {
         switch source {
         case .primary: isLoss

@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What a rebuild changed of one subscription or purchase, on its way to `ledger.correction`.
+/// The changes of a rebuild to one subscription or purchase, as rows of `ledger.correction`.
 struct Correction {
     let subscription: (id: Int64, key: SubscriptionRowKey)?
     let purchaseID: Int64?
@@ -39,7 +39,8 @@ struct Correction {
 }
 
 extension SubscriptionDraft {
-    /// Makes it what the observations say, as a version of its own without events; its periods keep their keys.
+    /// Changes it to the state that the observations give, as a separate version without events; its periods keep their
+    /// keys.
     mutating func correct(to rebuilt: SubscriptionState, policy: Policy) {
         let facts = rebuilt.facts.keepingKeys(of: stored?.facts)
         replace(
@@ -50,7 +51,7 @@ extension SubscriptionDraft {
 }
 
 extension SubscriptionFacts {
-    /// The same facts under the keys that the same periods have in `stored`.
+    /// Returns the same facts under the keys that the same periods have in `stored`.
     fileprivate func keepingKeys(of stored: SubscriptionFacts?) -> SubscriptionFacts {
         var free = stored?.periods ?? []
         var periods = periods.map { period in
@@ -70,7 +71,7 @@ extension SubscriptionFacts {
 }
 
 extension [Period] {
-    /// Removes the first period that fits and returns its key.
+    /// Removes the first matching period and returns its key.
     fileprivate mutating func takeFirst(where fits: (Period) -> Bool) -> Int64? {
         firstIndex(where: fits).flatMap { remove(at: $0).id }
     }

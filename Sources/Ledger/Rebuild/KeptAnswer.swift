@@ -1,34 +1,34 @@
 import Subscriptions
 
-/// A verified answer of Apple as it was kept: one body, which was true from its first to its last clock.
+/// A stored verified answer from Apple: one body, which was true from its first to its last clock.
 package struct KeptAnswer: Sendable {
-    /// The observation that keeps it.
+    /// The observation that stores it.
     package let observation: Observation
     /// The app asked about.
     package let bundleID: BundleID
-    /// Where it was verified.
+    /// The environment in which it was verified.
     package let environment: StoreEnvironment
     /// Apple's answer as it came at the first clock.
     package let body: [UInt8]
 }
 
-/// Where an answer is kept, and while which of Apple's clocks it was given.
+/// The number and receipt of a stored answer, and Apple's clocks between which it was given.
 package struct Observation: Sendable, Hashable {
     /// Its number.
     package let id: Int64
     /// The receipt it is about.
     package let receiptID: ReceiptID
-    /// Apple's clock when this was said first.
+    /// Apple's clock at the first such answer.
     package let firstAsOf: Instant
-    /// Apple's clock when this was said last.
+    /// Apple's clock at the last such answer.
     package let lastAsOf: Instant
 }
 
-/// Reads a kept answer by the present rules; nil when they do not vouch for it.
+/// Reads a stored answer by the present rules; returns nil when they do not vouch for it.
 package typealias ReadAnswer = @Sendable (KeptAnswer) -> Evidence?
 
 extension Evidence {
-    /// The same answer, given again at another of Apple's clocks; a device's snapshot stays as old as it is.
+    /// Returns the same answer, given again at another of Apple's clocks; a device's snapshot keeps its age.
     func given(at instant: Instant) -> Evidence {
         var again = self
         again.asOf = instant
@@ -48,7 +48,7 @@ extension Evidence {
         return again
     }
 
-    /// The same answer, every path in it led by the observation that keeps it.
+    /// Returns the same answer with every path in it prefixed by the observation that stores it.
     func kept(in observation: Observation) -> Evidence {
         var kept = self
         kept.transactions = transactions.map { row in
@@ -66,10 +66,10 @@ extension Evidence {
 }
 
 extension Observation {
-    /// The path of a fact across all observations: the observation's number, then the path within its body.
+    /// Returns the path of a fact across all observations: the observation's number, then the path within its body.
     func path(to path: String) -> String { "\(id)/\(path)" }
 
-    /// The observation's number and the path within its body; nil when the path leads into none.
+    /// Returns the observation's number and the path within its body; nil when the path leads into no observation.
     static func split(_ path: String) -> (id: Int64, path: String)? {
         guard let slash = path.firstIndex(of: "/"), let id = Int64(path[..<slash]) else { return nil }
         // A legacy answer's row is the top level itself: its path is empty.

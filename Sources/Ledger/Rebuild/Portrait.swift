@@ -2,11 +2,11 @@ import Foundation
 import Postgres
 import Subscriptions
 
-/// All that is compared of a subscription or a purchase, as text by name, without who said it where in which answer.
+/// The facts of a subscription or a purchase to compare, as text by name, without the answer that each fact came from.
 struct Portrait {
     private(set) var facts: [String: String] = [:]
 
-    /// What differs, by name.
+    /// Returns the differing facts, by name.
     func differences(from rebuilt: Portrait, of subject: String) -> [RebuildDifference] {
         Set(facts.keys).union(rebuilt.facts.keys).sorted().compactMap { name in
             guard facts[name] != rebuilt.facts[name] else { return nil }
@@ -21,7 +21,7 @@ struct Portrait {
 }
 
 extension Portrait {
-    /// A subscription as its facts, timeline and columns are stored.
+    /// Describes a subscription by its stored facts, timeline and columns.
     init(stored state: SubscriptionState?, _ spans: [StoredSpan], columns row: Row) throws {
         if let state { try draw(state.facts, state.suspectedShrink) }
         draw(spans)
@@ -40,7 +40,7 @@ extension Portrait {
         self["renewal_expected"] = try row.boolIfPresent("renewal_expected").map { "\($0)" }
     }
 
-    /// A subscription as its columns would be written.
+    /// Describes a subscription by the facts, timeline and columns that would be written.
     init(rebuilt state: SubscriptionState, outageAllowance: Delay) throws {
         try draw(state.facts, state.suspectedShrink)
         draw(state.storedSpans(outageAllowance: outageAllowance))
@@ -102,7 +102,7 @@ extension Portrait {
 }
 
 extension Portrait {
-    /// A purchase as it is stored.
+    /// Describes a purchase as it is stored.
     init(stored state: PurchaseState?, columns row: Row) throws {
         if let state { draw(state) }
         self["as_of"] = try row.instantIfPresent("as_of")?.iso8601
@@ -113,7 +113,7 @@ extension Portrait {
         self["app_account_token"] = try row.textIfPresent("app_account_token")
     }
 
-    /// A purchase as it would be written.
+    /// Describes a purchase as it would be written.
     init(rebuilt state: PurchaseState) {
         draw(state)
         self["as_of"] = state.asOf.iso8601

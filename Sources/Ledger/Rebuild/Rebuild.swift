@@ -3,23 +3,24 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// How many subscriptions and purchases a rebuild would look at.
+    /// Returns how many subscriptions and purchases a rebuild would examine.
     package func rebuildable(_ scope: RebuildScope) async throws -> Int64 {
         try await query(Queries.countRebuildable, [.text(scope.app?.text), .text(scope.customer)])
             .first?.int8("things") ?? 0
     }
 
-    /// Folds the stored observations of the next subscriptions or purchases again, by the present rules, and compares.
+    /// Folds the stored observations of the next subscriptions or purchases again, by the present rules, and compares
+    /// the result with the stored state.
     ///
-    /// With `correcting`, what differs is written as a new version, under the locks of a settlement: what is known from then
-    /// on is corrected, what was known before stays on record, and `ledger.correction` keeps both. No event is made: nothing
-    /// happened at Apple. What the observations do not tell in full is never touched. It may run beside workers, and
-    /// again: what is right stays as it is.
+    /// With `correcting`, writes each differing one as a new version, under the locks of a settlement. This corrects
+    /// what is known from then on; what was known before stays on record, and `ledger.correction` keeps both. It makes
+    /// no event, because nothing happened at Apple. It never touches a subscription or purchase whose observations are
+    /// incomplete. It may run beside workers, and more than once: correct state stays as it is.
     ///
     /// - Parameters:
-    ///   - place: Where to go on.
-    ///   - limit: The most things in the batch, all of which stay locked meanwhile.
-    ///   - speedup: As the workers have it.
+    ///   - place: Where to continue.
+    ///   - limit: The most subscriptions or purchases in the batch; all stay locked meanwhile.
+    ///   - speedup: The same as that of the workers.
     package func rebuild(
         from place: RebuildPlace, limit: Int = 20, _ scope: RebuildScope, correcting: Bool, speedup: Int,
         reading read: @escaping ReadAnswer, by reconcile: @escaping Reconcile

@@ -1,60 +1,60 @@
 import Subscriptions
 
-/// Which part of the ledger is rebuilt.
+/// The part of the ledger to rebuild.
 package struct RebuildScope: Sendable {
-    /// Only this app; nil for every one.
+    /// Only this app; nil for every app.
     package var app: BundleID?
-    /// Only what is in this customer's receipts; nil for everybody's.
+    /// Only the contents of this customer's receipts; nil for every customer.
     package var customer: String?
 
-    /// A scope; everything unless limited.
+    /// Creates a scope; everything unless limited.
     package init(app: BundleID? = nil, customer: String? = nil) {
         self.app = app
         self.customer = customer
     }
 }
 
-/// Where a rebuild stands: subscriptions first, then one-time purchases, each in the order of their keys.
+/// The place that a rebuild has reached: subscriptions first, then one-time purchases, each in the order of their keys.
 package enum RebuildPlace: Sendable, Hashable {
-    /// Behind the subscription with this key; 0 to begin.
+    /// After the subscription with this key; 0 to begin.
     case subscriptions(after: Int64)
-    /// Behind the purchase with this key; 0 to begin.
+    /// After the purchase with this key; 0 to begin.
     case purchases(after: Int64)
 
-    /// Where a rebuild begins.
+    /// The start of a rebuild.
     package static let start = RebuildPlace.subscriptions(after: 0)
 }
 
-/// A fact that is stored otherwise than the observations say.
+/// A stored fact that differs from the observations.
 package struct RebuildDifference: Sendable, Hashable {
-    /// What it is a fact of, such as `com.example.app Production subscription 1000`.
+    /// The subject of the fact, such as `com.example.app Production subscription 1000`.
     package let subject: String
-    /// Its name, such as `period 17.expires_at`.
+    /// The fact's name, such as `period 17.expires_at`.
     package let fact: String
-    /// What is stored; nil for nothing.
+    /// The stored value; nil for none.
     package let stored: String?
-    /// What the observations say; nil for nothing.
+    /// The value that the observations give; nil for none.
     package let rebuilt: String?
 }
 
-/// Something that cannot be rebuilt in full and is left as it is.
+/// A subscription or purchase that cannot be rebuilt in full and is left as it is.
 package struct RebuildGap: Sendable, Hashable {
-    /// What it is, as in `RebuildDifference.subject`.
+    /// The subject, as in `RebuildDifference.subject`.
     package let subject: String
-    /// One sentence.
+    /// Why, in one sentence.
     package let reason: String
 }
 
-/// What one batch of a rebuild came to, after it was committed.
+/// The result of one batch of a rebuild, after its commit.
 package struct RebuildBatch: Sendable {
-    /// Subscriptions or purchases that were looked at.
+    /// Subscriptions or purchases that were examined.
     package var examined = 0
-    /// Those of them that were written anew.
+    /// Those of them that were rewritten.
     package var corrected = 0
-    /// What differs, or differed before it was corrected.
+    /// The differences, including those that were then corrected.
     package var differences: [RebuildDifference] = []
-    /// What was left as it is because its observations are not all there.
+    /// The subscriptions or purchases left as they are because their observations are incomplete.
     package var gaps: [RebuildGap] = []
-    /// Where to go on; nil when this was the last batch.
+    /// Where to continue; nil after the last batch.
     package var next: RebuildPlace?
 }

@@ -16,7 +16,7 @@ struct RebuildRun {
         [.int8(after), .int4(Int32(clamping: limit)), .text(scope.app?.text), .text(scope.customer)]
     }
 
-    /// The next subscriptions.
+    /// Rebuilds the next subscriptions.
     func subscriptions(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
         let ids = try transaction.query(Queries.findSubscriptionsAfter, limits(after: after))
             .map { try $0.int8("subscription_id") }
@@ -62,7 +62,8 @@ struct RebuildRun {
         return batch
     }
 
-    /// Transaction ids are only ever added by a settlement; a period that is corrected is written with its own alone.
+    /// Deletes the transaction ids of the periods to rewrite: a settlement only adds ids, and a corrected period keeps
+    /// only its own.
     private func forgetAliases(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let rewritten = drafts.flatMap { draft in
             draft.state.map { $0.facts.recordsToWrite(since: draft.stored?.facts).compactMap(\.id) } ?? []
@@ -70,7 +71,7 @@ struct RebuildRun {
         try transaction.query(Queries.deleteAliases, [.int8s(rewritten)])
     }
 
-    /// The next one-time purchases.
+    /// Rebuilds the next one-time purchases.
     func purchases(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
         let ids = try transaction.query(Queries.findPurchasesAfter, limits(after: after))
             .map { try $0.int8("purchase_id") }
@@ -116,7 +117,7 @@ struct RebuildRun {
 }
 
 extension SettlementRun {
-    /// Writes corrections; what is corrected stays covered.
+    /// Writes corrections, and schedules the checks of what was corrected.
     fileprivate mutating func writeCorrected(in transaction: Transaction) throws {
         try planPolling()
         try writeDrafts(in: transaction)
@@ -125,13 +126,13 @@ extension SettlementRun {
 }
 
 extension SubscriptionDraft {
-    /// What is to be replayed to get it again.
+    /// The target of a replay that rebuilds it.
     var replayed: Replay.Target {
         Replay.Target(rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast)
     }
 }
 
 extension PurchaseDraft {
-    /// What is to be replayed to get it again.
+    /// The target of a replay that rebuilds it.
     var replayed: Replay.PurchaseTarget { Replay.PurchaseTarget(rowID: rowID, key: key) }
 }

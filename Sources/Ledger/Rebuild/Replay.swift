@@ -2,11 +2,12 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What Apple said of some subscriptions and purchases, read again from the stored observations by the present rules.
+/// Apple's answers about some subscriptions and purchases, read again from the stored observations by the present
+/// rules.
 ///
-/// An observation speaks twice, at its first and its last clock: every answer in between said the same.
+/// An observation is folded twice, at its first and its last clock: every answer in between said the same.
 struct Replay {
-    /// A subscription to be replayed.
+    /// A subscription to replay.
     struct Target {
         let rowID: Int64
         let key: SubscriptionRowKey
@@ -14,7 +15,7 @@ struct Replay {
         let asOf: Instant
     }
 
-    /// A one-time purchase to be replayed.
+    /// A one-time purchase to replay.
     struct PurchaseTarget {
         let rowID: Int64
         let key: PurchaseRowKey
@@ -24,7 +25,7 @@ struct Replay {
     private(set) var observations: [Int64: Observation] = [:]
     private var slices: [SubscriptionRowKey: [(place: Place, slice: SubscriptionEvidence)]] = [:]
     private var purchases: [PurchaseRowKey: [(place: Place, slice: PurchaseEvidence)]] = [:]
-    /// Answers that are not kept any more or not vouched for by the present rules, by receipt.
+    /// How many answers are no longer stored or not vouched for by the present rules, by receipt.
     private var lost: [Int64: Int] = [:]
     private var links: ReplayLinks
 
@@ -39,11 +40,11 @@ struct Replay {
         }
     }
 
-    /// Bodies that are in memory at the same time, at most.
+    /// The most bodies in memory at the same time.
     private static let bodiesMax: Int32 = 40
 
-    /// Reads what is kept of the receipts that hold the targets. The caller holds their locks, or accepts that a settlement
-    /// may come in between.
+    /// Reads the stored answers about the receipts that contain the targets. The caller holds the targets' locks, or
+    /// accepts that a settlement may come in between.
     init(
         of targets: [Target], purchases bought: [PurchaseTarget], reading read: ReadAnswer, in transaction: Transaction
     ) throws {
@@ -98,7 +99,8 @@ struct Replay {
         _ evidence: Evidence, _ observation: Observation, _ targets: [SubscriptionRowKey: Target],
         _ bought: [PurchaseTarget]
     ) {
-        // An equal answer is told to the purchases of its receipt, but only to the subscriptions that it polls.
+        // An equal answer counts for the purchases of its receipt, but only for the subscriptions that the receipt
+        // polls.
         let isEqual = evidence.asOf > observation.firstAsOf
         for target in targets.values where target.key.environment == evidence.environment {
             guard !isEqual || evidence.asOf <= target.asOf || target.polledBy == observation.receiptID else { continue }
@@ -120,46 +122,47 @@ struct Replay {
         slices[key, default: []].append((place, slice))
     }
 
-    /// What the observations, but for some, make of a subscription; nil when none speaks of it.
+    /// Returns the state of a subscription from the observations, except the dropped ones; nil when none is about it.
     func state(
         of target: Target, policy: Policy, without dropped: Set<Int64> = [], by reconcile: Reconcile
     ) -> SubscriptionState? {
         let told = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
             .sorted { $0.place < $1.place }
             .reduce(nil as SubscriptionState?) { state, said in reconcile(state, said.slice, policy).state }
-        // Silence is kept with the receipt that would have been asked about; without one the clock alone tells of it.
+        // Silence is stored with the receipt that would have been asked about. Without one, only the clock shows the
+        // silence.
         guard let told, target.polledBy == nil, told.hold.expected, told.asOf < target.asOf,
             told.hold.accessEndsAt == target.asOf
         else { return told }
         return reconcile(told, .silence(of: target.key.id, until: target.asOf), policy).state
     }
 
-    /// What the observations, but for some, make of a purchase; nil when none speaks of it.
+    /// Returns the state of a purchase from the observations, except the dropped ones; nil when none is about it.
     func state(of key: PurchaseRowKey, without dropped: Set<Int64> = []) -> PurchaseState? {
         (purchases[key] ?? []).filter { !dropped.contains($0.place.observation) }.sorted { $0.place < $1.place }
             .reduce(nil) { state, said in reconcilePurchase(state, with: said.slice)?.state ?? state }
     }
 
-    /// Which observations spoke of a subscription at which instants.
+    /// Returns the observations that report on a subscription, by instant.
     func speakers(of key: SubscriptionRowKey) -> [Instant: Set<Int64>] {
         (slices[key] ?? []).reduce(into: [:]) { speakers, said in
             for clock in said.slice.clocks { speakers[clock, default: []].insert(said.place.observation) }
         }
     }
 
-    /// Which observations spoke of a purchase at which instants.
+    /// Returns the observations that report on a purchase, by instant.
     func speakers(of key: PurchaseRowKey) -> [Instant: Set<Int64>] {
         (purchases[key] ?? []).reduce(into: [:]) { speakers, said in
             for clock in said.slice.clocks { speakers[clock, default: []].insert(said.place.observation) }
         }
     }
 
-    /// Why a subscription cannot be rebuilt in full; nil when everything that was said of it is kept.
+    /// Returns why a subscription cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(of target: Target) -> String? {
         gap(links.subscriptions[target.rowID], earliest: slices[target.key]?.map(\.place).min()?.asOf)
     }
 
-    /// Why a purchase cannot be rebuilt in full; nil when everything that was said of it is kept.
+    /// Returns why a purchase cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(ofPurchase rowID: Int64, _ key: PurchaseRowKey) -> String? {
         gap(links.purchases[rowID], earliest: purchases[key]?.map(\.place).min()?.asOf)
     }
@@ -174,13 +177,13 @@ struct Replay {
     }
 }
 
-/// Which receipts hold the targets of a replay, and since when these are known.
+/// The receipts that contain the targets of a replay, and since when these are known.
 struct ReplayLinks {
     struct Link {
         var receipts: [Int64] = []
         /// Apple's clock at the first event.
         var firstAsOf: Instant?
-        /// Apple's clock at the first answer that is kept no more because others say the same.
+        /// Apple's clock at the first answer that was pruned because others say the same.
         var prunedAsOf: Instant?
     }
 
@@ -201,7 +204,7 @@ struct ReplayLinks {
         }
     }
 
-    /// Every receipt among them.
+    /// All these receipts.
     var receipts: [Int64] {
         Set([subscriptions, purchases].flatMap { $0.values.flatMap(\.receipts) }).sorted()
     }

@@ -2,7 +2,7 @@ import Postgres
 import Subscriptions
 
 extension PeriodRecord {
-    /// A period's record from its row.
+    /// Reads a period's record from its row.
     init(row: Row) throws {
         let older = try row.textIfPresent("older_facts").map { try ColumnJSON.value([String: OriginJSON].self, in: $0) }
         self.init(
@@ -39,7 +39,7 @@ extension PeriodRecord {
     }
 }
 
-/// A period on its way to its row.
+/// A period as a row to write.
 struct PeriodWrite: Sendable {
     let id: Int64
     let subscriptionID: Int64

@@ -1,7 +1,7 @@
 import Postgres
 import Subscriptions
 
-/// The facts of a one-time purchase as a `jsonb` column holds them.
+/// The facts of a one-time purchase as stored in a `jsonb` column.
 struct PurchaseFactsJSON: Codable {
     struct Terms: Codable {
         var purchasedAtMilliseconds: Int64

@@ -1,28 +1,28 @@
 import Postgres
 import Subscriptions
 
-/// What is remembered of a receipt.
+/// The stored facts of a receipt.
 struct RememberedReceipt: Sendable {
     let receiptID: ReceiptID
-    /// Equal refusals in a row, and when the first came.
+    /// Consecutive refusals, and when the first came.
     let rejections: Int
     let rejectedSince: Instant?
-    /// Verified answers in a row that held nothing.
+    /// Consecutive verified answers without contents.
     let emptyAnswers: Int
     let observationID: Int64?
-    /// Microseconds; with the id it finds the observation's row.
+    /// Microseconds; with the id it identifies the observation's row.
     let observationRecordedAt: Int64?
     /// The clock of the first answer of that observation.
     let observedFrom: Instant?
     let meaning: [UInt8]?
     let verifiedAt: Instant?
-    /// When the device made it, as far as Apple said.
+    /// When the device made it, as far as Apple reported it.
     let createdAt: Instant?
     /// Whether its last answer was a refusal, which may have been forgiven.
     let wasRefused: Bool
-    /// The token of the lease under which an answer about it was settled last.
+    /// The token of the lease under which the last answer about it was settled.
     let settledToken: Int64
-    /// Whether its customer was erased: nothing that comes of it is kept any more.
+    /// Whether its customer was erased: no later answer about it is stored.
     let isErased: Bool
 
     init(row: Row) throws {

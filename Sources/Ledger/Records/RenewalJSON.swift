@@ -1,7 +1,7 @@
 import Foundation
 import Subscriptions
 
-/// Renewal information as a `jsonb` column holds it.
+/// Renewal information as stored in a `jsonb` column.
 struct RenewalJSON: Codable {
     var productID: String
     var renewsToProductID: String?
@@ -50,8 +50,8 @@ struct RenewalJSON: Codable {
     }
 }
 
-/// The ending of a period as a `jsonb` column holds it; no clock means the subscription's renewal's, and a field that is
-/// not among the older ones was said by the newest row.
+/// The ending of a period as stored in a `jsonb` column. No clock means the clock of the subscription's renewal; a
+/// field that is not among the older ones came from the newest row.
 struct EndingJSON: Codable {
     var renewal: RenewalJSON
     var asOfMilliseconds: Int64?
@@ -94,7 +94,7 @@ struct EndingJSON: Codable {
     }
 }
 
-/// Who said a fact, as a `jsonb` column holds it.
+/// The source of a fact, as stored in a `jsonb` column.
 struct OriginJSON: Codable {
     var asOfMilliseconds: Int64
     var path: String

@@ -3,8 +3,8 @@ import Subscriptions
 
 /// A row of a stored timeline: what changes with time, without what follows from the newest facts alone.
 ///
-/// Only flags of the period itself are stored with a span; what the customer has scheduled or was asked is a fact of
-/// today, stored with the subscription.
+/// A span stores only flags of the period itself. What the customer has scheduled or was asked is a fact of today and
+/// is stored with the subscription.
 struct StoredSpan: Sendable, Hashable {
     var from: Instant
     var to: Instant?
@@ -13,7 +13,8 @@ struct StoredSpan: Sendable, Hashable {
     var entitled: Bool
     var productID: ProductID
     var flags: [Flag]
-    /// Until when access goes on although this span ends it, because Apple was not asked since.
+    /// The end of the outage allowance: until when access goes on although this span ends it, because Apple was not
+    /// asked since.
     var heldUntil: Instant?
 
     init(_ span: Span) {
@@ -37,7 +38,8 @@ struct StoredSpan: Sendable, Hashable {
         heldUntil = try row.instantIfPresent("held_until")
     }
 
-    /// Held: access goes on although its end has passed, because Apple was not asked since. SQL: `ledger.is_held`.
+    /// Whether the outage allowance applies: access goes on although its end has passed, because Apple was not asked
+    /// since. SQL: `ledger.is_held`.
     func isHeld(at instant: Instant) -> Bool {
         guard let heldUntil else { return false }
         return from <= instant && instant < heldUntil
@@ -50,7 +52,7 @@ struct StoredSpan: Sendable, Hashable {
 }
 
 extension SubscriptionState {
-    /// The timeline as it is stored, with the hold on the span that would end access.
+    /// Returns the timeline to store, with the outage allowance on the span that would end access.
     func storedSpans(outageAllowance: Delay) -> [StoredSpan] {
         var spans: [StoredSpan] = []
         for span in timeline.spans.map(StoredSpan.init) {
@@ -71,7 +73,7 @@ extension SubscriptionState {
 }
 
 extension Flag {
-    /// Whether it says something of the period, not of what comes next.
+    /// Whether it describes the period, not what comes next.
     var belongsToPeriod: Bool {
         switch self {
         case .trial, .intro, .promotionalOffer, .offerCode, .familyShared: true
@@ -80,11 +82,11 @@ extension Flag {
     }
 }
 
-/// What has to be written so that a stored timeline says what is known now.
+/// The changes that bring a stored timeline up to date.
 struct TimelineChange: Sendable, Hashable {
-    /// Starts of open rows that are no longer true.
+    /// Starts of current rows that are no longer true.
     let closed: [Instant]
-    /// Rows that say what is true instead.
+    /// Rows that are true instead.
     let opened: [StoredSpan]
 
     init(from stored: [StoredSpan], to current: [StoredSpan]) {

@@ -1,6 +1,6 @@
 import Subscriptions
 
-/// A suspected shrink of an expiry as a `jsonb` column holds it.
+/// A suspected shrink of an expiry as stored in a `jsonb` column.
 struct SuspectedShrinkJSON: Codable {
     var expiresAtMilliseconds: Int64
     var asOfMilliseconds: Int64

@@ -1,7 +1,7 @@
 import Postgres
 import SQL
 
-/// Apple's answers about an app, since they were counted last.
+/// Apple's answers about an app since the last count.
 package struct AnswerCount: Sendable, Hashable {
     /// Verified answers.
     package var verified: Int64 = 0
@@ -10,12 +10,12 @@ package struct AnswerCount: Sendable, Hashable {
     /// Checks without a usable answer.
     package var failed: Int64 = 0
 
-    /// None.
+    /// Creates a count of no answers.
     package init() {}
 }
 
 extension SubscriptionLedger {
-    /// Adds answers to the current hour's, per app.
+    /// Adds answers to the counts of the current hour, per app.
     package func addChecks(_ counts: [Int32: AnswerCount]) async throws {
         guard !counts.isEmpty else { return }
         let sorted = counts.sorted { $0.key < $1.key }

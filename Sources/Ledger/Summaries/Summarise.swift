@@ -1,29 +1,31 @@
 import Postgres
 import SQL
 
-/// What one step of the summaries did.
+/// The result of one step of the summaries.
 package struct SummaryStep: Sendable, Hashable {
-    /// Subscriptions whose shares were computed anew.
+    /// Subscriptions whose shares were computed again.
     package let subscriptions: Int
-    /// Whether more may be waiting: the feed goes on, or the first round through all is not over.
+    /// Whether more may be waiting: the feed goes on, or the first round through all subscriptions is not over.
     package let isBehind: Bool
 }
 
 extension SubscriptionLedger {
-    /// Events that one step reads, at most.
+    /// The most events that one step reads.
     static let summaryEventsMax = 2_000
-    /// Subscriptions that one step looks at anew in the first round, and in later ones.
+    /// The most subscriptions that one step computes again, in the first round and in later ones.
     static let summaryFirstRoundMax: Int32 = 2_000
     static let summaryRoundMax: Int32 = 200
-    /// Subscriptions that one step looks at anew because they were written without an event.
+    /// The most subscriptions that one step computes again because they were written without an event.
     static let summaryWrittenMax: Int32 = 2_000
 
-    /// Takes the next events of the feed into each day's summaries and into the rows that reports read, and a few
-    /// subscriptions of the round through all, which finds what no event tells. Returns nil while another process does it.
+    /// Takes the next events of the feed into each day's summaries and into the rows for reports, and computes a few
+    /// subscriptions again in a round through all, which finds changes without an event. Returns nil while another
+    /// process does it.
     ///
-    /// What a subscription added before is taken out and what its history says now is put in, for every day it touches: a
-    /// late event rewrites the past, and the same step twice changes nothing. Settlements never come here. `findsWritten`
-    /// looks through all subscriptions for those that were written since without an event: a second for each million.
+    /// For every day that a subscription touches, it removes what the subscription added before and adds what its
+    /// history says now. A late event therefore rewrites the past, and the same step twice changes nothing. Settlements
+    /// never run it. `findsWritten` searches all subscriptions for those written since without an event: a second for
+    /// each million.
     @discardableResult
     package func summarise(isFirstRound: Bool = false, findsWritten: Bool = false) async throws -> SummaryStep? {
         let roundMax = isFirstRound ? Self.summaryFirstRoundMax : Self.summaryRoundMax
@@ -35,7 +37,8 @@ extension SubscriptionLedger {
             guard let row = found.first else { return nil }
             let subscriptions = try row.int8s("subscriptions")
             if !subscriptions.isEmpty {
-                // The mark comes first: the upload that says a price meanwhile waits for it, and takes it away again.
+                // The mark comes first: an upload that reports a price meanwhile waits for the mark, and removes it
+                // again.
                 try transaction.query(Queries.markSummarised, [.int8s(subscriptions)])
                 try transaction.query(Queries.forgetSummaryRows, [.int8s(subscriptions)])
                 try transaction.query(Queries.addSummaryRows, [.int8s(subscriptions)])

@@ -1,7 +1,7 @@
 import Postgres
 import SQL
 
-/// Keys after one up to another: what is looked at in one snapshot.
+/// The keys after `after` up to `until`, examined in one snapshot.
 struct KeySlice: Sendable, Hashable {
     let after: Int64
     let until: Int64
@@ -9,17 +9,17 @@ struct KeySlice: Sendable, Hashable {
     var parameters: [Parameter] { [.int8(after), .int8(until)] }
 }
 
-/// One way of looking at the ledger slice by slice, and which invariants it sees.
+/// A way to examine the ledger slice by slice, and the invariants it covers.
 struct Examination: Sendable {
     let invariants: Set<Invariant>
-    /// Says where the next slice ends.
+    /// Returns the end of the next slice.
     let next: SQLFile
-    /// Keys in one slice, at most.
+    /// The most keys in one slice.
     let keysMax: Int32
-    /// What a slice violates.
+    /// Returns the violations in a slice.
     let look: @Sendable (KeySlice, VerifyTerms, [Int32: App], Transaction) throws -> [Violation]
 
-    /// Every one, the most important first.
+    /// Every examination, the most important first.
     static let all: [Examination] = [
         statement(.coverage, Queries.verifyCoverage, over: Queries.verifyNextSubscriptions) {
             [.float8($0.toleranceSeconds)]
@@ -40,7 +40,7 @@ struct Examination: Sendable {
         statement(.summaries, Queries.verifySummaries, over: Queries.verifyNextSubscriptions, keysMax: 500),
     ]
 
-    /// An invariant whose statement returns what violates it.
+    /// Makes an examination of one invariant, by a statement that returns its violations.
     private static func statement(
         _ invariant: Invariant, _ file: SQLFile, over next: SQLFile, keysMax: Int32 = 2_000,
         _ more: @escaping @Sendable (VerifyTerms) -> [Parameter] = { _ in [] }

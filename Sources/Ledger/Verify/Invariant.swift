@@ -1,37 +1,38 @@
-/// Something that is true of every ledger at every moment; the raw value is its name in flags, JSON, metrics and tables.
+/// A property of every ledger at every moment; the raw value is its name in flags, JSON, metrics and tables.
 package enum Invariant: String, Sendable, CaseIterable {
-    /// A subscription that wants a check is polled by a receipt that can vouch for it and is scheduled by then.
+    /// A subscription that needs a check is polled by a receipt that can vouch for it and that is scheduled by then.
     case coverage
-    /// The same of a one-time purchase that refunds are looked for.
+    /// The same for a one-time purchase that is checked for refunds.
     case purchaseCoverage = "purchase_coverage"
     /// A subscription that needs checks is polled by one of the receipts that can vouch for it.
     case poller
-    /// The next check is stored, and no later than the schedule's rules give.
+    /// The next check is stored, and is no later than the schedule's rules say.
     case nextCheck = "next_check"
     /// No answer gets older than lookups promise while Apple answers.
     case age
-    /// What is stored of a subscription is what its facts give.
+    /// The stored columns and timeline of a subscription follow from its facts.
     case facts
     /// A timeline goes from the first period to infinity without gap or overlap.
     case timeline
-    /// A thing has one owner at a time.
+    /// A subscription or purchase has one owner at a time.
     case ownership
-    /// A receipt that Apple has said nothing usable of is scheduled.
+    /// A receipt without any usable answer from Apple is scheduled.
     case scheduled
-    /// A check that was wanted by a time is not forgotten.
+    /// A check that is wanted by a certain time is not forgotten.
     case wanted
-    /// No receipt is leased for longer than its worker leases.
+    /// No receipt is leased for longer than its worker's lease time.
     case leases
-    /// Every event is of a version its subscription or purchase has reached, and has or awaits a place in the feed.
+    /// Every event belongs to a version that its subscription or purchase has reached, and has or awaits a place in the
+    /// feed.
     case events
     /// The feed is dense, and in the order of each subscription's changes.
     case feed
-    /// The summaries tell of each subscription what its history gives.
+    /// The summaries match the history of each subscription.
     case summaries
 }
 
 extension Invariant {
-    /// Whether a repair restores it: the subscription is asked about again, which plans anew.
+    /// Whether a repair restores it: the repair makes a new plan to ask about the subscription.
     package var isRepairable: Bool {
         switch self {
         case .coverage, .purchaseCoverage, .poller, .nextCheck, .age: true
@@ -39,7 +40,7 @@ extension Invariant {
         }
     }
 
-    /// What to do about a violation, in one sentence.
+    /// The advice on a violation, in one sentence.
     package var advice: String {
         switch self {
         case .coverage, .poller, .nextCheck, .age:

@@ -2,21 +2,21 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What a repair made of a subscription or one-time purchase.
+/// The result of repairing a subscription or one-time purchase.
 package struct CoverageRepair: Sendable, Hashable {
-    /// The receipt that was asked about it; nil for none.
+    /// The receipt that was asked about it before; nil for none.
     package let previous: ReceiptID?
     /// The receipt that is asked about it now; nil when none can vouch for it.
     package let receiptID: ReceiptID?
-    /// When it is asked about at the latest, unless the receipt is leased; nil for never.
+    /// The latest time of the next check, unless the receipt is leased; nil for never.
     package let nextCheckAt: Instant?
 }
 
 extension SubscriptionLedger {
-    /// Covers what a violation is about again, in one short transaction with an audit row.
+    /// Plans the checks of a violation's subscription or purchase again, in one short transaction with an audit row.
     ///
-    /// What violates coverage alone keeps its time of the next check; anything else is asked about at once. Returns nil when
-    /// nothing can be repaired of it. Again it changes nothing.
+    /// A violation of coverage alone keeps the time of the next check; for any other violation, Apple is asked at once.
+    /// Returns nil when there is nothing to repair. A second repair changes nothing.
     package func repair(
         _ violation: Violation, _ terms: VerifyTerms, detail: [String: String] = [:]
     ) async throws -> CoverageRepair? {
@@ -44,7 +44,7 @@ extension SubscriptionLedger {
 }
 
 extension Invariant {
-    /// Whether Apple has to be asked at once about what violates it.
+    /// Whether Apple has to be asked at once after a violation.
     fileprivate var asksAtOnce: Bool {
         switch self {
         case .poller, .nextCheck, .age: true
@@ -64,14 +64,14 @@ extension Violation {
 }
 
 extension SettlementRun {
-    /// Has the schedule of everything that is locked looked at although nothing was learnt of it.
+    /// Requests a check of the schedule of everything locked, although no answer came.
     fileprivate mutating func review(atOnce: Bool) {
         let moment = atOnce ? recordedAt : nil
         for key in subscriptions.keys { subscriptions[key]?.polling.review(by: moment) }
         for key in purchases.keys { purchases[key]?.polling.review(by: moment) }
     }
 
-    /// How the one thing that was looked at is asked about; nil when it is gone.
+    /// The polling of the reviewed subscription or purchase; nil when it is gone.
     fileprivate var reviewed: PollingDraft? {
         subscriptions.values.first?.polling ?? purchases.values.first?.polling
     }

@@ -1,27 +1,27 @@
 import Postgres
 import SQL
 
-/// How far a verification has come since the last step.
+/// The progress of a verification since the last step.
 package struct VerifyStep: Sendable {
-    /// What was looked for.
+    /// The invariants that were examined.
     package let invariants: Set<Invariant>
-    /// Keys of the slice, at most; 0 after a second look.
+    /// The most keys that the slice may have; 0 after a second look.
     package let keys: Int64
-    /// Violations that a second look saw too.
+    /// Violations that a second look confirmed.
     package let violations: [Violation]
 }
 
 extension SubscriptionLedger {
-    /// How long one statement of a look may take, in milliseconds; a slice that takes longer is made smaller.
+    /// The longest time for one statement of a look, in milliseconds; a slice that takes longer is made smaller.
     static let lookMillisecondsMax: Int32 = 5_000
-    /// Violations that wait for a second look, at most.
+    /// The most violations that wait for a second look.
     static let suspectsMax = 1_000
 
-    /// Looks through the whole ledger for violations of `invariants`, beside everything else.
+    /// Examines the whole ledger for violations of `invariants`, beside other work.
     ///
-    /// Each slice is read in a read-only snapshot of its own without any lock. What is seen is looked at again in a fresh
-    /// snapshot a moment later, so that work under way is no violation. `note` is called after every slice and may rest;
-    /// what it throws ends the verification.
+    /// Each slice is read in its own read-only snapshot without any lock. A violation counts only when a second look in
+    /// a fresh snapshot, a moment later, confirms it, so that work in progress is no violation. `note` is called after
+    /// every slice and may pause; an error that it throws ends the verification.
     package func verify(
         _ invariants: Set<Invariant> = Set(Invariant.allCases), _ terms: VerifyTerms,
         note: (VerifyStep) async throws -> Void
@@ -48,7 +48,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Whether violations are still there, each looked at alone; those that are.
+    /// Returns the violations that are still there; each is examined alone.
     package func remaining(of violations: [Violation], _ terms: VerifyTerms) async throws -> [Violation] {
         var left: [Violation] = []
         for examination in Examination.all {
@@ -61,7 +61,7 @@ extension SubscriptionLedger {
         return left
     }
 
-    /// The next slice with what it violates; nil behind the last one.
+    /// Returns the next slice with its violations; nil after the last slice.
     private func lookOn(
         _ examination: Examination, after: Int64, keysMax: inout Int32, _ terms: VerifyTerms
     ) async throws -> (slice: KeySlice, seen: [Violation])? {
@@ -106,7 +106,7 @@ extension SubscriptionLedger {
     }
 }
 
-/// What one look saw and another one has to see again.
+/// The violations from a first look that a second look has to confirm.
 private struct Suspects {
     private(set) var slices: [(slice: KeySlice, identities: Set<Violation.Identity>)] = []
     private(set) var count = 0

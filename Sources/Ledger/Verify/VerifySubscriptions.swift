@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What a slice of subscriptions violates of what follows from their facts and the schedule's rules.
+/// Returns where a slice of subscriptions violates what follows from their facts and from the schedule's rules.
 @Sendable func subscriptionViolations(
     in slice: KeySlice, _ terms: VerifyTerms, apps: [Int32: App], transaction: Transaction
 ) throws -> [Violation] {
@@ -24,18 +24,19 @@ import Subscriptions
     }
 }
 
-/// A stored subscription beside the rules that it should follow.
+/// A stored subscription and the rules that it must follow.
 private struct StoredSubscription {
     private let draft: SubscriptionDraft
     private let state: SubscriptionState
-    /// The app's tolerances; those that delay a plan are the most patient ones that an app may have, for they may have been
-    /// changed since the plan was made.
+    /// The app's tolerances. Those that delay a plan have the most patient values that an app may have, because the
+    /// app's values may have changed since the plan was made.
     private let policy: Policy
     private let now: Instant
     private let checkedAt: Instant
     private let terms: VerifyTerms
 
-    /// By how much a plan may differ because another receipt polled when it was made: the longest spread of a check.
+    /// The most by which a plan may differ because another receipt polled when it was made: the longest spread of a
+    /// check.
     private static let spreadLongest = Delay.minutes(75)
 
     init(_ draft: SubscriptionDraft, _ state: SubscriptionState, app: App, _ row: Row, _ terms: VerifyTerms) throws {
@@ -50,7 +51,7 @@ private struct StoredSubscription {
         self.policy = policy
     }
 
-    /// When the rules ask next, seen from an instant; nil for never.
+    /// Returns the next check by the rules, as of an instant; nil for never.
     private func planned(at instant: Instant) -> Instant? {
         let plan = nextCheck(
             for: [state], environment: draft.key.environment, outcome: .verified, now: instant,
@@ -61,7 +62,7 @@ private struct StoredSubscription {
         }
     }
 
-    /// Nothing polls it although something could, and the rules want a check.
+    /// Returns a problem when no receipt polls it although one could, and the rules want a check.
     func pollerTrouble(_ row: Row) throws -> String? {
         guard draft.polling.storedPoller == nil, let candidate = try row.int8IfPresent("candidate"),
             let next = planned(at: now)
@@ -69,7 +70,7 @@ private struct StoredSubscription {
         return "nothing polls it, receipt \(candidate) could, and a check is due by \(next.iso8601)"
     }
 
-    /// The stored plan is later than the rules give both at the last answer and now.
+    /// The problem that the stored plan is later than the rules give both at the last answer and now.
     var nextCheckTrouble: String? {
         guard draft.polling.storedPoller != nil, let before = planned(at: checkedAt), let today = planned(at: now)
         else {
@@ -84,7 +85,8 @@ private struct StoredSubscription {
         return "the next check is planned for \(stored.iso8601), the rules give \(latest.iso8601)"
     }
 
-    /// The answer is older than a lookup promises, and its polling receipt waits for a later time although Apple answers.
+    /// Returns a problem when the answer is older than lookups promise and its poller waits for a later time although
+    /// Apple answers.
     func ageTrouble(_ row: Row) throws -> String? {
         guard try row.bool("sleeps"), let glance,
             let limit = ageLimit(of: glance, environment: draft.key.environment, policy: policy)
@@ -104,8 +106,8 @@ private struct StoredSubscription {
             chargedAt: state.headStartsAt)
     }
 
-    /// Columns and timeline against what follows from the facts. A held end is compared without how long it is held: the
-    /// allowance may have been changed since.
+    /// Returns a difference between the columns and timeline and what follows from the facts. The length of the outage
+    /// allowance is not compared, because it may have changed since.
     func factsTrouble(_ row: Row) throws -> String? {
         let held = draft.storedSpans.lazy.compactMap { span in span.heldUntil.map { $0 - span.from } }.first
         let differences = try Portrait(stored: state, draft.storedSpans, columns: row).differences(

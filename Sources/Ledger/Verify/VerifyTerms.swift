@@ -1,21 +1,22 @@
 import SQL
 
-/// What the promises depend on beside the ledger itself: how workers work.
+/// The settings of workers, on which the promises depend beside the ledger itself.
 package struct VerifyTerms: Sendable, Hashable {
     /// How long a worker leases a receipt, in seconds.
     package let leaseSeconds: Double
-    /// By what workers divide the schedule's delays.
+    /// The number by which workers divide the schedule's delays.
     package let speedup: Int
-    /// How long after the first look the second one is, in seconds: what is under way is over by then.
+    /// The delay of the second look after the first, in seconds: work in progress is over by then.
     package var secondLookSeconds = 2.0
 
-    /// Terms from their parts.
+    /// Creates terms.
     package init(leaseSeconds: Double, speedup: Int) {
         self.leaseSeconds = leaseSeconds
         self.speedup = max(1, speedup)
     }
 
-    /// By how much a receipt may be scheduled late, in seconds: clocks of plans that were made one after the other.
+    /// The most by which a receipt may be scheduled late, in seconds: plans made one after the other have different
+    /// clocks.
     var toleranceSeconds: Double { max(1, 60 / Double(speedup)) }
 
     /// A check within this time is urgent, in seconds.
@@ -23,7 +24,7 @@ package struct VerifyTerms: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// The terms of the worker that gave the newest sign of life; `otherwise` where no worker told its own.
+    /// Returns the terms of the worker with the newest heartbeat; `otherwise` where no worker reported its own.
     package func verifyTerms(otherwise: VerifyTerms) async throws -> VerifyTerms {
         guard let row = try await query(Queries.readVerifyTerms).first else { return otherwise }
         return VerifyTerms(leaseSeconds: try row.float8("lease_seconds"), speedup: Int(try row.int4("speedup")))

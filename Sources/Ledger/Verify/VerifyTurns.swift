@@ -2,14 +2,14 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// What workers look through in turn.
+/// A set of invariants that workers verify in turn.
 package enum VerifyTurn: String, Sendable, CaseIterable {
-    /// Coverage alone, which is quick and what access depends on.
+    /// Coverage alone, which is quick to verify and which access depends on.
     case coverage
     /// Every invariant.
     case everything
 
-    /// How long after one beginning the next one is, in seconds.
+    /// The time between the starts of two turns, in seconds.
     package var everySeconds: Double {
         switch self {
         case .coverage: 600
@@ -17,7 +17,7 @@ package enum VerifyTurn: String, Sendable, CaseIterable {
         }
     }
 
-    /// What is looked for.
+    /// The invariants to verify.
     package var invariants: Set<Invariant> {
         switch self {
         case .coverage: [.coverage, .purchaseCoverage]
@@ -26,26 +26,26 @@ package enum VerifyTurn: String, Sendable, CaseIterable {
     }
 }
 
-/// What a worker found when it last looked for violations of an invariant.
+/// The result of a worker's last verification of an invariant.
 package struct InvariantStanding: Sendable, Hashable {
-    /// The invariant's name; one of a later program is no `Invariant`.
+    /// The invariant's name; the name of a later program's invariant is no `Invariant`.
     package let name: String
     /// Violations found.
     package let violations: Int64
-    /// Those of them that the worker repaired at once.
+    /// Violations that the worker repaired at once.
     package let repaired: Int64
-    /// When that was over.
+    /// When the verification ended.
     package let checkedAt: Instant
 
-    /// Violations that were found and stay.
+    /// Violations that were found and not repaired.
     package var left: Int64 { violations - repaired }
 }
 
 extension SubscriptionLedger {
-    /// After how many seconds without a move a worker loses its turn.
+    /// The time without a move after which a worker loses its turn, in seconds.
     static let verifyTurnSeconds = 300.0
 
-    /// Takes the turn for a worker; false while another one has it or it is not time.
+    /// Takes the turn for a worker; returns false while another worker has it or before its time.
     package func take(_ turn: VerifyTurn, for worker: WorkerID) async throws -> Bool {
         try await !write(
             Queries.takeVerifyTurn,
@@ -56,14 +56,14 @@ extension SubscriptionLedger {
         ).isEmpty
     }
 
-    /// Says that a worker goes on with its turn, or that it is through; false when it lost the turn.
+    /// Records that a worker goes on with its turn, or has finished it; returns false when it lost the turn.
     package func move(_ turn: VerifyTurn, of worker: WorkerID, isOver: Bool = false) async throws -> Bool {
         try await !write(
             Queries.moveVerifyTurn, [.text(turn.rawValue), .int4(worker.number), .bool(isOver)]
         ).isEmpty
     }
 
-    /// Writes down what was found and repaired of each invariant that was looked for.
+    /// Stores the violations and repairs of each verified invariant.
     package func writeInvariants(_ found: [Invariant: (violations: Int, repaired: Int)]) async throws {
         let rows = found.sorted { $0.key.rawValue < $1.key.rawValue }
         _ = try await write(
@@ -74,7 +74,7 @@ extension SubscriptionLedger {
             ])
     }
 
-    /// What was found when each invariant was looked at last, by name.
+    /// Returns the last result for each invariant, by name.
     package func invariantStandings() async throws -> [InvariantStanding] {
         try await query(Queries.readInvariants).map { row in
             InvariantStanding(

@@ -1,26 +1,26 @@
 import Postgres
 import Subscriptions
 
-/// An invariant that does not hold of one thing: it was seen twice, in snapshots a moment apart.
+/// An invariant that does not hold for one row of the ledger, as seen twice in snapshots a moment apart.
 package struct Violation: Sendable, Hashable {
-    /// What does not hold.
+    /// The invariant that does not hold.
     package let invariant: Invariant
     /// The app; nil where a position of the feed belongs to none.
     package let bundleID: BundleID?
-    /// The environment; nil while it is not known of a receipt.
+    /// The environment; nil for a receipt whose environment is not known.
     package let environment: StoreEnvironment?
-    /// The subscription's id, or the one-time purchase's.
+    /// The id of the subscription or one-time purchase.
     package let originalTransactionID: OriginalTransactionID?
-    /// The product, of a one-time purchase.
+    /// The product of a one-time purchase.
     package let productID: ProductID?
-    /// The receipt, or the one that polls the subscription.
+    /// The receipt, or the receipt that polls the subscription.
     package let receiptID: ReceiptID?
-    /// What is wrong, as a clause.
+    /// The problem, as a clause.
     package let detail: String
     /// The key by which it was found.
     let key: Int64
 
-    /// What makes two looks see the same violation.
+    /// The identity by which two looks recognize the same violation.
     struct Identity: Hashable {
         let invariant: Invariant
         let key: Int64
@@ -30,7 +30,7 @@ package struct Violation: Sendable, Hashable {
 }
 
 extension Violation {
-    /// A row of a check's own statement.
+    /// Reads a row of a check's own statement.
     init(_ invariant: Invariant, row: Row) throws {
         self.invariant = invariant
         bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
@@ -42,7 +42,7 @@ extension Violation {
         key = try row.int8("key")
     }
 
-    /// What is wrong of a loaded subscription.
+    /// Describes a violation of a loaded subscription.
     init(_ invariant: Invariant, of draft: SubscriptionDraft, in bundleID: BundleID, _ detail: String) {
         self.invariant = invariant
         self.bundleID = bundleID
@@ -54,7 +54,7 @@ extension Violation {
         key = draft.rowID
     }
 
-    /// The violation and what to do, in one line.
+    /// The violation and the advice, in one line.
     package var sentence: String {
         let purchase = productID.map { "\($0) of " } ?? ""
         let thing = originalTransactionID.map { "\(purchase)\($0)" } ?? receiptID.map { "receipt \($0)" }
