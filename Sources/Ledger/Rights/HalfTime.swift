@@ -1,5 +1,5 @@
-/// Work that is done one piece at a time, and at most half of the time: after a piece it rests for as long as that took, a
-/// second at most.
+/// Work in pieces that takes at most half of the time: after each piece it rests as long as the piece took, a second at
+/// most.
 struct HalfTime: Sendable {
     private var began: ContinuousClock.Instant?
     private var restsUntil: ContinuousClock.Instant?

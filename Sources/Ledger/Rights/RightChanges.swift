@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// A look at what changed: the next one is told what has changed since.
+/// A look at the log of changes; the next look returns the changes since this one.
 struct RightLook: Sendable, Hashable {
     /// Which log was looked at; after a crash, a failover or a restore it is another one.
     let log: String
@@ -12,11 +12,11 @@ struct RightLook: Sendable, Hashable {
 
 /// What changed between two looks.
 struct RightChanges: Sendable {
-    /// What answers rest on that changed.
+    /// The changed things that answers depend on.
     enum Extent: Sendable, Hashable {
         /// Only this.
         case these([RightBasis])
-        /// All of it, or so much, or it is not known any more.
+        /// Everything, or too much to list, or the changes are no longer known.
         case everything
     }
 
@@ -26,10 +26,10 @@ struct RightChanges: Sendable {
     let time: Instant
     /// What changed.
     let extent: Extent
-    /// What was checked and is as it was, but for clocks.
+    /// The things that were checked and did not change, except their clocks.
     var checks: [RightCheck] = []
 
-    /// Everything that is named, changed or checked.
+    /// All things that changed or were checked.
     var named: [RightBasis] {
         let checked = checks.map(\.thing)
         guard case .these(let changed) = extent else { return checked }
@@ -37,7 +37,7 @@ struct RightChanges: Sendable {
     }
 }
 
-/// An answer of Apple's about a subscription or a one-time purchase that said what was known.
+/// An answer from Apple about a subscription or a one-time purchase that confirmed the known facts.
 struct RightCheck: Sendable, Hashable {
     let thing: RightBasis
     /// Apple's clock of it.
@@ -47,12 +47,13 @@ struct RightCheck: Sendable, Hashable {
 }
 
 extension SubscriptionLedger {
-    /// Statements whose changes are told one by one; when there are more, everything has changed.
+    /// The most statements whose changes are listed one by one; with more, everything counts as changed.
     static let rightChangesMax = 10_000
 
-    /// What has changed since `look`, by everyone whose commit was over when this was called; nil for the first look.
+    /// Returns the changes since `look` by every transaction that committed before this call; `look` is nil for the
+    /// first look.
     ///
-    /// Nil where changes are not logged: on a standby, and after a crash until the log is tended.
+    /// Returns nil where changes are not logged: on a standby, and after a crash until the log is tended.
     func rightChanges(since look: RightLook?) async throws -> RightChanges? {
         let most = Self.rightChangesMax
         guard let rows = try await loggedChanges(since: look, atMost: most + 1), let first = rows.first else {
@@ -70,7 +71,7 @@ extension SubscriptionLedger {
             checks: isKnown ? once : [])
     }
 
-    /// Nil on a standby, which cannot read a table that is not logged for it.
+    /// Returns nil on a standby, which cannot read an unlogged table.
     private func loggedChanges(since look: RightLook?, atMost most: Int) async throws -> [Row]? {
         do {
             return try await query(
@@ -80,14 +81,14 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Begins to log changes where they are not logged, and forgets those that no server asks about any more.
+    /// Begins to log changes where they are not logged, and deletes those that no server needs any more.
     package func tendRightLog() async throws {
         _ = try await write(Queries.tendRightLog)
     }
 }
 
 extension RightBasis {
-    /// What a row names.
+    /// Returns the things that a row names.
     static func all(in row: Row) throws -> [RightBasis] {
         try (row.int8sIfPresent("customers") ?? []).map { .customer($0) }
             + (row.int8sIfPresent("subscriptions") ?? []).map { .subscription($0) }
@@ -96,7 +97,7 @@ extension RightBasis {
 }
 
 extension RightCheck {
-    /// What a row tells was checked.
+    /// Returns the checks in a row.
     static func all(in row: Row) throws -> [RightCheck] {
         let subscriptions = (try row.int8sIfPresent("checked_subscriptions") ?? []).map { RightBasis.subscription($0) }
         let purchases = (try row.int8sIfPresent("checked_purchases") ?? []).map { RightBasis.purchase($0) }
@@ -108,7 +109,8 @@ extension RightCheck {
         }
     }
 
-    /// Those that are told once; of what was checked several times the last check is not known, so it has changed.
+    /// Splits the checks: things checked once, and things checked several times. The last check of the latter is not
+    /// known, so they count as changed.
     static func sorted(_ checks: [RightCheck]) -> (once: [RightCheck], again: [RightBasis]) {
         let told = Dictionary(grouping: checks, by: \.thing)
         return (

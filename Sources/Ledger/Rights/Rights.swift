@@ -3,28 +3,28 @@ import SQL
 import Subscriptions
 import Synchronization
 
-/// Something that answers about rights rest on: when it changes, they may be others.
+/// A thing that answers about entitlements depend on; when it changes, the entitlements may change.
 enum RightBasis: Sendable, Hashable {
     case customer(Int64)
     case subscription(Int64)
     case purchase(Int64)
 }
 
-/// What a customer may use now, with what it takes to remember that.
+/// A customer's entitlements now, with the facts that are necessary to keep them in memory.
 package final class Rights: Sendable {
     /// The answer.
     package let entitlements: [Entitlement]
-    /// What it rests on; nothing where that is not known.
+    /// The things it depends on; empty where they are not known.
     let basis: [RightBasis]
-    /// From when on time alone may make it another answer; nil where it never does.
+    /// The instant from which time alone may change the answer; nil where time never does.
     let lastsUntil: Instant?
     /// The subscription or purchase that each entitlement comes from; nil where none does.
     let sources: [RightBasis?]
-    /// Whether a check, which moves clocks alone, can make another subscription or purchase the one that is told.
+    /// Whether a check, which changes clocks alone, can make the answer name another subscription or purchase.
     let isTied: Bool
     private let words = Mutex<(any Sendable)?>(nil)
 
-    /// Rights that rest on what is not told.
+    /// Creates entitlements; without a basis they depend on unknown things.
     init(
         _ entitlements: [Entitlement], from sources: [RightBasis?] = [], isTied: Bool = true, basis: [RightBasis] = [],
         lastsUntil: Instant? = nil
@@ -36,7 +36,7 @@ package final class Rights: Sendable {
         self.lastsUntil = lastsUntil
     }
 
-    /// What `tell` makes of them, made once for as long as they are remembered.
+    /// Returns the result of `tell` for the entitlements, computed once for as long as they are in memory.
     package func told<Words: Sendable>(by tell: ([Entitlement]) -> Words) -> Words {
         words.withLock { words in
             if let words = words as? Words { return words }
@@ -48,7 +48,7 @@ package final class Rights: Sendable {
 }
 
 extension Rights {
-    /// The same after Apple said the same of some of what it comes from.
+    /// Returns the same entitlements after Apple confirmed some of their sources.
     func checked(_ checks: [RightCheck]) -> Rights {
         let told = zip(entitlements, sources).map { entitlement, source in
             checks.first { $0.thing == source }.map(entitlement.checked) ?? entitlement
@@ -58,13 +58,14 @@ extension Rights {
 }
 
 extension SubscriptionLedger {
-    /// What customers could use at `time` as known at `knownAt`, now where nil, in the order of `customers`.
+    /// Returns the entitlements of customers at `time` as known at `knownAt`, now where nil, in the order of
+    /// `customers`.
     package func rights(of customers: [CustomerName], at time: Instant?, knownAt: Instant?) async throws -> [Rights] {
         try await entitlements(of: customers, at: time, knownAt: knownAt).map { Rights($0) }
     }
 
-    /// What customers may use now, in the order of `customers`; a customer whom nobody knows has nothing, which rests on
-    /// nothing. Always from the primary.
+    /// Returns the entitlements of customers now, in the order of `customers`; an unknown customer has none, which
+    /// depends on nothing. Always reads from the primary.
     func rights(of customers: [CustomerName]) async throws -> [Rights] {
         let rows = try await query(
             Queries.rights, [.texts(customers.map(\.bundleID.text)), .texts(customers.map(\.id.text))])
@@ -83,7 +84,7 @@ extension RightBasis {
 }
 
 extension Rights {
-    /// A row for each right, or a single one without; all say the same of what they rest on.
+    /// Reads a row for each entitlement, or a single row without one; all rows show the same basis.
     fileprivate convenience init(rows: [Row]) throws {
         let entitled = try rows.filter { try $0.textIfPresent("entitlement") != nil }
         self.init(

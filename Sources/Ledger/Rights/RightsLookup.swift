@@ -1,10 +1,10 @@
 import Subscriptions
 import Synchronization
 
-/// What customers may use now: from memory where the database says that nothing of it has changed, else from the
-/// database.
+/// The current entitlements of customers: from memory where the database reports no change, else from the database.
 ///
-/// What has changed is asked about after the question came, or was at most `behindMillisecondsMax` before: an answer shows
+/// The last request for changes starts after the lookup, or at most `behindMillisecondsMax` before it. An answer
+/// therefore shows everything that was committed that long before the lookup.
 /// everything that was committed so long before its question.
 package final class RightsLookup: Sendable {
     /// Where an answer came from.
@@ -17,16 +17,16 @@ package final class RightsLookup: Sendable {
     private let count: @Sendable (Source, Int) -> Void
     private let memory = Mutex(RightsMemory())
 
-    /// Lookups in `ledger`; `count` is told how many answers came from where.
+    /// Creates lookups in `ledger`; `count` receives the number of answers from each source.
     package init(_ ledger: SubscriptionLedger, count: @escaping @Sendable (Source, Int) -> Void = { _, _ in }) {
         self.ledger = ledger
         self.count = count
     }
 
-    /// By how much an answer may be behind the database, in milliseconds.
+    /// The most by which an answer may lag behind the database, in milliseconds.
     package static var behindMillisecondsMax: Int64 { RightsMemory.behindMillisecondsMax }
 
-    /// What a customer may use now, where that is known without asking the database.
+    /// Returns a customer's current entitlements, where they are known without a request to the database.
     package func remembered(of customer: CustomerName) -> Rights? {
         let now = ContinuousClock.now
         let (known, wantsLook) = memory.withLock { memory in
@@ -45,7 +45,8 @@ package final class RightsLookup: Sendable {
     /// How many answers are remembered.
     var rememberedCount: Int { memory.withLock { $0.count } }
 
-    /// What customers may use now, in their order; one may be named twice, and whom nobody knows has nothing.
+    /// Returns the current entitlements of customers, in their order; a customer may be named twice, and an unknown one
+    /// has none.
     package func rights(of customers: [CustomerName]) async throws -> [Rights] {
         guard !ledger.reads.mayLag else { return try await read(customers) }
         let (mark, unknown) = memory.withLock { memory in
@@ -71,7 +72,7 @@ package final class RightsLookup: Sendable {
 
     private func begin() -> RightsMemory.Mark { memory.withLock { $0.begin(at: ContinuousClock.now) } }
 
-    /// Learns what has changed since `mark`; the database's clock then, nil where nothing can be remembered.
+    /// Reads the changes since `mark`; returns the database's clock then, nil where nothing can be kept in memory.
     @discardableResult
     private func look(since mark: RightsMemory.Mark) async throws -> Instant? {
         let changes = try await ledger.rightChanges(since: mark.look)
@@ -81,21 +82,21 @@ package final class RightsLookup: Sendable {
         return changes?.time
     }
 
-    /// Begins to read again what will probably be asked about soon and does not hold any more, or not for much longer.
+    /// Begins to read answers again that are probably wanted soon and are out of date, or soon will be.
     private func refresh() {
         let (mark, customers) = memory.withLock { memory in
             let now = ContinuousClock.now
             return (memory.begin(at: now), memory.beginRefresh(at: now))
         }
         guard !customers.isEmpty else { return }
-        // Should it fail, whoever asks about them reads them and says why.
+        // If it fails, the next lookup of these customers reads them and reports why.
         Task {
             defer { memory.withLock { $0.endRefresh(of: customers, at: ContinuousClock.now) } }
             _ = try await read(customers, since: mark, asRefresh: true)
         }
     }
 
-    /// Reads rights and keeps them, as far as nothing of them has changed since `mark`.
+    /// Reads entitlements and keeps those that did not change since `mark`.
     private func read(
         _ customers: [CustomerName], since mark: RightsMemory.Mark, asRefresh: Bool = false
     ) async throws -> [Rights] {
@@ -110,7 +111,7 @@ package final class RightsLookup: Sendable {
         return found
     }
 
-    /// Reads what may not be kept.
+    /// Reads entitlements that may not be kept.
     private func read(_ customers: [CustomerName]) async throws -> [Rights] {
         count(.database, customers.count)
         return try await ledger.entitlements(of: customers).map { Rights($0) }

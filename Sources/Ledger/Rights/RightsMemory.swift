@@ -1,32 +1,33 @@
 import Postgres
 import Subscriptions
 
-/// Customers' rights that were read, and what was told since: a value that decides which of them still hold.
+/// Customers' entitlements in memory, and the changes since they were read: a value that decides which of them still
+/// hold.
 ///
-/// An answer holds for a while, when nothing it rests on changed in a look that came after the read began, and time alone has
-/// not made it another one. What was asked about lately and does not hold any more is named to be read again, so that whoever
-/// asks next need not wait. What is over is removed bit by bit: nobody waits for that.
+/// An answer holds for a while, when no look that came after the read began reports a change of its basis and time
+/// alone has not changed it. An answer that was wanted lately and does not hold any more is named for another read, so
+/// that the next caller need not wait. Old answers are removed bit by bit, which delays no caller.
 struct RightsMemory: Sendable {
     /// Answers that are kept, at most.
     static let answersMax = 100_000
-    /// How long after a look answers are given without another one, in milliseconds.
+    /// How long answers are given after a look without another one, in milliseconds.
     static let behindMillisecondsMax: Int64 = 20
-    /// What one answer may rest on: who owns more is always read again.
+    /// The most things that one answer may depend on: a customer who owns more is always read again.
     static let basisMax = 100
     /// How long an answer is kept, at most.
     static let answerSeconds = 60
-    /// How old an answer becomes before it is read again, or forgotten if nobody wants it.
+    /// The age at which an answer is read again, or forgotten when no caller wants it.
     static let refreshSeconds = 50
-    /// For how long after a question an answer is wanted: it is read again when it does not hold.
+    /// How long after a lookup an answer is wanted: it is read again when it does not hold.
     static let wantedSeconds = 30
-    /// Answers that are read again together, at most: looks wait behind them.
+    /// The most answers that are read again together: looks wait for them.
     static let refreshesMax = 32
-    /// Answers that wait to be read again, at most; of more the earliest are read when somebody asks.
+    /// The most answers that wait to be read again; beyond that, the earliest ones are read at the next lookup.
     static let dueMax = 10_000
 
-    /// When a read or a look began: of what had changed until then it knows.
+    /// The start of a read or a look, which knows all changes until then.
     struct Mark: Sendable {
-        /// Since when changes are to be told; nil from now on.
+        /// The look since which changes are wanted; nil for changes from now on.
         let look: RightLook?
         fileprivate let looks: Int
         fileprivate let time: ContinuousClock.Instant
@@ -34,12 +35,12 @@ struct RightsMemory: Sendable {
 
     private struct Answer {
         var rights: Rights
-        /// How many looks there were when its read began, or when its clocks were told.
+        /// The number of looks when its read began, or when a look reported its clocks.
         var looks: Int
         let readSince: ContinuousClock.Instant
-        /// When it was read, or the look began that told its clocks: what an earlier look tells of clocks may be older.
+        /// When it was read, or when the look began that reported its clocks; an earlier look may report older clocks.
         var isAsOf: ContinuousClock.Instant
-        /// When somebody last asked for it.
+        /// When a caller last wanted it.
         var askedAt: ContinuousClock.Instant
     }
 
@@ -48,18 +49,18 @@ struct RightsMemory: Sendable {
 
     private var answers: [CustomerName: Answer] = [:]
     private var answersInOrder = Fifo<Read>()
-    /// Whose answer rests on a thing; the latest of several, as after a merger.
+    /// The customer whose answer depends on a thing; the latest of several, as after a merger.
     private var restingOn: [RightBasis: CustomerName] = [:]
-    /// Whose answer is wanted and did not hold when that was last looked at.
+    /// The customers whose wanted answers did not hold when last examined.
     private var due = Fifo<CustomerName>()
     private var refreshes = HalfTime()
     private var told = ToldChanges()
     private var look: RightLook?
     /// The database's clock at the last look.
     private var lookedAt = Instant(milliseconds: .min)
-    /// When the last look began; nil before the first, and when what it told is forgotten.
+    /// When the last look began; nil before the first, and when its changes are forgotten.
     private var lookedSince: ContinuousClock.Instant?
-    /// When somebody was last sent to look before it was necessary.
+    /// When a caller last received the order to look before it was necessary.
     private var lookWantedSince: ContinuousClock.Instant?
 
     /// How many answers are kept.
@@ -68,7 +69,7 @@ struct RightsMemory: Sendable {
     /// Begins a read or a look at `now`.
     func begin(at now: ContinuousClock.Instant) -> Mark { Mark(look: look, looks: told.looks, time: now) }
 
-    /// Takes in what a look that began at `mark` told.
+    /// Takes in the changes from a look that began at `mark`.
     mutating func note(_ changes: RightChanges, lookingSince mark: Mark) {
         look = changes.look
         lookedAt = changes.time
@@ -83,7 +84,7 @@ struct RightsMemory: Sendable {
         lookedSince = nil
     }
 
-    /// Whether it is time to look, so that nobody has to wait for it: true once for each time.
+    /// Whether it is time to look, so that no caller has to wait for it; true once for each time.
     mutating func wantsLook(at now: ContinuousClock.Instant) -> Bool {
         let early = Duration.milliseconds(Self.behindMillisecondsMax / 4)
         guard let lookedSince, now - lookedSince > early, now - (lookWantedSince ?? lookedSince) > early else {
@@ -93,7 +94,7 @@ struct RightsMemory: Sendable {
         return true
     }
 
-    /// A customer's rights at `now`, if the last look was just before; nil when it takes a new one to tell.
+    /// Returns a customer's entitlements at `now`, if the last look was just before; nil when a new look is necessary.
     mutating func rights(of customer: CustomerName, at now: ContinuousClock.Instant) -> Rights? {
         let passed = Delay(milliseconds: Self.behindMillisecondsMax)
         guard let lookedSince, now - lookedSince <= .milliseconds(passed.milliseconds) else { return nil }
@@ -112,7 +113,8 @@ struct RightsMemory: Sendable {
         return holds(place, at: time, mark.time) ? answers.values[place].rights : nil
     }
 
-    /// Whether an answer holds at `time` by the database's clock, and `now` by ours, with the clocks that checks told.
+    /// Whether an answer holds at `time` by the database's clock and at `now` by this process's clock, with the clocks
+    /// from checks.
     private mutating func holds(_ place: Place, at time: Instant, _ now: ContinuousClock.Instant) -> Bool {
         let answer = answers.values[place]
         guard !Self.isOver(answer.readSince, at: now), answer.rights.lastsUntil.map({ $0 > time }) ?? true,
@@ -122,7 +124,7 @@ struct RightsMemory: Sendable {
         return checks.isEmpty || take(checks, into: place)
     }
 
-    /// Takes the clocks of checks into an answer, if it is sure that they are newer and what they are about.
+    /// Takes the clocks of checks into an answer, if they are certainly newer and their subject is certain.
     private mutating func take(_ checks: [ToldChanges.Check], into place: Place) -> Bool {
         var answer = answers.values[place]
         guard !answer.rights.isTied, checks.allSatisfy({ $0.lookedSince >= answer.isAsOf }) else { return false }
@@ -133,8 +135,8 @@ struct RightsMemory: Sendable {
         return true
     }
 
-    /// Keeps rights whose read began at `mark` and was over at `now`, for somebody who asked or as a refresh. What was read
-    /// later stays.
+    /// Keeps entitlements whose read began at `mark` and ended at `now`, for a caller or as a refresh. A later read
+    /// stays.
     mutating func keep(
         _ rights: Rights, of customer: CustomerName, readSince mark: Mark, until now: ContinuousClock.Instant,
         asRefresh: Bool = false
@@ -167,8 +169,8 @@ struct RightsMemory: Sendable {
         for thing in answer.rights.basis where restingOn[thing] == customer { restingOn[thing] = nil }
     }
 
-    /// Begins a refresh: names answers that are wanted and do not hold, or not for much longer, so that they are read again
-    /// before somebody asks. None while a refresh is under way, nor after it for as long as it took.
+    /// Begins a refresh: names wanted answers that do not hold, or not for much longer, so that they are read again
+    /// before a caller needs them. Names none during a refresh, nor after it for as long as it took.
     mutating func beginRefresh(at now: ContinuousClock.Instant) -> [CustomerName] {
         guard refreshes.mayBegin(at: now) else { return [] }
         var named: Set<CustomerName> = []
@@ -199,7 +201,7 @@ struct RightsMemory: Sendable {
         return isWanted(answers.values[place], at: now) && !holds(place, at: lookedAt, now)
     }
 
-    /// Of the oldest answers those that will soon be over and are wanted; some that nobody wants are forgotten.
+    /// Returns those of the oldest answers that end soon and are wanted; forgets some that no caller wants.
     private mutating func aging(at now: ContinuousClock.Instant) -> [CustomerName] {
         for _ in 0..<Self.refreshesMax {
             guard let oldest = answersInOrder.first, isAging(oldest, at: now), !isWanted(oldest, at: now) else { break }

@@ -1,34 +1,34 @@
 import Postgres
 
-/// What looks told, for as long as an answer may be kept that was read before: which answers still hold, and which hold but
-/// for their clocks.
+/// The changes from looks, kept as long as an answer that was read before them: which answers still hold, and which
+/// hold except for their clocks.
 ///
-/// Looks are counted. What is over is removed bit by bit: nobody waits for that.
+/// Looks are counted. Old changes are removed bit by bit, which delays no caller.
 struct ToldChanges: Sendable {
-    /// Things of which is kept what became of them, at most.
+    /// The most things whose changes are kept.
     static let thingsMax = 1_000_000
-    /// How long that is kept: longer than an answer whose read began before it was told.
+    /// How long changes are kept: longer than an answer whose read began before them.
     static let seconds = 120
 
-    /// A check that a look told.
+    /// A check that a look reported.
     struct Check: Sendable {
         let clocks: RightCheck
-        /// Which look.
+        /// The number of the look.
         let look: Int
         /// When that look began.
         let lookedSince: ContinuousClock.Instant
     }
 
-    /// What became of a thing.
+    /// The last change and check of a thing.
     private struct Told {
-        /// The last look that told it had changed; 0 for none.
+        /// The last look that reported a change; 0 for none.
         var changed = 0
-        /// The last check that was told.
+        /// The last reported check.
         var check: Check?
         var look: Int { max(changed, check?.look ?? 0) }
 
-        /// Takes in a check. Looks may end in another order than they began: which of two checks came last is not known then,
-        /// so the thing has changed.
+        /// Takes in a check. Looks may end in another order than they began; then it is not known which of two checks
+        /// came last, so the thing counts as changed.
         mutating func note(_ told: Check) {
             guard let known = check, known.lookedSince >= told.lookedSince else {
                 check = told
@@ -40,12 +40,12 @@ struct ToldChanges: Sendable {
 
     /// How many looks there were.
     private(set) var looks = 0
-    /// The last look in which everything had changed.
+    /// The last look that reported everything as changed.
     private var everythingChanged = 0
     private var things: [RightBasis: Told] = [:]
     private var inOrder = Fifo<(basis: RightBasis, look: Int, lookedSince: ContinuousClock.Instant)>()
 
-    /// Takes in what a look that began at `lookedSince` told.
+    /// Takes in the changes from a look that began at `lookedSince`.
     mutating func note(_ changes: RightChanges, lookedSince: ContinuousClock.Instant) {
         looks += 1
         guard case .these(let changed) = changes.extent else {
@@ -78,18 +78,18 @@ struct ToldChanges: Sendable {
         if things[oldest.basis]?.look == oldest.look { things[oldest.basis] = nil }
     }
 
-    /// Takes everything for changed.
+    /// Counts everything as changed.
     mutating func forget() {
         looks += 1
         everythingChanged = looks
     }
 
-    /// Whether nothing of it was told to have changed in a look after so many.
+    /// Whether no look after number `looks` reported a change of the basis.
     func holds(_ basis: [RightBasis], since looks: Int) -> Bool {
         looks >= everythingChanged && basis.allSatisfy { (things[$0]?.changed ?? 0) <= looks }
     }
 
-    /// The last checks of it that were told in looks after so many.
+    /// Returns the last checks of the basis from looks after number `looks`.
     func checks(of basis: [RightBasis], since looks: Int) -> [Check] {
         basis.compactMap { things[$0]?.check }.filter { $0.look > looks }
     }

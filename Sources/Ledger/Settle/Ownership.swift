@@ -32,9 +32,9 @@ package enum OwnershipCause: String, Sendable, CaseIterable {
     case imported = "import"
     /// Its `app_account_token` names the customer.
     case token
-    /// It belonged to another customer id that now counts as the same customer.
+    /// It belonged to another name, which was merged into the customer.
     case merge
-    /// That other id is a customer of its own again.
+    /// The customer was merged into another one, and was split off again.
     case split
     /// A person assigned it to the customer.
     case assignment
