@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// What is known of a request beside itself: on which connection it came.
+/// The context of a request: the connection on which it came.
 struct CallerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// The connection.
@@ -13,9 +13,10 @@ struct CallerContext: RequestContext {
         channel = source.channel
     }
 
-    /// Where a request comes from; through a reverse proxy on this machine, what that says last (`X-Forwarded-For`).
+    /// Returns the source address of a request. Behind a reverse proxy on this machine, it is the last entry of
+    /// `X-Forwarded-For`.
     ///
-    /// What comes before was said by the caller, and any other machine could say what it likes.
+    /// The caller wrote the earlier entries. A peer on another machine could forge the header, so it is ignored there.
     func source(of request: Request) -> SourceAddress {
         let peer = SourceAddress(channel.remoteAddress)
         guard peer.isLoopback, let name = HTTPField.Name("X-Forwarded-For"),

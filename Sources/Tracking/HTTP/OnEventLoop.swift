@@ -3,7 +3,7 @@ import HummingbirdCore
 import Logging
 import NIOCore
 
-/// Serves each connection on the thread of its event loop, where its requests arrive and its answers leave.
+/// A connection served on the thread of its event loop, where its requests arrive and its responses leave.
 struct OnEventLoop<Connection: ServerChildChannel>: ServerChildChannel {
     let connection: Connection
 

@@ -2,18 +2,19 @@ import Logging
 import NIOCore
 import NIOHTTPTypes
 
-/// Answers the requests of one connection one at a time, and no faster than its caller reads.
+/// A handler that answers the requests of one connection one at a time, and no faster than its caller reads.
 ///
-/// A caller may send hundreds of requests in one packet. Without this they would all be handed on, answered, and their
-/// answers kept for a caller who may never read them: a few such connections would cost everybody else the memory and the
-/// time. Who does not read for a while is let go, for their answer is under way and so they do not count as silent.
+/// A caller may send hundreds of requests in one packet. Without this handler, all would be passed on and answered, and
+/// their responses kept for a caller who may never read them. A few such connections would use up memory and time for
+/// all others. A caller who does not read for a while is disconnected: its response is under way, so it never counts as
+/// silent.
 final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// What came from the caller.
+    /// A part, event or error that came from the caller.
     private enum Arrival {
         case part(HTTPRequestPart)
         case event(Any)
@@ -22,26 +23,26 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let limits: ServerLimits
     private let logger: Logger
-    /// What came behind the request that is being answered, in order.
+    /// Everything that arrived behind the request being answered, in order.
     private var waiting = CircularBuffer<Arrival>()
     private var isAnswering = false
-    /// Whether the server stops: it answers what it has begun, and begins nothing.
+    /// Whether the server is stopping. It then finishes the requests it began and begins no others.
     private var isStopping = false
-    /// Whether what waited is being passed on: an answer may come before that is over.
+    /// Whether waiting parts are being passed on. A response may be written before that ends.
     private var isPassingOn = false
-    /// Whether more was asked for while something waited.
+    /// Whether a read was requested while something waited.
     private var isMoreWanted = false
-    /// Ends the connection, unless its caller reads before.
+    /// The task that ends the connection unless its caller reads first.
     private var ending: Scheduled<Void>?
 
-    /// The turns of a connection.
+    /// Creates the handler of a connection.
     init(limits: ServerLimits, logger: Logger) {
         self.limits = limits
         self.logger = logger
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        // A connection that cannot be told so works without.
+        // Where the option cannot be set, the connection works without it.
         _ = context.channel.setOption(.socketOption(.so_sndbuf), value: SocketOptionValue(limits.sendBufferBytes))
     }
 
@@ -97,7 +98,7 @@ final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
         pass(arrival, context)
     }
 
-    /// What waited, up to the next request but one.
+    /// Passes on the next waiting request, up to the head of the one after it.
     private func passOn(_ context: ChannelHandlerContext) {
         guard !waiting.isEmpty, !isPassingOn else { return }
         isPassingOn = true

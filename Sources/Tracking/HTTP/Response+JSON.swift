@@ -1,12 +1,12 @@
 import Hummingbird
 
 extension Response {
-    /// A JSON answer.
+    /// Creates a JSON response.
     init(_ value: JSONValue, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) {
         self.init(JSONText(value), status: status, headers: headers)
     }
 
-    /// A JSON answer that is written already.
+    /// Creates a JSON response from text that is already written.
     init(_ text: JSONText, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) {
         var fields: HTTPFields = [.contentType: "application/json", .cacheControl: "no-store"]
         for field in headers { fields[field.name] = field.value }

@@ -1,14 +1,14 @@
 import Hummingbird
 
-/// One path and what answers each of its methods; OPTIONS tells which, and every other method is answered with 405.
+/// One path with a handler for each of its methods. OPTIONS lists the methods, and every other method gets 405.
 struct Route: Sendable {
     typealias Answer = @Sendable (Request, CallerContext) async throws -> Response
 
-    /// The path with its parameters in braces.
+    /// The path, with its parameters in braces.
     let path: String
-    /// What answers, by method.
+    /// The handlers by method.
     let answers: [HTTPRequest.Method: Answer]
-    /// Whether the answers are a matter of microseconds, and so are made on the thread of the connection's event loop.
+    /// Whether the handlers need only microseconds, so that they run on the thread of the connection's event loop.
     private(set) var isBrief = false
 
     /// Every method of RFC 9110 and RFC 5789, and QUERY.
@@ -16,7 +16,7 @@ struct Route: Sendable {
         [.get, .head, .post, .put, .patch, .delete, .options, .trace, .connect]
         + [HTTPRequest.Method(rawValue: "QUERY")].compactMap { $0 }
 
-    /// A path with one method. HEAD follows GET by itself.
+    /// Creates a path with one method. GET adds HEAD by itself.
     init(_ method: HTTPRequest.Method, _ path: String, _ answer: @escaping Answer) {
         self.path = path
         answers = [method: answer]
@@ -27,24 +27,24 @@ struct Route: Sendable {
         self.answers = answers
     }
 
-    /// The same path with another route's methods beside its own.
+    /// Returns the same path with the methods of another route added.
     func joined(with other: Route) -> Route {
         Route(path, answers.merging(other.answers) { own, _ in own })
     }
 
-    /// The same path, answered without leaving the event loop's thread: other connections wait meanwhile.
+    /// The same path, answered on the event loop's thread. Other connections of that loop wait meanwhile.
     var brief: Route {
         var route = self
         route.isBrief = true
         return route
     }
 
-    /// The methods that are answered, as the `Allow` header lists them.
+    /// The supported methods, as the `Allow` header lists them.
     private var allowed: [HTTPRequest.Method] {
         Self.knownMethods.filter { answers[$0] != nil || $0 == .options || ($0 == .head && answers[.get] != nil) }
     }
 
-    /// Makes the router answer this path.
+    /// Adds this path to the router.
     func add(to router: Router<CallerContext>) {
         for (method, answer) in answers {
             router.on(RouterPath(path), method: method) { request, context in
@@ -67,11 +67,11 @@ struct Route: Sendable {
 }
 
 extension Request {
-    /// The router takes `customers//entitlements` for `customers/entitlements`: somebody without an id would be told about a
-    /// customer of that name.
+    /// Throws a problem for a path with an empty part. The router takes `customers//entitlements` for
+    /// `customers/entitlements`, so a caller without an id would get the data of a customer named `entitlements`.
     fileprivate func requireWholePath() throws {
         let slash = UInt8(ascii: "/")
-        // Somebody whose address of the server ends with a slash is understood.
+        // Extra slashes at the beginning come from a server address that ends with one, and are accepted.
         let path = uri.path.utf8.drop { $0 == slash }
         guard zip(path, path.dropFirst()).contains(where: { $0 == slash && $1 == slash }) else { return }
         throw Problem(.notFound, "The path has an empty part, such as a customer without an id.")
@@ -79,12 +79,12 @@ extension Request {
 }
 
 extension Parameters {
-    /// A path parameter with its percent encoding undone, byte by byte: two ids that differ stay two.
+    /// Returns a path parameter with its percent encoding decoded byte by byte, so that different ids stay different.
     ///
-    /// Refused are what is not UTF-8, and NUL, where PostgreSQL's text would end.
+    /// Throws a problem for text that is not UTF-8, and for NUL, where PostgreSQL's text would end.
     func decoded(_ name: String) throws -> String {
         let encoded = String(try require(name))
-        // Most ids are written as they are.
+        // Most ids have no percent encoding.
         guard encoded.utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == 0 }) else { return encoded }
         guard let bytes = Self.bytes(percentEncoded: encoded),
             let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0)
@@ -94,7 +94,7 @@ extension Parameters {
         return text
     }
 
-    /// RFC 3986, section 2.1; nil for a percent sign without two digits.
+    /// Decodes percent-encoded text (RFC 3986, section 2.1). Returns nil for a percent sign without two hex digits.
     private static func bytes(percentEncoded text: String) -> [UInt8]? {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]

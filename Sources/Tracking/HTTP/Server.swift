@@ -4,11 +4,11 @@ import Ledger
 import Logging
 import ServiceLifecycle
 
-/// The HTTP API as a service: it answers until graceful shutdown, and requests that began are finished first.
+/// The HTTP API as a service. It answers until graceful shutdown, which first finishes the requests under way.
 ///
 /// Docs: `openapi.yaml`, which is served at `/openapi.yaml`.
 package struct Server: Service {
-    /// What answers call the server.
+    /// The server's name in the responses.
     static let name = "perennial"
 
     private let tracker: Tracker
@@ -20,13 +20,13 @@ package struct Server: Service {
     private let keys: KeyRing
     private let servesAdmin: Bool
 
-    /// A server for `tracker`.
+    /// Creates a server for `tracker`.
     /// - Parameters:
-    ///   - tracker: What verifies and answers.
+    ///   - tracker: The tracker that verifies and answers.
     ///   - host: The address to listen on.
     ///   - port: The port to listen on; 0 takes a free one.
     ///   - logger: Gets one line per request at debug level, never a secret or a receipt.
-    ///   - files: How many files the process may have open; nil where nothing bounds them.
+    ///   - files: The number of files that the process may have open; nil where there is no limit.
     ///   - servesAdmin: Whether the pages under `/admin` are served too.
     ///   - onListening: Called with the port once connections are accepted.
     package init(
@@ -40,7 +40,7 @@ package struct Server: Service {
             keys: KeyRing { try await tracker.ledger.key(withSecret: $0) }, servesAdmin: servesAdmin)
     }
 
-    /// A server with limits and keys of its own, as tests use it.
+    /// Creates a server with its own limits and keys, for tests.
     init(
         tracker: Tracker, host: String = "127.0.0.1", port: Int = 0, logger: Logger,
         onListening: (@Sendable (Int) async -> Void)? = nil, limits: ServerLimits, keys: KeyRing,
@@ -59,20 +59,20 @@ package struct Server: Service {
     /// Answers until graceful shutdown; throws when the address cannot be bound.
     package func run() async throws {
         logger.info("server started", metadata: ["connections_max": "\(limits.connectionsMax)"])
-        // Cancelled and waited for when the application ends.
+        // Cancelled and awaited when the application ends.
         async let _: Void = tracker.keepRightLog()
         try await application.run()
         logger.info("server stopped")
     }
 
-    /// The application that answers, for `run` and for tests.
+    /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
         let (gate, counters) = (Gate(keys: keys), RequestCounters(registry: tracker.metrics.registry))
         let lookups = GetEntitlements(
             tracker: tracker, apps: KnownApps(tracker.ledger),
             rights: RightsLookup(tracker.ledger, count: tracker.metrics.lookedUp))
         let atOnce = EntitlementsAtOnce(lookups: lookups, gate: gate, counters: counters)
-        // What is answered at once is not logged, so whoever wants every request logged has it answered the usual way.
+        // `EntitlementsAtOnce` logs nothing. At debug level every request takes the usual way, which logs it.
         let isLogged = logger.logLevel <= .debug
         let room = ConnectionRoom(connectionsMax: limits.connectionsMax, logger: logger)
         return Application(

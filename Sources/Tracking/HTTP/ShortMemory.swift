@@ -1,27 +1,27 @@
-/// Remembers values for a while, and never more than a number of them.
+/// A cache with a lifetime and a maximum number of values.
 ///
-/// It is a cache for answers that may be a few seconds old; when it is full, it starts again from nothing.
+/// It is for answers that may be a few seconds old. When it is full of live values, it starts again empty.
 struct ShortMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let entriesMax: Int
     private let lifetime: Duration
     private var entries: [Key: (value: Value, until: ContinuousClock.Instant)] = [:]
 
-    /// An empty memory of at most `entriesMax` values, each for at most `seconds`.
+    /// Creates an empty cache of at most `entriesMax` values, each for at most `seconds`.
     init(entriesMax: Int, seconds: Int) {
         self.entriesMax = entriesMax
         lifetime = .seconds(seconds)
     }
 
-    /// How many values are kept, outdated ones included.
+    /// The number of values kept, including expired ones.
     var count: Int { entries.count }
 
-    /// What is remembered at `now`.
+    /// Returns the value cached at `now`.
     func value(for key: Key, at now: ContinuousClock.Instant) -> Value? {
         guard let entry = entries[key], now < entry.until else { return nil }
         return entry.value
     }
 
-    /// Remembers a value that was true at `now`.
+    /// Caches a value that was true at `now`.
     mutating func keep(_ value: Value, for key: Key, at now: ContinuousClock.Instant) {
         if entries[key] == nil, entries.count >= entriesMax {
             entries = entries.filter { now < $0.value.until }

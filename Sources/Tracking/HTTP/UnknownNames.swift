@@ -1,17 +1,18 @@
 import Hummingbird
 import Ledger
 
-/// A body whose fields are all known: any other one is a mistake of its sender, who would believe that it was read.
+/// A body whose fields are all known. An unknown field is refused as a mistake, because its sender would believe that
+/// it was read.
 protocol KnownFields: Decodable, Sendable {
     associatedtype CodingKeys: CodingKey, CaseIterable
 }
 
-/// Reads a body and refuses fields that nothing reads.
+/// A body that is decoded only if all its fields are known.
 struct OnlyKnownFields<Body: KnownFields>: Decodable, Sendable {
-    /// What was read.
+    /// The decoded body.
     let body: Body
 
-    /// Throws `Problem` for an unknown field.
+    /// Decodes a body. Throws `Problem` for an unknown field.
     init(from decoder: any Decoder) throws {
         let given = try decoder.container(keyedBy: AnyName.self).allKeys.map(\.stringValue)
         try Problem.refuseUnknown(given, known: Body.CodingKeys.allCases.map(\.stringValue), as: "body's field")
@@ -27,7 +28,7 @@ struct OnlyKnownFields<Body: KnownFields>: Decodable, Sendable {
 }
 
 extension Request {
-    /// Throws a problem when the query has a name that nothing reads.
+    /// Throws a problem when the query has an unknown name.
     func requireQuery(known: [String]) throws {
         let given = uri.queryParameters.map { String($0.key) }.filter { !$0.isEmpty }
         try Problem.refuseUnknown(given, known: known, as: "query's")
@@ -35,7 +36,7 @@ extension Request {
 }
 
 extension Problem {
-    /// Throws a problem for the first of the given names that nothing reads, with the known one it is nearest to.
+    /// Throws a problem for the first unknown name, in alphabetical order, and suggests the nearest known one.
     fileprivate static func refuseUnknown(_ given: [String], known: [String], as place: String) throws {
         guard let unknown = given.filter({ !known.contains($0) }).min() else { return }
         let hint =

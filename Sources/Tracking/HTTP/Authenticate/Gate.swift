@@ -2,14 +2,14 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// A request of somebody who was let in.
+/// An authorized request.
 struct Visit: Sendable {
     let request: Request
     let parameters: Parameters
     let key: APIKey
 }
 
-/// A visit that is about one app.
+/// An authorized request about one app.
 struct AppVisit: Sendable {
     let request: Request
     let parameters: Parameters
@@ -17,15 +17,16 @@ struct AppVisit: Sendable {
     let bundleID: BundleID
 }
 
-/// Lets in who brings a live API key of enough scope for the app in the path, and has requests left.
+/// The authorization of requests: it admits a live API key that has enough scope for the app in the path and requests
+/// left.
 ///
-/// A route behind the gate cannot get at its app without passing it.
+/// A route behind the gate receives its app only through it.
 struct Gate: Sendable {
     let keys: KeyRing
     let limiter = RateLimiter<Int32>()
 
-    /// A route that answers only visits the gate let in; `path` has the parameter `{bundle}`, and `query` are the names that a
-    /// query may have.
+    /// Returns a route that answers only authorized requests. `path` has the parameter `{bundle}`, and `query` lists
+    /// the allowed query names.
     func route(
         _ method: HTTPRequest.Method, _ path: String, needs scope: Scope, query: [String] = [],
         _ answer: @escaping @Sendable (AppVisit) async throws -> Response
@@ -40,7 +41,7 @@ struct Gate: Sendable {
         }
     }
 
-    /// The same for a path that names no app: whoever answers must not tell of other apps than the key's.
+    /// Returns the same for a path that names no app. `answer` must not reveal any app but the key's.
     func route(
         _ method: HTTPRequest.Method, _ path: String, ofAnyApp scope: Scope, query: [String] = [],
         _ answer: @escaping @Sendable (Visit) async throws -> Response
@@ -65,13 +66,13 @@ struct Gate: Sendable {
         }
     }
 
-    /// Whoever is told that something was written finds it in the answers of every server.
+    /// Waits until every server's lookups show a write, so that a caller who got its response can read it anywhere.
     private func outlastMemories() async {
-        // Cancelled only when nobody waits for the answer any more.
+        // Cancelled only when no caller waits for the response any more.
         try? await Task.sleep(for: .milliseconds(RightsLookup.behindMillisecondsMax))
     }
 
-    /// Whose request it is, where that is known without asking, and they may have what needs `scope` of an app.
+    /// Returns the key of a request if it is known without a query and covers `scope` for the app.
     func knownKey(in headers: HTTPFields, for bundleID: BundleID, needs scope: Scope) -> APIKey? {
         guard let secret = Self.secret(in: headers), let key = keys.knownKey(withSecret: secret),
             key.scope.covers(scope), key.bundleID == nil || key.bundleID == bundleID
@@ -79,16 +80,17 @@ struct Gate: Sendable {
         return key
     }
 
-    /// Takes one of the requests that a key has left; false when there is none.
+    /// Takes one of the requests that a key has left. Returns false when none is left.
     func takeRequest(of key: APIKey) -> Bool { limiter.secondsToWait(of: key.id, at: key.rate) == nil }
 
-    /// RFC 6750, section 2.1: the scheme's case does not matter.
+    /// Returns the bearer token. The case of the scheme does not matter (RFC 6750, section 2.1).
     private static func secret(in headers: HTTPFields) -> String? {
         let parts = headers[values: .authorization].first?.split(separator: " ", maxSplits: 1) ?? []
         return parts.count == 2 && parts[0].lowercased() == "bearer" ? String(parts[1]) : nil
     }
 
-    /// RFC 6750, section 3: no error code when no key was sent.
+    /// Returns the key of a request, or throws a problem, which has no error code when no key was sent (RFC 6750,
+    /// section 3).
     private func key(of request: Request) async throws -> APIKey {
         guard let secret = Self.secret(in: request.headers) else {
             throw Problem(

@@ -1,21 +1,21 @@
 import Ledger
 import Synchronization
 
-/// The API keys seen lately, so that a lookup does not ask the database for its key each time.
+/// A cache of recently used API keys, so that a lookup does not query the database for its key each time.
 ///
-/// A revoked key is accepted for at most `secondsMax` more. Unknown keys are not remembered: a stream of invented ones
-/// must not push the real ones out. Keys are known by their digests: nothing here compares, or keeps, what is secret.
+/// A revoked key is accepted for at most `secondsMax` seconds more. Unknown keys are not cached, because a stream of
+/// invented keys must not evict the real ones. Keys are stored by digest: nothing here compares or keeps a secret.
 final class KeyRing: Sendable {
-    /// How long a key is believed without asking again.
+    /// How long a key is accepted without another query, in seconds.
     static let secondsMax = 10
-    /// How many keys are remembered.
+    /// The most keys in the cache.
     static let entriesMax = 1000
 
     private let find: @Sendable (String) async throws -> APIKey?
     private let now: @Sendable () -> ContinuousClock.Instant
     private let known = Mutex(ShortMemory<KeyDigest, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
 
-    /// A ring that asks `find` for the live key with a secret.
+    /// Creates a cache that calls `find` for the live key with a secret.
     init(
         now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
         find: @escaping @Sendable (String) async throws -> APIKey?
@@ -24,24 +24,24 @@ final class KeyRing: Sendable {
         self.find = find
     }
 
-    /// The live key with the given secret, or nil.
+    /// Returns the live key with the given secret, or nil.
     func key(withSecret secret: String) async throws -> APIKey? {
         if let key = knownKey(withSecret: secret) { return key }
-        // The time is taken before asking: what the database said may be old by the time it arrives.
+        // The time is taken before the query, because the database's answer may be old when it arrives.
         let asked = now()
         guard Self.couldBeSecret(secret), let key = try await find(secret) else { return nil }
         known.withLock { $0.keep(key, for: KeyDigest(ofSecret: secret), at: asked) }
         return key
     }
 
-    /// The same, where it is known without asking.
+    /// Returns the same if it is cached, or nil.
     func knownKey(withSecret secret: String) -> APIKey? {
         guard Self.couldBeSecret(secret) else { return nil }
         let (digest, now) = (KeyDigest(ofSecret: secret), now())
         return known.withLock { $0.value(for: digest, at: now) }
     }
 
-    /// Whether the text has the form of our keys; anything else is refused without asking the database.
+    /// Returns whether the text has the form of our keys. Any other text is refused without a query.
     private static func couldBeSecret(_ text: String) -> Bool {
         let prefix = "perennial_"
         guard text.hasPrefix(prefix), text.utf8.count == prefix.utf8.count + 64 else { return false }

@@ -1,28 +1,28 @@
 import Ledger
 import Synchronization
 
-/// Counts the requests of each caller, known by an id, in this process: a token bucket each.
+/// A rate limiter of this process with one token bucket for each caller id.
 final class RateLimiter<ID: Hashable & Sendable>: Sendable {
     private struct Bucket {
         var tokens: Double
         var at: ContinuousClock.Instant
     }
 
-    /// How many callers are counted; when there are more, those that are full again are forgotten.
+    /// The most callers counted. Beyond it, callers idle for a minute are forgotten, or all where that is not enough.
     static var callersMax: Int { 1000 }
 
-    /// The longest wait that is told, in seconds: whoever waited that long may ask again in any case.
+    /// The longest wait that is reported, in seconds. A caller who waited that long may ask again in any case.
     static var waitSecondsMax: Double { 3_600 }
 
     private let now: @Sendable () -> ContinuousClock.Instant
     private let buckets = Mutex<[ID: Bucket]>([:])
 
-    /// A limiter; `now` is for tests.
+    /// Creates a limiter; `now` is for tests.
     init(now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {
         self.now = now
     }
 
-    /// Takes one request of a caller; nil when there is room, else in how many seconds there is.
+    /// Takes one request of a caller. Returns nil when it is admitted, else the seconds to wait.
     func secondsToWait(of caller: ID, at rate: RequestRate) -> Double? {
         guard rate.perSecond > 0 else { return nil }
         let moment = now()
@@ -38,7 +38,8 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// A bucket that nobody used for a minute has, at any usual rate, filled up: forgetting it changes nothing.
+    /// Forgets the buckets unused for a minute. At any usual rate they are full again, so that forgetting them changes
+    /// nothing.
     private static func forgetFull(_ buckets: inout [ID: Bucket], at moment: ContinuousClock.Instant) {
         buckets = buckets.filter { moment - $0.value.at < .seconds(60) }
         if buckets.count >= callersMax { buckets.removeAll(keepingCapacity: true) }
@@ -46,6 +47,6 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
 }
 
 extension Duration {
-    /// Seconds with their fraction.
+    /// The duration in seconds, with their fraction.
     fileprivate var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 }

@@ -1,9 +1,9 @@
 import Hummingbird
 import Logging
 
-/// Turns every error into a problem, and writes one line per request at debug level.
+/// Middleware that turns every error into a problem and logs one line per request at debug level.
 ///
-/// The line names the route, not the path: a path holds a customer's id.
+/// The line names the route instead of the path, because a path contains a customer's id.
 struct AnswerProblems: RouterMiddleware {
     func handle(
         _ request: Request, context: CallerContext,
@@ -33,14 +33,14 @@ struct AnswerProblems: RouterMiddleware {
 
     private static let requestIDKey = "hb.request.id"
 
-    /// The id that every log line of the request carries: the caller's, else the server's own; a log that keeps no metadata
-    /// has none, then a new one serves.
+    /// Returns the id that every log line of the request carries: the caller's, else the server's own. A logger that
+    /// keeps no metadata has none; then the id is a new one.
     private func requestID(_ request: Request, _ context: CallerContext) -> String {
         request.headers.givenRequestID ?? context.logger[metadataKey: Self.requestIDKey]?.description
             ?? RequestID.random()
     }
 
-    /// What is the caller's doing is not worth a line of its own; what is ours is.
+    /// Logs an error that the server caused. An error that the caller caused gets no line of its own.
     private func log(_ error: any Error, as problem: Problem, _ requestID: String, _ logger: Logger) {
         switch problem.kind {
         case .failed: logger.error("a request failed", metadata: ["error": "\(error)", "request_id": "\(requestID)"])

@@ -3,7 +3,8 @@ import Logging
 import NIOCore
 import NIOHTTPTypes
 
-/// Says as a problem what Hummingbird answers with a bare 400: what cannot be read as HTTP, and so reaches no route.
+/// A handler that replaces Hummingbird's bare 400 with a problem. A request that cannot be parsed as HTTP gets that
+/// status and reaches no route.
 final class ExplainUnreadable: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
@@ -11,7 +12,7 @@ final class ExplainUnreadable: ChannelOutboundHandler, RemovableChannelHandler {
     private let limits: ServerLimits
     private let logger: Logger
 
-    /// An explanation that names the limits of a head.
+    /// Creates a handler whose problem names the limits of a request head.
     init(limits: ServerLimits, logger: Logger) {
         self.limits = limits
         self.logger = logger

@@ -3,7 +3,7 @@ import Hummingbird
 import Ledger
 
 extension Problem {
-    /// What a caller is told about an error; what it must not know stays in the log.
+    /// Creates the problem that a caller sees for an error. Details that the caller must not know stay in the log.
     init(telling error: any Error) {
         switch error {
         case let problem as Problem: self = problem
@@ -48,7 +48,7 @@ extension Problem {
         }
     }
 
-    /// The values in the body are not repeated: one of them may be a receipt.
+    /// Names the field but never repeats a value of the body, because a value may be a receipt.
     private init(telling error: DecodingError) {
         let detail =
             switch error {

@@ -1,20 +1,21 @@
 import Hummingbird
 
-/// An error as RFC 9457 tells it: `application/problem+json`.
+/// An error in the form of RFC 9457: `application/problem+json`.
 struct Problem: Error, Sendable {
-    /// What went wrong; decides the status.
+    /// The kind of error, which decides the HTTP status.
     let kind: Kind
-    /// One sentence: what, where, what to do. Never a secret, a receipt or an internal.
+    /// One sentence that says what failed, where, and what to do. It never contains a secret, a receipt or an internal
+    /// detail.
     let detail: String
-    /// Headers the answer carries.
+    /// Headers of the response.
     var headers: HTTPFields = [:]
-    /// Members beside those of the RFC.
+    /// Members of the body beyond those of the RFC.
     var members: [String: JSONValue] = [:]
 
-    /// The longest sentence, in characters; more is what a caller sent, who knows it.
+    /// The longest detail, in characters. Only text that repeats the caller's own input is longer.
     private static let detailCharactersMax = 600
 
-    /// A problem with its sentence.
+    /// Creates a problem with its detail.
     init(_ kind: Kind, _ detail: String, headers: HTTPFields = [:], members: [String: JSONValue] = [:]) {
         self.kind = kind
         let isLong = detail.unicodeScalars.count > Self.detailCharactersMax
@@ -23,17 +24,17 @@ struct Problem: Error, Sendable {
         self.members = members
     }
 
-    /// What the body of every problem is (RFC 9457, section 3).
+    /// The media type of every problem's body (RFC 9457, section 3).
     static let mediaType = "application/problem+json"
 
-    /// The problem's answer to the request with the given id.
+    /// Returns the problem as the response to the request with the given id.
     func response(requestID: String) -> Response {
         var fields = headers
         fields[.contentType] = Self.mediaType
         return Response(json(requestID: requestID), status: kind.status, headers: fields)
     }
 
-    /// The body of that answer.
+    /// Returns the body of that response.
     func json(requestID: String) -> JSONValue {
         var body: [String: JSONValue] = [
             "type": .string("urn:perennial:problem:\(kind.rawValue)"),
@@ -48,12 +49,12 @@ struct Problem: Error, Sendable {
 }
 
 extension Problem {
-    /// No app has this bundle id.
+    /// Returns the problem for a bundle id that no app has.
     static func unknownApp(_ bundleID: String) -> Problem {
         Problem(.unknownApp, "No app has the bundle id \(bundleID); register it with `perennial app add`.")
     }
 
-    /// Something below is away for a while.
+    /// Returns the problem for a dependency that is temporarily unavailable. `Retry-After` is at least one second.
     static func unavailable(_ detail: String, retryAfterSeconds: Int) -> Problem {
         Problem(.unavailable, detail, headers: [.retryAfter: String(max(1, retryAfterSeconds))])
     }

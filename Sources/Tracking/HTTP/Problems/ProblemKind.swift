@@ -1,7 +1,7 @@
 import Hummingbird
 
 extension Problem {
-    /// What can go wrong; the raw value ends the problem's `type`, which programs may compare.
+    /// The kinds of problem. The raw value ends the problem's `type`, which programs may compare.
     enum Kind: String, CaseIterable, Sendable {
         case invalid
         case unauthenticated
@@ -39,7 +39,7 @@ extension Problem {
             }
         }
 
-        /// A short title that never changes from one occurrence to the next.
+        /// A short title that is the same for every occurrence.
         var title: String {
             switch self {
             case .invalid: "The request cannot be used"
