@@ -4,17 +4,18 @@ import Logging
 import NIOCore
 import NIOHTTPTypes
 
-/// Answers requests whose answer is known where they arrive; all others go on to Hummingbird, which makes tasks of them.
+/// A handler that answers a request directly where the answer is known. All others go on to Hummingbird, which makes
+/// tasks of them.
 final class AnswerAtOnce: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundOut = HTTPResponsePart
 
     private let answer: @Sendable (HTTPRequest) -> WrittenAnswer?
-    /// A request of which it is not known yet whether it has a body; who sends one is not answered here.
+    /// A request that may still turn out to have a body. A request with a body is not answered here.
     private var held: HTTPRequest?
 
-    /// A handler that answers as `answer` does, and leaves to others where that is nil.
+    /// Creates a handler that answers with the result of `answer`, and passes the request on where that is nil.
     init(_ answer: @escaping @Sendable (HTTPRequest) -> WrittenAnswer?) {
         self.answer = answer
     }
@@ -26,7 +27,7 @@ final class AnswerAtOnce: ChannelInboundHandler, RemovableChannelHandler {
         }
         guard let request = held else { return context.fireChannelRead(data) }
         held = nil
-        // Who does not read gets no answer more than they read: Hummingbird waits for that.
+        // A caller that does not read gets no further answer here. Hummingbird waits until it reads.
         if case .end = unwrapInboundIn(data), context.channel.isWritable, let answer = answer(request) {
             return write(answer, context)
         }
@@ -42,19 +43,20 @@ final class AnswerAtOnce: ChannelInboundHandler, RemovableChannelHandler {
 }
 
 extension HTTPRequest {
-    /// Whether it is a GET that says nothing of how it or its answer is to be sent.
+    /// Whether it is a GET without headers about how it or its response is to be sent.
     fileprivate var isPlain: Bool {
         method == .get && headerFields[.connection] == nil && headerFields[.expect] == nil
             && headerFields[.contentLength] == nil
     }
 }
 
-/// A connection on which what is known is answered at once.
+/// A connection that answers directly where the answer is known.
 struct AnsweringAtOnce<Connection: ServerChildChannel>: ServerChildChannel {
     let connection: Connection
     let answer: @Sendable (HTTPRequest) -> WrittenAnswer?
 
-    /// Behind what keeps count of the connection's requests, and before what makes tasks of them.
+    /// Adds the handler behind the one that counts the connection's requests, and before the one that makes tasks of
+    /// them.
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection.Value> {
         connection.setup(channel: channel, logger: logger).flatMapThrowing { value in
             let pipeline = channel.pipeline.syncOperations

@@ -3,16 +3,16 @@ import HTTPTypes
 import Ledger
 import Subscriptions
 
-/// Lookups about now that can be answered from what is remembered of the key, the app and the customer.
+/// Lookups about the present that can be answered from the cached key, app and customer.
 ///
-/// What is not so plain, and what is to be refused, goes the usual way, and is told in one place.
+/// A less simple request, and one to be refused, goes the usual way, so that each refusal is written in one place.
 struct EntitlementsAtOnce: Sendable {
     let lookups: GetEntitlements
     let gate: Gate
     let counters: RequestCounters
     let date = DateField()
 
-    /// The answer to a request, if all of it is known.
+    /// Returns the answer to a request if all of it is cached, else nil.
     func answer(_ request: HTTPRequest) -> WrittenAnswer? {
         let start = ContinuousClock.now
         guard let (bundleID, customer) = Self.names(in: request.path ?? ""),
@@ -34,7 +34,7 @@ struct EntitlementsAtOnce: Sendable {
         return answer
     }
 
-    /// The app and the customer in a path of lookups, if both are written as they are, and nothing is asked beside.
+    /// Returns the app and the customer of a lookup path, if neither is percent-encoded and there is no query.
     private static func names(in path: String) -> (BundleID, String)? {
         guard path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "%") && $0 != UInt8(ascii: "?") })
         else { return nil }

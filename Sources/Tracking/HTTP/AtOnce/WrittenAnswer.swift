@@ -4,25 +4,25 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// An answer whose text is written, but for what every answer says of its request and of the time.
+/// A response whose text is written, except for the headers about its request and the time.
 struct WrittenAnswer: Sendable {
     var head: HTTPResponse
     let body: ByteBuffer?
 
-    /// JSON with a status and headers.
+    /// Creates a JSON response with a status and headers; nil is no body.
     init(_ text: JSONText?, status: HTTPResponse.Status = .ok, headers: HTTPFields) {
         head = HTTPResponse(status: status, headerFields: headers)
         body = text.map { ByteBuffer(bytes: $0.bytes) }
         if text != nil { head.headerFields.append(HTTPField(name: .contentType, value: "application/json")) }
     }
 
-    /// The answer for Hummingbird, which says the rest of it.
+    /// The response for Hummingbird, which adds the remaining headers.
     var response: Response {
         Response(
             status: head.status, headers: head.headerFields, body: body.map(ResponseBody.init(byteBuffer:)) ?? .init())
     }
 
-    /// The whole answer, which leaves nothing to be said.
+    /// Returns the complete response, with all headers.
     func complete(requestID: String, date: String) -> WrittenAnswer {
         var answer = self
         for (name, value) in [
@@ -35,11 +35,11 @@ struct WrittenAnswer: Sendable {
     }
 }
 
-/// What answers say the time is (RFC 9110, section 6.6.1), written once a second.
+/// The text of the header `Date` (RFC 9110, section 6.6.1), formatted once a second.
 final class DateField: Sendable {
     private let written = Mutex<(second: Int64, text: String)>((-1, ""))
 
-    /// The time as the header `Date` has it.
+    /// Returns the time as the header `Date` has it.
     func text(atMilliseconds milliseconds: Int64) -> String {
         let second = milliseconds / 1000
         return written.withLock { written in

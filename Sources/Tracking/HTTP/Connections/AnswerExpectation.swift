@@ -3,15 +3,15 @@ import Hummingbird
 import NIOCore
 import NIOHTTPTypes
 
-/// Answers `Expect: 100-continue` with 100 when the body is wanted, and not before: a request that is refused for its key,
-/// its length or its path gets that answer, and its caller need not send the body (RFC 9110, section 10.1.1).
+/// A handler that answers `Expect: 100-continue` with 100 only when the body is wanted. A request that is refused for
+/// its key, its length or its path gets the refusal, and its caller need not send the body (RFC 9110, section 10.1.1).
 final class AnswerExpectation: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// The body of a request begins to be read.
+    /// The event that a handler begins to read the body of a request.
     struct BodyWanted: Sendable {}
 
     private var isExpecting = false
@@ -19,7 +19,7 @@ final class AnswerExpectation: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(let request): isExpecting = request.expectsContinue
-        // It comes without being asked for.
+        // The body arrives without an invitation.
         case .body, .end: isExpecting = false
         }
         context.fireChannelRead(data)
@@ -39,14 +39,14 @@ final class AnswerExpectation: ChannelDuplexHandler, RemovableChannelHandler {
         guard isExpecting, case .head(var head) = unwrapOutboundIn(data) else {
             return context.write(data, promise: promise)
         }
-        // Whether the body comes after all is not known, so the connection is of no further use.
+        // The caller may still send the body, so the connection cannot be used again.
         isExpecting = false
         head.headerFields[.connection] = "close"
         context.write(wrapOutboundOut(.head(head)), promise: promise)
     }
 }
 
-/// Says that the body of a request is wanted as soon as it is read.
+/// Middleware that requests the awaited body of a request as soon as a handler reads it.
 struct AskForBody: RouterMiddleware {
     func handle(
         _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
@@ -59,18 +59,18 @@ struct AskForBody: RouterMiddleware {
 }
 
 extension HTTPRequest {
-    /// Whether its caller sends the body only when it is wanted.
+    /// Whether its caller sends the body only on request.
     fileprivate var expectsContinue: Bool { headerFields[.expect]?.lowercased() == "100-continue" }
 }
 
-/// A body that comes only when it is asked for.
+/// A body that arrives only on request.
 private struct AwaitedBody: AsyncSequence, Sendable {
     let body: RequestBody
     let channel: any Channel
 
     struct AsyncIterator: AsyncIteratorProtocol {
         var body: RequestBody.AsyncIterator
-        /// Nil once the body was asked for.
+        /// Nil once the body was requested.
         var channel: (any Channel)?
 
         mutating func next() async throws -> ByteBuffer? {

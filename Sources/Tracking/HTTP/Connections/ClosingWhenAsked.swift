@@ -3,11 +3,11 @@ import Logging
 import NIOCore
 import NIOHTTP1
 
-/// A connection that ends after the request whose caller asks for that, or speaks HTTP/1.0.
+/// A connection that ends after a request that asks for it or that is of HTTP/1.0.
 struct ClosingWhenAsked<Connection: ServerChildChannel>: ServerChildChannel {
     let connection: Connection
 
-    /// Next to what reads the bytes: behind it nothing knows the version.
+    /// Adds the handler directly behind the decoder: no later handler knows the HTTP version.
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection.Value> {
         connection.setup(channel: channel, logger: logger).flatMapThrowing { value in
             let pipeline = channel.pipeline.syncOperations
@@ -22,10 +22,11 @@ struct ClosingWhenAsked<Connection: ServerChildChannel>: ServerChildChannel {
     }
 }
 
-/// Treats a request of HTTP/1.0 as one that asks for the end of its connection, and takes no request after such a one.
+/// A handler that accepts no request after one that asks for the end of its connection. A request of HTTP/1.0 counts as
+/// such.
 ///
-/// RFC 9112, sections 9.3, 9.6 and C.2.2: a caller of HTTP/1.0 reads until the connection ends, and what comes behind the last
-/// request is not processed. RFC 9110, section 10.1.1: an expectation in HTTP/1.0 is ignored.
+/// RFC 9112, sections 9.3, 9.6 and C.2.2: a caller of HTTP/1.0 reads until the connection ends, and data behind the
+/// last request is not processed. RFC 9110, section 10.1.1: an expectation in HTTP/1.0 is ignored.
 final class CloseWhenAsked: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -44,7 +45,7 @@ final class CloseWhenAsked: ChannelDuplexHandler, RemovableChannelHandler {
             let isOld = (head.version.major, head.version.minor) < (1, 1)
             isLast = isOld || head.headers[canonicalForm: "connection"].contains { $0.lowercased() == "close" }
             guard isLast else { break }
-            // The one spelling that is understood behind this.
+            // The only spelling that the later handlers understand.
             head.headers.replaceOrAdd(name: "connection", value: "close")
             if isOld { head.headers.remove(name: "expect") }
             return context.fireChannelRead(wrapInboundOut(.head(head)))

@@ -1,18 +1,18 @@
 import Logging
 import Synchronization
 
-/// The room that the server has for connections, all together and for each source address.
+/// The server's limit on connections, in total and for each source address.
 ///
-/// Where it is full, the connection that has been silent longest makes room for a new one: connections that ask nothing keep
-/// no caller out. A new one is refused only where every other one waits for its answer.
+/// At the limit, the connection that has been silent longest is closed for a new one, so that idle connections keep no
+/// caller out. A new connection is refused only where every other one waits for its response.
 final class ConnectionRoom: Sendable {
-    /// What is full: the whole room, or one address's share.
+    /// The limit that is reached: the total, or the share of one address.
     fileprivate enum Place: Hashable {
         case everywhere
         case address(SourceAddress)
     }
 
-    /// What happened while a place was full.
+    /// The events while a limit was reached.
     fileprivate struct Crowd {
         let since = ContinuousClock.now
         var ended = 0
@@ -25,21 +25,22 @@ final class ConnectionRoom: Sendable {
         var crowds: [Place: Crowd] = [:]
     }
 
-    /// Connections at the same time, at most.
+    /// The most connections at the same time.
     let connectionsMax: Int
-    /// The same from one source address. A reverse proxy is one address, so that it is half of all.
+    /// The most connections from one source address. It is half of the total, because a reverse proxy is one address.
     let perAddressMax: Int
     private let logger: Logger
     private let state = Mutex(State())
 
-    /// A room for so many connections; the log says when a place becomes full, and when it is not any more.
+    /// Creates a limit of `connectionsMax` connections. The log says when a limit is reached, and when there is room
+    /// again.
     init(connectionsMax: Int, logger: Logger) {
         self.connectionsMax = connectionsMax
         perAddressMax = max(1, connectionsMax / 2)
         self.logger = logger
     }
 
-    /// Takes a connection in; false when there is no room for it.
+    /// Admits a connection. Returns false when there is no room for it.
     func admit(_ connection: OpenConnection) -> Bool {
         let (isWelcome, silent, crowded) = state.withLock { state -> (Bool, OpenConnection?, Place?) in
             guard let place = fullPlace(for: connection.source, state) else {
@@ -58,7 +59,7 @@ final class ConnectionRoom: Sendable {
         return isWelcome
     }
 
-    /// A connection was closed.
+    /// Removes a closed connection.
     func leave(_ connection: OpenConnection) {
         let over = state.withLock { state -> [(Place, Crowd)] in
             guard state.remove(connection) else { return [] }
@@ -73,7 +74,7 @@ final class ConnectionRoom: Sendable {
         return state.open.count >= connectionsMax ? .everywhere : nil
     }
 
-    /// An eighth less than full, so that the log does not tell of each connection.
+    /// Returns whether the place is an eighth below its limit, so that the log does not report each connection.
     private func hasRoomAgain(_ place: Place, _ state: State) -> Bool {
         switch place {
         case .everywhere: state.open.count <= connectionsMax * 7 / 8
@@ -109,7 +110,7 @@ extension ConnectionRoom.State {
         countBySource[connection.source, default: 0] += 1
     }
 
-    /// False when it was removed before, or never taken in.
+    /// Removes a connection. Returns false when it was removed before or never admitted.
     @discardableResult
     fileprivate mutating func remove(_ connection: OpenConnection) -> Bool {
         guard open.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return false }
@@ -118,7 +119,7 @@ extension ConnectionRoom.State {
         return true
     }
 
-    /// The connection that makes room; nil when none is silent.
+    /// Removes and returns the connection that has been silent longest, or nil when none is silent.
     fileprivate mutating func takeLongestSilent(in place: ConnectionRoom.Place) -> OpenConnection? {
         while let (connection, silence) = longestSilence(in: place) {
             guard connection.give(up: silence) else { continue }

@@ -1,13 +1,13 @@
 import NIOCore
 
-/// Where a connection comes from: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one subscriber.
+/// The source of a connection: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one subscriber.
 struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
-    /// Four bytes, or eight; none where there is no address.
+    /// Four bytes for IPv4, eight for IPv6, none without an address.
     private let bytes: [UInt8]
-    /// Whether it is this machine.
+    /// Whether the source is this machine.
     let isLoopback: Bool
 
-    /// The source of a socket's address.
+    /// Creates the source of a socket's address.
     init(_ address: SocketAddress?) {
         switch address {
         case .v4(let address)?: self.init(v4: withUnsafeBytes(of: address.address.sin_addr) { Array($0) })
@@ -16,7 +16,7 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The source of an address as text; nil when it is none.
+    /// Reads an address from text. Returns nil when the text is none.
     init?(_ text: String) {
         guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
         self.init(address)
@@ -29,7 +29,8 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
 
     private init(v4 bytes: [UInt8]) { self.init(bytes: bytes, isLoopback: bytes.first == 127) }
 
-    /// RFC 4291, section 2.5.5.2: a socket of IPv6 shows an IPv4 address behind ten zeros and two bytes of ones.
+    /// Creates the source of an IPv6 address. An IPv4 address on an IPv6 socket has ten zero bytes and two of ones
+    /// before it (RFC 4291, section 2.5.5.2).
     private init(v6 bytes: [UInt8]) {
         if bytes.prefix(12).elementsEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]) {
             self.init(v4: Array(bytes.suffix(4)))
@@ -39,7 +40,7 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The address as people write it.
+    /// The address in its usual notation.
     var description: String {
         switch bytes.count {
         case 4: return bytes.map(String.init).joined(separator: ".")

@@ -4,7 +4,7 @@ import Logging
 import NIOCore
 import NIOHTTPTypes
 
-/// A connection that takes its place in the server's room, or is refused.
+/// A connection that is admitted within the server's limit, or refused.
 struct WithinRoom<Connection: ServerChildChannel>: ServerChildChannel {
     let connection: Connection
     let room: ConnectionRoom
@@ -26,7 +26,8 @@ struct WithinRoom<Connection: ServerChildChannel>: ServerChildChannel {
     }
 }
 
-/// Sees when requests begin and when they are answered; a connection that is not welcome gets 503 and its end.
+/// A handler that records when requests begin and are answered. A connection that was not admitted gets 503 and is
+/// closed.
 final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -37,7 +38,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     private let isWelcome: Bool
     private var isEnding = false
 
-    /// The watch of a connection.
+    /// Creates the handler of a connection.
     init(_ connection: OpenConnection, isWelcome: Bool) {
         self.connection = connection
         self.isWelcome = isWelcome
@@ -54,7 +55,7 @@ final class ConnectionWatch: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        // Said before it is written: the next request may begin while it is.
+        // Recorded before the write, because the next request may begin during it.
         if case .end = unwrapOutboundIn(data) { connection.end() }
         context.write(data, promise: promise)
     }

@@ -3,7 +3,8 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `GET /v1/apps/{bundle}/customers/{id}`: what a customer has, and what it was, is and will be.
+/// `GET /v1/apps/{bundle}/customers/{id}`: a customer's subscriptions and purchases, and their past, present and
+/// future.
 struct GetCustomer: Sendable {
     let tracker: Tracker
     let apps: KnownApps

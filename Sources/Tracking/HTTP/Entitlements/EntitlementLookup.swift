@@ -2,21 +2,21 @@ import HTTPTypes
 import Ledger
 import Subscriptions
 
-/// One answer to "what may this customer use?", with how fresh it is.
+/// One answer to "what may this customer use?", with its freshness.
 struct EntitlementLookup: Sendable {
     let bundleID: BundleID
     let customer: String
-    /// The instant asked for; nil is now.
+    /// The instant asked about; nil is now.
     let time: Instant?
-    /// The knowledge asked for; nil is all.
+    /// The instant whose knowledge counts; nil is all knowledge.
     let knownAt: Instant?
-    /// When it was asked, for what the caller left open.
+    /// The time of the request, which replaces an absent instant.
     let now: Instant
-    /// How fresh all entitlements are together.
+    /// The freshness of all entitlements together.
     let freshness: Freshness
     private let told: ToldEntitlements
 
-    /// An answer with `rights`, asked for at `now`; `terms` are what the age of answers depends on.
+    /// Creates an answer with the entitlements `rights`, requested at `now`. The age of answers depends on `terms`.
     init(
         bundleID: BundleID, customer: String, time: Instant?, knownAt: Instant?, now: Instant, terms: FreshnessTerms,
         rights: Rights
@@ -26,23 +26,23 @@ struct EntitlementLookup: Sendable {
         self.time = time
         self.knownAt = knownAt
         self.now = now
-        // Knowledge that is yet to come is all there is now.
+        // A `knownAt` in the future means everything known now.
         let known = min(knownAt ?? now, now)
         freshness = Freshness(of: rights.entitlements.map { $0.freshness(at: time ?? now, now: known, terms) })
         told = rights.told(by: ToldEntitlements.init)
     }
 
-    /// The answer, or 304 when the caller has it already.
+    /// Returns the answer, or 304 when the caller has it already.
     func answer(ifNoneMatch: [String]) -> WrittenAnswer {
         let tag = entityTag
-        // What is kept must be asked about again each time: a purchase has to show at once.
+        // A client must revalidate a stored response each time, because a purchase has to show at once.
         let headers: HTTPFields = [.eTag: tag.description, .cacheControl: "private, no-cache", .vary: "Authorization"]
         guard !tag.isNamed(in: ifNoneMatch) else { return WrittenAnswer(nil, status: .notModified, headers: headers) }
         return WrittenAnswer(text, headers: headers)
     }
 
-    /// The tag of what the answer means. The instants of asking are no part of it, or no two answers were equal; nor are the
-    /// clocks of Apple's answers, or every check of Apple's made it another one.
+    /// The tag of the answer's meaning. It leaves out the time of the request, which would make every answer different,
+    /// and the clocks of Apple's answers, which would change it with every check.
     private var entityTag: EntityTag {
         told.tag.joined(with: [
             .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
@@ -62,7 +62,7 @@ struct EntitlementLookup: Sendable {
         ])
     }
 
-    /// The answer as one of many.
+    /// The answer as an element of a batch.
     var entry: JSONText {
         JSONText(members: [
             "customer": .value(.string(customer)),

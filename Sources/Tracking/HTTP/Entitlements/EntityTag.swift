@@ -1,10 +1,10 @@
-/// A weak entity tag (RFC 9110, section 8.8): equal when two answers mean the same.
+/// A weak entity tag (RFC 9110, section 8.8), equal for two answers of the same meaning.
 ///
-/// It is a fingerprint against change, not against forgery: FNV-1a with 64 bits.
+/// Its fingerprint, FNV-1a with 64 bits, detects changes. It does not protect against forgery.
 struct EntityTag: Sendable, Hashable, CustomStringConvertible {
     private let fingerprint: UInt64
 
-    /// The tag of some values.
+    /// Creates the tag of some values.
     init(_ values: [JSONValue]) {
         self.init(values, behind: 0xCBF2_9CE4_8422_2325)
     }
@@ -15,16 +15,16 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The tag of these values and some more.
+    /// Returns the tag of these values and some more.
     func joined(with values: [JSONValue]) -> EntityTag { EntityTag(values, behind: fingerprint) }
 
-    /// The tag as the header has it.
+    /// The tag in the syntax of the header.
     var description: String {
         let digits = String(fingerprint, radix: 16)
         return "W/\"\(String(repeating: "0", count: 16 - digits.count))\(digits)\""
     }
 
-    /// Whether an `If-None-Match` names it; the comparison is weak, as RFC 9110, section 13.1.2 has it.
+    /// Returns whether an `If-None-Match` names it, by the weak comparison of RFC 9110, section 13.1.2.
     func isNamed(in fields: [String]) -> Bool {
         guard !fields.isEmpty else { return false }
         let opaque = description.dropFirst(2)

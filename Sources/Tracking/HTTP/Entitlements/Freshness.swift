@@ -1,24 +1,24 @@
 import Ledger
 import Subscriptions
 
-/// How fresh what a lookup tells is: how old Apple's newest answer about it may get, and whether it got older.
+/// The freshness of a lookup: how old Apple's newest answer may become, and whether it is older.
 struct Freshness: Sendable, Hashable {
-    /// Seconds between two answers of Apple's at most, while Apple and the app's rate allow, a lease comes on top; nil
-    /// where no answer stands behind it or none is asked for any more.
+    /// The longest time between two of Apple's answers, in seconds, as far as Apple and the app's rate limit allow. A
+    /// lease may add to it. Nil where no answer of Apple is involved, or Apple is not asked any more.
     let ageSecondsMax: Int64?
-    /// Whether the answer is older than that, or a renewal is expected that Apple has not confirmed.
+    /// Whether the answer is older than that and a lease, or a renewal is expected that Apple has not confirmed.
     let isStale: Bool
 
-    /// Nothing of Apple's, such as a right given by hand.
+    /// The freshness without an answer of Apple, such as for a manual grant.
     static let ownWord = Freshness(ageSecondsMax: nil, isStale: false)
 
-    /// Of several things told together: the shortest bound, and stale when one is.
+    /// Combines several: the shortest bound, and stale when one is stale.
     init(of parts: [Freshness]) {
         ageSecondsMax = parts.compactMap(\.ageSecondsMax).min()
         isStale = parts.contains { $0.isStale }
     }
 
-    /// Of what is known of a subscription at `now`.
+    /// Computes the freshness at `now` from what is known of a subscription.
     init(of glance: Glance, environment: StoreEnvironment, now: Instant, _ terms: FreshnessTerms) {
         let limit = ageLimit(of: glance, environment: environment, policy: terms.policy(for: environment))
         let awaitsRenewal = glance.state == .awaitingRenewal && glance.reason != .replacement
@@ -33,13 +33,13 @@ struct Freshness: Sendable, Hashable {
     }
 }
 
-/// What a bound on the age of answers depends on beside the subscription.
+/// The terms, beside the subscription, on which the bound on the age of answers depends.
 struct FreshnessTerms: Sendable {
-    /// The app's tolerances, as of a minute ago at most.
+    /// The app's policy in production, at most a minute old.
     let production: Policy
     /// The same in the sandbox.
     let sandbox: Policy
-    /// How long a receipt may be one worker's.
+    /// How long a worker may lease a receipt, in seconds.
     let leaseSeconds: Double
 
     func policy(for environment: StoreEnvironment) -> Policy {
@@ -51,7 +51,7 @@ struct FreshnessTerms: Sendable {
 }
 
 extension Tracker {
-    /// What the age of answers about an app's customers depends on.
+    /// Returns the terms for the age of answers about an app's customers.
     func terms(of app: App) -> FreshnessTerms {
         FreshnessTerms(
             production: app.policy(for: .production, speedup: options.speedup),
@@ -60,7 +60,7 @@ extension Tracker {
 }
 
 extension Entitlement {
-    /// How fresh it is at `now`, when it was asked for as of `time`.
+    /// Returns its freshness at `now` for a lookup about `time`.
     func freshness(at time: Instant, now: Instant, _ terms: FreshnessTerms) -> Freshness {
         guard basis == "verified", let checkedAt, let state = state.flatMap({ State(rawValue: $0) }) else {
             return .ownWord
@@ -73,12 +73,13 @@ extension Entitlement {
         case .awaitingRenewal: glance.expiresAt = until.map { expiry(awaitedUntil: $0, at: time, terms) }
         case .gracePeriod, .billingRetry, .expired, .revoked: break
         }
-        // A one-time purchase does not expire; whether it is still swept for refunds is not known here.
+        // A one-time purchase does not expire. Whether it is still checked for refunds is not known here.
         if glance.expiresAt == nil, state != .gracePeriod { return .ownWord }
         return Freshness(of: glance, environment: environment, now: now, terms)
     }
 
-    /// Apple's expiry where access goes on after it: for the leeway, or, held, for the outage allowance after that.
+    /// Returns Apple's expiry where access continues after it: for the leeway, and then perhaps for the outage
+    /// allowance.
     private func expiry(awaitedUntil until: Instant, at time: Instant, _ terms: FreshnessTerms) -> Instant {
         let policy = terms.policy(for: environment)
         let expiry = until - policy.leeway
@@ -87,7 +88,7 @@ extension Entitlement {
 }
 
 extension OwnedSubscription {
-    /// How fresh what is told of it is at `now`.
+    /// Returns its freshness at `now`.
     func freshness(now: Instant, _ terms: FreshnessTerms) -> Freshness {
         guard let checkedAt, let state = State(rawValue: state) else { return .ownWord }
         return Freshness(

@@ -3,7 +3,7 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `GET /v1/apps/{bundle}/customers/{id}/entitlements`: what a customer may use, at an instant, as known at another.
+/// `GET /v1/apps/{bundle}/customers/{id}/entitlements`: a customer's entitlements at one instant, as known at another.
 struct GetEntitlements: Sendable {
     static let path = "/v1/apps/{bundle}/customers/{id}/entitlements"
 
@@ -12,7 +12,7 @@ struct GetEntitlements: Sendable {
     let rights: RightsLookup
     private let present: JointLookup<Rights>
 
-    /// A route over what `tracker` remembers.
+    /// Creates a route over the ledger of `tracker`.
     init(tracker: Tracker, apps: KnownApps, rights: RightsLookup) {
         self.tracker = tracker
         self.apps = apps

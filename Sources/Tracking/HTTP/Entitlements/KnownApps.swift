@@ -2,9 +2,9 @@ import Ledger
 import Subscriptions
 import Synchronization
 
-/// The apps seen lately with their settings, so that not every lookup has to ask for them.
+/// A cache of recently used apps with their settings, so that not every lookup queries them.
 ///
-/// Only apps that exist are remembered, so a new app is known at once; a changed setting shows after a minute at most.
+/// Only apps that exist are cached, so a new app is known at once. A changed setting shows after a minute at most.
 final class KnownApps: Sendable {
     private static let secondsMax = 60
     private static let entriesMax = 1000
@@ -12,17 +12,17 @@ final class KnownApps: Sendable {
     private let ledger: SubscriptionLedger
     private let known = Mutex(ShortMemory<BundleID, App>(entriesMax: entriesMax, seconds: secondsMax))
 
-    /// The apps of a ledger.
+    /// Creates a cache of the apps of a ledger.
     init(_ ledger: SubscriptionLedger) {
         self.ledger = ledger
     }
 
-    /// The app, where that is known without asking.
+    /// Returns the app if it is cached.
     func known(_ bundleID: BundleID, at now: ContinuousClock.Instant) -> App? {
         known.withLock { $0.value(for: bundleID, at: now) }
     }
 
-    /// The app; throws a problem unless it is registered.
+    /// Returns the app. Throws a problem unless it is registered.
     @discardableResult
     func require(_ bundleID: BundleID) async throws -> App {
         let asked = ContinuousClock.now

@@ -3,9 +3,9 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `POST /v1/apps/{bundle}/entitlements:batch`: what many customers may use, in the order in which they were asked about.
+/// `POST /v1/apps/{bundle}/entitlements:batch`: the entitlements of many customers, in the order of the request.
 struct PostBatch: Sendable {
-    /// Customers in one question, at most.
+    /// The most customers of one request.
     static let customersMax = 1000
 
     let tracker: Tracker
@@ -13,7 +13,7 @@ struct PostBatch: Sendable {
     let rights: RightsLookup
     let limits: ServerLimits
 
-    /// The body of the question.
+    /// The body of the request.
     private struct Question: KnownFields {
         let customers: [String]
         let at: String?

@@ -1,13 +1,13 @@
 import Ledger
 
-/// Entitlements in the words of an answer: whatever does not depend on when it is asked for.
+/// Entitlements written for responses: the part that does not depend on the time of the request.
 struct ToldEntitlements: Sendable {
-    /// The list, as JSON.
+    /// The list as JSON.
     let text: JSONText
-    /// What the list means.
+    /// The tag of the list's meaning.
     let tag: EntityTag
 
-    /// The words for some entitlements.
+    /// Writes some entitlements.
     init(_ entitlements: [Entitlement]) {
         text = JSONText(.array(entitlements.map(\.json)))
         tag = EntityTag(entitlements.flatMap(\.meaning))
@@ -15,7 +15,7 @@ struct ToldEntitlements: Sendable {
 }
 
 extension Entitlement {
-    /// What it says but for the clocks of the answers that say so.
+    /// Its content without the clocks of Apple's answers.
     fileprivate var meaning: [JSONValue] {
         [
             .string(name), .bool(granted), .optional(until?.milliseconds), .optional(productID?.text),
@@ -23,7 +23,7 @@ extension Entitlement {
         ]
     }
 
-    /// The entitlement as lookups tell it.
+    /// The entitlement as lookups report it.
     var json: JSONValue {
         [
             "entitlement": .string(name),

@@ -1,9 +1,9 @@
 import Ledger
 import Synchronization
 
-/// The feed's head as everybody who waits for events sees it: one question to the database serves them all.
+/// The feed's head, shared by all callers that wait for events: one query serves them all.
 final class FeedWatch: Sendable {
-    /// How old what is told may be.
+    /// How long one query serves all callers, in milliseconds.
     static let ageMillisecondsMax = 40
 
     private struct Memory {
@@ -14,12 +14,12 @@ final class FeedWatch: Sendable {
     private let read: @Sendable () async throws -> FeedHead
     private let memory = Mutex(Memory())
 
-    /// A watch that asks `read` when what it knows is too old.
+    /// Creates a watch that calls `read` when its last query is too old.
     init(read: @escaping @Sendable () async throws -> FeedHead) {
         self.read = read
     }
 
-    /// The head. While one caller asks, the others are told what was known before.
+    /// Returns the head. For that time after one caller's query begins, the others get the last known head.
     func head() async throws -> FeedHead {
         let moment = ContinuousClock.now
         let known = memory.withLock { memory -> FeedHead? in

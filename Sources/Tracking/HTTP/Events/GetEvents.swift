@@ -2,20 +2,20 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `GET /v1/events`: the feed after a position, in order; waits a while for news when there are none.
+/// `GET /v1/events`: the feed after a position, in order. It waits for new events for a while when there are none.
 struct GetEvents: Sendable {
-    /// Events a page has unless asked otherwise, and at most.
+    /// The default and the largest number of events of a page.
     static let eventsUsual: Int64 = 100
     static let eventsMax: Int64 = 1000
-    /// How long a caller may wait; shorter than any proxy's patience.
+    /// How long a caller may wait, in seconds: shorter than the timeout of any proxy.
     static let waitSecondsMax: Int64 = 30
-    /// How often one who waits looks whether there is news.
+    /// How often a waiting request looks for new events, in milliseconds.
     static let lookMilliseconds = 80
 
     let ledger: SubscriptionLedger
     let watch: FeedWatch
 
-    /// A route over the feed of `ledger`.
+    /// Creates a route over the feed of `ledger`.
     init(ledger: SubscriptionLedger) {
         self.ledger = ledger
         watch = FeedWatch { try await ledger.feedHead() }
@@ -39,7 +39,8 @@ struct GetEvents: Sendable {
         }
     }
 
-    /// A position that this feed never gave belongs to another one: whoever went on from it would miss what is between.
+    /// Throws a problem for a cursor of another feed. A position that this feed never issued is one too: a consumer
+    /// that continued from it would miss the events in between.
     private func refuseOtherFeed(_ head: FeedHead, feed: String?, after: Int64) throws {
         guard feed.map({ $0.lowercased() == head.feed }) ?? true, after <= head.position else {
             throw Problem(
@@ -49,7 +50,7 @@ struct GetEvents: Sendable {
         }
     }
 
-    /// Whether there is more to look at than the page did, before `end` and before the server stops.
+    /// Returns whether the feed moves beyond the page before `end` and before the server stops.
     private func hasNews(after page: FeedPage, until end: ContinuousClock.Instant) async throws -> Bool {
         var head = page.head
         while head.feed == page.head.feed, head.position <= page.position {
@@ -75,7 +76,7 @@ extension FeedPage {
 }
 
 extension FeedEvent {
-    /// The event as the feed tells it.
+    /// The event as the feed reports it.
     fileprivate var json: JSONValue {
         get throws {
             [

@@ -3,14 +3,14 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `POST` and `DELETE /v1/apps/{bundle}/customers/{id}/grants`: a right given by hand, and its end before its time.
+/// `POST` and `DELETE /v1/apps/{bundle}/customers/{id}/grants`: a manual grant of an entitlement, and its early end.
 struct GrantRoutes: Sendable {
     private static let path = "/v1/apps/{bundle}/customers/{id}/grants"
 
     let ledger: SubscriptionLedger
     let limits: ServerLimits
 
-    /// One path with two methods: an administrator's key is needed for both.
+    /// Returns one path with two methods. Both require a key of scope admin.
     func route(behind gate: Gate) -> Route {
         gate.route(.post, Self.path, needs: .admin, give)
             .joined(
@@ -45,7 +45,7 @@ struct GrantRoutes: Sendable {
         ["app": .string(visit.bundleID.text), "grant": grant.json]
     }
 
-    /// An app nobody registered is told apart from a grant that is not there.
+    /// Distinguishes an unregistered app from a missing grant.
     private func knowing(_ bundleID: BundleID, _ change: () async throws -> HandGrant) async throws -> HandGrant {
         guard try await ledger.apps().contains(where: { $0.bundleID == bundleID }) else {
             throw Problem.unknownApp(bundleID.text)
@@ -54,24 +54,24 @@ struct GrantRoutes: Sendable {
     }
 }
 
-/// The body of POST grants.
+/// The body of `POST`.
 private struct GrantBody: KnownFields {
-    /// The right.
+    /// The entitlement.
     let entitlement: String
-    /// When it ends, ISO 8601; absent or null: without an end.
+    /// When it ends, in ISO 8601. It has no end where this is absent or null.
     let until: String?
-    /// Who gives it.
+    /// The person who grants it.
     let actor: String
-    /// Why.
+    /// The reason for the grant.
     let reason: String
-    /// Whether the right may be one that nothing of the app grants yet.
+    /// Whether the entitlement may be one that no product of the app grants yet.
     let force: Bool?
 
     enum CodingKeys: CodingKey, CaseIterable {
         case entitlement, until, actor, reason, force
     }
 
-    /// The end; throws a problem for a text that is no instant.
+    /// The end. Throws a problem for a text that is no instant.
     var instant: Instant? {
         get throws {
             try until.map { try Instant(asked: $0, as: "The body's until") }
@@ -80,7 +80,7 @@ private struct GrantBody: KnownFields {
 }
 
 extension AppVisit {
-    /// A text of the query; throws a problem when it is missing or empty.
+    /// Returns a text of the query. Throws a problem when it is missing or empty.
     fileprivate func text(_ name: String) throws -> String {
         guard let text = request.uri.queryParameters.get(name), !text.isEmpty else {
             throw Problem(.invalid, "The query's \(name) is missing.")

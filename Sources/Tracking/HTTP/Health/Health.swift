@@ -2,13 +2,13 @@ import Hummingbird
 import Ledger
 
 extension Route {
-    /// `GET /healthz`: the process is alive, whatever the database does.
+    /// `GET /healthz`: the process is alive. It does not depend on the database.
     static let isAlive = Route(.get, "/healthz") { _, _ in Response(["status": "alive"]) }.brief
 
-    /// `GET /readyz`: lookups can be answered, from a database with a schema that this program fits.
+    /// Returns `GET /readyz`: lookups can be answered from a database whose schema fits this program.
     ///
-    /// Without the primary a server that has a standby stays ready: taking it away would end lookups too, and what has to
-    /// be written is refused one by one.
+    /// Without the primary, a server that has a standby stays ready. Taking it out of service would end lookups too,
+    /// while each write is refused on its own.
     static func isReady(_ ledger: SubscriptionLedger) -> Route {
         Route(.get, "/readyz") { _, _ in
             let standby = await ledger.standby()

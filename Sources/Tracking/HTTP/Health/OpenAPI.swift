@@ -1,7 +1,7 @@
 import Hummingbird
 
 extension Route {
-    /// `GET /openapi.yaml`: what this server answers, for people and generators.
+    /// `GET /openapi.yaml`: the description of this API, for people and generators.
     static let openAPI = Route(.get, "/openapi.yaml") { _, _ in
         Response(
             status: .ok, headers: [.contentType: "application/yaml", .cacheControl: "public, max-age=3600"],

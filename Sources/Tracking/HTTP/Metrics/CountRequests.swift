@@ -2,7 +2,7 @@ import Hummingbird
 import Metrics
 import Synchronization
 
-/// Counts requests and how long they took, by route: a path holds a customer's id, a route does not.
+/// Middleware that counts requests and their durations by route. A path contains a customer's id; a route does not.
 struct CountRequests: RouterMiddleware {
     let counters: RequestCounters
 
@@ -20,7 +20,7 @@ struct CountRequests: RouterMiddleware {
     }
 }
 
-/// The counters of requests by what they count, so that the hot path finds one by a single look.
+/// The counters of requests by method, route and status, so that the hot path needs a single dictionary lookup.
 final class RequestCounters: Sendable {
     struct Key: Hashable, Sendable {
         let method: HTTPRequest.Method
@@ -37,7 +37,7 @@ final class RequestCounters: Sendable {
         let (counter, recorder) = known.withLock { known in
             if let pair = known[key] { return pair }
             let pair = made(for: key)
-            // A caller may invent methods; those are counted together and not remembered one by one.
+            // A caller may invent methods. Those are counted together and not cached one by one.
             if Self.methods.contains(key.method) { known[key] = pair }
             return pair
         }

@@ -1,7 +1,7 @@
 import Hummingbird
 
 extension Route {
-    /// `GET /metrics`: the numbers of this process and of the whole, for Prometheus.
+    /// `GET /metrics`: the metrics of this process and of the whole installation, for Prometheus.
     static func metrics(_ page: MetricsPage) -> Route {
         Route(.get, "/metrics") { _, _ in
             Response(

@@ -3,21 +3,21 @@ import HummingbirdCore
 import Logging
 import ServiceLifecycle
 
-/// `/metrics`, `/healthz` and `/readyz` of a worker that serves nothing else.
+/// The server of `/metrics`, `/healthz` and `/readyz` for a worker that serves nothing else.
 package struct MetricsServer: Service {
-    /// Open connections: a scraper or two.
+    /// The most open connections: enough for a scraper or two.
     static let connectionsMax = 16
 
     private let tracker: Tracker
     private let host: String
     private let port: Int
     private let onListening: (@Sendable (Int) async -> Void)?
-    /// What it puts up with; tests have other limits.
+    /// The limits that it sets to its callers; tests use others.
     var limits = ServerLimits()
 
-    /// A server of a tracker's metrics.
+    /// Creates a server of a tracker's metrics.
     /// - Parameters:
-    ///   - tracker: Whose metrics.
+    ///   - tracker: The tracker whose metrics are served.
     ///   - host: The address to listen on.
     ///   - port: The port to listen on; 0 takes a free one.
     ///   - onListening: Called with the port once connections are accepted.
@@ -35,7 +35,7 @@ package struct MetricsServer: Service {
         try await application.run()
     }
 
-    /// The application that answers, for `run` and for tests.
+    /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
         let limits = limits
         let room = ConnectionRoom(connectionsMax: Self.connectionsMax, logger: tracker.logger)

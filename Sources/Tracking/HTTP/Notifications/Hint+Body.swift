@@ -3,18 +3,18 @@ import Ledger
 import Subscriptions
 
 extension Hint {
-    /// Apple's own words are much shorter; a longer one is none.
+    /// The longest word or id, in bytes. Apple's own words are much shorter, and a longer one is ignored.
     fileprivate static let wordBytesMax = 64
 
-    /// What the body of a notification says of itself; a problem when it is no notification of Apple's in form.
+    /// Reads the body of a notification. Throws a problem when it does not have the form of Apple's notifications.
     ///
     /// Docs: https://developer.apple.com/documentation/appstoreservernotifications (`responseBodyV2`, `responseBodyV1`).
     init(notification bytes: [UInt8]) throws(Problem) {
-        // PostgreSQL keeps the text as it came, so it has to be what it calls JSON: UTF-8 without a mark before it.
+        // PostgreSQL stores the text unchanged, so it must be JSON to PostgreSQL: UTF-8 without a byte order mark.
         guard let text = String(validating: bytes, as: UTF8.self), text.first != "\u{FEFF}",
             let body = JSONFields(Data(bytes))
         else { throw Problem(.invalid, "The body is not a JSON object.") }
-        // Only version 1 has passwords of Apple's, but whatever comes with one is kept without it.
+        // Only version 1 contains Apple's `password`, but any body that has one is stored without it.
         let kept = body.withoutPasswords ?? text
         if let payload = body.text("signedPayload", bytesMax: bytes.count) {
             try self.init(signedPayload: payload, body: kept)
@@ -23,7 +23,7 @@ extension Hint {
         }
     }
 
-    /// Version 2: the signature is not looked at, for nothing is granted or ended by what is in there.
+    /// Reads version 2. The signature is not verified, because the content neither grants nor ends anything.
     private init(signedPayload: String, body: String) throws(Problem) {
         guard let payload = JSONFields(payloadOf: signedPayload), let kind = payload.word("notificationType") else {
             throw Problem(.invalid, "The body's signedPayload is not a signed notification of version 2.")
@@ -42,7 +42,7 @@ extension Hint {
             body: body)
     }
 
-    /// Version 1: what it names at the top, else the newest of its rows.
+    /// Reads version 1. The subscription is the one named at the top level, else the one of the newest row.
     private init(unsigned body: JSONFields, kept: String) throws(Problem) {
         guard let kind = body.word("notification_type") else {
             throw Problem(.invalid, "The body has neither signedPayload nor notification_type.")
@@ -61,7 +61,7 @@ extension Hint {
 }
 
 extension StoreEnvironment {
-    /// Version 1 says PROD where everything else says Production.
+    /// Reads the environment of version 1, which says PROD where everything else says Production.
     fileprivate init?(v1 word: String) {
         switch word.lowercased() {
         case "prod", "production": self = .production
@@ -72,15 +72,15 @@ extension StoreEnvironment {
 }
 
 extension JSONFields {
-    /// Text or a whole number of at most `wordBytesMax` bytes, as a word or an id is.
+    /// Returns a word or an id: text or a whole number of at most `wordBytesMax` bytes.
     fileprivate func word(_ name: String) -> String? { text(name, bytesMax: Hint.wordBytesMax) }
 
-    /// The payload of a signed text in a field.
+    /// Returns the payload of a signed text in a field.
     fileprivate func signed(_ name: String) -> JSONFields? {
         text(name, bytesMax: .max).flatMap(JSONFields.init(payloadOf:))
     }
 
-    /// The row of `latest_receipt_info` that was bought last.
+    /// The row of `latest_receipt_info` with the latest purchase date.
     fileprivate var newestRow: JSONFields? {
         rows("latest_receipt_info").max { left, right in
             (left.whole("purchase_date_ms") ?? 0) < (right.whole("purchase_date_ms") ?? 0)

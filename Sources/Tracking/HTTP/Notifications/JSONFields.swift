@@ -1,6 +1,6 @@
 import Foundation
 
-/// A JSON object that somebody sent, read field by field; what has another type than asked for is not there.
+/// A JSON object from a caller, read field by field. A field of another type than requested counts as absent.
 struct JSONFields {
     private let values: [String: Any]
 
@@ -9,13 +9,13 @@ struct JSONFields {
         self.values = values
     }
 
-    /// The object a text is; nil when it is no JSON object. Foundation bounds the depth.
+    /// Parses a JSON object, or returns nil when the text is none. Foundation bounds the depth.
     init?(_ data: Data) {
-        // Why it is not JSON does not matter to the sender, who is a machine.
+        // The sender is a machine, so the reason why the text is not JSON does not matter.
         self.init(try? JSONSerialization.jsonObject(with: data))
     }
 
-    /// The payload of a JSON Web Signature in compact form, unverified; nil for anything else.
+    /// Parses the payload of a JSON Web Signature in compact form without verification. Returns nil for anything else.
     ///
     /// https://www.rfc-editor.org/rfc/rfc7515#section-3.1
     init?(payloadOf signed: String) {
@@ -27,28 +27,29 @@ struct JSONFields {
         self.init(data)
     }
 
-    /// Text, or a whole number as text; nil when it is empty, too long, or has a NUL, where PostgreSQL's text would end.
+    /// Returns text, or a whole number as text. Returns nil when it is empty, too long, or contains NUL, where
+    /// PostgreSQL's text would end.
     func text(_ name: String, bytesMax: Int) -> String? {
         let text = values[name] as? String ?? whole(name).map { String($0) }
         guard let text, !text.isEmpty, text.utf8.count <= bytesMax, !text.utf8.contains(0) else { return nil }
         return text
     }
 
-    /// A whole number, or text that is one.
+    /// Returns a whole number, also from text.
     func whole(_ name: String) -> Int64? {
         if let text = values[name] as? String { return Int64(text) }
         return values[name] as? Int64
     }
 
-    /// An object in a field.
+    /// Returns the object in a field.
     func fields(_ name: String) -> JSONFields? { JSONFields(values[name]) }
 
-    /// The objects of a list in a field.
+    /// Returns the objects of a list in a field.
     func rows(_ name: String) -> [JSONFields] {
         (values[name] as? [Any] ?? []).compactMap { JSONFields($0) }
     }
 
-    /// The same as JSON text with every `password` blackened, at whatever depth; nil when there is none.
+    /// The object as JSON text with every `password` redacted, at any depth; nil when there is none.
     var withoutPasswords: String? {
         var found = false
         let redacted = Self.redacted(values, &found)

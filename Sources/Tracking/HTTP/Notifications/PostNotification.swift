@@ -1,16 +1,18 @@
 import Hummingbird
 import Ledger
 
-/// `POST /v1/notifications/{token}`: keeps what Apple sent and pulls the next check of what it names forward.
+/// `POST /v1/notifications/{token}`: stores Apple's notification and brings the next check of its subscription forward.
 ///
-/// The body is not verified, so it decides nothing: whoever knows the address can at most make us ask Apple once a minute
-/// about a subscription that we ask about anyway. Docs: `docs/notifications.md`.
+/// The body is not verified, so it decides nothing. A caller who knows the address can at most make us ask Apple once a
+/// minute about a subscription that we ask about anyway. Docs: `docs/notifications.md`.
 struct PostNotification: Sendable {
-    /// Version 1 brings up to 100 rows and a whole receipt; what Apple sends stays far below this.
+    /// The largest body, in bytes. Version 1 contains up to 100 rows and a whole receipt; Apple's bodies stay far below
+    /// this.
     static let bodyBytesMax = 1024 * 1024
-    /// Apple is there to be served within a second or two; a body that takes longer is not Apple's.
+    /// How long a body may take to arrive, in seconds. Apple's arrive within a second or two; a slower one is not
+    /// Apple's.
     static let bodySecondsMax = 10.0
-    /// What an app may get in each process: far more than Apple sends, and little enough for the database.
+    /// The rate limit of an app in each process: far more than Apple sends, and little enough for the database.
     static let rate = RequestRate(perSecond: 200, burst: 2000)
 
     let tracker: Tracker
@@ -42,7 +44,7 @@ struct PostNotification: Sendable {
         }
     }
 
-    /// A stranger is turned away before the body is read.
+    /// Returns the app with the token. An unknown token is refused before the body is read.
     private func app(at token: String) async throws -> NotifiedApp {
         guard let token = NotificationToken(token), let app = try await tracker.ledger.notifiedApp(at: token) else {
             throw Problem(

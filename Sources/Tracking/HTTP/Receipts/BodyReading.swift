@@ -2,7 +2,7 @@ import Foundation
 import Hummingbird
 
 extension ServerLimits {
-    /// The whole body of a request, within the limits of size and time.
+    /// Returns the whole body of a request. Throws a problem when it exceeds the limits of size or time.
     func body(of request: Request) async throws -> ByteBuffer {
         if let length = request.headers[.contentLength].flatMap(Int.init), length > bodyBytesMax { throw tooLarge }
         return try await withThrowingTaskGroup(of: ByteBuffer?.self) { group in
@@ -34,8 +34,8 @@ extension ServerLimits {
         }
     }
 
-    /// The body as JSON, whatever its type says as long as it is JSON or nothing, with no field that nothing reads; it is read
-    /// before anything else is asked, so that nonsense costs no query.
+    /// Returns the body decoded from JSON. Throws a problem for a content type other than JSON, unless it is absent,
+    /// and for an unknown field. Handlers call it before their own queries, so that a useless body costs none of them.
     func json<Body: KnownFields>(_ type: Body.Type, of request: Request) async throws -> Body {
         if let type = request.headers[.contentType], !Self.isJSON(type) {
             throw Problem(
@@ -45,7 +45,8 @@ extension ServerLimits {
         return try JSONDecoder().decode(OnlyKnownFields<Body>.self, from: data).body
     }
 
-    /// RFC 9110, section 8.3.1, and RFC 6838, section 4.2.8: `application/json`, or a type that is built on it.
+    /// Returns whether the type is `application/json` or is built on JSON (RFC 9110, section 8.3.1; RFC 6838, section
+    /// 4.2.8).
     private static func isJSON(_ type: String) -> Bool {
         let essence = type.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
         return essence == "application/json" || (essence.hasPrefix("application/") && essence.hasSuffix("+json"))

@@ -3,7 +3,7 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `GET /v1/apps/{bundle}/receipts/{id}`: what is known about one stored receipt, never the receipt itself.
+/// `GET /v1/apps/{bundle}/receipts/{id}`: the status of one stored receipt, never the receipt itself.
 struct GetReceipt: Sendable {
     let ledger: SubscriptionLedger
 
@@ -17,7 +17,7 @@ struct GetReceipt: Sendable {
         }
     }
 
-    /// The path of a receipt, as `Location` names it.
+    /// Returns the path of a receipt, as `Location` names it.
     static func path(of receiptID: ReceiptID, in bundleID: BundleID) -> String {
         var allowed = CharacterSet.alphanumerics
         allowed.insert(charactersIn: "-._~")

@@ -1,13 +1,14 @@
 import Foundation
 
-/// A price in thousandths of the currency's unit, read from a decimal exactly: no binary fraction comes near it.
+/// A price in thousandths of the currency's unit. It is read from a decimal exactly, without binary fractions.
 struct Milliunits: Decodable, Hashable, Sendable {
-    /// Thousandths; 4.99 is 4990.
+    /// The price in thousandths: 4.99 is 4990.
     let count: Int64
 
     private static let wholeDigitsMax = 12
 
-    /// A price from digits with an optional fraction, like `4.99`; nil for anything else, and for parts of a thousandth.
+    /// Reads digits with an optional fraction, like `4.99`. Returns nil for anything else, and for parts of a
+    /// thousandth.
     init?(decimal text: String) {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         guard let whole = parts.first, (1...Self.wholeDigitsMax).contains(whole.utf8.count), Self.areDigits(whole)
@@ -23,7 +24,7 @@ struct Milliunits: Decodable, Hashable, Sendable {
         self.count = count
     }
 
-    /// A price from a JSON number or a string with a decimal.
+    /// Decodes a price from a JSON number or a string with a decimal.
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text: String

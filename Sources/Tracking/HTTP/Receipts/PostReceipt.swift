@@ -2,7 +2,7 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `POST /v1/apps/{bundle}/receipts`: keeps a receipt, asks Apple at once, and says what came of it.
+/// `POST /v1/apps/{bundle}/receipts`: stores a receipt, asks Apple at once, and returns the result.
 struct PostReceipt: Sendable {
     let tracker: Tracker
     let limits: ServerLimits
@@ -18,7 +18,7 @@ struct PostReceipt: Sendable {
     private func answer(to submission: Submission, of actor: Actor) async throws -> Response {
         switch try await submitted(submission, by: actor) {
         case .pending(let receiptID, let reason):
-            // The reason may name the database; the caller only needs to know that the receipt is kept.
+            // The reason may name the database. The caller only needs to know that the receipt is stored.
             tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
             return accepted(
                 submission, receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again."
@@ -46,7 +46,8 @@ struct PostReceipt: Sendable {
         }
     }
 
-    /// Whether the app's checks are paused: then Apple refused our secret (21004), which says nothing about the receipt.
+    /// Returns whether the app's checks are paused. Then Apple refused our secret (21004), which says nothing about the
+    /// receipt.
     private func isPaused(_ bundleID: BundleID) async throws -> Bool {
         try await tracker.ledger.app(bundleID).pause != nil
     }

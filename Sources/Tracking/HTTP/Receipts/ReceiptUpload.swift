@@ -1,10 +1,10 @@
 import Subscriptions
 
-/// The body of POST receipts.
+/// The body of `POST /v1/apps/{bundle}/receipts`.
 struct ReceiptUpload: KnownFields {
-    /// The operator's own id of the customer.
+    /// The operator's own id for the customer.
     let customer: String
-    /// The receipt in base64, in whatever shape the device gave it.
+    /// The receipt in base64, in the form that the device gave.
     let receipt: String
     /// The storefront the device saw.
     let storefront: String?
@@ -19,7 +19,7 @@ struct ReceiptUpload: KnownFields {
 
     private static let storefrontCharactersMax = 32
 
-    /// The submission for an app; throws a problem when a field cannot be kept.
+    /// Returns the submission for an app. Throws a problem when a field cannot be stored.
     func submission(for bundleID: BundleID) throws -> Submission {
         guard currency.map(Self.isCurrency) ?? true else {
             throw Problem(.invalid, "The body's currency is not an ISO 4217 code of three letters, like USD.")

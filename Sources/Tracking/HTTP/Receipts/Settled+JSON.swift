@@ -2,7 +2,7 @@ import Ledger
 import Subscriptions
 
 extension Settled.SubscriptionOutcome {
-    /// The subscription as POST receipts tells it to the customer who sent the receipt.
+    /// Returns the subscription as POST receipts reports it to the customer who sent the receipt.
     func json(for customer: String) -> JSONValue {
         [
             "original_transaction_id": .string(id.text),
@@ -20,7 +20,7 @@ extension Settled.SubscriptionOutcome {
 }
 
 extension OwnershipAnswer {
-    /// What became of the customer's claim, and why when it was refused.
+    /// The result of the customer's claim, with the reason of a refusal.
     var json: JSONValue {
         switch self {
         case .held: ["answer": "held", "reason": nil]

@@ -2,7 +2,7 @@ import Ledger
 import Subscriptions
 
 extension StoredReceipt {
-    /// The receipt as GET receipts tells it; `pending` until Apple's first answer.
+    /// The receipt as GET receipts reports it; its outcome is `pending` until Apple's first answer.
     var json: JSONValue {
         [
             "receipt_id": .string(id.description),
