@@ -1,6 +1,6 @@
 import Hummingbird
 
-/// A file that pages need; it is part of the program.
+/// A file for the pages, embedded in the program.
 struct AdminFile: Sendable {
     let path: String
     let type: String
@@ -10,7 +10,7 @@ struct AdminFile: Sendable {
         path: "/admin/style.css", type: "text/css; charset=utf-8", bytes: PackageResources.style_css)
     static let icon = AdminFile(path: "/admin/icon.svg", type: "image/svg+xml", bytes: PackageResources.icon_svg)
 
-    /// Answers with the file; a browser may keep it for five minutes.
+    /// The route of the file, which a browser may cache for five minutes.
     var route: Route {
         Route(.get, path) { _, _ in
             Response(

@@ -2,9 +2,9 @@ import Hummingbird
 
 /// The fields of a form as a browser sends them.
 struct AdminForm: Sendable {
-    /// The largest form; ours are a few hundred bytes.
+    /// The largest form, in bytes. Ours have a few hundred.
     static let bytesMax = 16 * 1024
-    /// A browser sends it at once.
+    /// How long a form may take to arrive, in seconds. A browser sends it at once.
     static let secondsMax = 10.0
 
     private let fields: [String: String]
@@ -20,12 +20,12 @@ struct AdminForm: Sendable {
         fields = try URLEncodedFormDecoder().decode([String: String].self, from: String(buffer: body))
     }
 
-    /// A field; empty when it was not sent.
+    /// Returns a field; empty when it is absent.
     subscript(_ name: String) -> String { fields[name] ?? "" }
 }
 
 extension String {
-    /// Whether this is the secret; how long the answer takes tells nothing about it.
+    /// Returns whether this is the secret. The comparison's duration reveals nothing about its characters.
     func isSecret(_ secret: String) -> Bool {
         let (mine, other) = (Array(utf8), Array(secret.utf8))
         guard mine.count == other.count, !other.isEmpty else { return false }

@@ -1,7 +1,8 @@
 import Hummingbird
 
 extension Response {
-    /// The same answer with what every page says to the browser: keep nothing, run nothing, load nothing from elsewhere.
+    /// The same response with the headers of every page: the browser stores nothing, runs no script and loads nothing
+    /// from other sites.
     var asAdminPage: Response {
         var page = self
         for field in Self.adminHeaders where page.headers[field.name] == nil { page.headers[field.name] = field.value }
@@ -16,13 +17,13 @@ extension Response {
             .xContentTypeOptions: "nosniff",
             .cacheControl: "no-store",
         ]
-        // With no-referrer a browser would hide from us that a form was sent by our own page.
+        // With `no-referrer`, a browser would hide from us that our own page sent a form.
         if let name = AdminHeader.referrerPolicy { headers[name] = "same-origin" }
         return headers
     }()
 }
 
-/// Names of headers that the library does not know.
+/// The names of headers that the library does not define.
 enum AdminHeader {
     static let referrerPolicy = HTTPFields.Element.Name("Referrer-Policy")
     static let fetchSite = HTTPFields.Element.Name("Sec-Fetch-Site")
@@ -30,7 +31,7 @@ enum AdminHeader {
 }
 
 extension Request {
-    /// Refuses a form that another site's page sent.
+    /// Throws a problem for a form that a page of another site sent.
     func requireOwnPage() throws {
         let isOwn: Bool
         if let site = AdminHeader.fetchSite.flatMap({ headers[$0] }) {
@@ -43,7 +44,7 @@ extension Request {
         guard isOwn else { throw Problem(.forbidden, "The form was sent by the page of another site.") }
     }
 
-    /// Whether the browser speaks to this machine itself, without encryption on the way.
+    /// Whether the browser connects to this machine itself, without TLS.
     var isLoopback: Bool {
         let proxied = AdminHeader.forwardedProtocol.flatMap { headers[$0] }?.lowercased()
         guard proxied != "https", let authority = head.authority else { return false }

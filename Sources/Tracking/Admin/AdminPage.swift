@@ -3,20 +3,20 @@ import Ledger
 import Logging
 import Mustache
 
-/// A page: what is on it, and the frame that every page has.
+/// A page: its content within the frame that every page has.
 struct AdminPage {
-    /// The heading, which is the window's title too.
+    /// The heading and the window's title.
     let title: String
-    /// The template of the content, without ending.
+    /// The name of the content's template, without extension.
     let template: String
-    /// What the template tells.
+    /// The values for the template.
     let content: Any
-    /// Who looks; nil for somebody who is not signed in.
+    /// The visitor's session; nil for a visitor who is not signed in.
     var session: AdminSession?
-    /// Something that just happened, in one sentence.
+    /// The result of the visitor's last action, in one sentence.
     var notice: String?
 
-    /// What the frame tells.
+    /// The values for the frame.
     private struct Frame {
         let title: String
         let content: String
@@ -32,7 +32,7 @@ struct AdminPage {
         let isHere: Bool
     }
 
-    /// The page as an answer.
+    /// Returns the page as a response. Throws when a template cannot be read or is missing.
     func response(status: HTTPResponse.Status = .ok) throws -> Response {
         let library = try AdminTemplates.library.get()
         guard let inner = library.render(content, withTemplate: template),
@@ -54,9 +54,9 @@ struct AdminPage {
     }
 }
 
-/// The templates, which are part of the program.
+/// The templates, which are embedded in the program.
 enum AdminTemplates {
-    /// All of them; an error when one of them cannot be read.
+    /// All templates, or an error when one of them cannot be read.
     static let library = Result {
         MustacheLibrary(
             templates: try [
@@ -70,12 +70,12 @@ enum AdminTemplates {
 }
 
 extension AdminSite {
-    /// What a page cannot show, in one sentence.
+    /// The error of a page, in one sentence.
     struct Trouble {
         let sentence: String
     }
 
-    /// The page that tells an error; what a visitor must not know stays in the log.
+    /// Returns the page that shows an error. Details that a visitor must not know stay in the log.
     func troublePage(_ error: any Error, session: AdminSession?, _ logger: Logger) throws -> Response {
         let problem = Problem(telling: error)
         if problem.kind == .failed { logger.error("a page failed: \(error)") }

@@ -1,7 +1,8 @@
 import Hummingbird
 import Ledger
 
-/// The pages under `/admin`: made here, without scripts, for people with a key of scope admin for every app.
+/// The pages under `/admin`, rendered on the server without scripts, for people with a key of scope admin for every
+/// app.
 struct AdminSite: Sendable {
     let tracker: Tracker
     let keys: KeyRing
@@ -15,7 +16,7 @@ struct AdminSite: Sendable {
         ]
     }
 
-    /// A page that anybody may ask for.
+    /// Returns a page that needs no session.
     func open(
         _ method: HTTPRequest.Method, _ path: String,
         _ answer: @escaping @Sendable (Request, CallerContext) async throws -> Response
@@ -29,7 +30,7 @@ struct AdminSite: Sendable {
         }
     }
 
-    /// A page for who is signed in; others are asked to sign in.
+    /// Returns a page that needs a session. A visitor without one is redirected to the sign-in.
     func page(
         _ path: String, _ answer: @escaping @Sendable (AdminVisit) async throws -> Response
     ) -> Route {
@@ -38,7 +39,8 @@ struct AdminSite: Sendable {
         }
     }
 
-    /// A form of a page for who is signed in. It counts only with the session's own token, sent from our own pages.
+    /// Returns the route of a form that needs a session. It accepts only the session's own token, sent from our own
+    /// pages.
     func form(
         _ path: String, _ answer: @escaping @Sendable (AdminVisit) async throws -> Response
     ) -> Route {
@@ -89,15 +91,15 @@ struct AdminSite: Sendable {
     }
 }
 
-/// A request of somebody who is signed in.
+/// A request with a session.
 struct AdminVisit: Sendable {
     let request: Request
     let parameters: Parameters
     let session: AdminSession
-    /// What was sent with the form; nothing of a page that is only asked for.
+    /// The fields of a form; empty for a GET.
     let form: AdminForm
 
-    /// A value of the address's query, if it is there and not empty.
+    /// Returns a value of the query, or nil when it is absent or empty.
     func query(_ name: Substring) -> String? {
         request.uri.queryParameters[name].map(String.init).flatMap { $0.isEmpty ? nil : $0 }
     }

@@ -1,15 +1,15 @@
 import Foundation
 import Subscriptions
 
-/// A table as a page shows it: with a caption, headings, and a sentence when it is empty.
+/// A table of a page, with a caption, headings, and a sentence that replaces an empty one.
 struct AdminTable {
-    /// What it tells.
+    /// The caption.
     let caption: String
-    /// Its headings.
+    /// The column headings.
     let columns: [String]
     /// One cell for each column.
     var rows: [Row]
-    /// What is said when there are no rows.
+    /// The sentence for a table without rows.
     let empty: String
 
     /// A row; the first cell is its heading.
@@ -21,11 +21,11 @@ struct AdminTable {
     /// A cell.
     struct Cell {
         let text: String
-        /// Where it leads.
+        /// The target of the link.
         var link: String?
-        /// The instant in ISO 8601, when it is one.
+        /// The instant in ISO 8601, for a cell that shows one.
         var instant: String?
-        /// Whether it is a number, which stands on the right.
+        /// Whether it is a number, which is right-aligned.
         var isNumber = false
     }
 
@@ -44,36 +44,36 @@ struct AdminTable {
 }
 
 extension AdminTable.Cell {
-    /// Plain text, a dash when it is unknown.
+    /// Returns plain text, or a dash when it is unknown.
     static func text(_ text: String?, link: String? = nil) -> AdminTable.Cell {
         AdminTable.Cell(text: text ?? "–", link: link)
     }
 
-    /// A whole number.
+    /// Returns the cell of a whole number.
     static func number(_ number: some BinaryInteger) -> AdminTable.Cell {
         AdminTable.Cell(text: grouped(Int64(number)), isNumber: true)
     }
 
-    /// An amount in thousandths of a currency's unit.
+    /// Returns the cell of an amount in thousandths of a currency's unit.
     static func amount(_ milliunits: Int64) -> AdminTable.Cell {
         AdminTable.Cell(text: amountText(milliunits), isNumber: true)
     }
 
-    /// An instant in UTC, a dash when there is none.
+    /// Returns an instant in UTC, or `otherwise` when there is none.
     static func instant(_ instant: Instant?, orElse otherwise: String = "–") -> AdminTable.Cell {
         guard let instant else { return AdminTable.Cell(text: otherwise) }
         return AdminTable.Cell(text: readable(instant), instant: instant.iso8601)
     }
 }
 
-/// An instant for people: to the second, in UTC.
+/// Returns an instant for people: in UTC, to the second.
 func readable(_ instant: Instant) -> String {
     let text = instant.iso8601
     guard text.count == 24, text.hasSuffix("Z") else { return text }
     return text.prefix(19).replacing("T", with: " ") + " UTC"
 }
 
-/// A whole number with a thin space between groups of three digits.
+/// Returns a whole number with a narrow no-break space between groups of three digits.
 func grouped(_ number: Int64) -> String {
     let digits = Array(String(number.magnitude))
     var text = number < 0 ? "−" : ""
@@ -84,7 +84,7 @@ func grouped(_ number: Int64) -> String {
     return text
 }
 
-/// An amount in thousandths of a currency's unit, with two decimals.
+/// Returns an amount in thousandths of a currency's unit as text with two decimals.
 func amountText(_ milliunits: Int64) -> String {
     let cents = (milliunits.magnitude + 5) / 10
     let fraction = cents % 100
@@ -92,7 +92,7 @@ func amountText(_ milliunits: Int64) -> String {
         + String(fraction)
 }
 
-/// The address of a page with values in its query.
+/// Returns the address of a page with values in its query.
 func address(_ path: String, _ values: KeyValuePairs<String, String>) -> String {
     var allowed = CharacterSet.alphanumerics
     allowed.insert(charactersIn: "-._~")

@@ -1,11 +1,11 @@
 import ServiceLifecycle
 
-/// Rings when this process committed events, so that they get their places in the feed at once; an idle process is left
-/// alone.
+/// A bell that rings when this process committed events, so that they get their positions in the feed at once. An idle
+/// process is not woken.
 ///
-/// Rings that nobody heard yet are one. There is one listener, the worker of the process.
+/// Rings that the listener has not received yet count as one. There is one listener, the worker of the process.
 struct FeedBell: Sendable {
-    /// What the listener waits on.
+    /// The stream on which the listener waits.
     let rings: AsyncStream<Void>
     private let bell: AsyncStream<Void>.Continuation
 
@@ -13,12 +13,12 @@ struct FeedBell: Sendable {
         (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Says that there is something to place.
+    /// Rings: there are events without a position.
     func ring() { bell.yield() }
 }
 
 extension Tracker {
-    /// Says in the log that the feed has a new id, where the database is another one than before.
+    /// Records the feed's new id when the database is another one than before, as after a restore, and logs it.
     func tendFeed() async {
         guard let renewal = await attempt("see where the feed lives", { try await ledger.tendFeed() }) ?? nil else {
             return
@@ -28,12 +28,13 @@ extension Tracker {
             metadata: ["feed": "\(renewal.feed)", "former": "\(renewal.former)"])
     }
 
-    /// Places what this process commits until shutdown; what others left, or what was missed, is found by `keepHouse`.
+    /// Gives the events of this process their positions until shutdown. `keepHouse` finds events that were missed or
+    /// that other processes left.
     func keepFeed() async {
         await cancelWhenGracefulShutdown {
             for await _ in feedBell.rings {
                 let done = await attempt("place events in the feed") { try await ledger.placeEvents() }
-                // Another sequencer was at work all the time: it may have begun before our events were there.
+                // Another sequencer was at work all the time. It may have begun before our events were committed.
                 if done == false { feedBell.ring() }
             }
         }

@@ -1,22 +1,22 @@
 import Ledger
 import Synchronization
 
-/// Lookups that come while another one is under way are asked together: that costs the database a small part of what they
-/// cost one by one.
+/// A batcher of lookups. Those that arrive while another one is under way go into one query, which costs the database a
+/// small part of as many single queries.
 ///
-/// The first goes at once, so a quiet server adds no delay. What is asked is asked after the question was there. A server
-/// has no more questions than connections, which bounds the line.
+/// The first goes at once, so a quiet server adds no delay. Each query begins after its lookups arrived. A server has
+/// no more lookups than connections, which bounds the queue.
 final class JointLookup<Answer: Sendable>: Sendable {
-    /// Questions that go together, at most.
+    /// The most lookups in one query.
     static var questionsMax: Int { 256 }
 
-    /// What becomes of a question.
+    /// The outcome of waiting for a turn.
     private enum Turn {
-        /// It goes now, and these with it.
+        /// The lookup queries now, together with these.
         case ask([Waiting])
-        /// It went with another one.
+        /// Another lookup's query brought the answer.
         case answered(Answer)
-        /// What it went with failed, which may be no fault of its own: it goes by itself.
+        /// The joint query failed, perhaps because of another customer. The lookup queries alone.
         case alone
     }
 
@@ -33,15 +33,15 @@ final class JointLookup<Answer: Sendable>: Sendable {
     private let ask: @Sendable ([CustomerName]) async throws -> [Answer]
     private let line = Mutex(Line())
 
-    /// Lookups by `ask`, which answers in the order of the question.
+    /// Creates a batcher of `ask`, which answers in the order of its customers.
     init(by ask: @escaping @Sendable ([CustomerName]) async throws -> [Answer]) {
         self.ask = ask
     }
 
-    /// How many wait for their turn.
+    /// The number of lookups that wait for their turn.
     var waiting: Int { line.withLock { $0.waiting.count } }
 
-    /// The answer about a customer.
+    /// Returns the answer about a customer. Throws the error of its own query.
     func answer(about customer: CustomerName) async throws -> Answer {
         switch await turn(of: customer) {
         case .ask(let others): return try await answer(customer, and: others)
@@ -80,7 +80,7 @@ final class JointLookup<Answer: Sendable>: Sendable {
 
     private func answer(_ customer: CustomerName) async throws -> Answer { try await ask([customer])[0] }
 
-    /// The one who has waited longest asks for all who wait.
+    /// Lets the lookup that has waited longest query for all that wait, up to `questionsMax`.
     private func sendNext() {
         let next = line.withLock { line in
             let next = line.waiting.prefix(Self.questionsMax)

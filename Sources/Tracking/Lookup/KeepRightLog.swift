@@ -1,11 +1,11 @@
 import Ledger
 
 extension Tracker {
-    /// How often a server sees to the log of what changed, in seconds: after a crash of the database it begins anew, and after
-    /// a restore the feed does.
+    /// How often a server maintains the log of changed entitlements and the feed's id, in seconds. The log starts again
+    /// after a crash of the database, and the feed gets a new id after a restore.
     private static let rightLogRestSeconds = 60.0
 
-    /// Sees to the log of what changed of customers' rights, and to the feed's id, until shutdown.
+    /// Maintains the log of changed entitlements and the feed's id until shutdown.
     func keepRightLog() async {
         while !isStopping() {
             await tendRightLog()
@@ -14,7 +14,7 @@ extension Tracker {
         }
     }
 
-    /// Begins the log where there is none, and forgets what no server asks about any more.
+    /// Starts the log where there is none, and deletes the entries that no server asks about any more.
     func tendRightLog() async {
         await attempt("tend the log of changed rights") { try await ledger.tendRightLog() }
     }

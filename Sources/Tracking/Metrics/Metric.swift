@@ -1,4 +1,4 @@
-/// Every number that `/metrics` shows: its name, what it means, and of which kind it is.
+/// Every metric of `/metrics` with its name, meaning and kind.
 ///
 /// Names follow https://prometheus.io/docs/practices/naming: base units, counters end in `_total`.
 enum Metric: String, CaseIterable, Sendable {
@@ -36,7 +36,7 @@ enum Metric: String, CaseIterable, Sendable {
     case processStart = "process_start_time_seconds"
     case seriesDropped = "perennial_metrics_series_dropped_total"
 
-    /// What it means, in one sentence.
+    /// Its meaning in one sentence.
     var help: String {
         switch self {
         case .answers: "Answers about receipts, by what they were worth and Apple's status."
@@ -75,13 +75,13 @@ enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// The kind, with the upper bounds of a histogram's buckets.
+    /// The kind of a metric, with the upper bounds of a histogram's buckets.
     enum Kind: Sendable, Hashable {
         case counter
         case gauge
         case histogram([Double])
 
-        /// Prometheus's word.
+        /// The name of the kind in the Prometheus format.
         var word: String {
             switch self {
             case .counter: "counter"
@@ -91,7 +91,7 @@ enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// Of which kind it is.
+    /// Its kind.
     var kind: Kind {
         switch self {
         case .answers, .clockAhead, .appStoreCalls, .settledReceipts, .events, .notifications, .lookups, .requests,
@@ -108,7 +108,7 @@ enum Metric: String, CaseIterable, Sendable {
         }
     }
 
-    /// What is read from the database, and absent while that does not answer.
+    /// The metrics read from the database. They are absent while it does not answer.
     static let ofDatabase: [Metric] = [
         .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
         .feedPosition, .feedWaiting, .feedLag, .workers,

@@ -5,7 +5,7 @@ import Synchronization
 final class MetricValue: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, Sendable {
     private let number = Mutex(0.0)
 
-    /// The number now.
+    /// The current number.
     var value: Double { number.withLock { $0 } }
 
     func increment(by amount: Int64) { increment(by: Double(amount)) }
@@ -18,15 +18,15 @@ final class MetricValue: CounterHandler, FloatingPointCounterHandler, MeterHandl
     func reset() { set(0.0) }
 }
 
-/// A histogram: how many values fell into each bucket, how many there were, and their sum.
+/// A histogram: the number of values in each bucket, and the sum of all.
 final class MetricHistogram: TimerHandler, RecorderHandler, Sendable {
-    /// What was counted so far; the last bucket has no upper bound.
+    /// The counts so far. The last bucket has no upper bound.
     struct Counts: Sendable {
         fileprivate(set) var buckets: [UInt64]
         fileprivate(set) var sum = 0.0
     }
 
-    /// Upper bounds of the buckets, increasing.
+    /// The upper bounds of the buckets, in ascending order.
     let bounds: [Double]
     private let state: Mutex<Counts>
 
@@ -35,7 +35,7 @@ final class MetricHistogram: TimerHandler, RecorderHandler, Sendable {
         state = Mutex(Counts(buckets: Array(repeating: 0, count: bounds.count + 1)))
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     var counts: Counts { state.withLock { $0 } }
 
     func record(_ value: Int64) { record(Double(value)) }

@@ -1,14 +1,14 @@
 import Ledger
 import Logging
 
-/// The text of `/metrics`: what this process counted, and what the database says of the whole.
+/// The text of `/metrics`: the counts of this process, and the database's numbers about the whole installation.
 ///
-/// The database is asked at most once in `secondsBetween`, by bounded statements and for `secondsMax`, so that a scraper
-/// never is a burden. While it does not answer, its numbers are absent instead of old.
+/// The database is queried at most once in `secondsBetween`, by bounded statements and for at most `secondsMax`, so
+/// that a scraper is never a burden. While it does not answer, its numbers are absent rather than old.
 actor MetricsPage {
-    /// How long the database's numbers are shown again.
+    /// How long the database's numbers are reused, in seconds.
     static let secondsBetween = 5
-    /// How long the database may take.
+    /// How long the database may take, in seconds.
     static let secondsMax = 2
 
     private let ledger: SubscriptionLedger
@@ -26,7 +26,7 @@ actor MetricsPage {
         self.now = now
     }
 
-    /// The text now.
+    /// Returns the current text.
     func text() async -> String {
         let time = now()
         if readAt.map({ time >= $0 + .seconds(Self.secondsBetween) }) ?? true {

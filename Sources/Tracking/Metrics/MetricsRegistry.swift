@@ -1,12 +1,13 @@
 import Metrics
 import Synchronization
 
-/// Keeps the numbers of this process, for `/metrics`.
+/// The registry of this process's metrics, for `/metrics`.
 ///
-/// It is a factory of swift-metrics, so that whoever embeds the product may hand it to `MetricsSystem.bootstrap` too. A
-/// metric has at most `seriesMax` series; more are counted as dropped, so that a caller cannot fill the memory.
+/// It is a factory of swift-metrics, so that a program that embeds the product may also pass it to
+/// `MetricsSystem.bootstrap`. A metric has at most `seriesMax` series. More are counted as dropped, so that a caller
+/// cannot fill the memory.
 package final class MetricsRegistry: MetricsFactory {
-    /// Series of one metric, at most: six lanes of a few hundred apps.
+    /// The most series of one metric: enough for six lanes of a few hundred apps.
     static let seriesMax = 5_000
 
     /// A label and its value.
@@ -33,7 +34,7 @@ package final class MetricsRegistry: MetricsFactory {
 
     private let families: Mutex<[String: Family]>
 
-    /// A registry that knows our own metrics.
+    /// Creates a registry that knows our own metrics.
     package init() {
         let own = Metric.allCases.map { ($0.rawValue, Family(name: $0.rawValue, help: $0.help, kind: $0.kind)) }
         families = Mutex(Dictionary(own) { first, _ in first })
@@ -44,7 +45,7 @@ package final class MetricsRegistry: MetricsFactory {
         families.withLock { $0.values.filter { !$0.series.isEmpty } }.sorted { $0.name < $1.name }
     }
 
-    /// Takes all series of a metric away, for what it said may not be so any more.
+    /// Removes all series of a metric, because its values may no longer be true.
     func clear(_ metric: Metric) {
         families.withLock { $0[metric.rawValue]?.series = [:] }
     }
@@ -54,7 +55,7 @@ package final class MetricsRegistry: MetricsFactory {
         return families.withLock { families in
             let name = MetricName.metric(name)
             var family = families[name] ?? Family(name: name, help: "", kind: kind)
-            // A name has one kind; what says otherwise is not counted.
+            // A name has one kind. A series of another kind is not counted.
             guard family.kind.word == kind.word else { return nil }
             if let known = family.series[key] { return known }
             guard family.series.count < Self.seriesMax else {
@@ -94,38 +95,38 @@ package final class MetricsRegistry: MetricsFactory {
     }
 }
 
-/// What swift-metrics asks of a factory; labels there are names here. Series live as long as the process.
+/// The requirements of swift-metrics for a factory. Its labels are names here. Series live as long as the process.
 extension MetricsRegistry {
-    /// A counter.
+    /// Returns a counter.
     package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         value(label, dimensions, .counter)
     }
 
-    /// A counter of fractions.
+    /// Returns a counter of fractions.
     package func makeFloatingPointCounter(
         label: String, dimensions: [(String, String)]
     ) -> any FloatingPointCounterHandler {
         value(label, dimensions, .counter)
     }
 
-    /// A gauge.
+    /// Returns a gauge.
     package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
         value(label, dimensions, .gauge)
     }
 
-    /// A histogram, or a gauge where nothing is to be aggregated.
+    /// Returns a histogram, or a gauge when `aggregate` is false.
     package func makeRecorder(
         label: String, dimensions: [(String, String)], aggregate: Bool
     ) -> any RecorderHandler {
         if aggregate { histogram(label, dimensions) } else { value(label, dimensions, .gauge) }
     }
 
-    /// A histogram of seconds.
+    /// Returns a histogram of seconds.
     package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
         histogram(label, dimensions)
     }
 
-    /// Does nothing: a counter that went away would look like a restart.
+    /// Does nothing: a counter that disappeared would look like a restart.
     package func destroyCounter(_ handler: any CounterHandler) {}
     /// Does nothing.
     package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}

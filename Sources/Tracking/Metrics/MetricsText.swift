@@ -1,10 +1,10 @@
-/// Prometheus's text format, version 0.0.4:
+/// The Prometheus text format, version 0.0.4:
 /// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 enum MetricsText {
-    /// What a scraper is told the text is.
+    /// The content type for scrapers.
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// The metrics as text.
+    /// Returns the metrics as text.
     static func text(of families: [MetricsRegistry.Family]) -> String {
         var text = ""
         for family in families {
@@ -20,7 +20,7 @@ enum MetricsText {
         return text
     }
 
-    /// Buckets are cumulative, and the last one holds everything.
+    /// Returns the lines of a histogram. Buckets are cumulative, and the last one counts every value.
     private static func lines(
         _ name: String, _ labels: [MetricsRegistry.Label], _ histogram: MetricHistogram
     ) -> String {
@@ -51,12 +51,12 @@ enum MetricsText {
     }
 }
 
-/// Names as the format allows them; every other character becomes `_`.
+/// Names in the form that the format allows. Every other character becomes `_`.
 enum MetricName {
-    /// A metric's name: letters, digits, `_` and `:`.
+    /// Returns a metric's name: letters, digits, `_` and `:`.
     static func metric(_ text: String) -> String { cleaned(text, also: [UInt8(ascii: ":")]) }
 
-    /// A label's name: letters, digits and `_`.
+    /// Returns a label's name: letters, digits and `_`.
     static func label(_ text: String) -> String { cleaned(text, also: []) }
 
     private static func cleaned(_ text: String, also extra: [UInt8]) -> String {

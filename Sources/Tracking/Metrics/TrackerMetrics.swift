@@ -3,7 +3,7 @@ import Foundation
 import Ledger
 import Metrics
 
-/// What the tracker counts as it works.
+/// The metrics that the tracker records as it works.
 struct TrackerMetrics: Sendable {
     let registry: MetricsRegistry
     private let inFlight: Meter
@@ -22,10 +22,10 @@ struct TrackerMetrics: Sendable {
         registry.gauge(.processStart).set(Date.now.timeIntervalSince1970)
     }
 
-    /// A receipt's question begins.
+    /// Records that a question about a receipt begins.
     func asks() { inFlight.increment() }
 
-    /// It ended with an answer, or without.
+    /// Records that the question ended, with an answer or without.
     func answered(_ answer: AppStoreAnswer) {
         inFlight.decrement()
         guard answer.calls > 0 else { return }
@@ -34,13 +34,13 @@ struct TrackerMetrics: Sendable {
         endpoint.seconds.record(Double(answer.elapsedMilliseconds) / 1_000)
     }
 
-    /// Receipts were claimed together.
+    /// Records the number of receipts of one claim.
     func claimed(_ receipts: Int) {
         guard receipts > 0 else { return }
         registry.histogram(.claimReceipts).record(receipts)
     }
 
-    /// Answers were settled together, or could not be.
+    /// Records answers that were settled together, or that could not be.
     func settled(_ answers: [Checked], equal: Set<ReceiptID>, _ batch: CheckedBatch, elapsed: Duration) {
         let full = batch.settled
         let outcomes = Dictionary(full.map { ($0.receiptID, $0.outcome) }) { _, last in last }
@@ -63,7 +63,7 @@ struct TrackerMetrics: Sendable {
         registry.gauge(.lastSettlement).set(Date.now.timeIntervalSince1970)
     }
 
-    /// Answers came whose clock was too far ahead of the database's.
+    /// Records answers whose clock was too far ahead of the database's clock.
     func ahead(_ answers: [Checked]) {
         for answer in answers {
             let labels = [
@@ -73,7 +73,7 @@ struct TrackerMetrics: Sendable {
         }
     }
 
-    /// A notification of Apple's came.
+    /// Records a notification from Apple.
     func notified(_ app: NotifiedApp, _ hint: Hint, _ effect: HintEffect) {
         registry.counter(
             .notifications,
@@ -81,7 +81,7 @@ struct TrackerMetrics: Sendable {
         ).increment()
     }
 
-    /// Answers about what customers may use were found.
+    /// Records answers to lookups, by their source.
     func lookedUp(from source: RightsLookup.Source, _ answers: Int) {
         switch source {
         case .memory: lookupsFromMemory.increment(by: answers)
@@ -95,7 +95,7 @@ struct TrackerMetrics: Sendable {
     }
 }
 
-/// The calls to one store.
+/// The metrics of the calls to one of Apple's endpoints.
 private struct EndpointMetrics: Sendable {
     let calls: Counter
     let seconds: Recorder
@@ -107,7 +107,7 @@ private struct EndpointMetrics: Sendable {
 }
 
 extension AppStoreAnswer {
-    /// Apple's status in a bounded number of words.
+    /// Apple's status as a label with a bounded number of values.
     fileprivate var statusLabel: String {
         guard let status = response?.status else {
             guard let httpStatus else { return "none" }
@@ -126,7 +126,7 @@ extension Duration {
     var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
 
-/// Our own metrics by their names.
+/// Access to our own metrics by name.
 extension MetricsRegistry {
     func counter(_ metric: Metric, _ labels: [(String, String)] = []) -> Counter {
         Counter(label: metric.rawValue, dimensions: labels, factory: self)

@@ -1,13 +1,13 @@
 import Ledger
 
-/// Days put together, so that a chart has no more points than a page is wide.
+/// Days grouped into buckets, so that a chart has no more points than fit the page.
 struct Buckets {
-    /// Up to so many days each has its own point; above, each month has one.
+    /// The most days with a point each. Beyond it, each month has one point.
     static let daysMax = 92
 
-    /// Names of the buckets: days, or months.
+    /// The names of the buckets: days or months.
     let names: [String]
-    /// The positions of each bucket's days.
+    /// The index range of each bucket's days.
     private let days: [Range<Int>]
 
     init(_ dates: [String]) {
@@ -29,9 +29,9 @@ struct Buckets {
         (self.names, self.days) = (names, days)
     }
 
-    /// What is at each bucket's end.
+    /// Returns the value at each bucket's end.
     func last(of values: [Int64]) -> [Int64] { days.map { values[$0.upperBound - 1] } }
 
-    /// What happened in each bucket.
+    /// Returns the sum of each bucket's values.
     func sum(of values: [Int64]) -> [Int64] { days.map { values[$0].reduce(0, +) } }
 }

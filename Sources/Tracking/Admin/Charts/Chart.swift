@@ -1,4 +1,4 @@
-/// A chart as SVG, with its figures as a table beside it for who cannot see it.
+/// A chart as SVG, with its figures in a table for readers who cannot see it.
 struct Chart {
     /// A line or one colour of the bars.
     struct Series {
@@ -9,7 +9,7 @@ struct Chart {
         let style: String
     }
 
-    /// A named piece of SVG: the points of a line, or a bar.
+    /// The points of one line.
     struct Line {
         let style: String
         let points: String
@@ -20,7 +20,7 @@ struct Chart {
         let style, x, y, width, height: String
     }
 
-    /// A text at the edge.
+    /// A label at the edge.
     struct Label {
         let x, y, anchor, text: String
     }
@@ -38,20 +38,20 @@ struct Chart {
     static let top = 12.0
     static let bottom = 28.0
 
-    /// Tells it from the others of its page.
+    /// Its id, unique on its page.
     let id: String
     let title: String
-    /// What it shows, in a sentence with the newest figures.
+    /// A sentence with the newest figures.
     let description: String
     let lines: [Line]
     let bars: [Bar]
-    /// The heights of the lines behind.
+    /// The vertical positions of the grid lines.
     let grid: [String]
     let labels: [Label]
     let legend: [Entry]
     let table: AdminTable
 
-    /// Values over buckets of time, as lines or as bars that stand on each other.
+    /// Creates a chart of values over buckets of time, as lines or as stacked bars.
     init(
         id: String, title: String, description: String, buckets: [String], series: [Series], asBars: Bool,
         table: AdminTable, format: (Double) -> String
@@ -71,12 +71,12 @@ struct Chart {
     }
 }
 
-/// Where values and buckets are on the paper.
+/// The mapping of values and buckets to positions in the chart.
 struct Scale {
-    /// Lines above the axis, at most.
+    /// The most grid lines above the axis.
     static let stepsMax = 4.0
 
-    /// The value between two lines, and how many lines there are above the axis.
+    /// The value between two grid lines, and the number of grid lines above the axis.
     let step: Double
     let steps: Int
     let buckets: Int
@@ -87,17 +87,17 @@ struct Scale {
         self.buckets = buckets
     }
 
-    /// The value at the upper edge.
+    /// The value at the top of the plot.
     var top: Double { step * Double(steps) }
 
-    /// The next round number: 1, 2 or 5 with zeros.
+    /// Returns the next round number: 1, 2 or 5 followed by zeros.
     static func roundNumber(from value: Double) -> Double {
         var unit = 1.0
         while unit * 10 <= value { unit *= 10 }
         return [1.0, 2, 5].map { $0 * unit }.first { value <= $0 } ?? unit * 10
     }
 
-    /// The heights of the lines.
+    /// The vertical positions of the grid lines.
     var grid: [String] { (1...steps).map { Self.short(y(step * Double($0))) } }
 
     private var plotHeight: Double { Chart.height - Chart.top - Chart.bottom }
@@ -107,7 +107,7 @@ struct Scale {
         Chart.top + plotHeight * (1 - min(max(value / top, 0), 1))
     }
 
-    /// The middle of a bucket.
+    /// Returns the horizontal middle of a bucket.
     func x(_ bucket: Int) -> Double {
         Chart.left + plotWidth * (Double(bucket) + 0.5) / Double(max(buckets, 1))
     }
@@ -153,7 +153,7 @@ struct Scale {
         return labels
     }
 
-    /// A tenth of a pixel is fine enough.
+    /// Formats a coordinate to a tenth of a pixel, which is precise enough.
     private static func short(_ number: Double) -> String {
         let tenths = Int((number * 10).rounded())
         return tenths.isMultiple(of: 10) ? String(tenths / 10) : "\(tenths / 10).\(abs(tenths % 10))"

@@ -4,7 +4,7 @@ import Ledger
 struct OverviewCharts {
     let overview: Overview
 
-    /// In the order in which they are shown.
+    /// All charts, in the order of the page.
     var all: [Chart] { overview.revenue.enumerated().map(revenue) + [subscriptions, churn, trials, checks] }
 
     private var buckets: Buckets { Buckets(overview.days.map(\.day)) }

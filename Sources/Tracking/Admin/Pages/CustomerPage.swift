@@ -1,7 +1,7 @@
 import Ledger
 import Subscriptions
 
-/// `GET /admin/customer`: what one customer has, had and did, and why.
+/// `GET /admin/customer`: the subscriptions, purchases, history and receipts of one customer, with an explanation.
 struct CustomerPage {
     /// The most rows of each table.
     static let rowsMax = 200
@@ -12,10 +12,10 @@ struct CustomerPage {
     let timeline: AdminTable
     let events: AdminTable
     let receipts: AdminTable
-    /// What `perennial explain` says.
+    /// The output of `perennial explain`.
     let explanation: String
 
-    /// Where the page of a customer is.
+    /// Returns the path of a customer's page.
     static func path(of customer: String, in bundleID: BundleID) -> String {
         address("/admin/customer", ["app": bundleID.text, "id": customer])
     }

@@ -1,10 +1,10 @@
 import Ledger
 
-/// `GET /admin/customers`: finding a customer.
+/// `GET /admin/customers`: the search for a customer.
 struct CustomersPage {
     /// The most customers that are shown.
     static let customersMax = 50
-    /// The longest text that is searched for.
+    /// The longest search text, in characters.
     static let textMax = 255
 
     let text: String

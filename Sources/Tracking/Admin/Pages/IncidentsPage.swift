@@ -1,6 +1,6 @@
 import Ledger
 
-/// `GET /admin/incidents`: what is wrong, and what was.
+/// `GET /admin/incidents`: paused apps, current and past incidents, and the state of the invariants.
 struct IncidentsPage {
     /// The most incidents that are shown.
     static let incidentsMax = 50

@@ -1,9 +1,9 @@
 import Ledger
 import Subscriptions
 
-/// `GET /admin`: how the business and the machine are.
+/// `GET /admin`: the state of the business and of the installation.
 struct OverviewPage {
-    /// The stretches one can choose, in days.
+    /// The lengths of time that a visitor can choose, in days.
     static let stretches = [30, 90, 365, 1_095]
 
     /// An entry of a list to choose from.

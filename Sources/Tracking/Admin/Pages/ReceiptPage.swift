@@ -2,18 +2,18 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// `GET /admin/receipts/{id}`: what Apple said about a receipt, and when it is asked again.
+/// `GET /admin/receipts/{id}`: Apple's answers about a receipt, and the time of the next check.
 struct ReceiptPage {
     /// The most answers that are shown.
     static let answersMax = 200
-    /// Apple is asked about a receipt at most once in so many seconds by hand.
+    /// The shortest time between two manual checks of a receipt, in seconds.
     static let askedAgainSeconds = 60.0
 
-    /// What came of asking Apple, as the address names it.
+    /// The result of a manual check, as the query names it.
     enum Told: String, CaseIterable {
         case checked, lately, busy
 
-        /// The same in a sentence.
+        /// The result in a sentence.
         var sentence: String {
             switch self {
             case .checked: "Apple was asked just now; what it said is below."
@@ -76,7 +76,7 @@ struct ReceiptPage {
         ] + next
     }
 
-    /// Receipts with links to their pages.
+    /// Returns a table of receipts with links to their pages.
     static func table(of receipts: [StoredReceipt]) -> AdminTable {
         AdminTable(
             "Receipts, newest first", ["Receipt", "Last answer", "Reason", "Received", "Asked", "Next check"],
@@ -111,7 +111,7 @@ extension AdminSite {
         }
     }
 
-    /// `POST /admin/receipts/{id}/check`: asks Apple now, by the way that uploads go.
+    /// `POST /admin/receipts/{id}/check`: asks Apple now, in the same way as an upload.
     var checkReceipt: Route {
         form("/admin/receipts/{id}/check") { visit in
             let id = try visit.receiptID()
@@ -135,7 +135,7 @@ extension AdminSite {
 }
 
 extension AdminVisit {
-    /// The receipt that the path names.
+    /// Returns the receipt id in the path.
     fileprivate func receiptID() throws -> ReceiptID {
         let text = try parameters.decoded("id")
         guard let number = Int64(text) else { throw Problem(.notFound, "There is no receipt \(text).") }

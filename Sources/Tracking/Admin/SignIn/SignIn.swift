@@ -3,9 +3,9 @@ import Ledger
 
 /// Signing in and out.
 enum SignIn {
-    /// Where the form is.
+    /// The path of the form.
     static let path = "/admin/sign-in"
-    /// What the browser's cookie is called.
+    /// The name of the browser's cookie.
     static let cookieName = "perennial_session"
 
     /// The form.
@@ -15,7 +15,7 @@ enum SignIn {
 }
 
 extension Request {
-    /// The secret of the session that the browser says it has.
+    /// The session secret in the browser's cookie.
     var sessionSecret: String? {
         cookies[SignIn.cookieName].flatMap { $0.value.utf8.count == 64 ? $0.value : nil }
     }
@@ -27,7 +27,7 @@ extension AdminSite {
         open(.get, SignIn.path) { _, _ in try signInPage(nil, status: .ok) }
     }
 
-    /// `POST /admin/session`: a key for a session.
+    /// `POST /admin/session`: opens a session for a key.
     var signIn: Route {
         open(.post, "/admin/session") { request, context in
             try request.requireOwnPage()
@@ -43,7 +43,7 @@ extension AdminSite {
             }
             guard let key = try await keys.key(withSecret: secret) else {
                 attempts.count(failed: attempt)
-                // A caller without a key of ours has no name that the audit could keep.
+                // A caller without a known key has no name that the audit could record.
                 tracker.logger.warning(
                     "a sign-in to the admin pages was refused: the key is unknown or revoked",
                     metadata: ["address": "\(attempt.source)"])
@@ -81,7 +81,8 @@ extension AdminSite {
             .response(status: status)
     }
 
-    /// Only sent to these pages, never by another site's, never readable by a script; over TLS unless to this machine.
+    /// Returns a session cookie. The browser sends it only to these pages, never from another site, and over TLS unless
+    /// to this machine. Scripts cannot read it.
     private func cookie(_ value: String, seconds: Int, for request: Request) -> Cookie {
         Cookie(
             name: SignIn.cookieName, value: value, maxAge: seconds, path: "/admin", secure: !request.isLoopback,

@@ -1,30 +1,30 @@
 import Synchronization
 
-/// How many sign-ins failed lately, by where they came from and what their keys begin with.
+/// The counts of recently failed sign-ins, by source address and key prefix.
 ///
-/// A key cannot be guessed, having 256 bits; this keeps a caller with a wrong key from trying it for ever. Other callers, and
-/// other keys from the same address, as behind a reverse proxy, are heard as before.
+/// A key has 256 bits and cannot be guessed. The limit stops a caller who keeps trying a wrong key. It does not affect
+/// other callers, or other keys from the same address, as behind a reverse proxy.
 final class SignInAttempts: Sendable {
-    /// What failures are counted by.
+    /// The key by which failures are counted.
     struct Attempt: Hashable, Sendable {
-        /// Characters of a key that are remembered: too few to be of use, enough to tell keys apart.
+        /// The number of a key's characters that are kept: too few to be of use, enough to distinguish keys.
         private static let prefixCharacters = "perennial_".count + 8
 
-        /// Where it came from.
+        /// The source address of the attempt.
         let source: SourceAddress
         private let keyPrefix: String
 
-        /// An attempt from `source` with the key `secret`.
+        /// Creates an attempt from `source` with the key `secret`.
         init(from source: SourceAddress, withSecret secret: String) {
             self.source = source
             keyPrefix = String(secret.prefix(Self.prefixCharacters))
         }
     }
 
-    /// Failures that are put up with in a stretch, and how long that is.
+    /// The failures that are allowed in one stretch of time, and its length in seconds.
     static let failuresMax = 20
     static let stretchSeconds = 60
-    /// How many are counted apart; beyond that all are forgotten.
+    /// The most attempts counted separately. Beyond it, expired ones are forgotten, or all where that is not enough.
     static let attemptsMax = 10_000
 
     private struct Stretch {
@@ -39,7 +39,7 @@ final class SignInAttempts: Sendable {
         self.now = now
     }
 
-    /// Seconds until an attempt of the kind is heard; nil when it is at once.
+    /// Returns the seconds until such an attempt is allowed, or nil when it is allowed now.
     func secondsToWait(before attempt: Attempt) -> Int? {
         let now = now()
         return stretches.withLock { stretches in
