@@ -29,7 +29,7 @@ struct AdminTable {
         var isNumber = false
     }
 
-    /// Whether there is anything to show.
+    /// Whether there are no rows.
     let isEmpty: Bool
 
     init(_ caption: String, _ columns: [String], empty: String = "None.", _ rows: [[Cell]]) {

@@ -5,7 +5,7 @@ import NIOCore
 /// The context of a request: the connection on which it came.
 struct CallerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
-    /// The connection.
+    /// The connection's channel.
     let channel: any Channel
 
     init(source: Source) {

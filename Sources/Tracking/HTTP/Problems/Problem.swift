@@ -12,7 +12,7 @@ struct Problem: Error, Sendable {
     /// Members of the body beyond those of the RFC.
     var members: [String: JSONValue] = [:]
 
-    /// The longest detail, in characters. Only text that repeats the caller's own input is longer.
+    /// The longest detail, in characters. A longer one is cut, because it only repeats the caller's own input.
     private static let detailCharactersMax = 600
 
     /// Creates a problem with its detail.
