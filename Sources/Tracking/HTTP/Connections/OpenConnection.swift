@@ -36,8 +36,8 @@ final class OpenConnection: Sendable {
         standing.store(Self.answeredBefore + NIODeadline.now().uptimeNanoseconds, ordering: .releasing)
     }
 
-    /// The order among silent connections: first those that never had a response, and among them those silent longer.
-    /// Nil while a request is being answered, and when the connection is being closed.
+    /// The order among silent connections: first those that never had a response; within each group, first those silent
+    /// longer. Nil while a request is being answered, and when the connection is being closed.
     var silence: UInt64? {
         let now = standing.load(ordering: .acquiring)
         return now == Self.answering || now == Self.ending ? nil : now
