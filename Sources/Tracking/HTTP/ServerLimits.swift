@@ -1,4 +1,4 @@
-/// The limits that the server sets to its callers.
+/// The limits that the server imposes on its callers.
 struct ServerLimits: Sendable {
     /// The largest request body, in bytes. Receipts with long histories reach about 100 kB.
     var bodyBytesMax = 8 * 1024 * 1024

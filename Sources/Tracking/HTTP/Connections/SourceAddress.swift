@@ -16,7 +16,7 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Reads an address from text. Returns nil when the text is none.
+    /// Reads an address from text. Returns nil when the text is not an address.
     init?(_ text: String) {
         guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return nil }
         self.init(address)

@@ -19,7 +19,7 @@ final class FeedWatch: Sendable {
         self.read = read
     }
 
-    /// Returns the head. For that time after one caller's query begins, the others get the last known head.
+    /// Returns the head. For `ageMillisecondsMax` after one caller's query begins, the others get the last known head.
     func head() async throws -> FeedHead {
         let moment = ContinuousClock.now
         let known = memory.withLock { memory -> FeedHead? in

@@ -12,7 +12,7 @@ package struct MetricsServer: Service {
     private let host: String
     private let port: Int
     private let onListening: (@Sendable (Int) async -> Void)?
-    /// The limits that it sets to its callers; tests use others.
+    /// The limits that it imposes on its callers; tests use others.
     var limits = ServerLimits()
 
     /// Creates a server of a tracker's metrics.

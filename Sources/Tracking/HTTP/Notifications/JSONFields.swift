@@ -9,7 +9,7 @@ struct JSONFields {
         self.values = values
     }
 
-    /// Parses a JSON object, or returns nil when the text is none. Foundation bounds the depth.
+    /// Parses a JSON object, or returns nil when the text is not one. Foundation bounds the depth.
     init?(_ data: Data) {
         // The sender is a machine, so the reason why the text is not JSON does not matter.
         self.init(try? JSONSerialization.jsonObject(with: data))
