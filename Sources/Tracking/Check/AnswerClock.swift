@@ -1,34 +1,34 @@
 import AppStore
 import Subscriptions
 
-/// How far Apple's clock is believed.
+/// The limit up to which Apple's clock is believed.
 ///
-/// Both clocks are those of real machines, and a call between them takes seconds. The limits are lengths of real time, for a
-/// pretend App Store too: its months are short, but its clock is its machine's, so no speed-up divides them.
+/// Both clocks run on real machines, and a call between them takes seconds. The limits are lengths of real time, also
+/// for a simulated App Store: its months are short, but it uses its machine's clock, so no speed-up divides the limits.
 package enum ClockLimit: Sendable {
-    /// More than this ahead of the database's clock an answer counts from the database's.
+    /// An answer further ahead of the database's clock than this counts from the database's clock.
     static let aheadMax = Delay.minutes(5)
-    /// More than this ahead an answer is not believed at all.
+    /// An answer further ahead than this is not believed at all.
     static let believableMax = Delay.hours(1)
 
-    /// As far as it likes: an answer that is only looked at.
+    /// No limit, for an answer that is only inspected.
     case none
-    /// Not far beyond the database's clock when the answer came.
+    /// At most slightly ahead of the database's clock at the time the answer came.
     case database(Instant)
-    /// As it was believed when the answer was settled.
+    /// The instant that was believed when the answer was settled.
     case settled(Instant)
 }
 
-/// The instant an answer speaks for.
+/// The instant an answer is valid for.
 enum AnswerClock: Hashable {
     /// Apple's clock, or the database's where the answer has none.
     case believed(Instant)
-    /// The database's clock, because Apple's was ahead of it by so much.
+    /// The database's clock, because Apple's was ahead of it by `ahead`.
     case clamped(Instant, ahead: Delay)
-    /// None: Apple's clock was ahead of the database's by so much.
+    /// No instant, because Apple's clock was ahead of the database's by `ahead`.
     case unbelievable(ahead: Delay)
 
-    /// The clock of an answer; `clock` where it has none of its own (legacy receipts).
+    /// Determines the clock of an answer; uses `clock` where the answer has none of its own (legacy receipts).
     init(of response: VerifyReceiptResponse?, clock: Instant, limit: ClockLimit) {
         guard let requestedAt = response?.requestedAt.map(Instant.init(milliseconds:)) else {
             self = .believed(clock)
@@ -49,7 +49,7 @@ enum AnswerClock: Hashable {
         }
     }
 
-    /// The instant it speaks for; nil for none.
+    /// The instant the answer is valid for; nil where Apple's clock is unbelievable.
     var instant: Instant? {
         switch self {
         case .believed(let instant), .clamped(let instant, _): instant
@@ -57,7 +57,7 @@ enum AnswerClock: Hashable {
         }
     }
 
-    /// By how much Apple's clock was too far ahead of the database's; nil when it was not.
+    /// How far Apple's clock was ahead of the database's, if too far; nil otherwise.
     var ahead: Delay? {
         switch self {
         case .believed: nil

@@ -1,24 +1,24 @@
 import Logging
 import Synchronization
 
-/// What checks came to. Each check is one of equal, changed, refused, without an answer, or failed.
+/// The results of checks. Each check is one of: equal, changed, refused, no answer, or failed.
 struct CheckCounts: Sendable, Hashable {
-    /// Answers of Apple's, and questions that got none.
+    /// All checks: Apple's answers, and requests without an answer.
     var checks = 0
-    /// Apple said nothing new.
+    /// Apple reported nothing new.
     var equal = 0
-    /// Something is otherwise than before: there are events.
+    /// Something changed: there are events.
     var changed = 0
-    /// Events, of all of them.
+    /// Events of all checks.
     var events = 0
     /// Apple does not vouch for the receipt.
     var refused = 0
-    /// No answer, or none that says anything of the receipt; refusals during an incident count here too.
+    /// No answer, or one that says nothing about the receipt. Refusals during an incident count here too.
     var noAnswer = 0
     /// The answer could not be written.
     var failed = 0
 
-    /// Adds others.
+    /// Adds the counts of `right`.
     static func += (left: inout CheckCounts, right: CheckCounts) {
         left.checks += right.checks
         left.equal += right.equal
@@ -39,7 +39,7 @@ struct CheckCounts: Sendable, Hashable {
 }
 
 extension CheckedBatch {
-    /// What the batch of so many answers came to.
+    /// Returns the counts of a batch of `answers` answers.
     func counts(of answers: Int) -> CheckCounts {
         var counts = CheckCounts()
         counts.checks = answers
@@ -57,16 +57,16 @@ extension CheckedBatch {
     }
 }
 
-/// What a process checked since the log had a line about it.
+/// The checks of a process since its last log line about them.
 final class CheckCounting: Sendable {
     private let counts = Mutex(CheckCounts())
 
-    /// Adds what a batch came to.
+    /// Adds the counts of a batch.
     func add(_ more: CheckCounts) {
         counts.withLock { $0 += more }
     }
 
-    /// Hands out what was counted since the last time.
+    /// Returns the counts since the last call, and resets them.
     func take() -> CheckCounts {
         counts.withLock { counts in
             defer { counts = CheckCounts() }

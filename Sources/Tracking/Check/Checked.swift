@@ -3,13 +3,13 @@ import Foundation
 import Ledger
 import Subscriptions
 
-/// What Apple said about one claimed receipt.
+/// Apple's answer about one claimed receipt.
 struct Checked: Sendable {
     let claim: Claim
     let answer: AppStoreAnswer
-    /// The database's clock when the answer came: its clock at the claim, and the time that passed here since.
+    /// The database's clock when the answer came: its clock at the claim plus the time that passed here since.
     let answeredAt: Instant
-    /// Of an answer that may be vouched for; nil for every other one.
+    /// The fingerprint of a complete answer about a genuine receipt with a correct clock; nil for every other answer.
     let fingerprint: Fingerprint?
 
     init(claim: Claim, answer: AppStoreAnswer, speedup: Int) {
@@ -17,15 +17,15 @@ struct Checked: Sendable {
         self.answer = answer
         let held = ContinuousClock.now - claim.heldSince
         answeredAt = claim.claimedAt + Delay(milliseconds: Int64(held.seconds * 1_000))
-        // An answer that was not read in full is read again each time: it vouches for nothing it may have said. So is one
-        // whose clock is wrong, for that is written down.
+        // An answer that was not read in full is read again each time: it may have said more than was read. So is one
+        // with a wrong clock, because that is recorded.
         let clock = AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))
         let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true && clock.ahead == nil
         fingerprint = isWhole ? Fingerprint(of: answer, about: claim, speedup: speedup) : nil
     }
 
-    /// Whether nothing was learnt of a receipt of which Apple could say something: no answer, or none to a receipt that
-    /// Apple vouched for before.
+    /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
+    /// about a receipt that Apple vouched for before.
     var isTroubled: Bool {
         guard !answer.mayBeVouchedFor else { return false }
         switch finding {
@@ -34,30 +34,30 @@ struct Checked: Sendable {
         }
     }
 
-    /// Whether Apple shows that it has too much to do, or does not answer at all.
+    /// Whether Apple shows that it is overloaded, or does not answer at all.
     var isOverloaded: Bool {
         guard answer.calls > 0 else { return false }
         guard let http = answer.httpStatus else { return true }
         return http == 429 || http >= 500 || answer.response?.status == 21005
     }
 
-    /// What the answer is worth.
+    /// The outcome of the answer.
     var finding: Finding {
         Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt, limit: .database(answeredAt))
     }
 
-    /// The instant for which the answer speaks.
+    /// The instant the answer is valid for.
     var clock: AnswerClock {
         AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))
     }
 
-    /// The answer, when it says what the last one said.
+    /// The answer, when it repeats the previous one; nil otherwise.
     var equal: EqualAnswer? {
         guard let fingerprint, let asOf = clock.instant else { return nil }
         return EqualAnswer(to: claim, fingerprint: fingerprint, asOf: asOf)
     }
 
-    /// The answer read in full.
+    /// The answer, read in full.
     var settlement: Settlement {
         Settlement(
             claim: claim, finding: finding, body: answer.body,
@@ -67,7 +67,7 @@ struct Checked: Sendable {
 }
 
 extension AppStoreAnswer {
-    /// Whether this is a whole answer about a genuine receipt, of whichever app.
+    /// Whether this is a whole answer about a genuine receipt of any app.
     fileprivate var mayBeVouchedFor: Bool { httpStatus == 200 && response?.status == 0 }
 }
 

@@ -1,16 +1,16 @@
 import Ledger
 import Subscriptions
 
-/// What settling a batch came to.
+/// The result of settling a batch.
 struct CheckedBatch: Sendable {
     /// Receipts whose answer was committed.
     var receipts = 0
-    /// Answers that were read in full; the others said what the last one said.
+    /// Answers that were read in full; the others repeated the previous answer.
     var settled: [Settled] = []
-    /// Receipts about which Apple could not be asked, and why, such as where an app's secret cannot be opened here.
+    /// Receipts that Apple could not be asked about, with the reason, such as an app secret that cannot be opened here.
     var unasked: [ReceiptID: String] = [:]
 
-    /// What settling came to.
+    /// Creates the result of a settlement.
     /// - Parameters:
     ///   - receipts: How many answers were committed.
     ///   - settled: The answers that were read in full.
@@ -23,7 +23,7 @@ struct CheckedBatch: Sendable {
         }
     }
 
-    /// What it changed. Receipts that hold the same subscription tell of the same change, which is one.
+    /// The changes. Receipts with the same subscription report the same change, which counts once.
     var events: [Event] {
         struct Told: Hashable {
             let subscription: OriginalTransactionID?
@@ -40,7 +40,7 @@ struct CheckedBatch: Sendable {
         return Set(told).map(\.event)
     }
 
-    /// Receipts that Apple was asked about and said nothing of, with its reason.
+    /// Receipts that Apple was asked about without giving a usable answer, with the reason.
     var unanswered: [(receipt: ReceiptID, reason: String)] {
         settled.filter { $0.outcome == .indeterminate && unasked[$0.receiptID] == nil }
             .map { ($0.receiptID, $0.reason ?? "no answer") }

@@ -2,10 +2,10 @@ import AppStore
 import Subscriptions
 
 extension Evidence {
-    /// The evidence in an answer Apple vouches for.
+    /// Reads the evidence in an answer that Apple vouches for.
     ///
-    /// Rows of `latest_receipt_info` and `pending_renewal_info` speak for `asOf`, rows of `in_app` for
-    /// `receipt_creation_date`: no receipt is made later than it is asked about. Texts are made fit for columns.
+    /// Rows of `latest_receipt_info` and `pending_renewal_info` are valid for `asOf`, rows of `in_app` for
+    /// `receipt_creation_date`: a receipt is never created later than the request about it. Texts are made storable.
     init(in response: VerifyReceiptResponse, from endpoint: Endpoint, asOf: Instant, clockAhead: Delay?) {
         let createdAt = response.receiptCreatedAt.map { min(Instant(milliseconds: $0), asOf) }
         let device = createdAt ?? asOf
@@ -22,7 +22,7 @@ extension Evidence {
 }
 
 extension StoreEnvironment {
-    /// The environment of Apple's name for it; nil for any other name.
+    /// Parses Apple's name of an environment; nil for any other name.
     package init?(named name: String?) {
         switch name?.lowercased() {
         case "production": self = .production

@@ -2,12 +2,12 @@ import AppStore
 import Subscriptions
 
 extension Finding {
-    /// What an answer is worth: the table of outcomes, applied to one app.
+    /// Determines the outcome of an answer: applies the table of outcomes to one app.
     ///
     /// - Parameters:
-    ///   - answer: What Apple said, or that it said nothing.
-    ///   - bundleID: The app asked about; nil accepts every app, for explaining a stray answer.
-    ///   - clock: The instant an answer without a clock of its own speaks for (legacy receipts).
+    ///   - answer: Apple's answer, or the lack of one.
+    ///   - bundleID: The app asked about; nil accepts every app, to explain a stray answer.
+    ///   - clock: The instant that an answer without a clock of its own is valid for (legacy receipts).
     ///   - limit: How far Apple's clock is believed.
     package init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant, limit: ClockLimit = .none) {
         guard let response = answer.response else {
@@ -72,7 +72,7 @@ extension Finding {
     }
 }
 
-/// What Apple's status codes mean: https://developer.apple.com/documentation/appstorereceipts/status
+/// The meaning of Apple's status codes: https://developer.apple.com/documentation/appstorereceipts/status
 private enum StatusMeaning {
     case genuine
     case genuineIfRows
@@ -101,7 +101,7 @@ private enum StatusMeaning {
 }
 
 extension Refusal.Kind {
-    /// Whether asking again can help, given what Apple flagged.
+    /// Returns whether asking again can help, given Apple's flag.
     fileprivate func isRetryable(_ flag: Bool?) -> Bool {
         switch self {
         case .notAuthentic: true

@@ -1,11 +1,12 @@
 extension String {
-    /// The longest text of Apple's that is kept in a column, in Unicode scalars: an index of PostgreSQL refuses more than
-    /// 2,704 bytes, and two such texts make one key. Apple's own texts are a fifth of that.
+    /// The longest text from Apple that a column keeps, in Unicode scalars. A PostgreSQL index refuses more than 2,704
+    /// bytes, and two such texts make one key. Apple's own texts are a fifth of that.
     static let storableScalarsMax = 300
 
-    /// The text as a column can hold it: U+FFFD in the place of U+0000, and cut where it is too long.
+    /// The text in a form a column can store: U+FFFD replaces U+0000, and a text that is too long is cut.
     ///
-    /// One text that cannot be stored would make every settlement of its answer fail. The observation keeps what Apple wrote.
+    /// One text that cannot be stored would make every settlement of its answer fail. The observation keeps Apple's
+    /// text.
     var storable: String {
         let isShort = utf8.count <= Self.storableScalarsMax || unicodeScalars.count <= Self.storableScalarsMax
         if isShort, !utf8.contains(0) { return self }

@@ -1,7 +1,7 @@
-/// Answers on their way from the calls to the settlements: whoever settles takes all that has arrived meanwhile.
+/// Answers on their way from the calls to the settlements. A settlement takes all that have arrived meanwhile.
 actor AnswerQueue {
-    /// How long the first answer waits for others to be settled with, in milliseconds: a settlement of one costs half as
-    /// much as one of a hundred.
+    /// How long the first answer waits for others to be settled with, in milliseconds. A settlement of one answer costs
+    /// half as much as one of a hundred.
     static let lingerMilliseconds = 40
 
     private var answers: [Checked] = []
@@ -14,14 +14,14 @@ actor AnswerQueue {
         if !waiting.isEmpty { waiting.removeFirst().resume() }
     }
 
-    /// What has arrived shortly after the first, at most `count`. Empty when no more will come.
+    /// Returns the answers that arrived until shortly after the first, at most `count`. Empty when no more will come.
     func next(atMost count: Int) async -> [Checked] {
         while true {
             while answers.isEmpty, !isFinished {
                 await withCheckedContinuation { waiting.append($0) }
             }
             if answers.count < count, !isFinished {
-                // Cancelled only when the process ends anyway; then nobody waits.
+                // The task is cancelled only when the process ends. Then there is no need to wait.
                 try? await Task.sleep(for: .milliseconds(Self.lingerMilliseconds))
             }
             let batch = Array(answers.prefix(count))
@@ -30,7 +30,7 @@ actor AnswerQueue {
         }
     }
 
-    /// Says that no more answers will come.
+    /// Marks the queue as finished: no more answers will come.
     func finish() {
         isFinished = true
         for caller in waiting { caller.resume() }

@@ -1,7 +1,7 @@
 import Ledger
 import Synchronization
 
-/// Counts Apple's answers per app until they are written down.
+/// A count of Apple's answers per app until they are written to the database.
 final class AnswerTally: Sendable {
     private let counts = Mutex<[Int32: AnswerCount]>([:])
 
@@ -17,7 +17,7 @@ final class AnswerTally: Sendable {
         }
     }
 
-    /// Hands out what was counted since the last time.
+    /// Returns the counts since the last call, and resets them.
     func take() -> [Int32: AnswerCount] {
         counts.withLock { counts in
             defer { counts = [:] }
@@ -26,13 +26,13 @@ final class AnswerTally: Sendable {
     }
 }
 
-/// What an answer is worth, roughly.
+/// The rough outcome of an answer.
 enum AnswerWorth: Sendable {
     case verified, rejected, failed
 }
 
 extension Checked {
-    /// Roughly what the answer is worth; of most answers their fingerprint tells, so that they are not read twice.
+    /// The rough outcome of the answer. For most answers the fingerprint shows it, so that they are not read twice.
     fileprivate var worth: AnswerWorth {
         guard fingerprint == nil else { return .verified }
         return switch finding {
@@ -44,7 +44,7 @@ extension Checked {
 }
 
 extension Tracker {
-    /// Writes down what was counted. What cannot be written is lost: it is a picture, not an account.
+    /// Writes the counts to the database. Counts that cannot be written are lost: they are a picture, not an account.
     func writeTally() async {
         await attempt("count Apple's answers") { try await ledger.addChecks(tally.take()) }
     }

@@ -1,10 +1,11 @@
 import Ledger
 
 extension Tracker {
-    /// Does something that may fail; nil when it failed. The log has a line when that begins and one when it is over.
+    /// Runs a job that may fail; returns nil when it failed. The log has one line when failures begin and one when they
+    /// end.
     ///
-    /// `what` names the job, always alike. With `tries` above 1 what may pass, such as a database that restarts, is waited
-    /// out: 0.5 s, doubling.
+    /// `what` names the job, always with the same words. With `tries` above 1 a temporary failure, such as a database
+    /// restart, is retried after 0.5 s, doubling.
     @discardableResult
     func attempt<Result>(_ what: String, tries: Int = 1, _ body: () async throws -> Result) async -> Result? {
         for attempt in 1... {
@@ -24,7 +25,7 @@ extension Tracker {
         return nil
     }
 
-    /// A job failed: logged once, unless its cause is.
+    /// Records that a job failed. The failure is logged once, unless its cause is logged.
     func failed(to work: String, _ error: any Error) {
         logger.debug("could not \(work): \(error)")
         if !error.isLoggedElsewhere { troubles.troubled(.work(work), by: "\(error)") }
@@ -32,7 +33,8 @@ extension Tracker {
 }
 
 extension StorageError {
-    /// Whether the same may succeed later; a settlement may be sent again even after a commit whose outcome is unknown.
+    /// Whether the same statement may succeed later. A settlement may be repeated even after a commit of unknown
+    /// outcome.
     fileprivate var mayPass: Bool {
         switch disposition {
         case .retry: true
@@ -43,8 +45,8 @@ extension StorageError {
 }
 
 extension Error {
-    /// Whether the log has a line for the cause: the database's connections write one when it goes, and this process does
-    /// when it stops.
+    /// Whether the log has a line for the cause already: the database's connections log their loss, and this process
+    /// logs its stop.
     var isLoggedElsewhere: Bool {
         guard let error = self as? StorageError else { return self is CancellationError }
         return switch error.kind {

@@ -1,6 +1,6 @@
-/// Bounds how many receipts one process has claimed and not yet settled.
+/// A limit on the receipts that one process has claimed and not yet settled.
 actor CallSlots {
-    /// How many there are.
+    /// The number of slots.
     let capacity: Int
     private var free: Int
     private var waiting: (atLeast: Int, turn: CheckedContinuation<Void, Never>)?
@@ -20,7 +20,7 @@ actor CallSlots {
         return taken
     }
 
-    /// Gives slots back.
+    /// Returns slots.
     func give(_ count: Int) {
         free += count
         guard let waiting, free >= waiting.atLeast else { return }

@@ -1,16 +1,16 @@
 import Ledger
 
-/// How many calls about each app are under way in this process.
+/// The number of calls under way in this process for each app.
 actor CallsInFlight {
-    /// By app; apps without any are left out.
+    /// The calls by app; apps without calls are left out.
     private(set) var byApp: [Int32: Int] = [:]
 
-    /// Calls begin.
+    /// Counts the calls about claims as begun.
     func begin(_ claims: [Claim]) {
         for claim in claims { byApp[claim.app.id, default: 0] += 1 }
     }
 
-    /// A call is answered, or will never be.
+    /// Counts a call as ended: it was answered, or never will be.
     func end(_ claim: Claim) {
         let left = byApp[claim.app.id, default: 0] - 1
         byApp[claim.app.id] = left > 0 ? left : nil
@@ -18,12 +18,12 @@ actor CallsInFlight {
 }
 
 extension App {
-    /// How long an answer may take until fewer calls are made, in seconds: with slower answers than that, calls would pile
-    /// up at Apple's.
+    /// The longest time Apple may take to answer before fewer calls are made, in seconds. With slower answers calls
+    /// would pile up at Apple.
     static let latencySecondsMax = 5.0
 
-    /// Calls under way at the same time in one process, at most: rate times latency; nil without a limit, as where that is
-    /// more than a process makes anyway.
+    /// The most calls under way at the same time in one process: rate times latency. Nil without a limit, also where
+    /// that is more than a process makes anyway.
     var callsInFlightMax: Int? {
         let calls = (callsPerSecondNow * Self.latencySecondsMax).rounded(.up)
         return calls == 0 || calls >= Double(Worker.callsMax) ? nil : max(1, Int(calls))

@@ -2,22 +2,22 @@ import Ledger
 import ServiceLifecycle
 import Subscriptions
 
-/// Many checks at a time: claims what is due as call slots become free, asks Apple, settles together what was answered
-/// meanwhile.
+/// A loop of many checks at a time. It claims due receipts as call slots become free, asks Apple, and settles together
+/// the answers that arrived meanwhile.
 struct CheckLoop: Sendable {
-    /// Receipts claimed at once, at most; and how many slots must be free to claim again.
+    /// The most receipts claimed at once, and the number of free slots needed to claim again.
     static let claimReceiptsMax = 192
     static let claimSlotsMin = 64
-    /// Settlements at the same time, and answers in one, at most.
+    /// The most settlements at the same time, and the most answers in one.
     static let settlers = 2
     static let settlementAnswersMax = 256
     let tracker: Tracker
     let worker: WorkerID
-    /// Only what was due by then is claimed, where given.
+    /// If given, only receipts that were due by then are claimed.
     var dueBy: Instant?
-    /// How long a graceful stop waits for answers; receipts without one then are handed back.
+    /// How long a graceful stop waits for answers, in seconds. Receipts without one are then handed back.
     var patienceSeconds = 5.0
-    /// Told of every settled batch.
+    /// Receives every settled batch.
     var report: @Sendable (CheckedBatch) async -> Void = { _ in }
 
     private let slots = CallSlots(capacity: Worker.callsMax)
@@ -31,7 +31,8 @@ struct CheckLoop: Sendable {
         self.worker = worker
     }
 
-    /// Works until `isOver`, which is told whether the last round found nothing to claim; what is asked then is settled.
+    /// Works until `isOver` returns true, then settles what was asked. `idle` says whether the last round found nothing
+    /// to claim.
     func run(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
         await withTaskExecutorPreference(tracker.options.executor) { await work(isOver: isOver) }
         await tracker.attempt("hand receipts back") { try await tracker.ledger.release(unasked.claims, of: worker) }
@@ -50,13 +51,13 @@ struct CheckLoop: Sendable {
         }
     }
 
-    /// Ends some time after a shutdown began.
+    /// Returns some time after a shutdown began.
     private func patience() async {
         do {
             try await gracefulShutdown()
             try await Task.sleep(for: .seconds(patienceSeconds))
         } catch {
-            // Cancelled: everything was answered before.
+            // Cancelled: all answers came before.
         }
     }
 
@@ -66,7 +67,8 @@ struct CheckLoop: Sendable {
             var pace = Pace()
             while true {
                 let room = await slots.take(atLeast: Self.claimSlotsMin, atMost: Self.claimReceiptsMax)
-                // Asked after the wait for slots: with slow answers it is long, and a stop may have come meanwhile.
+                // `isOver` is asked after the wait for slots: with slow answers the wait is long, and a stop may have
+                // come meanwhile.
                 guard await !isOver(pace.isIdle) else { return await slots.give(room) }
                 let due = await tracker.attempt("claim receipts") {
                     try await tracker.claimDue(
@@ -95,7 +97,7 @@ struct CheckLoop: Sendable {
         }
     }
 
-    /// A receipt that may crash the process is asked about while nothing else is in the air.
+    /// Checks a receipt that may crash the process while no other call is under way.
     private func askAlone(of app: App) async {
         let all = await slots.take(atLeast: slots.capacity, atMost: slots.capacity)
         await tracker.attempt("check a quarantined receipt") {
@@ -124,7 +126,7 @@ struct CheckLoop: Sendable {
     }
 }
 
-/// How fast a process claims: at once while there is work, slower while there is none or the database fails.
+/// How fast a process claims: immediately while there is work, slower while there is none or the database fails.
 struct Pace: Sendable {
     /// The longest rest while the database answers, in seconds.
     static let idleSecondsMax = 0.25
@@ -133,7 +135,7 @@ struct Pace: Sendable {
     private var idleSeconds = idleSecondsMax
     private var failures = 0
 
-    /// Takes in how a round of claiming went; nil when it failed.
+    /// Records the result of a round of claiming; nil when it failed.
     mutating func record(_ due: DueClaims?) {
         failures = due == nil ? failures + 1 : 0
         isIdle = due.map { $0.claims.isEmpty && $0.quarantined.isEmpty } ?? false
@@ -147,11 +149,11 @@ struct Pace: Sendable {
     }
 }
 
-/// Waits, but not into a shutdown.
+/// Waits; a shutdown ends the wait.
 func rest(seconds: Double) async {
     guard seconds > 0 else { return }
     await cancelWhenGracefulShutdown {
-        // Being cancelled is the only way to fail, and then there is nothing left to wait for.
+        // Only a cancellation makes the sleep fail, and then there is nothing left to wait for.
         try? await Task.sleep(for: .seconds(seconds))
     }
 }

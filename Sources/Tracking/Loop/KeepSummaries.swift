@@ -1,7 +1,7 @@
 import Ledger
 
 extension Worker {
-    /// Keeps what the overview shows: the summaries of the feed and the count of Apple's answers.
+    /// Maintains the data of the overview: the summaries of the feed and the count of Apple's answers.
     func keepSummaries() async {
         var pace = SummaryPace()
         while !isStopping() {
@@ -18,31 +18,32 @@ extension Worker {
     }
 }
 
-/// How large the steps of the summaries are, and how long they rest.
+/// The size of the summary steps and the rest between them.
 ///
-/// Most workers start beside summaries that are up to date: only the first step tells, so it is a small one.
+/// The summaries are usually up to date when a worker starts. Only the first step shows it, so that step is small.
 struct SummaryPace: Sendable {
-    /// How long the summaries rest when they are up to date, in seconds.
+    /// The rest between two steps when the summaries are up to date, in seconds.
     static let upToDateRestSeconds = 10.0
-    /// While they are behind they rest as long as they worked, and at least so long, in seconds: a database that has a
-    /// million subscriptions to sum up has other things to do as well.
+    /// The shortest rest while the summaries are behind, in seconds; a step that took longer is followed by a rest of
+    /// the same length. A database with a million subscriptions to sum up has other work as well.
     static let behindRestSecondsMin = 0.2
-    /// After how many steps everything is looked through for what was written without an event: ten minutes.
+    /// The number of steps, ten minutes' worth, after which a step searches everything for changes written without an
+    /// event.
     static let stepsToLookThrough = 60
 
-    /// Whether more is waiting than a small step takes in.
+    /// Whether more is waiting than a small step can process.
     private(set) var isBehind = false
     /// Seconds to rest before the next step.
     private(set) var restSeconds = upToDateRestSeconds
     private var steps = 0
 
-    /// Whether this step looks everything through.
+    /// Whether this step searches everything.
     var findsWritten: Bool { !isBehind && steps % Self.stepsToLookThrough == 0 }
 
-    /// Counts a step that begins.
+    /// Counts a step as begun.
     mutating func begin() { steps += 1 }
 
-    /// Takes in how a step went; nil when it failed, or another worker does it.
+    /// Records the result of a step; nil when it failed, or another worker does it.
     mutating func record(_ step: SummaryStep?, workSeconds: Double) {
         isBehind = step?.isBehind ?? false
         restSeconds = isBehind ? max(Self.behindRestSecondsMin, workSeconds) : Self.upToDateRestSeconds

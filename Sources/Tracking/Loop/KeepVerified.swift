@@ -3,10 +3,10 @@ import Ledger
 import Logging
 
 extension Worker {
-    /// How long a worker works before it takes a turn at all, and between two looks for a turn, in seconds.
+    /// Seconds from the start of a worker to its first look for a turn, and between two looks.
     static let verifyRestSeconds = 30.0
 
-    /// Checks the promises when it is this worker's turn: coverage often, everything once a day.
+    /// Verifies the invariants when it is this worker's turn: coverage often, everything once a day.
     func keepVerified(as worker: WorkerID) async {
         await rest(seconds: Self.verifyRestSeconds)
         while !isStopping() {
@@ -19,13 +19,13 @@ extension Worker {
 }
 
 extension Tracker {
-    /// Violations of one turn that have a line of their own in the log, at most; `perennial verify` lists all.
+    /// The most violations of one turn with a log line of their own; `perennial verify` lists all.
     static let violationsLoggedMax = 10
-    /// How often a turn says that it goes on, in seconds.
+    /// The interval at which a turn is extended, in seconds.
     static let turnMovesEverySeconds = 10
 
-    /// Looks through what the turn is about, repairs coverage and writes down what was found; does nothing while another
-    /// worker has the turn, or it is not time. Rests as long as it works.
+    /// Verifies the turn's invariants, repairs coverage and records the result. Does nothing while another worker has
+    /// the turn, or before it is due. Rests as long as it works.
     func verify(_ turn: VerifyTurn, as worker: WorkerID) async throws {
         guard try await ledger.take(turn, for: worker) else { return }
         let terms = VerifyTerms(leaseSeconds: options.leaseSeconds, speedup: options.speedup)
@@ -46,7 +46,7 @@ extension Tracker {
                 workedSince = .now
             }
         } catch is CancellationError {
-            // It stops, or another worker has the turn now: that one begins again.
+            // The worker stops, or another worker has taken the turn and begins again.
             return
         }
         try await ledger.writeInvariants(found.byInvariant)
@@ -66,7 +66,7 @@ extension Tracker {
     }
 }
 
-/// What a turn found.
+/// The result of a turn.
 private struct VerifyTally {
     private(set) var byInvariant: [Invariant: (violations: Int, repaired: Int)]
     private(set) var count = 0

@@ -1,20 +1,21 @@
 import ServiceLifecycle
 
-/// Writes to the log once a minute what this process checked, and what is over by then. It is silent while nothing happens.
+/// A service that logs once a minute what this process checked, and logs problems that are over. It is silent while
+/// nothing happens.
 package struct MinuteLog: Service {
-    /// How often it looks whether a trouble is over, in seconds.
+    /// The interval at which it looks for problems that are over, in seconds.
     static let lookSeconds = 5.0
-    /// What one line sums up, in seconds.
+    /// The time that one line sums up, in seconds.
     static let summarySeconds = 60
 
     private let tracker: Tracker
 
-    /// The log of what `tracker` does.
+    /// Creates the log of the checks of `tracker`.
     package init(_ tracker: Tracker) {
         self.tracker = tracker
     }
 
-    /// Works until graceful shutdown; what was counted until then is written last.
+    /// Works until graceful shutdown, and logs the remaining counts last.
     package func run() async {
         var begin = ContinuousClock.now
         while !isStopping() {
@@ -29,7 +30,7 @@ package struct MinuteLog: Service {
 }
 
 extension Tracker {
-    /// One line for what was checked since the last one; none where nothing was.
+    /// Logs one line for the checks since the last line; none where there were none.
     func logChecks(since begin: ContinuousClock.Instant) {
         let counts = counting.take()
         guard counts != CheckCounts() else { return }

@@ -1,16 +1,16 @@
 import Ledger
 import ServiceLifecycle
 
-/// Says now and then that a worker is alive, and learns at the same time whether it still fits the schema.
+/// A worker's heartbeat, which also checks whether the worker still fits the schema.
 struct SignsOfLife: Service {
-    /// How long it is silent in between, in seconds.
+    /// The time between two heartbeats, in seconds.
     static let restSeconds = 5.0
     private static let work = "give a sign of life"
 
     let tracker: Tracker
     let worker: WorkerID
 
-    /// Goes on until shutdown; throws `LedgerError` `mismatch` when the schema is for later programs only.
+    /// Sends heartbeats until shutdown; throws `LedgerError` `mismatch` when only later programs fit the schema.
     func run() async throws {
         while !isStopping() {
             do {

@@ -1,11 +1,11 @@
 import Ledger
 
-/// Claims that a stop left without an answer.
+/// Claims that have no answer because the process stopped.
 actor UnaskedClaims {
-    /// What is to be handed back.
+    /// The claims to hand back.
     private(set) var claims: [Claim] = []
 
-    /// Adds one.
+    /// Adds a claim.
     func add(_ claim: Claim) {
         claims.append(claim)
     }

@@ -2,25 +2,25 @@ import Ledger
 import ServiceLifecycle
 import Subscriptions
 
-/// What one run of `worker --once` came to.
+/// The result of one run of `worker --once`.
 package struct OnceReport: Sendable {
     /// Receipts Apple was asked about.
     package let asked: Int
-    /// Receipts that were due when the run began and Apple was not asked about.
+    /// Receipts that were due when the run began but that Apple was not asked about.
     package let left: Int
-    /// One sentence for each cause of what is left.
+    /// One sentence for each reason why receipts are left.
     package let why: [String]
-    /// Receipts Apple was asked about and gave no usable answer for; they are asked about again.
+    /// Receipts that Apple was asked about without giving a usable answer; a worker asks about them again.
     package let unanswered: Int
-    /// One sentence for each of the first of them.
+    /// One sentence for each of the first unanswered receipts.
     package let unansweredBecause: [String]
 }
 
 extension Worker {
-    /// Checks what was due when it began, then returns; begins nothing new after `maxSeconds` or a signal.
+    /// Checks the receipts that are due at its start, then returns. Begins nothing new after `maxSeconds` or a signal.
     ///
-    /// Throws `LedgerError` `mismatch`, after what is claimed is finished, when the schema was changed meanwhile so that only
-    /// later programs work with it.
+    /// Throws `LedgerError` `mismatch`, after finishing the claimed receipts, when the schema has changed meanwhile and
+    /// only later programs work with it.
     package func runOnce(maxSeconds: Int?) async throws -> OnceReport {
         let ledger = tracker.ledger
         try await ledger.requireMigrated()
@@ -51,12 +51,12 @@ extension Worker {
     }
 }
 
-/// Asks about what was due by an instant, and ends.
+/// A service that checks what was due by an instant, and ends.
 private struct AskingOnce: Service {
     let tracker: Tracker
     let worker: WorkerID
     let dueBy: Instant
-    /// When nothing new is begun any more.
+    /// The instant after which nothing new begins.
     let end: ContinuousClock.Instant?
     let tally: OnceTally
 
@@ -75,9 +75,9 @@ private struct AskingOnce: Service {
     }
 }
 
-/// Adds up what a run did.
+/// The totals of a run.
 private actor OnceTally {
-    /// Sentences of a kind that are said, at most.
+    /// The most sentences of each kind.
     private static let sentencesMax = 5
 
     private var settled = 0
@@ -90,7 +90,7 @@ private actor OnceTally {
         for (receipt, reason) in batch.unanswered { unanswered[receipt] = reason }
     }
 
-    /// What the run came to, with what was due and is still to be claimed.
+    /// Returns the result of the run, including the due receipts that are still to be claimed.
     func report(overdue: (receipts: Int, why: [String])) -> OnceReport {
         let causes = Dictionary(grouping: unasked.values, by: \.self).map { "\($1.count) left: \($0)" }
         let sentences = unanswered.sorted { $0.key.number < $1.key.number }.prefix(Self.sentencesMax)

@@ -3,32 +3,33 @@ import Logging
 import ServiceLifecycle
 import Subscriptions
 
-/// The scheduler: checks what is due, and places events in the feed.
+/// The scheduler: it checks due receipts and places events in the feed.
 ///
-/// As many as you like may run, on as many machines as you like.
+/// Any number of workers may run, on any number of machines.
 package struct Worker: Service {
-    /// Receipts that one process has claimed and not yet settled, at most: the connections to Apple that it may need.
+    /// The most receipts that one process has claimed and not yet settled, which is also the most connections to Apple
+    /// it needs.
     package static let callsMax = 640
 
     let tracker: Tracker
 
-    /// A worker on the given line.
+    /// Creates a worker of the given tracker.
     package init(_ tracker: Tracker) {
         self.tracker = tracker
     }
 
-    /// Works until graceful shutdown; what is claimed then is finished first.
+    /// Works until graceful shutdown, and finishes the claimed receipts first.
     ///
-    /// Throws `LedgerError` `mismatch`, after what is claimed is finished, when the schema was changed meanwhile so that only
-    /// later programs work with it.
+    /// Throws `LedgerError` `mismatch`, after finishing the claimed receipts, when the schema has changed meanwhile and
+    /// only later programs work with it.
     package func run() async throws {
         guard let worker = await announced() else { return }
         tracker.logger.info("worker started", metadata: ["worker": "\(worker.number)"])
         try await breathing(as: worker, while: Checking(worker: self, id: worker))
     }
 
-    /// Gives signs of life while `work` runs. Whoever gives them learns that this program is out of date; the work then stops
-    /// as if asked to, and the reason is thrown.
+    /// Sends heartbeats while `work` runs. When a heartbeat shows that this program is out of date, `work` stops
+    /// gracefully and the error is thrown.
     func breathing(as worker: WorkerID, while work: any Service) async throws {
         let configuration = ServiceGroupConfiguration(
             services: [
@@ -41,7 +42,7 @@ package struct Worker: Service {
         try await ServiceGroup(configuration: configuration).run()
     }
 
-    /// All that a worker does but breathe.
+    /// All of a worker's jobs except the heartbeat.
     private struct Checking: Service {
         let worker: Worker
         let id: WorkerID
@@ -63,7 +64,7 @@ package struct Worker: Service {
         }
     }
 
-    /// Announces the worker as soon as the database is there; nil when shutdown comes first.
+    /// Registers the worker as soon as the database answers; nil when shutdown comes first.
     private func announced() async -> WorkerID? {
         while !isStopping() {
             let worker = await tracker.attempt("start") {
@@ -77,8 +78,7 @@ package struct Worker: Service {
         return nil
     }
 
-    /// What only needs to happen now and then: the feed, ends of outage allowances, incidents, old notifications, room for
-    /// next month.
+    /// Does the periodic jobs: the feed, ends of outage allowances, incidents, old notifications, room for next month.
     private func keepHouse() async {
         var rounds = 0
         while !isStopping() {
@@ -102,7 +102,7 @@ package struct Worker: Service {
         }
     }
 
-    /// Notifications and workers of long ago, a bounded number of them, and changes that no server asks about any more.
+    /// Removes a bounded number of old notifications and workers, and changes that no server asks about any more.
     func removeWhatIsOld() async {
         await tracker.attempt("remove old notifications") { try await tracker.ledger.pruneNotifications() }
         await tracker.attempt("forget old workers") { try await tracker.ledger.forgetWorkers() }
@@ -114,5 +114,5 @@ package struct Worker: Service {
     }
 }
 
-/// Whether this task shall finish what it is doing.
+/// Returns whether this task should finish its work and stop.
 func isStopping() -> Bool { Task.isShuttingDownGracefully || Task.isCancelled }
