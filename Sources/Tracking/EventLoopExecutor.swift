@@ -1,13 +1,14 @@
 import NIOCore
 
-/// Runs tasks on the thread of an event loop, so that what arrives there is worked on without waking another thread.
+/// An executor that runs tasks on the thread of an event loop, so that incoming data is processed without waking
+/// another thread.
 ///
-/// For short work between waits: as long as a task runs, nothing else of that loop does.
+/// It suits short work between waits: while a task runs, nothing else of that loop does.
 package final class EventLoopExecutor: TaskExecutor {
     private let loop: any EventLoop
 
-    /// An executor for the tasks that prefer it.
-    /// - Parameter loop: The event loop; it has to outlive the tasks.
+    /// Creates an executor for the tasks that prefer it.
+    /// - Parameter loop: The event loop; it must outlive the tasks.
     package init(_ loop: any EventLoop) {
         self.loop = loop
     }

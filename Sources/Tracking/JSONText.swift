@@ -1,23 +1,23 @@
-/// JSON as it is written for programs: one line, names sorted, slashes as they are.
+/// JSON for programs: one line, sorted names, unescaped slashes.
 ///
-/// It writes the same text as `JSONEncoder`, which takes many times longer: every answer goes through here.
+/// The text is the same as that of `JSONEncoder`, which takes many times longer: every response is written here.
 struct JSONText {
-    /// UTF-8.
+    /// The text in UTF-8.
     private(set) var bytes: [UInt8] = []
 
-    /// A value to be written, or one that is written already.
+    /// A value to write, or one that is written already.
     enum Part {
         case value(JSONValue)
         case written(JSONText)
     }
 
-    /// The text of a value.
+    /// Writes a value.
     init(_ value: JSONValue) {
         bytes.reserveCapacity(512)
         write(value)
     }
 
-    /// The text of an object whose members come in the order of their names.
+    /// Writes an object whose members come in the order of their names.
     init(members: KeyValuePairs<String, Part>) {
         bytes.reserveCapacity(768)
         write(all: members, between: "{", "}") { text, member in
@@ -27,7 +27,7 @@ struct JSONText {
         }
     }
 
-    /// The text of a list.
+    /// Writes a list.
     init(elements: [JSONText]) {
         write(all: elements, between: "[", "]") { $0.bytes += $1.bytes }
     }
@@ -72,7 +72,8 @@ struct JSONText {
         word.withUTF8Buffer { bytes += $0 }
     }
 
-    /// RFC 8259, section 7: quotes, backslashes and control characters are escaped, the shortest way.
+    /// Writes a string. RFC 8259, section 7: quotes, backslashes and control characters are escaped, in the shortest
+    /// way.
     private mutating func write(text: String) {
         put("\"")
         var text = text

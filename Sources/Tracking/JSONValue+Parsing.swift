@@ -1,7 +1,7 @@
 import Foundation
 
 extension JSONValue: Decodable {
-    /// Reads JSON text; throws `DecodingError` for what is not JSON, and for numbers with a fraction.
+    /// Reads JSON text; throws `DecodingError` for text that is not JSON, and for numbers with a fraction.
     package init(parsing text: String) throws {
         self = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A JSON value to be written, with exact integers.
+/// A JSON value with exact integers.
 package enum JSONValue: Sendable, Hashable {
     /// `null`
     case null
@@ -15,17 +15,17 @@ package enum JSONValue: Sendable, Hashable {
     /// Named values.
     case object([String: JSONValue])
 
-    /// Text, or `null` when there is none.
+    /// Returns text, or `null` when there is none.
     package static func optional(_ text: String?) -> JSONValue {
         text.map { .string($0) } ?? .null
     }
 
-    /// A truth value, or `null` when there is none.
+    /// Returns a truth value, or `null` when there is none.
     package static func optional(_ value: Bool?) -> JSONValue {
         value.map { .bool($0) } ?? .null
     }
 
-    /// The value as JSON text with sorted keys; `pretty` for people, over many lines.
+    /// Returns the value as JSON text with sorted keys; with `pretty` on many lines, for human readers.
     package func rendered(pretty: Bool = false) -> String {
         guard pretty else { return String(decoding: JSONText(self).bytes, as: UTF8.self) }
         let encoder = JSONEncoder()

@@ -1,26 +1,26 @@
 import Foundation
 import NIOCore
 
-/// How many files this process may have open, its sockets among them, and what they are for.
+/// The limit of this process's open files, which include sockets, and its division among their uses.
 package struct OpenFiles: Sendable, Hashable {
-    /// What is enough for every connection that the server accepts, for Apple and for PostgreSQL.
+    /// Enough for every connection that the server accepts, for Apple and for PostgreSQL.
     static let wanted = 8_192
-    /// What is left to PostgreSQL, to files and to connections that are about to close.
+    /// Files reserved for PostgreSQL, for other files and for connections that are about to close.
     private static let othersMax = 64
-    /// What each processor's event loop needs for itself.
+    /// Files that the event loop of each processor needs.
     private static let filesOfAnEventLoop = 4
 
-    /// How many there may be.
+    /// The limit of open files.
     package let count: Int
     private let processors: Int
 
-    /// A limit on a machine with so many processors.
+    /// Creates the limit of a machine with `processors` processors.
     init(count: Int, processors: Int = System.coreCount) {
         self.count = count
         self.processors = processors
     }
 
-    /// Raises the limit of this process as far as the system lets it, at most to what is wanted; never lowers it.
+    /// Raises the limit of this process as far as the system allows, at most to `wanted`; never lowers it.
     package static func raised() -> OpenFiles {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return OpenFiles(count: 1_024) }
@@ -39,10 +39,10 @@ package struct OpenFiles: Sendable, Hashable {
         private static let resource = RLIMIT_NOFILE
     #endif
 
-    /// Calls to Apple at the same time, at most.
+    /// The most calls to Apple at the same time.
     package var callsMax: Int { min(Worker.callsMax, count / 2) }
 
-    /// Connections that the server accepts, at most.
+    /// The most connections that the server accepts.
     var connectionsMax: Int {
         min(ServerLimits.connectionsWanted, max(16, count - callsMax - Self.othersMax - overhead))
     }

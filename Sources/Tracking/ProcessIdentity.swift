@@ -1,7 +1,7 @@
 import Foundation
 import Ledger
 
-/// How this process is known to the operator.
+/// This process's identity, as the operator sees it.
 enum ProcessIdentity {
     /// The machine's name.
     static let host = ProcessInfo.processInfo.hostName
@@ -9,11 +9,11 @@ enum ProcessIdentity {
     static let number = ProcessInfo.processInfo.processIdentifier
 }
 
-/// The registration under which a process asks about single receipts, made when it is first needed.
+/// The registration under which a process checks single receipts, made when it is first needed.
 actor CheckerIdentity {
     private var known: WorkerID?
 
-    /// The process's registration in the ledger.
+    /// Returns the process's registration in the ledger.
     func worker(of tracker: Tracker) async throws -> WorkerID {
         if let known { return known }
         let worker = try await tracker.startWorker(singly: true)
@@ -23,7 +23,7 @@ actor CheckerIdentity {
 }
 
 extension Tracker {
-    /// Announces this process to the ledger, with the lease and the speed-up by which it works.
+    /// Registers this process in the ledger, with its lease and speed-up.
     func startWorker(singly: Bool = false) async throws -> WorkerID {
         try await ledger.startWorker(
             host: ProcessIdentity.host, process: ProcessIdentity.number, singly: singly,

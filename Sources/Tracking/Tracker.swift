@@ -4,16 +4,17 @@ import Ledger
 import Logging
 import Subscriptions
 
-/// How the tracker runs.
+/// The options of a tracker.
 package struct TrackerOptions: Sendable {
-    /// Divides every delay of the schedule, leeway and allowance; 1 in production, larger with an accelerated App Store.
+    /// The divisor of every delay of the schedule, leeway and allowance; 1 in production, larger with an accelerated
+    /// App Store.
     package var speedup: Int
-    /// How long a claim is ours; a crashed worker's receipts are taken over after it.
+    /// How long a claim lasts, in seconds; after it another worker takes over the receipts of a crashed one.
     package var leaseSeconds: Double
-    /// Where checks run: best where Apple's answers arrive. Nil: on Swift's own threads.
+    /// Where checks run, ideally where Apple's answers arrive. Nil: on Swift's own threads.
     package var executor: (any TaskExecutor)?
 
-    /// Options with the defaults of production.
+    /// Creates options, with the defaults of production.
     package init(speedup: Int = 1, leaseSeconds: Double = 60, executor: (any TaskExecutor)? = nil) {
         self.speedup = speedup
         self.leaseSeconds = leaseSeconds
@@ -21,9 +22,9 @@ package struct TrackerOptions: Sendable {
     }
 }
 
-/// The line from a claim to what is remembered: ask Apple, find what the answer is worth, settle it.
+/// The line from a claim to the ledger: ask Apple, determine the outcome, settle it.
 package struct Tracker: Sendable {
-    /// What is remembered.
+    /// The ledger that stores the results.
     package private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
     let options: TrackerOptions
@@ -36,7 +37,7 @@ package struct Tracker: Sendable {
     let tally = AnswerTally()
     let feedBell = FeedBell()
 
-    /// A tracker that asks `appStore` and writes to `ledger`; what it counts is kept in `metrics`.
+    /// Creates a tracker that asks `appStore`, writes to `ledger` and counts in `metrics`.
     package init(
         ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger,
         metrics: MetricsRegistry = MetricsRegistry()
@@ -49,46 +50,46 @@ package struct Tracker: Sendable {
         troubles = TroubleWatch(logger: logger)
     }
 
-    /// The same tracker in the hands of `actor`: what is written through it is remembered as theirs.
+    /// Returns the same tracker for `actor`, who is recorded as the author of everything written through it.
     package func acting(as actor: Actor) -> Tracker {
         var tracker = self
         tracker.ledger = ledger.acting(as: actor)
         return tracker
     }
 
-    /// Asks Apple about one claimed receipt and settles what it says: this is the program.
+    /// Asks Apple about one claimed receipt and settles the answer: this is the program.
     ///
-    /// What is settled is nil when the answer could not be written; the log says why, and the lease runs out.
+    /// `settled` is nil when the answer could not be written; the log says why, and the lease runs out.
     func check(_ claim: Claim, by worker: WorkerID) async throws -> (answer: Checked, settled: Settled?) {
         let answer = await ask(about: claim)
         return (answer, try await settleInFull(answer, by: worker))
     }
 
-    /// Settles one answer in full, even when it says what the last one said: somebody wants to be told.
+    /// Settles one answer in full, even when it repeats the previous answer, because a caller waits for the result.
     func settleInFull(_ answer: Checked, by worker: WorkerID) async throws -> Settled? {
         let begin = ContinuousClock.now
         return try await settle([answer], equal: [], by: worker, since: begin).settled.first
     }
 
-    /// Asks Apple about a claimed receipt; never throws: an outage is an answer too.
+    /// Asks Apple about a claimed receipt. Never throws: an outage is an answer too.
     func ask(about claim: Claim) async -> Checked {
         metrics.asks()
         let answer = await answer(about: claim)
         metrics.answered(answer)
         let checked = Checked(claim: claim, answer: answer, speedup: options.speedup)
-        // A call that was given up is no answer of Apple's.
+        // A call that was abandoned is not an answer from Apple.
         if answer.response != nil || !Task.isCancelled { tally.count(checked) }
         return checked
     }
 
-    /// Settles many answers together: those that say what the last one said cheaply, the others in full.
+    /// Settles many answers together: cheaply those that repeat the previous answer, the others in full.
     func settle(_ answers: [Checked], by worker: WorkerID) async throws -> CheckedBatch {
         let begin = ContinuousClock.now
         let confirmed = try await ledger.confirm(answers.compactMap(\.equal), by: worker, speedup: options.speedup)
         return try await settle(answers, equal: confirmed, by: worker, since: begin)
     }
 
-    /// Settles in full what was not `equal` and confirmed by that, then counts all of it.
+    /// Settles in full the answers that are not in `equal`, which are confirmed already, then counts all of them.
     private func settle(
         _ answers: [Checked], equal: Set<ReceiptID>, by worker: WorkerID, since begin: ContinuousClock.Instant
     ) async throws -> CheckedBatch {
@@ -107,7 +108,7 @@ package struct Tracker: Sendable {
         return batch
     }
 
-    /// Ends access where the outage allowance ran out.
+    /// Ends access where the outage allowance is exhausted.
     func endHolds() async throws {
         try await ledger.endHolds(speedup: options.speedup) { stored, silence, policy in
             reconcile(stored, with: silence, policy: policy)

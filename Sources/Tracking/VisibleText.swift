@@ -1,12 +1,12 @@
 extension String {
-    /// The text with everything visible that a terminal would obey, as `\u{1b}`: control characters, ends of lines, and marks
-    /// that turn the direction of writing. What others sent forges no line and moves no cursor.
+    /// The text with everything that a terminal would obey made visible, as `\u{1b}`: control characters, line ends,
+    /// and marks that change the writing direction. Foreign text can forge no line and move no cursor.
     package var visible: String {
         guard unicodeScalars.contains(where: \.isObeyed) else { return self }
         return unicodeScalars.map { $0.isObeyed ? "\\u{\(String($0.value, radix: 16))}" : String($0) }.joined()
     }
 
-    /// The same line by line: ends of lines and tabs stay.
+    /// The same for several lines: line ends and tabs stay.
     package var visibleLines: String {
         guard unicodeScalars.contains(where: { $0.isObeyed && !$0.isLayout }) else { return self }
         return unicodeScalars.map { $0.isObeyed && !$0.isLayout ? String($0).visible : String($0) }.joined()

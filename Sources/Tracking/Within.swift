@@ -1,9 +1,9 @@
-/// What `body` answers, or nil when that takes longer; then it is cancelled, and waited for.
+/// Returns the result of `body`, or nil when it takes longer than `time`; `body` is then cancelled and awaited.
 func within<Result: Sendable>(_ time: Duration, _ body: @escaping @Sendable () async -> Result) async -> Result? {
     await withTaskGroup(of: Result?.self) { race in
         race.addTask { await body() }
         race.addTask {
-            // Being cancelled is the only way to fail, and then the race is over.
+            // Only a cancellation makes the sleep fail, and then the race is over.
             try? await Task.sleep(for: time)
             return nil
         }

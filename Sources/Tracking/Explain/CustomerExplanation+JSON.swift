@@ -2,7 +2,7 @@ import Ledger
 import Subscriptions
 
 extension CustomerExplanation {
-    /// The explanation as JSON: every key always present, `null` where unknown.
+    /// The explanation as JSON. Every key is always present, `null` where unknown.
     package var json: JSONValue {
         [
             "bundle_id": .string(reasons.bundleID.text),
@@ -104,7 +104,7 @@ extension CustomerExplanation {
 }
 
 extension Reasons.Source {
-    /// What kind of thing it is.
+    /// The kind of source.
     fileprivate var kind: String {
         if isByHand { return "by_hand" }
         if isProvisional { return "provisional" }
@@ -113,7 +113,7 @@ extension Reasons.Source {
 }
 
 extension HandGrant {
-    /// The grant with who and why.
+    /// The grant as JSON, with its actors and reasons.
     var json: JSONValue {
         [
             "entitlement": .string(entitlement),

@@ -2,7 +2,7 @@ import Ledger
 import Subscriptions
 
 extension CustomerExplanation {
-    /// The explanation in lines for a person who has never seen a receipt.
+    /// The explanation in lines, for a reader who has never seen a receipt.
     package var text: String {
         var lines = ["\(reasons.customer) in \(reasons.bundleID) at \(reasons.at.iso8601)", ""]
         lines += summary
@@ -50,7 +50,7 @@ extension CustomerExplanation {
             + right.losers.map { "  Not from \(name(of: $0)): \($0.loss(to: winner))." }
     }
 
-    /// A source as a person would find it.
+    /// Returns the name of a source in the words of a reader.
     func name(of source: Reasons.Source) -> String {
         if let id = source.subscription, let one = reasons.subscriptions.first(where: { $0.id == id }) {
             return
@@ -100,7 +100,7 @@ extension CustomerExplanation {
         return ["    \(number). \(step.sentence)", "       \(step.path) = \(step.value), in \(source)"]
     }
 
-    /// What will happen if nothing more is learnt, and when Apple is asked.
+    /// Returns what happens if no further answer comes, and when Apple is asked.
     func next(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
         let ask =
             subscription.nextCheckAt.map { at in
@@ -140,7 +140,7 @@ extension CustomerExplanation {
 }
 
 extension HandGrant {
-    /// Who gave it, when and why, and how it came to its end.
+    /// Who made the grant, when and why, and how it ended.
     fileprivate var name: String {
         let given = "what \(givenBy) gave by hand at \(since.iso8601): \(reason)"
         return endedBy.map { "\(given); \($0) ended it: \(endReason ?? "")" } ?? given

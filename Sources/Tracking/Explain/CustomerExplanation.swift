@@ -1,26 +1,26 @@
 import Ledger
 import Subscriptions
 
-/// What one customer may use at an instant, and why, from what is stored.
+/// One customer's entitlements at an instant, with the reasons, from stored data.
 package struct CustomerExplanation: Sendable {
-    /// A right, what gives it and what else could have.
+    /// An entitlement, its source and the other candidates.
     struct Right: Sendable {
         let name: String
-        /// What decides; the others lost to it.
+        /// The source that decides; the others lost to it.
         let winner: Reasons.Source
         let losers: [Reasons.Source]
     }
 
-    /// One field of one answer that decided.
+    /// One field of an answer that decided.
     struct Step: Sendable {
         let rule: String
-        /// Where it is kept; nil when the answer is no longer known.
+        /// The observation with the answer; nil when the answer is no longer known.
         let observation: Observation?
         /// The path within the answer.
         let path: String
-        /// Apple's value as Apple wrote it.
+        /// The value as Apple wrote it.
         let value: String
-        /// The same in plain words.
+        /// The field in plain words.
         let sentence: String
     }
 
@@ -28,13 +28,13 @@ package struct CustomerExplanation: Sendable {
     let rights: [Right]
     let subscriptions: [SubscriptionReasons]
     let purchases: [PurchaseReasons]
-    /// The right asked about; nil for all of them.
+    /// The entitlement asked about; nil for all of them.
     let entitlement: String?
 
-    /// Whether anything was found that gives, or gave, what was asked about.
+    /// Whether any source was found that gives, or gave, the entitlements asked about.
     package var namesRights: Bool { !rights.isEmpty }
 
-    /// Explains the rights of a customer, or one of them.
+    /// Explains the entitlements of a customer, or one of them.
     package init(_ reasons: Reasons, entitlement: String? = nil) {
         self.reasons = reasons
         self.entitlement = entitlement
@@ -53,7 +53,7 @@ package struct CustomerExplanation: Sendable {
 }
 
 extension CustomerExplanation {
-    /// Explains the rights of a customer from a ledger; nobody has to be asked for that.
+    /// Explains the entitlements of a customer from a ledger, without asking Apple.
     package init(
         in ledger: SubscriptionLedger, app bundleID: BundleID, customer: String, entitlement: String? = nil,
         at time: Instant? = nil, speedup: Int = 1
@@ -68,17 +68,17 @@ extension CustomerExplanation {
 }
 
 extension SubscriptionReasons {
-    /// What the subscription is at an instant.
+    /// Returns the state of the subscription at an instant.
     func verdict(at instant: Instant) -> Verdict {
         Subscriptions.verdict(of: state.facts, at: instant, policy: policy.with(leeway: state.leeway))
     }
 
-    /// The rule that decided; `held` comes before the rule of the verdict.
+    /// Returns the rule that decided: `held` during an outage allowance, else the rule of the verdict.
     func rule(of verdict: Verdict) -> String? {
         heldUntil == nil ? verdict.because.first?.rule : "held"
     }
 
-    /// The fields that decided, in the order they were looked at.
+    /// Returns the fields that decided, in the order they were examined.
     func steps(of verdict: Verdict) -> [CustomerExplanation.Step] {
         verdict.because.filter { !$0.path.isEmpty }.map { ground in
             let path = ground.observed?.path ?? ground.path
@@ -90,12 +90,12 @@ extension SubscriptionReasons {
 }
 
 extension PurchaseReasons {
-    /// Whether Apple had taken it back at an instant.
+    /// Returns whether Apple had revoked the purchase at an instant.
     func isRevoked(at instant: Instant) -> Bool {
         state.revokedAt.map { $0 <= instant } ?? false
     }
 
-    /// The fields that decided.
+    /// Returns the fields that decided.
     func steps(at instant: Instant) -> [CustomerExplanation.Step] {
         let rule = isRevoked(at: instant) ? "purchase_refunded" : "purchased"
         let revocation = state.revokedAt.map {

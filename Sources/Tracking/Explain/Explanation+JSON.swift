@@ -2,7 +2,7 @@ import Ledger
 import Subscriptions
 
 extension Explanation {
-    /// The explanation as JSON: every key always present, `null` where unknown.
+    /// The explanation as JSON. Every key is always present, `null` where unknown.
     package var json: JSONValue {
         var fields: [String: JSONValue] = [
             "outcome": .string(finding.outcomeWord),
@@ -70,7 +70,7 @@ extension Explanation.ExplainedEvent {
 }
 
 extension JSONValue {
-    /// A whole number, or `null` when there is none.
+    /// Returns a whole number, or `null` when there is none.
     package static func optional(_ number: Int64?) -> JSONValue {
         number.map { .integer($0) } ?? .null
     }

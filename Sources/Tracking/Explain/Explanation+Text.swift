@@ -1,10 +1,10 @@
 import Subscriptions
 
 extension Explanation {
-    /// How many rows that cannot be read are named.
+    /// The most unreadable rows that are named.
     private static let unreadableShownMax = 10
 
-    /// The explanation in lines for a person.
+    /// The explanation in lines, for a human reader.
     package var text: String {
         var lines = ["\(finding.outcomeWord)\(finding.reasonSentence.map { ": \($0)" } ?? "")"]
         if finding.evidence == nil {

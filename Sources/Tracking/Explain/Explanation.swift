@@ -1,7 +1,7 @@
 import AppStore
 import Subscriptions
 
-/// What one answer of verifyReceipt means at an instant, with the reasons: no database, no network.
+/// The meaning of one answer of verifyReceipt at an instant, with the reasons: no database, no network.
 package struct Explanation: Sendable {
     /// One subscription of the answer.
     struct ExplainedSubscription: Sendable {
@@ -23,7 +23,7 @@ package struct Explanation: Sendable {
     let at: Instant
     let subscriptions: [ExplainedSubscription]
     let purchases: [PurchaseState]
-    /// Paths of rows that were left out because they cannot be read.
+    /// Paths of rows that were skipped because they cannot be read.
     let unreadableRows: [String]
     /// Nil when there was no earlier answer to compare with.
     let events: [ExplainedEvent]?
@@ -31,10 +31,10 @@ package struct Explanation: Sendable {
     /// Explains a response body.
     ///
     /// - Parameters:
-    ///   - body: Apple's answer; rubbish is explained as indeterminate.
+    ///   - body: Apple's answer; unreadable data is explained as indeterminate.
     ///   - bundleID: The app asked about; nil accepts every app.
     ///   - at: The instant to explain for; the answer's `request_date_ms` where nil, else `now`.
-    ///   - previous: An earlier answer to treat as what was stored.
+    ///   - previous: An earlier answer to treat as the stored one.
     ///   - now: The current time.
     package init(body: [UInt8], bundleID: BundleID?, at: Instant?, previous: [UInt8]?, now: Instant) {
         let answer = AppStoreAnswer(body: body, from: .production)

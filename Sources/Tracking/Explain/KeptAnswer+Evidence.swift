@@ -3,7 +3,7 @@ import Ledger
 import Subscriptions
 
 extension KeptAnswer {
-    /// What the kept answer says by the present rules; nil when they do not vouch for it.
+    /// The evidence in the stored answer by the present rules; nil when they do not vouch for it.
     package var evidence: Evidence? {
         let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
         let settled = observation.firstAsOf
@@ -12,7 +12,7 @@ extension KeptAnswer {
 }
 
 extension AppStoreAnswer {
-    /// An answer read from where it is kept instead of the network.
+    /// Creates an answer from storage instead of the network.
     init(body: [UInt8], from endpoint: Endpoint) {
         var response: VerifyReceiptResponse?
         var trouble: String?

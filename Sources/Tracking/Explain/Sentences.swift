@@ -1,9 +1,9 @@
 import Ledger
 import Subscriptions
 
-/// What a field of Apple's answer says, in plain words.
+/// The plain-language sentence for a field of Apple's answer.
 enum FieldSentence {
-    /// The sentence for a path such as `latest_receipt_info[0].expires_date_ms` and the value Apple wrote there.
+    /// Returns the sentence for a path such as `latest_receipt_info[0].expires_date_ms` and Apple's value there.
     static func of(_ path: String, _ value: String) -> String {
         let field = path.split(separator: ".").last.map(String.init) ?? path
         switch field {
@@ -43,7 +43,7 @@ enum FieldSentence {
 }
 
 extension Rule {
-    /// What the rule concludes, in plain words.
+    /// The conclusion of the rule, in plain words.
     var sentence: String {
         switch self {
         case .runningPeriod: "A period that is paid for is running, so there is access until it ends."
@@ -70,7 +70,7 @@ extension Rule {
 }
 
 extension SubscriptionReasons {
-    /// What the rule that decided concludes, in plain words.
+    /// Returns the conclusion of the rule that decided, in plain words.
     func conclusion(of verdict: Verdict) -> String {
         guard let heldUntil else { return verdict.because.first.flatMap { Rule(rawValue: $0.rule) }?.sentence ?? "" }
         return
@@ -80,7 +80,7 @@ extension SubscriptionReasons {
 }
 
 extension PurchaseReasons {
-    /// What it gives at an instant, in plain words.
+    /// Returns the access the purchase gives at an instant, in plain words.
     func conclusion(at instant: Instant) -> String {
         guard state.purchasedAt <= instant else { return "It had not been bought at that moment." }
         guard let revokedAt = state.revokedAt else { return "It was bought once and does not end." }
@@ -91,10 +91,10 @@ extension PurchaseReasons {
 }
 
 extension Reasons.Source {
-    /// Whether a person decided it.
+    /// Whether it is a manual grant.
     var isByHand: Bool { handGrant != nil }
 
-    /// Why this source lost to the one that decides.
+    /// Returns the reason why this source lost to the one that decides.
     func loss(to winner: Reasons.Source) -> String {
         if handGrant != nil, !granted { return "it was given by hand and is over" }
         if isProvisional != winner.isProvisional {
@@ -113,7 +113,7 @@ extension Reasons.Source {
 }
 
 extension Reasons.Ownership {
-    /// Who owns it and how that came, for a customer who is asked about.
+    /// Returns the owner and the reason for the ownership as a sentence, for the customer asked about.
     func sentence(for customer: String, accountToken: String?) -> String {
         guard let owner else { return "Nobody owns it: no customer uploaded a receipt that holds it." }
         let begin = since.map { " since \($0.iso8601)" } ?? ""
@@ -132,13 +132,13 @@ extension Reasons.Ownership {
 }
 
 extension Reasons.ReceiptStanding {
-    /// The word of its standing: `never_verified`, `verified` or `suspect`.
+    /// The receipt's standing: `never_verified`, `verified` or `suspect`.
     var word: String {
         guard verifiedAt != nil else { return "never_verified" }
         return rejections > 0 ? "suspect" : "verified"
     }
 
-    /// How it stands, in plain words.
+    /// The receipt's standing, in plain words.
     var sentence: String {
         let next = nextCheckAt.map { "Apple will be asked at \($0.iso8601)." } ?? "Apple will not be asked again."
         guard let verifiedAt else {

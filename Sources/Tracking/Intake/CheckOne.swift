@@ -3,23 +3,23 @@ import Ledger
 import Subscriptions
 
 extension Tracker {
-    /// Asks Apple about one stored receipt now, within the app's budget of calls, and settles the answer; when this process
-    /// asks about it already, gets what that comes to.
+    /// Asks Apple about one stored receipt now, within the app's call budget, and settles the answer. When this process
+    /// already asks about the receipt, returns the result of that check.
     ///
     /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
     package func check(_ receipt: ReceiptID) async throws -> Settled {
         try await check(receipt, uploadedBy: nil, until: nil)
     }
 
-    /// The same for whoever uploaded it: what another check comes to that served their upload is theirs as well, in whichever
-    /// process it was made.
+    /// Checks a receipt for the customer who uploaded it. The result of another check that served the upload counts
+    /// too, in whichever process it ran.
     ///
-    /// With `end` another process is waited for; throws `busy` also when Apple's answer takes longer than that: then the
-    /// receipt is handed to the workers.
+    /// With `end`, waits until then for another process. Throws `busy` also when Apple's answer takes longer than that;
+    /// the receipt is then left to the workers.
     func check(
         _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
-        // Without a limit of its own a check ends with its lease.
+        // A check without a limit of its own ends with its lease.
         try await checksUnderWay.outcome(
             of: receipt, until: end ?? .now + .seconds(options.leaseSeconds),
             isEnough: { settled in customer.map(settled.answers) ?? true },
@@ -65,15 +65,15 @@ extension Tracker {
 }
 
 extension Tracker {
-    /// Whose a check is.
+    /// Which process checks.
     private enum Turn {
-        /// Ours, for as long as we hold the lease.
+        /// This process, as long as it has the lease.
         case ours(Claim)
         /// Another process asked meanwhile, and its settlement served the upload.
         case served(Settled)
     }
 
-    /// How often another process that asks about the receipt is looked after.
+    /// The interval between two looks at another process that asks about the receipt.
     private static let busyMilliseconds = 100
 
     private func turn(
@@ -86,7 +86,7 @@ extension Tracker {
             }
             do {
                 let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
-                // Nobody else settles from now on; whoever did, before this moment, did so for us too.
+                // No other process settles from now on. A settlement before this moment served this upload too.
                 guard let settled = try await ledger.settled(receipt, servedTo: customer, since: before) else {
                     return .ours(claim)
                 }
@@ -102,7 +102,8 @@ extension Tracker {
 }
 
 extension Settled {
-    /// Whether it tells a customer what became of their upload: not when that came too late for it.
+    /// Returns whether it shows the customer the result of their upload. It does not when the upload came too late for
+    /// it.
     fileprivate func answers(_ customer: String) -> Bool {
         subscriptions.isEmpty || subscriptions.contains { $0.ownership[AppCustomerID(customer)] != nil }
     }

@@ -1,40 +1,40 @@
 import Ledger
 import Synchronization
 
-/// Checks of single receipts by this process: who wants one while it is under way gets what it comes to, so that the same
-/// receipt, sent many times at once, is one call to Apple.
+/// The checks of single receipts by this process. A caller who wants a check that is under way gets the result of that
+/// one, so that the same receipt, sent many times at once, is one call to Apple.
 final class ChecksUnderWay: Sendable {
     private typealias Outcome = Result<Settled, any Error>
 
-    /// What somebody who wants a check is told.
+    /// The reply to a caller who wants a check.
     private enum Turn: Sendable {
-        /// To check themselves: nobody does.
+        /// The caller checks: no other caller does.
         case first
-        /// What the check under way came to.
+        /// The result of the check under way.
         case told(Outcome)
-        /// Nothing: they waited too long, or do not want it any more.
+        /// No result: the caller waited too long or was cancelled.
         case left
     }
 
-    /// Somebody who waits, in the order in which they came.
+    /// A waiting caller, numbered in order of arrival.
     private struct Place {
         let number: UInt64
         let turn: CheckedContinuation<Turn, Never>
     }
 
     private struct Memory {
-        /// Who waits, by the receipt that is being checked.
+        /// The waiting callers, by the receipt that is being checked.
         var lines: [ReceiptID: [Place]] = [:]
         var lastNumber: UInt64 = 0
     }
 
     private let memory = Mutex(Memory())
 
-    /// What `check` comes to, or the one about the same receipt that is under way; `isEnough` says whether that one, which
-    /// began earlier, serves this caller too.
+    /// Returns the result of `check`, or of the check of the same receipt that is under way. `isEnough` says whether
+    /// that one, which began earlier, serves this caller too.
     ///
-    /// When the task that checks is cancelled the next one who waits checks. Throws `LedgerError` `busy` when it is nobody's
-    /// turn until `end`, `CancellationError` when this caller's task is cancelled.
+    /// When the checking task is cancelled, the next waiting caller checks. Throws `LedgerError` `busy` when the caller
+    /// has no turn until `end`, `CancellationError` when this caller's task is cancelled.
     func outcome(
         of receipt: ReceiptID, until end: ContinuousClock.Instant, isEnough: (Settled) -> Bool,
         check: () async throws -> Settled
@@ -53,7 +53,7 @@ final class ChecksUnderWay: Sendable {
         }
     }
 
-    /// How many wait for the check of a receipt.
+    /// Returns how many callers wait for the check of a receipt.
     func waiting(for receipt: ReceiptID) -> Int { memory.withLock { $0.lines[receipt]?.count ?? 0 } }
 
     private func outcomeForAll(of receipt: ReceiptID, _ check: () async throws -> Settled) async throws -> Settled {
@@ -63,7 +63,7 @@ final class ChecksUnderWay: Sendable {
         } catch {
             outcome = .failure(error)
         }
-        // What a cancelled task comes to says nothing of the receipt, and nobody else is to blame for it.
+        // The result of a cancelled task says nothing about the receipt, and the other callers did not cause it.
         if Task.isCancelled {
             handOver(receipt)
         } else {
@@ -73,7 +73,7 @@ final class ChecksUnderWay: Sendable {
         return try outcome.get()
     }
 
-    /// The next one who waits checks; those behind them wait on.
+    /// Lets the next waiting caller check; those behind it keep waiting.
     private func handOver(_ receipt: ReceiptID) {
         let next: Place? = memory.withLock { memory in
             guard let line = memory.lines[receipt], !line.isEmpty else {
@@ -85,12 +85,12 @@ final class ChecksUnderWay: Sendable {
         next?.turn.resume(returning: .first)
     }
 
-    /// Waits for one's turn, no longer than until `end`. A turn that was given is taken, however late: it is nobody else's.
+    /// Waits for the caller's turn until `end`. A turn that was given is taken, however late: no other caller has it.
     private func turn(at receipt: ReceiptID, until end: ContinuousClock.Instant) async -> Turn {
         await withTaskGroup(of: Turn?.self) { race in
             race.addTask { await self.wait(at: receipt) }
             race.addTask {
-                // Being cancelled is the only way to fail, and then the race is over.
+                // Only a cancellation makes the sleep fail, and then the race is over.
                 try? await Task.sleep(until: end, clock: .continuous)
                 return nil
             }
@@ -103,7 +103,7 @@ final class ChecksUnderWay: Sendable {
         }
     }
 
-    /// Waits for one's turn until the task is cancelled.
+    /// Waits for the caller's turn until the task is cancelled.
     private func wait(at receipt: ReceiptID) async -> Turn {
         let number = memory.withLock { memory in
             memory.lastNumber += 1
@@ -116,7 +116,7 @@ final class ChecksUnderWay: Sendable {
                         memory.lines[receipt] = []
                         return .first
                     }
-                    // A cancellation before this one's place was known could not give it up; a later one will.
+                    // A cancellation before this place was in the line could not remove it; a later one will.
                     guard !Task.isCancelled else { return .left }
                     memory.lines[receipt]?.append(Place(number: number, turn: turn))
                     return nil

@@ -3,11 +3,11 @@ import Ledger
 import Subscriptions
 
 extension Tracker {
-    /// Stores a receipt and asks Apple about it at once.
+    /// Stores a receipt and asks Apple about it immediately.
     ///
-    /// Throws `ReceiptDataError` for what is no receipt, `LedgerError` for an unknown app or a bad customer id, or when
-    /// `limits` are exceeded. What is stored stays stored: when Apple cannot be asked now, the answer is `pending` and the
-    /// schedule goes on.
+    /// Throws `ReceiptDataError` for data that is not a receipt, `LedgerError` for an unknown app or an invalid
+    /// customer id, or when `limits` are exceeded. A stored receipt stays stored: when Apple cannot be asked now, the
+    /// answer is `pending` and the schedule continues.
     package func submit(_ submission: Submission, within limits: SubmissionLimits? = nil) async throws
         -> SubmissionAnswer
     {
@@ -28,10 +28,10 @@ extension Tracker {
     }
 }
 
-/// What one submission may take.
+/// The limits of one submission.
 package struct SubmissionLimits: Sendable {
-    /// How long Apple's answer is waited for.
+    /// The longest wait for Apple's answer, in seconds.
     package var answerSeconds: Double = 10
-    /// Receipts that nobody knew before, of one customer in an hour.
+    /// The most new receipts of one customer in an hour.
     package var newReceiptsMax = 10
 }

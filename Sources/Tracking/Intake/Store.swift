@@ -3,10 +3,10 @@ import Ledger
 import Subscriptions
 
 extension Tracker {
-    /// Stores receipts for the schedule to ask about; a bad one never sinks the others.
+    /// Stores receipts for the schedule to check; an invalid one never affects the others.
     ///
-    /// With `part` the ledger remembers in the same transaction how far the import of a file is, and how many of these
-    /// submissions were bad.
+    /// With `part` the ledger records in the same transaction how far the import of a file is, and how many of these
+    /// submissions were invalid.
     package func store(
         _ submissions: [Submission], completing part: ImportedPart? = nil
     ) async throws -> [Result<StoredUpload, any Error>] {
@@ -31,7 +31,7 @@ extension Tracker {
         }
     }
 
-    /// Stores all at once, or one by one when the database refuses a value of one of them.
+    /// Stores all uploads at once, or one by one when the database refuses a value of one of them.
     private func storeEach(
         _ uploads: [Upload], completing part: ImportedPart?
     ) async throws -> [Result<StoredUpload, any Error>] {
@@ -46,7 +46,7 @@ extension Tracker {
                     stored.append(.failure(error))
                 }
             }
-            // Whatever is stored before its part is marked is merely found again by the next run.
+            // The next run simply finds again the uploads that are stored before their part is marked.
             var part = part
             part?.badLines += Int64(stored.count { if case .failure = $0 { true } else { false } })
             _ = try await ledger.store([], completing: part)
@@ -56,8 +56,8 @@ extension Tracker {
 }
 
 extension Upload {
-    /// The upload a submission stands for. Throws `ReceiptDataError` for what is no receipt, `LedgerError` for a bad customer
-    /// id and for an imported receipt that says it is another app's.
+    /// Creates the upload of a submission. Throws `ReceiptDataError` for data that is not a receipt, `LedgerError` for
+    /// an invalid customer id and for an imported receipt that names another app.
     init(_ submission: Submission, app: App) throws {
         try Self.requireCustomer(submission.customer)
         let receipt = try ReceiptData(normalising: submission.receipt)
@@ -68,7 +68,8 @@ extension Upload {
         if submission.imported { try readLocally(receipt, app: app) }
     }
 
-    /// What the receipt says by itself may refuse it and decides whose turn is first; it never grants.
+    /// Reads the receipt itself. Its contents may refuse the upload and decide its place in the queue; they never
+    /// grant.
     private mutating func readLocally(_ receipt: ReceiptData, app: App) throws {
         guard let local = LocalReading(of: receipt.bytes).receipt else { return }
         if let other = local.bundleID, local.isOfAnotherApp(than: app.bundleID.text) {
@@ -82,14 +83,14 @@ extension Upload {
 }
 
 extension String {
-    /// The text as a terminal may show it: whoever made the receipt chose it.
+    /// The text in a form safe for a terminal: the creator of the receipt chose it.
     fileprivate var printable: String {
         String(prefix(255).map { $0.isASCII && !($0.asciiValue.map { $0 < 0x20 || $0 == 0x7F } ?? true) ? $0 : "?" })
     }
 }
 
 extension StorageError {
-    /// SQLSTATE classes 22 and 23: a value that cannot be stored, whoever tries and however often.
+    /// SQLSTATE classes 22 and 23: a value that can never be stored, however often it is tried.
     fileprivate var isAboutAValue: Bool {
         sqlState.map { $0.hasPrefix("22") || $0.hasPrefix("23") } ?? false
     }

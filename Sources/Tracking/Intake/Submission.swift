@@ -1,9 +1,9 @@
 import Ledger
 import Subscriptions
 
-/// A receipt as somebody sends it: base64 in whatever shape it arrived.
+/// A receipt as it is sent: base64 in any form.
 package struct Submission: Sendable {
-    /// The app it is for.
+    /// The app of the receipt.
     package var bundleID: BundleID
     /// The operator's own id of the customer.
     package var customer: String
@@ -17,12 +17,12 @@ package struct Submission: Sendable {
     package var priceMilliunits: Int64?
     /// The currency of that price.
     package var currency: String?
-    /// When it runs out as far as the sender knows; decides only how soon Apple is asked about an import.
+    /// The expiry as far as the sender knows it; decides only how soon Apple is asked about an import.
     package var expiresAt: Instant?
-    /// What the customer has until Apple is asked, by the operator's word.
+    /// What the operator grants the customer until Apple is asked.
     package var provisional: Provisional?
 
-    /// A submission.
+    /// Creates a submission.
     package init(
         bundleID: BundleID, customer: String, receipt: String, imported: Bool = false, storefront: String? = nil,
         priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
@@ -40,10 +40,10 @@ package struct Submission: Sendable {
     }
 }
 
-/// What became of a submission.
+/// The result of a submission.
 package enum SubmissionAnswer: Sendable {
-    /// Apple was asked and the answer is settled, for the customer as they are called now.
+    /// Apple was asked and the answer is settled, for the customer under their present id.
     case settled(Settled, customer: String)
-    /// The receipt is stored and will be asked about; the reason says why not yet.
+    /// The receipt is stored and waits for a check; `reason` says why it was not checked yet.
     case pending(ReceiptID, reason: String)
 }

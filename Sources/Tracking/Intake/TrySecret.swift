@@ -3,24 +3,24 @@ import Foundation
 import Ledger
 import Subscriptions
 
-/// What Apple says of a shared secret.
+/// Apple's verdict on a shared secret.
 package enum SecretTrial: Sendable, Hashable {
-    /// Apple answered about this receipt.
+    /// Apple accepted the secret with this receipt.
     case accepted(ReceiptID)
-    /// 21004 about this receipt.
+    /// Apple answered 21004 about this receipt.
     case refused(ReceiptID)
-    /// Apple gave no answer that tells; one sentence.
+    /// Apple gave no conclusive answer; one sentence.
     case untold(String)
-    /// No stored receipt holds a subscription, so there is nothing to ask about.
+    /// No stored receipt contains a subscription, so there is nothing to ask about.
     case noReceipt
 }
 
 extension Tracker {
-    /// How many receipts a secret is tried on until one answer tells, at most.
+    /// The most receipts that a secret is tried on until one answer is conclusive.
     static let trialReceiptsMax = 3
 
-    /// Tries a shared secret that is not in place yet on stored receipts, outside the app's budget: its pause may be for the
-    /// wrong secret that this one replaces. Nothing is settled.
+    /// Tries a shared secret that is not in use yet on stored receipts. The calls are outside the app's budget: the app
+    /// may be paused because of the wrong secret that this one replaces. Settles nothing.
     package func trySecret(_ secret: String, of app: App) async throws -> SecretTrial {
         var trial = SecretTrial.noReceipt
         for receipt in try await ledger.tellingReceipts(of: app, limit: Self.trialReceiptsMax) {
@@ -40,7 +40,8 @@ extension Tracker {
 }
 
 extension SecretTrial {
-    /// Apple looks at the secret after the receipt's form, signature and environment, so that only these answers tell.
+    /// Reads the verdict from an answer. Apple looks at the secret after the receipt's form, signature and environment,
+    /// so only these answers are conclusive.
     init(of answer: AppStoreAnswer, about receipt: ReceiptID) {
         switch answer.response?.status {
         case 0, 21006: self = .accepted(receipt)

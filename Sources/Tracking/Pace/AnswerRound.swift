@@ -1,30 +1,30 @@
 import Ledger
 import Subscriptions
 
-/// What some answers together say of how Apple is: counted until there are enough to judge by.
+/// What a number of answers together show about Apple's health. They are counted until there are enough to judge by.
 struct AnswerRound: Sendable, Hashable {
-    /// Answers that make a round, and fewer while only a few receipts are tried.
+    /// The answers that make a round; fewer while only a few receipts are tried.
     static let answersMin = 20
     static let probeAnswersMin = 3
-    /// Which part of a round's answers must be HTTP 429 for its calls to have been too many; fewer are noise.
+    /// The calls were too many when at least one answer in this many is HTTP 429; fewer are noise.
     static let tooManyPart = 10
 
-    /// Answers.
+    /// All answers.
     var asked = 0
-    /// Answers that said nothing about a receipt of which Apple could say something.
+    /// Answers that said nothing about a receipt that Apple should know.
     var troubled = 0
-    /// Answers by which Apple shows that it has too much to do: HTTP 429 and 5xx, status 21005, or none in time.
+    /// Answers that show that Apple is overloaded: HTTP 429 and 5xx, status 21005, or none in time.
     var overloaded = 0
-    /// HTTP 429 among them.
+    /// Overloaded answers with HTTP 429.
     var tooMany = 0
-    /// How long Apple asked us to wait, in seconds; the longest.
+    /// The longest wait that Apple asked for, in seconds.
     var retryAfterSeconds: Double?
-    /// When the newest receipt with a troubled or overloaded answer was claimed.
+    /// The claim time of the newest receipt with a troubled or overloaded answer.
     var newestTroubleAt: Instant?
-    /// What was the matter, in a sentence.
+    /// The problem, in a sentence.
     var trouble: String?
 
-    /// Whether anything went wrong.
+    /// Whether anything failed.
     var isTroubled: Bool { troubled > 0 || overloaded > 0 }
 
     /// Whether there are enough answers to judge by.
@@ -32,7 +32,7 @@ struct AnswerRound: Sendable, Hashable {
         retryAfterSeconds != nil || asked >= (whileFailing ? Self.probeAnswersMin : Self.answersMin)
     }
 
-    /// Counts a call of whichever app: all that matters is whether an answer came.
+    /// Counts a call about any app: all that matters is whether an answer came.
     mutating func countCall(_ answer: Checked) {
         asked += 1
         let isSilent = answer.answer.response.map { $0.status == 21005 } ?? (answer.answer.httpStatus != 429)

@@ -4,21 +4,21 @@ import Subscriptions
 extension CallPace {
     /// Rounds that may fail before the first pause.
     static let failuresTolerated = 2
-    /// From where on failed rounds are not counted any more.
+    /// The count of failed rounds stops here.
     static let failuresMax = 100
     /// The longest pause between two tries, in seconds.
     static let pauseSecondsMax = 60.0
-    /// The longest that Apple's word to retry later is followed for, in seconds; it asks too much if it asks for more.
+    /// The longest wait requested by Apple that is respected, in seconds; a longer one is cut to this.
     static let retryAfterSecondsMax = 900.0
-    /// How soon after slowing down the calls may be slowed down again: what was under way is still coming in.
+    /// The shortest time between two slow-downs, in seconds: answers to earlier calls are still coming in.
     static let slowingSecondsMin = 1.0
 
-    /// The pace after a round of answers: additive growth, multiplicative cuts, one breaker.
+    /// Returns the rate limit after a round of answers: additive growth, multiplicative cuts, one breaker.
     ///
-    /// Growth is by the clock (`callsPerSecond(at:)`), but not while Apple wishes not to be asked. Too many HTTP 429 halve
-    /// the calls; other signs of overload cut half of the part of the answers that they are, so that single errors do
-    /// little. A pause grows with each round that fails, and after it the calls begin at the slowest pace. Only answers to
-    /// questions of after the last cut or pause count against it.
+    /// Growth follows the clock (`callsPerSecond(at:)`), but stops while Apple asks for a wait. Too many HTTP 429 halve
+    /// the calls. Other signs of overload cut the calls by half of their share of the answers, so that single errors do
+    /// little. A pause grows with each round that fails; after it the calls begin at the slowest rate. Only answers to
+    /// requests made after the last cut or pause count against the rate limit.
     func after(_ round: AnswerRound, now: Instant) -> (pace: CallPace, pauseSeconds: Double) {
         var next = self
         next.slowed = slowed(after: round, now: now)
@@ -37,13 +37,14 @@ extension CallPace {
         return (next, pause)
     }
 
-    /// A pause in which nobody is asked shows nothing of how much Apple can take, so a slowed pace grows from its end on.
+    /// Restarts the growth of a slowed rate at the end of a pause: without calls a pause does not show how much Apple
+    /// can take.
     private func kept(until end: Instant, now: Instant) -> Slowed? {
         guard let slowed, callsPerSecond(at: now) != callsPerSecondMax, slowed.at < end else { return slowed }
         return Slowed(to: callsPerSecond(at: now), at: end)
     }
 
-    /// Seconds to wait after so many failed rounds in a row; 0 while Apple answers.
+    /// Returns the seconds to wait after `failures` failed rounds in a row; 0 while Apple answers.
     static func pauseSeconds(after failures: Int) -> Double {
         let beyond = failures - failuresTolerated
         guard beyond > 0 else { return 0 }

@@ -1,19 +1,19 @@
 import Ledger
 
-/// Adds up a process's answers and changes the shared paces when enough of them say so.
+/// The sum of a process's answers. It changes the shared rate limits when enough answers call for it.
 ///
 /// While all is well nothing is written.
 actor PaceKeeper {
     private var rounds: [PaceOwner: AnswerRound] = [:]
 
-    /// Takes in settled answers; the rounds that are to be told of.
+    /// Records settled answers; returns the rounds that change a rate limit.
     func record(_ batch: [Checked]) -> [(owner: PaceOwner, round: AnswerRound)] {
         var told: [(owner: PaceOwner, round: AnswerRound)] = []
         for (id, answers) in Dictionary(grouping: batch, by: \.claim.app.id) {
             let isFailing = answers.contains { $0.claim.app.pace.failures > 0 }
             told += whole(.app(id), answers, whileFailing: isFailing)
         }
-        // That Apple does not answer at all is no fault of an app's; what the sandbox does matters to nobody who paid.
+        // A complete lack of answers is not the fault of one app. Failures of the sandbox affect no paying customer.
         let calls = batch.filter { $0.answer.calls > 0 && $0.answer.environment == .production }
         told += whole(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
         return told
@@ -40,7 +40,7 @@ actor PaceKeeper {
 }
 
 extension Tracker {
-    /// Slows down, stops and starts asking by how the answers went.
+    /// Slows down, stops and resumes the calls according to the answers.
     func keepPace(_ batch: [Checked], _ keeper: PaceKeeper) async {
         let told = await keeper.record(batch)
         for (owner, round) in told {

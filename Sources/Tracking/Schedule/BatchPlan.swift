@@ -1,11 +1,11 @@
 import Ledger
 
-/// How one batch is shared among apps: equally.
+/// The division of one batch among apps, in equal shares.
 enum BatchPlan {
-    /// How many receipts of each app go into a batch of at most `receiptsMax`.
+    /// Returns how many receipts of each app go into a batch of at most `receiptsMax`.
     ///
-    /// What one app does not need is the others', so that a large app never keeps a small one waiting. When there are more
-    /// apps than places they take turns: `first` says whose turn it is.
+    /// The other apps get the share that one app does not need, so that a large app never keeps a small one waiting.
+    /// When there are more apps than places they take turns; `first` is the app whose turn it is.
     static func shares(of due: [Int32: Int], receiptsMax: Int, first: Int32 = .min) -> [Int32: Int] {
         let inLine = due.filter { $0.value > 0 }.keys.sorted()
         var waiting = inLine.filter { $0 >= first } + inLine.filter { $0 < first }
@@ -23,7 +23,7 @@ enum BatchPlan {
         return shares
     }
 
-    /// Whose turn is first in the next batch: the app after the last one served, counted round from `first`.
+    /// Returns the app that is first in the next batch: the one after the last app served, counted round from `first`.
     static func next(after shares: [Int32: Int], first: Int32) -> Int32 {
         let served = shares.keys
         guard let last = served.filter({ $0 < first }).max() ?? served.max() else { return first }
@@ -31,18 +31,18 @@ enum BatchPlan {
     }
 }
 
-/// Whose turn it is within an app: of every ten calls seven are reserved for receipts that somebody waits for, and every
-/// other lane has one.
+/// The turns of the lanes within an app. Of every ten calls seven are reserved for receipts that a customer waits for,
+/// and every other lane has one.
 ///
-/// A turn of a lane with nothing due goes to the most urgent one, so that nothing is wasted and nothing starves. Turns
-/// go on from batch to batch, because with a small budget a batch is a single call.
+/// The turn of a lane with nothing due goes to the most urgent lane, so that nothing is wasted and nothing starves.
+/// Turns continue from batch to batch, because with a small budget a batch is a single call.
 struct LaneTurns: Sendable {
     /// One round of turns.
     static let order: [Lane] = [.new, .edge, .retry, .new, .edge, .imported, .new, .edge, .sweep, .edge]
 
     private var given: [Int32: Int] = [:]
 
-    /// Shares each app's granted calls among its lanes.
+    /// Divides each app's granted calls among its lanes.
     mutating func quotas(of due: [DueReceipts], granted: [Int32: Int]) -> [DueReceipts] {
         Dictionary(grouping: due, by: \.appID).sorted { $0.key < $1.key }.flatMap { app, lanes in
             share(granted[app, default: 0], of: app, among: lanes.sorted { $0.lane.rawValue < $1.lane.rawValue })

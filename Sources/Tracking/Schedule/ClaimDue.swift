@@ -2,16 +2,16 @@ import Ledger
 import Subscriptions
 
 extension Tracker {
-    /// Receipts of an app that are tried at once while Apple answers nobody.
+    /// The receipts tried at once while Apple answers about no app.
     static let probesMax = 6
 
-    /// Claims at most `receiptsMax` receipts that are due, within the apps' budgets and their calls under way; nothing of
-    /// lane `quarantine`. `now` replaces the clock in tests only.
+    /// Claims at most `receiptsMax` due receipts, within the apps' budgets and limits of calls under way, and none of
+    /// lane `quarantine`. Only tests replace the clock, with `now`.
     func claimDue(
         as worker: WorkerID, receiptsMax: Int, dueBy: Instant? = nil, inFlight: [Int32: Int] = [:],
         _ turns: inout ClaimTurns, now: () -> ContinuousClock.Instant = { .now }
     ) async throws -> DueClaims {
-        // A run with an end looks at everything, for it shall leave nothing behind.
+        // A run that ends looks at everything, because it must leave nothing behind.
         let marks = dueBy == nil ? turns.lowWater.marks(now: now()) : []
         do {
             let look = try await ledger.look(limit: receiptsMax, by: dueBy, from: marks)
@@ -49,7 +49,7 @@ extension Tracker {
             refillSeconds: waiting.compactMap { $1 > 0 ? apps[$0]?.refillSeconds : nil }.min())
     }
 
-    /// Claims one quarantined receipt of an app; nil when its budget is used up or another worker was faster.
+    /// Claims one quarantined receipt of an app; returns nil when its budget is used up or another worker was faster.
     func claimQuarantined(of app: App, as worker: WorkerID, dueBy: Instant?) async throws -> Claim? {
         var turns = ClaimTurns()
         let due = DueReceipts(appID: app.id, lane: .quarantine, receipts: 1)
@@ -81,29 +81,29 @@ extension Tracker {
     }
 }
 
-/// What one process remembers from one round of claiming to the next.
+/// The state that one process keeps from one round of claiming to the next.
 struct ClaimTurns: Sendable {
-    /// Whose turn it is within each app.
+    /// The turns of the lanes within each app.
     var lanes = LaneTurns()
-    /// Which app comes first in the next batch.
+    /// The app that comes first in the next batch.
     var nextApp: Int32 = .min
-    /// From where on each lane is looked at.
+    /// Where the look at each lane begins.
     var lowWater = LowWater()
 }
 
-/// What a round of claiming brought.
+/// The result of a round of claiming.
 struct DueClaims: Sendable {
     /// Receipts to ask about now.
     var claims: [Claim] = []
-    /// Apps with due receipts that have to be asked about alone.
+    /// Apps with due receipts that must be checked alone.
     var quarantined: [App] = []
-    /// Seconds after which a budget that is used up is worth asking again; nil while nothing is due.
+    /// Seconds after which an exhausted budget is worth another try; nil while nothing is due.
     var refillSeconds: Double?
 }
 
 extension App {
-    /// Seconds in which half of the calls that may be made at once come back, at the present pace: a longer rest would waste
-    /// some of them. Nil without a limit.
+    /// The seconds in which half of the calls allowed at once are refilled, at the present rate; a longer rest would
+    /// waste some of them. Nil without a limit.
     var refillSeconds: Double? {
         guard callsPerSecondNow > 0 else { return nil }
         let atOnce = callsPerSecond > 0 ? burst * callsPerSecondNow / callsPerSecond : callsPerSecondNow

@@ -1,21 +1,24 @@
 import Ledger
 import Subscriptions
 
-/// From where on each lane is looked at: what was due before was claimed, so only dead entries of the index lie there.
+/// The marks where the look at each lane begins. Receipts due before a mark were claimed; only dead index entries are
+/// there.
 ///
-/// While a transaction is kept open PostgreSQL cannot remove those, and each look would walk past all of them. The marks are
-/// advisory, for receipts come below them too: an imported one has its place by its expiry and not by the time at which it
-/// came, one that a worker hands back has its old place, and a slow commit shows its receipts late. So a look begins at the
-/// start again every second; less often when the database is busy with it for long, so that it never takes most of the time.
+/// While a transaction stays open PostgreSQL cannot remove those, and each look would walk past all of them. The marks
+/// are advisory, because receipts also appear below them: an imported one is placed by its expiry and not by its
+/// arrival, one that a worker hands back has its old place, and a slow commit shows its receipts late. So every second
+/// a look begins at the start again; less often when that keeps the database busy for long, so that it never takes most
+/// of the time.
 struct LowWater: Sendable {
-    /// How often everything is looked at, in seconds.
+    /// The interval between full looks, in seconds.
     static let fullLookSeconds = 1.0
-    /// How much longer than such a look keeps the database busy the next one waits.
+    /// The wait after a full look, as a multiple of the time for which the look kept the database busy.
     static let fullLookRest = 20.0
-    /// The longest of these waits, in seconds: that long a receipt below its lane's mark may stay unseen.
+    /// The longest such wait, in seconds. A receipt below its lane's mark may stay unseen for that long.
     static let fullLookRestSecondsMax = 60.0
-    /// What became due so lately is always looked at: it may have been committed after others were claimed. While a
-    /// transaction is kept open, each second of it costs two dead entries for every receipt claimed in a second.
+    /// Receipts that became due this recently are always looked at: they may have been committed after others were
+    /// claimed. While a transaction stays open, each second of the margin costs two dead entries per receipt claimed in
+    /// a second.
     static let margin = Delay.seconds(2)
 
     private struct Place: Hashable {
@@ -27,7 +30,7 @@ struct LowWater: Sendable {
     private var fullLook: (beganAt: ContinuousClock.Instant, marksBefore: [Place: Instant])?
     private var nextFullLookAt: ContinuousClock.Instant?
 
-    /// The marks of a look that begins now; none when it is time to look at everything.
+    /// Returns the marks of a look that begins now; none when it is time for a full look.
     mutating func marks(now: ContinuousClock.Instant) -> [DueMark] {
         if nextFullLookAt.map({ now >= $0 }) ?? true {
             fullLook = (now, places)
@@ -36,7 +39,7 @@ struct LowWater: Sendable {
         return places.map { DueMark(appID: $0.app, lane: $0.lane, dueAt: $1) }
     }
 
-    /// Says that a look, which kept the database busy for `busySeconds`, and the claims after it came to their end.
+    /// Records that a look, which kept the database busy for `busySeconds`, and the claims after it succeeded.
     mutating func looked(now: ContinuousClock.Instant, busySeconds: Double) {
         guard let ended = fullLook else { return }
         let restSeconds = min(busySeconds * Self.fullLookRest, Self.fullLookRestSecondsMax)
@@ -44,10 +47,10 @@ struct LowWater: Sendable {
         fullLook = nil
     }
 
-    /// Says that a look or the claims after it failed: what a full look was to replace still holds.
+    /// Records that a look or the claims after it failed: the marks that a full look was to replace stay valid.
     ///
-    /// A database that was too slow is spared for a while. One that was away did nothing, so that the next look may be a full
-    /// one again.
+    /// A database that was too slow is spared for a while. One that was unreachable did no work, so the next look may
+    /// be a full one again.
     mutating func failed(now: ContinuousClock.Instant, wasTooSlow: Bool) {
         guard let failed = fullLook else { return }
         places = failed.marksBefore
@@ -55,7 +58,7 @@ struct LowWater: Sendable {
         fullLook = nil
     }
 
-    /// Moves the marks to the last of what was claimed in each lane.
+    /// Moves each lane's mark to the last of its claims.
     mutating func advance(past claims: [Claim]) {
         for claim in claims {
             advance(claim.app.id, claim.lane, dueAt: claim.dueAt, claimedAt: claim.claimedAt)

@@ -1,7 +1,7 @@
 import Subscriptions
 
 extension Concern {
-    /// One sentence for its begin: what is the matter, and what to do.
+    /// One sentence for the start: the problem, and what to do.
     var began: String {
         switch self {
         case .database:
@@ -43,7 +43,7 @@ extension Concern {
         }
     }
 
-    /// One sentence for its end.
+    /// One sentence for the end.
     var ended: String {
         switch self {
         case .database: "the database answers again"

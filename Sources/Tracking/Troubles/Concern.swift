@@ -2,25 +2,25 @@ import Ledger
 import Logging
 import Subscriptions
 
-/// What can be the matter for a while. Each is logged once when it begins and once when it ends.
+/// A problem that lasts for a while. Each is logged once when it begins and once when it ends.
 package enum Concern: Hashable, Sendable {
     /// PostgreSQL does not answer.
     case database
     /// The hot standby for lookups does not answer.
     case standby
-    /// Apple answers about no app, so that all of them wait.
+    /// Apple answers about no app, so all of them wait.
     case appStore
-    /// Calls about an app bring no answer.
+    /// Calls about an app get no answer.
     case noAnswers(BundleID)
     /// An app's checks are paused.
     case pause(BundleID)
-    /// An app is asked about more slowly than it may be.
+    /// An app's calls are slower than its limit allows.
     case slowness(BundleID)
     /// Apple refuses an app's once-verified receipts in bulk.
     case incident(BundleID)
     /// Apple refuses an app's shared secret.
     case wrongSecret(BundleID)
-    /// Apple accepts only the secret before the last rotation.
+    /// Apple accepts only the secret from before the last rotation.
     case previousSecret(BundleID)
     /// An app's sealed secret does not open.
     case sealedSecret(BundleID)
@@ -33,17 +33,17 @@ package enum Concern: Hashable, Sendable {
     /// A job of this process fails, such as `claim receipts`.
     case work(String)
 
-    /// For how long all must have been well until the trouble is over, in seconds: what comes and goes is one trouble.
+    /// How long all must be well until the problem is over, in seconds: an intermittent failure is one problem.
     var calmSeconds: Double {
         switch self {
         case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .unsettled: 0
         case .appStore, .noAnswers, .pause, .slowness, .clock, .work: 60
-        // A receipt with such a row shows it again each time it is asked about, which may be days later.
+        // A receipt with such a row shows it again at each check, which may be days later.
         case .unreadableRows: 86_400
         }
     }
 
-    /// How bad it is.
+    /// The log level of the problem.
     var level: Logger.Level {
         switch self {
         case .database, .wrongSecret, .sealedSecret, .unsettled: .error
@@ -53,7 +53,7 @@ package enum Concern: Hashable, Sendable {
         }
     }
 
-    /// Its name in the log's fields.
+    /// The name in the log's fields.
     var name: String {
         switch self {
         case .database: "database"
@@ -73,7 +73,7 @@ package enum Concern: Hashable, Sendable {
         }
     }
 
-    /// The app it is about.
+    /// The app concerned; nil for a problem of all apps.
     var app: BundleID? {
         switch self {
         case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app),

@@ -3,7 +3,7 @@ import Ledger
 import Subscriptions
 
 extension Tracker {
-    /// Takes in the troubles that only answers show. `unwritten` could not be settled.
+    /// Records the problems that only answers show. `unwritten` could not be settled.
     func see(_ answers: [Checked], unwritten: [SettledBatch.Failure]) {
         for (app, answers) in Dictionary(grouping: answers, by: \.claim.app.bundleID) {
             see(answers, of: app)
@@ -14,7 +14,7 @@ extension Tracker {
         for failure in unwritten { troubles.troubled(.unsettled(failure.receiptID), by: failure.reason) }
     }
 
-    /// A clock is wrong, and from here it is not clear whose.
+    /// Records that a clock is wrong; it is unclear from here which one.
     private func seeClocks(of answers: [Checked]) {
         let dated = answers.filter { $0.answer.response != nil }
         guard !dated.isEmpty else { return }
@@ -42,19 +42,19 @@ extension Tracker {
     }
 }
 
-/// What an answer shows of an app's shared secret.
+/// The information in an answer about an app's shared secret.
 enum SecretSeen: Sendable, Hashable {
-    /// Apple refuses every secret that we have.
+    /// Apple refuses every stored secret.
     case refused(ReceiptID)
-    /// Apple accepts the present one.
+    /// Apple accepts the present secret.
     case current
-    /// Apple refuses the present one and accepts the previous one.
+    /// Apple refuses the present secret and accepts the previous one.
     case previous(ReceiptID)
 }
 
 extension Checked {
-    /// What the answer shows of the secret; nil for nothing: Apple looks at the secret late, and only where there are
-    /// subscriptions, of which alone it sends a `latest_receipt`.
+    /// What the answer shows about the secret; nil for nothing. Apple looks at the secret late, and only where there
+    /// are subscriptions; only for those it sends a `latest_receipt`.
     var secretSeen: SecretSeen? {
         guard let response = answer.response else { return nil }
         if response.status == 21004 { return .refused(claim.receiptID) }
@@ -63,13 +63,13 @@ extension Checked {
         return isAccepted && response.latestReceipt != nil ? .current : nil
     }
 
-    /// Why there was no answer, with the network's own words, which are for the log alone.
+    /// Why there was no answer, in the network's own words, which are for the log only.
     fileprivate var silence: String? {
         guard answer.response == nil, let trouble = answer.troubleInFull else { return nil }
         return "receipt \(claim.receiptID): \(trouble)"
     }
 
-    /// Where a row of the answer cannot be read: Apple may have changed its answers.
+    /// The first row of the answer that cannot be read: Apple may have changed its format.
     fileprivate var unreadableRow: String? {
         answer.response?.unreadableRows.first.map { "receipt \(claim.receiptID), \($0)" }
     }

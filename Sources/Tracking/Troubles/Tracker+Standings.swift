@@ -2,17 +2,17 @@ import Ledger
 import Subscriptions
 
 extension Tracker {
-    /// Sees what the database knows of apps, whichever process wrote it: pauses, slow-downs and incidents.
+    /// Records what the database knows about apps, whichever process wrote it: pauses, slow-downs and incidents.
     func seeStandings() async {
         await attempt("see how apps stand") {
             let apps = try await ledger.apps()
-            // Those that run come first, and an app has one at most.
+            // Open incidents come first, and an app has at most one.
             let incidents = try await ledger.incidents(limit: apps.count).filter { $0.closedAt == nil }
             let isAppleAway = apps.first.map { $0.appleFailures > CallPace.failuresTolerated } ?? false
             let whyAway = apps.lazy.compactMap(\.pause?.reason).first ?? "a few receipts are tried"
             troubles.see(.appStore, isAppleAway ? whyAway : nil)
             for app in apps {
-                // Then each app waits for the same reason, which is logged once.
+                // While Apple answers about no app, each app waits for the same reason, which is logged once.
                 if !isAppleAway { see(pauseOf: app) }
                 troubles.see(.slowness(app.bundleID), app.slowness)
                 let incident = incidents.first { $0.bundleID == app.bundleID }
@@ -21,7 +21,8 @@ extension Tracker {
         }
     }
 
-    /// A pause for a wrong secret that this process knows of is logged as that alone.
+    /// Records an app's pause. A pause for a wrong secret that this process knows of is logged only as the wrong
+    /// secret.
     private func see(pauseOf app: App) {
         guard !troubles.stands(.wrongSecret(app.bundleID)) else { return }
         let isFailing = app.pace.failures > CallPace.failuresTolerated
@@ -31,7 +32,7 @@ extension Tracker {
 }
 
 extension App {
-    /// How much more slowly it is asked about than it may be; nil at full pace.
+    /// How much slower the app's calls are than allowed; nil at the full rate.
     fileprivate var slowness: String? {
         guard callsPerSecondNow != callsPerSecond else { return nil }
         let most = callsPerSecond == 0 ? "any number" : "\(callsPerSecond)"
@@ -40,6 +41,6 @@ extension App {
 }
 
 extension Incident {
-    /// What it rests on.
+    /// The evidence of the incident.
     fileprivate var sum: String { "\(refused) of \(asked) answers: \(lastReason)" }
 }

@@ -1,13 +1,13 @@
 import Logging
 
-/// A line of the log about a trouble.
+/// A log line about a problem.
 enum TroubleLine: Sendable, Hashable {
-    /// It begins, and why.
+    /// The problem begins, with its reason.
     case began(Concern, reason: String)
-    /// It is over; it lasted so long.
+    /// The problem is over; it lasted this long.
     case ended(Concern, after: Duration)
 
-    /// How important the line is.
+    /// The log level of the line.
     var level: Logger.Level {
         switch self {
         case .began(let concern, reason: _): concern.level
@@ -23,7 +23,7 @@ enum TroubleLine: Sendable, Hashable {
         }
     }
 
-    /// What belongs to it.
+    /// The fields of the line.
     var metadata: Logger.Metadata {
         switch self {
         case .began(let concern, let reason): concern.metadata.merging(["reason": "\(reason)"]) { $1 }
