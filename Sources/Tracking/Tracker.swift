@@ -6,8 +6,8 @@ import Subscriptions
 
 /// The options of a tracker.
 package struct TrackerOptions: Sendable {
-    /// The divisor of every delay of the schedule, leeway and allowance; 1 in production, larger with an accelerated
-    /// App Store.
+    /// Divides every delay of the schedule, leeway and allowance; 1 in production, larger with an accelerated App
+    /// Store.
     package var speedup: Int
     /// How long a claim lasts, in seconds; after it another worker takes over the receipts of a crashed one.
     package var leaseSeconds: Double

@@ -67,7 +67,7 @@ struct CatalogShowCommand: AsyncParsableCommand {
               perennial catalog show --app com.example.app > catalog.yaml
             """)
 
-    /// The forms of a catalog.
+    /// The formats of a catalog.
     enum Form: String, ExpressibleByArgument, CaseIterable {
         case yaml
         case json

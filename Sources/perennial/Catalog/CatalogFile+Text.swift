@@ -23,7 +23,7 @@ extension CatalogFile {
         ]
     }
 
-    /// The catalog for people.
+    /// The catalog for human readers.
     var listing: Listing {
         var listing = Listing(columns: ["id", "group", "level", "period", "price", "currency", "entitlements"])
         listing.rows = products.map { product in
@@ -33,7 +33,7 @@ extension CatalogFile {
         return listing
     }
 
-    /// What is known of a product, in the order people write it. A price is text, so that no reader rounds it.
+    /// Returns the fields of a product, in the usual order. A price is text, so that no reader rounds it.
     private static func fields(of product: CatalogProduct) -> [(name: String, value: JSONValue)] {
         let fields: [(name: String, value: JSONValue)] = [
             ("id", .string(product.id.text)), ("group", .optional(product.group)),
@@ -45,7 +45,7 @@ extension CatalogFile {
         return fields.filter { $0.value != .null }
     }
 
-    /// JSON's quoted strings are YAML's too.
+    /// Quotes a text as JSON does, which is valid YAML too.
     private static func quoted(_ text: String) -> String { JSONValue.string(text).rendered() }
 
     private static func flow(_ value: JSONValue) -> String {

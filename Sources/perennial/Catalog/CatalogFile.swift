@@ -2,7 +2,7 @@ import Ledger
 import Subscriptions
 import Yams
 
-/// A catalog as people write it: the products of one app, in YAML or JSON.
+/// A catalog as an operator writes it: the products of one app, in YAML or JSON.
 struct CatalogFile {
     /// The most bytes of a catalog.
     static let bytesMax = 8 << 20
@@ -13,7 +13,7 @@ struct CatalogFile {
     let products: [CatalogProduct]
 }
 
-/// Everything that is wrong with a catalog.
+/// All mistakes in a catalog.
 struct CatalogMistakes: Error {
     /// One sentence for each mistake, with its place.
     let lines: [String]

@@ -2,14 +2,14 @@ import Ledger
 import Subscriptions
 import Yams
 
-/// Turns the nodes of a catalog into products and collects mistakes.
+/// A conversion of a catalog's nodes into products that collects the mistakes.
 struct CatalogReader {
     private static let productKeys = ["id", "group", "level", "period", "price", "currency", "entitlements"]
 
     /// One sentence for each mistake, with its line and place.
     private(set) var mistakes: [String] = []
 
-    /// The products of the list `node`; every id once.
+    /// Reads the products of the list `node`; each id may occur once.
     mutating func products(in node: Node?, of parent: Node) -> [CatalogProduct] {
         guard let node, let list = node.sequence else {
             note("give a list of products; [] is an empty catalog", at: "products", node ?? parent)
@@ -107,7 +107,8 @@ struct CatalogReader {
 }
 
 extension CatalogReader {
-    /// The values of a mapping by key; unknown keys are mistakes, because a misspelt one would be lost silently.
+    /// Returns the values of a mapping by key. Unknown keys are mistakes, because a misspelt one would be lost
+    /// silently.
     mutating func fields(of node: Node, at place: String, known: [String]) -> [String: Node] {
         var fields: [String: Node] = [:]
         for (key, value) in node.mapping.map({ Array($0) }) ?? [] {
@@ -121,13 +122,13 @@ extension CatalogReader {
         return fields
     }
 
-    /// A text that must be there.
+    /// Returns a required text.
     mutating func requiredText(_ key: String, in fields: [String: Node], of node: Node, at place: String) -> String? {
         if fields[key] == nil { note("\(key) is missing", at: place, node) }
         return text(key, in: fields, at: place)
     }
 
-    /// The text of a scalar, exactly as written.
+    /// Returns the text of a scalar, exactly as written.
     mutating func text(_ key: String, in fields: [String: Node], at place: String) -> String? {
         guard let node = fields[key] else { return nil }
         let here = place.isEmpty ? key : "\(place).\(key)"

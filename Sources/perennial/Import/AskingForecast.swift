@@ -1,14 +1,14 @@
 import Ledger
 import Subscriptions
 
-/// When Apple will have been asked about everything that waits for a first answer, as honestly as it can be told.
+/// An estimate, as far as one is possible, of when Apple has been asked about everything that waits for a first answer.
 struct AskingForecast {
-    /// What waited before, and how long ago that was: apps without a limit are judged by it.
+    /// The receipts that waited earlier, and the seconds since then; they give the rate of apps without a limit.
     var earlier: (waiting: [WaitingReceipts], seconds: Double)?
     /// Receipts stored since, by all apps together.
     var storedSince = 0
 
-    /// One sentence an app that has something waiting.
+    /// Returns one sentence for each app with waiting receipts.
     func sentences(for waiting: [WaitingReceipts]) -> [String] {
         waiting.filter { $0.receipts > 0 }.map { app in
             "\(app.bundleID): \(app.receipts.of("receipt waits", "receipts wait")) for Apple's first answer; \(when(app, among: waiting))."
@@ -31,12 +31,12 @@ struct AskingForecast {
             + Duration.seconds(Double(app.receipts) / measured).inWords
     }
 
-    /// By the app's own limit; nil without one.
+    /// Returns the time by the app's own limit; nil without one.
     private func seconds(_ app: WaitingReceipts) -> Double? {
         app.callsPerSecond > 0 ? Double(app.receipts) / app.callsPerSecond : nil
     }
 
-    /// Answers a second since the earlier look; nil when there was none, or other apps blur the count.
+    /// Returns the answers per second since the earlier look; nil when there was none, or other apps distort the count.
     private func measured(_ app: WaitingReceipts, among waiting: [WaitingReceipts]) -> Double? {
         guard let earlier, earlier.seconds >= 1, waiting.count(where: { $0.receipts > 0 }) == 1,
             let before = earlier.waiting.first(where: { $0.bundleID == app.bundleID })

@@ -1,12 +1,12 @@
-/// The bad lines of an import: the first are told one by one, the rest only counted, so that a file of nothing else does
-/// not fill a disk with sentences.
+/// The bad lines of an import. The first are reported one by one and the rest only counted, so that a file of nothing
+/// else does not fill a disk with sentences.
 struct BadLines {
-    /// How many are told.
+    /// The most bad lines that are reported.
     static let toldMax = 1_000
 
     private var count = 0
 
-    /// What to say of the next one; nil when enough was said.
+    /// Returns the sentence about the next one; nil when enough were reported.
     mutating func sentence(for line: StoredBlock.BadLine) -> String? {
         count += 1
         switch count {

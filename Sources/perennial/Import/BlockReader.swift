@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Reads a file in blocks of lines, without ever holding more of it than a block and a chunk.
+/// A reader of a file in blocks of lines, which never has more of it in memory than a block and a chunk.
 ///
 /// Reading blocks the thread, so it happens on a queue of its own and never on the cooperative pool.
 struct BlockReader {
@@ -9,18 +9,18 @@ struct BlockReader {
     private let limits: LineLimits
     private let queue = DispatchQueue(label: "perennial.imported.read")
     private var buffer: [UInt8] = []
-    /// Where in the buffer no newline was looked for yet.
+    /// The place in the buffer where the search for newlines continues.
     private var searched = 0
     private var lines: [LineBlock.Line] = []
     private var lineStart = 0
-    /// Whether the line being read is longer than allowed, so that its bytes are dropped.
+    /// Whether the line being read is too long, so that its bytes are dropped.
     private var isSkipping = false
     private var isAtEnd = false
     private var number: Int
     private var blockOffset: Int
     private var offset: Int
 
-    /// A reader of an open file. A regular file is read from `offset` on, where line `number` begins.
+    /// Creates a reader of an open file. A regular file is read from `offset`, where line `number` begins.
     init(_ handle: FileHandle, from offset: Int = 0, line number: Int = 1, limits: LineLimits = LineLimits()) throws {
         self.handle = handle
         self.limits = limits
@@ -30,7 +30,7 @@ struct BlockReader {
         if offset > 0 { try handle.seek(toOffset: UInt64(offset)) }
     }
 
-    /// The next block; nil at the end of the file. Throws when the file cannot be read.
+    /// Returns the next block; nil at the end of the file. Throws when the file cannot be read.
     mutating func next() async throws -> LineBlock? {
         while true {
             while let newline = nextNewline() {
@@ -47,7 +47,7 @@ struct BlockReader {
         }
     }
 
-    /// memchr(3), because most of the time would otherwise go into looking for newlines.
+    /// Finds the next newline with memchr(3): other searches would take most of the time.
     private mutating func nextNewline() -> Int? {
         let found = buffer.withUnsafeBytes { bytes -> Int? in
             guard let base = bytes.baseAddress, searched < bytes.count,

@@ -1,7 +1,7 @@
 import Foundation
 import Subscriptions
 
-/// Any line, read by Foundation's decoder, which also knows what is wrong with a bad one.
+/// Any line, read by Foundation's decoder, which also reports the mistake in a bad one.
 struct CarefulLine: Decodable {
     private let app: String
     private let customer: String
@@ -13,7 +13,7 @@ struct CarefulLine: Decodable {
     private let expires: Moment?
     private let provisional_until: Moment?
 
-    /// Reads a line. Throws one sentence about what is wrong with it.
+    /// Reads a line. Throws one sentence about its mistake.
     static func read(_ bytes: UnsafeRawBufferPointer) throws -> ImportLine {
         let line: CarefulLine
         do {

@@ -9,14 +9,14 @@ struct ImportLine: Sendable, Hashable {
     var customer: String
     var receipt: String
     var storefront: String?
-    /// In thousandths of the currency's unit.
+    /// The price in thousandths of the currency's unit.
     var priceMilliunits: Int64?
     var currency: String?
     var product: String?
     var expiresAt: Instant?
     var provisionalUntil: Instant?
 
-    /// The submission a line stands for. Throws one sentence about what is wrong with it.
+    /// Returns the submission in a line. Throws one sentence about its mistake.
     static func submission(in bytes: UnsafeRawBufferPointer) throws -> Submission {
         try (QuickLine.read(bytes) ?? CarefulLine.read(bytes)).submission
     }

@@ -1,10 +1,10 @@
 import Ledger
 
-/// How far an import is.
+/// The progress of an import.
 struct ImportProgress: Sendable, Hashable {
-    /// Bytes of the file; nil when they cannot be known.
+    /// Bytes of the file; nil when unknown.
     var bytesTotal: Int?
-    /// Bytes of the file up to where everything is stored.
+    /// Bytes of the file up to which everything is stored.
     var bytesDone = 0
     /// Bytes that were done before this run began.
     var bytesBefore = 0
@@ -18,13 +18,13 @@ struct ImportProgress: Sendable, Hashable {
     var known = 0
     /// Lines that could not be stored.
     var bad = 0
-    /// Lines that promise access for longer than is given.
+    /// Lines that promise access for longer than the limit.
     var cutShort = 0
 
     /// Receipts stored.
     var stored: Int { new + known }
 
-    /// Takes in what became of the next block.
+    /// Adds the result of the next block.
     mutating func add(_ block: StoredBlock) {
         line = block.numbers.upperBound - 1
         bytesDone = block.endOffset
@@ -34,7 +34,7 @@ struct ImportProgress: Sendable, Hashable {
         cutShort += block.cutShort
     }
 
-    /// A bar for a terminal of 80 columns.
+    /// Returns a bar for a terminal of 80 columns.
     func bar(elapsedSeconds: Double) -> String {
         guard let share else { return numbers(elapsedSeconds) }
         let full = Int(share * 10)
@@ -42,13 +42,13 @@ struct ImportProgress: Sendable, Hashable {
         return "[\(bar)] \(Int(share * 100))%  \(numbers(elapsedSeconds))"
     }
 
-    /// A line for a log.
+    /// Returns a line for a log.
     func note(elapsedSeconds: Double) -> String {
         let percent = share.map { ", \(Int($0 * 100))% of the file" } ?? ""
         return "line \(line)\(percent): \(numbers(elapsedSeconds))"
     }
 
-    /// What an import came to.
+    /// Returns the result of an import.
     func summary(elapsedSeconds: Double) -> String {
         let before = linesBefore > 0 ? " after line \(linesBefore)" : ""
         return
@@ -56,7 +56,7 @@ struct ImportProgress: Sendable, Hashable {
             + "bad: \(bad); \(rate(elapsedSeconds)) lines/s."
     }
 
-    /// The part done, from 0 to 1; nil when it cannot be known.
+    /// The part done, from 0 to 1; nil when unknown.
     private var share: Double? {
         bytesTotal.map { $0 > 0 ? min(1, Double(bytesDone) / Double($0)) : 1 }
     }
@@ -70,7 +70,7 @@ struct ImportProgress: Sendable, Hashable {
         return "\(new) new, \(known) known, \(bad) bad, \(rate(elapsedSeconds))/s\(left)"
     }
 
-    /// At the speed so far; nil before anything is known of it.
+    /// Returns the time left at the speed so far; nil before the speed is known.
     private func secondsLeft(_ elapsedSeconds: Double) -> Double? {
         guard let bytesTotal, bytesDone > bytesBefore, elapsedSeconds > 0 else { return nil }
         return Double(max(0, bytesTotal - bytesDone)) * elapsedSeconds / Double(bytesDone - bytesBefore)

@@ -3,13 +3,13 @@ import Ledger
 import Postgres
 import Tracking
 
-/// One run of `perennial import`: where it begins, what it tells on the way, how it ends.
+/// One run of `perennial import`: its start, its reports on the way, its end.
 struct ImportRun {
     let tracker: Tracker
     let input: InputFile
-    /// The first line to store, where the operator gave one.
+    /// The first line to store, if the operator gave one.
     let fromLine: Int?
-    /// Whether to begin at the start although an earlier run stored some of it.
+    /// Whether to begin at the start although an earlier run stored some of the file.
     let again: Bool
 
     private var progress = ImportProgress()
@@ -25,7 +25,7 @@ struct ImportRun {
         self.again = again
     }
 
-    /// Imports the file and says what it came to.
+    /// Imports the file and reports the result.
     mutating func run() async throws {
         let handle = try input.open()
         let ongoing = try await open(handle)
@@ -47,7 +47,7 @@ struct ImportRun {
         }
     }
 
-    /// The import in the ledger; nil for what cannot be read from the middle.
+    /// Opens the import in the ledger; nil for input that cannot be read from the middle.
     private func open(_ handle: FileHandle) async throws -> Import? {
         guard let file = try input.identity(handle) else { return nil }
         return try await tracker.ledger.openImport(of: file, again: again)

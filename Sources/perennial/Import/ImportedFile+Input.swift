@@ -2,10 +2,10 @@ import Foundation
 import Ledger
 
 extension InputFile {
-    /// How much of each end of a file tells it from others, in bytes.
+    /// The number of bytes at each end of a file that distinguish it from others.
     private static let edgeBytes = 1 << 20
 
-    /// What the file is known by; nil for standard input, pipes and devices. Leaves the handle at its start.
+    /// Returns the file's identity; nil for standard input, pipes and devices. Leaves the handle at the file's start.
     func identity(_ handle: FileHandle) throws -> ImportedFile? {
         guard let byteCount else { return nil }
         let first = try handle.read(upToCount: Self.edgeBytes) ?? Data()

@@ -3,14 +3,14 @@ import Ledger
 import Postgres
 import Tracking
 
-/// Stores the receipts of a file of lines: one block is read while others are understood and others are stored. Storing is
+/// A writer of the receipts in a file of lines. It reads one block while it parses and stores others. Storing is
 /// idempotent, so an import can always be run again.
 struct Importer: Sendable {
-    /// Blocks understood or stored at once; with the one being read they bound the memory.
+    /// The most blocks parsed or stored at once; with the one being read they bound the memory.
     static let blocksMax = 4
-    /// How often a block is tried again while the database has trouble.
+    /// The most tries of a block while the database fails.
     static let triesMax = 5
-    /// How often the forecast is made again, in seconds: counting what waits reads an index.
+    /// The interval between forecasts, in seconds: counting the waiting receipts reads an index.
     static let forecastSeconds = 120.0
 
     let tracker: Tracker
@@ -27,8 +27,8 @@ struct Importer: Sendable {
         self.limits = limits
     }
 
-    /// Stores every line, telling `progress` of each block in the order of the file. Throws when the file cannot be read or
-    /// the database stays away.
+    /// Stores every line and reports each block to `progress` in the order of the file. Throws when the file cannot be
+    /// read or the database stays unreachable.
     func run(_ reader: BlockReader, progress: (StoredBlock) async throws -> Void) async throws {
         var reader = reader
         try await withThrowingTaskGroup(of: (place: Int, block: StoredBlock).self) { tasks in
@@ -53,7 +53,7 @@ struct Importer: Sendable {
         return StoredBlock(block, understood, try await stored(understood, of: block))
     }
 
-    /// A short trouble of the database is waited out; nothing is stored twice.
+    /// Stores a block. Retries after a short failure of the database; nothing is stored twice.
     private func stored(
         _ understood: UnderstoodBlock, of block: LineBlock
     ) async throws -> [Result<StoredUpload, any Error>] {
@@ -69,7 +69,7 @@ struct Importer: Sendable {
         }
     }
 
-    /// What is then done of the file; nothing when lines were skipped, for nobody knows whether they are stored.
+    /// Returns the part of the file that is then done; nil when lines were skipped, because they may not be stored.
     private func part(_ block: LineBlock, _ understood: UnderstoodBlock) -> ImportedPart? {
         guard let ongoing, fromLine <= block.firstNumber else { return nil }
         return ImportedPart(
@@ -79,14 +79,14 @@ struct Importer: Sendable {
     }
 }
 
-/// Blocks end in any order and are told in the order of the file.
+/// Blocks that end in any order and are reported in the order of the file.
 private struct BlocksInOrder {
     private var early: [Int: StoredBlock] = [:]
     private var told = 0
-    /// How many have ended.
+    /// The number of ended blocks.
     private(set) var ended = 0
 
-    /// The blocks whose turn it is, now that one more has ended.
+    /// Records the end of a block, and returns the blocks whose turn it is now.
     mutating func end(_ block: StoredBlock, at place: Int) -> [StoredBlock] {
         ended += 1
         early[place] = block
@@ -100,7 +100,7 @@ private struct BlocksInOrder {
 }
 
 extension DatabaseError {
-    /// Whether the same may go well a little later.
+    /// Whether the same statement may succeed a little later.
     fileprivate var mayPass: Bool {
         switch disposition {
         case .retry: true

@@ -1,18 +1,18 @@
-/// Some lines of a file that follow each other: what is read, understood and stored together.
+/// Consecutive lines of a file, which are read, parsed and stored together.
 struct LineBlock: Sendable {
     /// One line of a block.
     enum Line: Sendable, Hashable {
-        /// Where its bytes stand in the block, without the line's end.
+        /// The place of its bytes in the block, without the line end.
         case bytes(Range<Int>)
-        /// It is longer than allowed; its bytes were skipped.
+        /// The line is longer than allowed; its bytes were skipped.
         case tooLong
     }
 
     /// The number of its first line, from 1.
     let firstNumber: Int
-    /// Where it begins and ends in the file, in bytes.
+    /// Its start and end in the file, in bytes.
     let offsets: Range<Int>
-    /// The bytes its lines stand in.
+    /// The bytes of its lines.
     let bytes: [UInt8]
     /// Its lines, at least one.
     let lines: [Line]
@@ -21,11 +21,11 @@ struct LineBlock: Sendable {
     var numbers: Range<Int> { firstNumber..<(firstNumber + lines.count) }
 }
 
-/// How much is read at once.
+/// The limits of one read.
 struct LineLimits: Sendable {
     /// The longest line, in bytes.
     var lineBytesMax = 12 << 20
-    /// Lines of a block, at most.
+    /// The most lines of a block.
     var blockLinesMax = 1_000
     /// A block takes no further line once it has this many bytes.
     var blockBytesEnough = 8 << 20

@@ -1,4 +1,4 @@
-/// Shows how far an import is on standard error: a bar on a terminal, a plain line now and then elsewhere.
+/// The progress of an import on standard error: a bar on a terminal, a plain line now and then elsewhere.
 struct ProgressLine {
     private let start = ContinuousClock.now
     private var line = ProgressNote()
@@ -9,13 +9,13 @@ struct ProgressLine {
         line.show(progress.bar(elapsedSeconds: seconds), elsewhere: progress.note(elapsedSeconds: seconds))
     }
 
-    /// Writes a line that stays; the bar comes back with the next progress.
+    /// Writes a line that stays; the bar returns with the next progress.
     func say(_ text: String) { line.say(text) }
 
     /// Removes the bar.
     func clear() { line.clear() }
 
-    /// Since this was made.
+    /// The seconds since this value was created.
     var elapsedSeconds: Double {
         let elapsed = (ContinuousClock.now - start).components
         return Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18

@@ -1,15 +1,16 @@
 import Foundation
 import Subscriptions
 
-/// The ordinary line, read in one pass: a flat object of plain strings, each key once. An import of millions of lines would
-/// otherwise spend its time in the decoder.
+/// A reader of ordinary lines in one pass: a flat object of plain strings, each key once. An import of millions of
+/// lines would otherwise spend its time in the decoder.
 ///
-/// Everything odd is nil, for `CarefulLine` to look at; both come to the same for every line that this one reads.
+/// It returns nil for every unusual line, which `CarefulLine` then reads. For every line that this one reads, both give
+/// the same result.
 struct QuickLine {
     private let bytes: UnsafeRawBufferPointer
     private var at = 0
 
-    /// The line's fields; nil says only that care is needed.
+    /// Reads the line's fields; nil says only that `CarefulLine` is needed.
     static func read(_ bytes: UnsafeRawBufferPointer) -> ImportLine? {
         var reader = QuickLine(bytes: bytes)
         return reader.object()
@@ -19,7 +20,7 @@ struct QuickLine {
         self.bytes = bytes
     }
 
-    /// Texts and nulls by key, then what the import knows of them.
+    /// Reads texts and nulls by key, then the fields of the import among them.
     private mutating func object() -> ImportLine? {
         var texts = Fields()
         guard skip("{") else { return nil }
@@ -48,7 +49,7 @@ struct QuickLine {
         }
     }
 
-    /// A short number without sign and exponent. Longer ones might be rounded on the careful way.
+    /// Reads a short number without sign and exponent. `CarefulLine` might round longer ones.
     private mutating func number() -> String? {
         let start = at
         while at < bytes.count, bytes[at].isDigit || bytes[at] == UInt8(ascii: ".") { at += 1 }
@@ -60,7 +61,7 @@ struct QuickLine {
         return String(decoding: digits, as: UTF8.self)
     }
 
-    /// A string of printable ASCII whose only escapes are slashes, which some languages write so in every receipt.
+    /// Reads a string of printable ASCII whose only escapes are slashes: some languages escape them in every receipt.
     private mutating func text() -> String? {
         guard skip("\""), let base = bytes.baseAddress, at < bytes.count,
             let quote = memchr(base + at, Int32(UInt8(ascii: "\"")), bytes.count - at)
@@ -95,7 +96,7 @@ struct QuickLine {
         while at < bytes.count, bytes[at] == UInt8(ascii: " ") || bytes[at] == UInt8(ascii: "\t") { at += 1 }
     }
 
-    /// What the keys of a line held; an unknown key is passed over, a key that comes twice needs care.
+    /// The values of a line's keys. An unknown key is ignored; a key that comes twice needs `CarefulLine`.
     private struct Fields {
         private var seen: Set<String> = []
         private var app: String?
@@ -110,7 +111,7 @@ struct QuickLine {
             return line
         }
 
-        /// Whether key and value could be taken.
+        /// Stores a value; returns false when the line needs `CarefulLine`.
         mutating func take(_ key: String, _ value: Value) -> Bool {
             guard seen.insert(key).inserted else { return false }
             switch (key, value) {
@@ -145,14 +146,15 @@ extension UInt8 {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Written without an early end, so that the compiler takes many bytes at a time.
+    /// Whether all bytes are printable ASCII. The loop has no early exit, so that the compiler processes many bytes at
+    /// a time.
     fileprivate var isPrintableASCII: Bool {
         var odd: UInt8 = 0
         for byte in self { odd |= (byte < 0x20 ? 1 : 0) | (byte & 0x80) }
         return odd == 0
     }
 
-    /// The bytes with `\/` as `/`; nil when another escape is among them.
+    /// The bytes with `\/` as `/`; nil when they contain another escape.
     fileprivate var withoutEscapedSlashes: [UInt8]? {
         var plain: [UInt8] = []
         plain.reserveCapacity(count)

@@ -3,7 +3,7 @@ import Ledger
 import Subscriptions
 import Tracking
 
-/// What became of one block of lines.
+/// The result of one block of lines.
 struct StoredBlock: Sendable {
     /// A line that could not be stored.
     struct BadLine: Sendable, Hashable {
@@ -19,12 +19,12 @@ struct StoredBlock: Sendable {
     private(set) var new = 0
     /// Receipts stored that were known already.
     private(set) var known = 0
-    /// Lines that promise access for longer than is given.
+    /// Lines that promise access for longer than the limit.
     private(set) var cutShort = 0
     /// Lines that could not be stored, in the order of the file.
     private(set) var bad: [BadLine] = []
 
-    /// What became of what was understood, and what was not understood.
+    /// Combines the results of the stored lines with the lines that could not be parsed.
     init(
         _ block: LineBlock, _ understood: UnderstoodBlock, _ stored: [Result<StoredUpload, any Error>]
     ) {
@@ -43,18 +43,18 @@ struct StoredBlock: Sendable {
     }
 }
 
-/// A block whose lines were read: pure work, as many blocks at a time as there are cores.
+/// A block whose lines were parsed: pure work, on as many blocks at a time as there are cores.
 struct UnderstoodBlock: Sendable {
-    /// What to store.
+    /// The submissions to store.
     private(set) var submissions: [Submission] = []
     /// The line of each submission.
     private(set) var numbers: [Int] = []
-    /// Lines that cannot be understood.
+    /// Lines that cannot be parsed.
     private(set) var bad: [StoredBlock.BadLine] = []
-    /// Lines that promise access for longer than is given, as far as the clock here can tell.
+    /// Lines that promise access for longer than the limit, by the clock of this machine.
     private(set) var cutShort = 0
 
-    /// Reads the lines from `fromLine` on; blank ones are passed over.
+    /// Reads the lines from `fromLine` on; skips blank ones.
     init(_ block: LineBlock, fromLine: Int, lineBytesMax: Int) {
         let longest = Instant.wallClock + .days(Provisional.daysMax)
         block.bytes.withUnsafeBytes { bytes in

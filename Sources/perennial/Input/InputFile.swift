@@ -8,10 +8,10 @@ struct InputFile: Sendable {
         self.path = path
     }
 
-    /// The name for people.
+    /// The name for messages.
     var name: String { path == "-" ? "standard input" : path }
 
-    /// The open file. Throws one sentence when it cannot be opened.
+    /// Opens the file. Throws one sentence when it cannot be opened.
     func open() throws -> FileHandle {
         guard path != "-" else { return .standardInput }
         var isFolder: ObjCBool = false
@@ -25,7 +25,7 @@ struct InputFile: Sendable {
         return handle
     }
 
-    /// The whole file, refused when it is larger than `bytesMax`.
+    /// Reads the whole file; refuses one larger than `bytesMax`.
     func contents(bytesMax: Int) throws -> [UInt8] {
         let handle = try open()
         var bytes: [UInt8] = []
@@ -38,7 +38,7 @@ struct InputFile: Sendable {
         return bytes
     }
 
-    /// Bytes of an ordinary file; nil for standard input, pipes and devices.
+    /// The size of a regular file in bytes; nil for standard input, pipes and devices.
     var byteCount: Int? {
         guard path != "-", let attributes = try? FileManager.default.attributesOfItem(atPath: path),
             attributes[.type] as? FileAttributeType == .typeRegular

@@ -1,6 +1,7 @@
 /// A price as exact decimal text.
 enum PriceText {
-    /// Thousandths of the currency's unit: `4.99` is 4990. Nil when it is no price, or has a fourth decimal.
+    /// Returns thousandths of the currency's unit: `4.99` is 4990. Nil when the text is not a price, or has a fourth
+    /// decimal.
     static func milliunits(_ text: String) -> Int64? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard let whole = parts.first, parts.count <= 2, isDigits(whole) else { return nil }
@@ -14,7 +15,7 @@ enum PriceText {
         return Int64(whole + decimals + String(repeating: "0", count: 3 - decimals.count))
     }
 
-    /// The shortest decimal text of thousandths, with two decimals at least.
+    /// Returns the shortest decimal text of thousandths, with at least two decimals.
     static func text(milliunits: Int64) -> String {
         let (whole, rest) = milliunits.magnitude.quotientAndRemainder(dividingBy: 1_000)
         var decimals = String(String(rest + 1_000).dropFirst())

@@ -1,13 +1,13 @@
 import Foundation
 
-/// A file with one receipt: base64 as an app sends it, or the receipt file of a device as it is.
+/// A file with one receipt: base64 as an app sends it, or a device's receipt file unchanged.
 struct ReceiptFile {
     /// The most bytes of a receipt's file.
     static let bytesMax = 12 << 20
 
     let file: InputFile
 
-    /// The receipt as text; bytes that are no text are taken for the receipt itself and encoded.
+    /// Returns the receipt as text. Bytes that are not text are the receipt itself, and are encoded.
     func receipt() throws -> String {
         Self.receipt(in: try file.contents(bytesMax: Self.bytesMax))
     }

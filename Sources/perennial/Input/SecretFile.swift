@@ -1,11 +1,11 @@
-/// A file with one secret, because a secret on the command line could be read by others.
+/// A file with one secret: other users could read a secret on the command line.
 struct SecretFile: Sendable {
     /// The most bytes of a secret; Apple's have 32.
     static let bytesMax = 4_096
 
     let file: InputFile
 
-    /// The secret, without a trailing newline. Throws when nothing is left.
+    /// Returns the secret without trailing newlines. Throws when it is then empty.
     func secret() throws -> String {
         let bytes = try file.contents(bytesMax: Self.bytesMax)
         return try Self.secret(in: bytes, name: file.name)

@@ -2,7 +2,7 @@ import Foundation
 import Logging
 import Subscriptions
 
-/// Writes each log line to standard error in one piece, so that lines of several threads never mix.
+/// A log handler that writes each line to standard error in one piece, so that lines of several threads never mix.
 struct LineLogHandler: LogHandler {
     var logLevel: Logger.Level
     var metadata: Logger.Metadata = [:]
@@ -33,7 +33,7 @@ struct LineLogHandler: LogHandler {
     }
 }
 
-/// Makes `LineLogHandler` the log of the whole process; called once by the command that runs.
+/// Makes `LineLogHandler` the log of the whole process; called once, by the command that runs.
 func startLogging(level: Logger.Level, format: LogFormat) {
     LoggingSystem.bootstrap { LineLogHandler(label: $0, level: level, format: format) }
 }

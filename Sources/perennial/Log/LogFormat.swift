@@ -1,14 +1,14 @@
 import Logging
 import Tracking
 
-/// How a log line looks.
+/// The format of a log line.
 enum LogFormat: String, CaseIterable, Sendable {
-    /// For people: time, level, who, message, details.
+    /// For human readers: time, level, logger, message, details.
     case text
     /// One JSON object: `time`, `level`, `logger`, `message`, and `metadata` where there is any.
     case json
 
-    /// One line, without its end, whatever the message holds.
+    /// Returns one line, without its line end, whatever the message contains.
     func line(time: String, level: Logger.Level, label: String, message: String, metadata: Logger.Metadata) -> String {
         switch self {
         case .text:

@@ -8,7 +8,7 @@ import func Subscriptions.reconcile
 
 /// `perennial prune`
 struct PruneCommand: AsyncParsableCommand {
-    /// The audit is kept for three years unless told otherwise.
+    /// The months for which the audit is kept by default: three years.
     static let auditMonthsUsual = 36
 
     static let configuration = CommandConfiguration(
@@ -44,7 +44,8 @@ struct PruneCommand: AsyncParsableCommand {
         try await withLedger(settings) { ledger in
             let now = try await ledger.now()
             let cutoff = try Self.start(ofMonth: keepMonths, before: now)
-            // Said before it begins, so that one that is interrupted is known too; `ledger.pruned_receipt` counts what went.
+            // Recorded before it begins, so that an interrupted one is known too; `ledger.pruned_receipt` counts the
+            // removed answers.
             try await ledger.audit(.pruned, detail: ["before": cutoff.iso8601])
             let sum = try await pruneAnswers(in: ledger, before: cutoff, speedup: settings.pollSpeedup)
             let months = try await ledger.dropEmptyMonths(before: cutoff)
@@ -79,7 +80,7 @@ struct PruneCommand: AsyncParsableCommand {
         return sum
     }
 
-    /// The start of the month so many months before the one of an instant, in UTC.
+    /// Returns the start of the month that is `months` months before the month of an instant, in UTC.
     static func start(ofMonth months: Int, before instant: Instant) throws -> Instant {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt

@@ -45,7 +45,7 @@ struct RebuildCommand: AsyncParsableCommand {
         let scope = RebuildScope(app: app, customer: customer)
         let sum = try await withLedger(settings) { ledger in
             if let app { _ = try await ledger.app(app) }
-            // Said before it begins, so that one that is interrupted is known too.
+            // Recorded before the rebuild begins, so that an interrupted one is known too.
             if !verify { try await ledger.audit(.rebuilt, app: app, customer: customer) }
             return try await rebuild(scope, in: ledger, speedup: settings.pollSpeedup)
         }

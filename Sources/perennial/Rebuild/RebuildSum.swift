@@ -1,8 +1,8 @@
 import Ledger
 
-/// What a rebuild came to so far.
+/// The result of a rebuild so far.
 struct RebuildSum {
-    /// Subscriptions and purchases to be looked at.
+    /// Subscriptions and purchases to examine.
     let total: Int
     private(set) var examined = 0
     private(set) var corrected = 0
@@ -20,10 +20,10 @@ struct RebuildSum {
         gaps += batch.gaps.count
     }
 
-    /// How far it is.
+    /// The progress.
     var note: String { "\(examined) of \(total), \(differences.of("difference", "differences"))" }
 
-    /// All of it in one line.
+    /// Returns the result in one line.
     func sentence(verifying: Bool) -> String {
         let looked = "Subscriptions and purchases looked at: \(examined)"
         let found = differences == 0 ? "they are what the observations say" : "facts that differed: \(differences)"

@@ -4,14 +4,15 @@ import Subscriptions
 import Tracking
 
 extension Listing {
-    /// A report reads one picture of the data. Compiling its plan takes longer than it saves, sorts shall fit into
-    /// memory, and rows of parallel workers and of an index cost less than PostgreSQL assumes.
+    /// The settings of a report's transaction. A report reads one snapshot of the data. Compiling its plan takes longer
+    /// than it saves, sorts should fit into memory, and rows of parallel workers and of an index cost less than
+    /// PostgreSQL assumes.
     private static let preparation = """
         SET TRANSACTION READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB';
         SET LOCAL parallel_tuple_cost = 0.01; SET LOCAL random_page_cost = 1.1
         """
 
-    /// Runs a report with its variables' values, as the only thing its transaction does.
+    /// Runs a report with the values of its variables, alone in its transaction.
     init(of report: ReportStatement, _ values: [String], in transaction: Transaction) throws {
         try transaction.script(Self.preparation)
         let quote = Statement(name: Queries.quoteValues.name, sql: Queries.quoteValues.text)
@@ -20,8 +21,8 @@ extension Listing {
         try self.init(reportRows: transaction.query(Statement(name: "report", sql: Self.described(sql))))
     }
 
-    /// Every row as names, kinds and texts, so that a report may have any columns. JSON (not `jsonb`) keeps their
-    /// order.
+    /// Returns a statement with every row as names, kinds and texts, so that a report may have any columns. JSON (not
+    /// `jsonb`) keeps their order.
     static func described(_ sql: String) -> String {
         """
         SELECT names, kinds, texts
@@ -37,7 +38,7 @@ extension Listing {
         """
     }
 
-    /// A listing of described rows; a report without rows has no columns to show.
+    /// Creates a listing of described rows; a report without rows has no columns to show.
     init(reportRows: [Row]) throws {
         self.init(columns: try reportRows.first?.texts("names") ?? [])
         rows = try reportRows.map { row in
@@ -52,7 +53,7 @@ extension Listing {
         }
     }
 
-    /// An instant prints as everywhere else, whatever the session's time zone; a date or any other text stays.
+    /// Returns an instant in the usual form, whatever the session's time zone; a date or any other text is unchanged.
     private static func value(_ text: String) -> JSONValue {
         guard text.contains("T"), let instant = Instant(iso8601: text) else { return .string(text) }
         return .string(instant.iso8601)

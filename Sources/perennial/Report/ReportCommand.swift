@@ -6,9 +6,9 @@ import Tracking
 
 /// `perennial report`
 struct ReportCommand: AsyncParsableCommand {
-    /// How long a report may run, in minutes.
+    /// The longest time a report may run, in minutes.
     static let minutesMax = 30
-    /// Seconds between two runs with `--watch` unless told otherwise.
+    /// The default number of seconds between two runs with `--watch`.
     static let intervalSeconds = 10
     /// The exit status of a check that found something.
     static let foundDifference = ExitCode(2)
@@ -42,7 +42,7 @@ struct ReportCommand: AsyncParsableCommand {
     @Option(name: .customLong("set"), help: ArgumentHelp("Sets a variable of the report.", valueName: "name=value"))
     var variables: [String] = []
 
-    // The domain has flags of its own.
+    // `Subscriptions` has a type `Flag` too.
     @ArgumentParser.Flag(help: "Run it again and again until Ctrl-C.")
     var watch = false
 
@@ -111,7 +111,7 @@ struct ReportCommand: AsyncParsableCommand {
         return given
     }
 
-    /// A standby serves reports where there is one.
+    /// Runs a report, on a standby where there is one.
     private static func listing(of statement: ReportStatement, _ values: [String], _ settings: Settings) async throws
         -> Listing
     {
@@ -131,7 +131,8 @@ struct ReportCommand: AsyncParsableCommand {
         }
     }
 
-    /// What to do about a variable's value that PostgreSQL cannot read (SQLSTATE class 22); nil for any other error.
+    /// Returns advice about a variable's value that PostgreSQL cannot read (SQLSTATE class 22); nil for any other
+    /// error.
     private static func unreadable(_ error: any Error) -> Failure? {
         guard let error = error as? DatabaseError, error.sqlState?.hasPrefix("22") == true else { return nil }
         return Failure(

@@ -2,16 +2,16 @@ import Foundation
 
 /// A report's text as one statement.
 ///
-/// Reports are written for psql, with its variables. This understands the little of it that reports use: lines that
-/// begin with a backslash are dropped, except that a `\set` in them gives a default, and `:'name'` becomes the value as
-/// a literal, as psql makes it. A parameter would not do: the planner knows a literal, and a date is read once and not
-/// for each row.
+/// Reports are written for psql, with its variables. This type supports the few psql features that reports use. Lines
+/// that begin with a backslash are dropped, but a `\set` in them gives a default. `:'name'` becomes the value as a
+/// literal, as in psql. A parameter would not do: the planner knows a literal, and a date is read once and not for each
+/// row.
 struct ReportStatement: Sendable, Hashable {
     /// The text without psql's lines and comments, still with variables.
     private let text: String
-    /// The variables in the order in which they are met.
+    /// The variables in the order of their first use.
     let variables: [String]
-    /// Values for variables nobody sets.
+    /// Values for variables that are not set.
     let defaults: [String: String]
 
     init(_ file: String) {
@@ -37,7 +37,7 @@ struct ReportStatement: Sendable, Hashable {
         self.defaults = defaults
     }
 
-    /// The statement with the variables' values, which PostgreSQL made literals of, in their order.
+    /// Returns the statement with the variables' literals, which PostgreSQL made, in the order of `variables`.
     func sql(literals: [String]) -> String {
         let literals = Dictionary(uniqueKeysWithValues: zip(variables, literals))
         return text.replacing(Self.variable) { match in
@@ -49,8 +49,8 @@ struct ReportStatement: Sendable, Hashable {
         }
     }
 
-    /// The variables' values in their order. Throws when a value is given that the report does not read, or one is
-    /// missing.
+    /// Returns the variables' values in their order. Throws when a given value is not a variable of the report, or a
+    /// value is missing.
     func values(_ given: [String: String], report: String) throws -> [String] {
         if let stray = given.keys.sorted().first(where: { !variables.contains($0) }) {
             let known = variables.isEmpty ? "it has no variables" : "it has \(variables.joined(separator: ", "))"

@@ -1,6 +1,6 @@
 import ServiceLifecycle
 
-/// Looks again and again until a signal asks to stop; the look that is under way is finished first.
+/// A service that repeats a look until a signal asks to stop; the look under way is finished first.
 struct Watching: Service {
     let everySeconds: Int
     let look: @Sendable () async -> Void

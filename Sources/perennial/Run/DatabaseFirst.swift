@@ -3,9 +3,9 @@ import Logging
 import Postgres
 import ServiceLifecycle
 
-/// A service that starts when the database answers and is migrated; until then it keeps trying and logs it.
+/// A service that starts when the database answers and is migrated. Until then it retries and logs it.
 struct DatabaseFirst: Service {
-    /// The longest wait between two tries.
+    /// The longest wait between two tries, in seconds.
     static let waitSecondsMax = 30
 
     let ledger: SubscriptionLedger
@@ -21,7 +21,7 @@ struct DatabaseFirst: Service {
                 return try await service.run()
             } catch let error as DatabaseError {
                 guard case .retry = error.disposition else { throw error }
-                // When the database goes its connections write a line; anything else has one here.
+                // The database's connections log their loss; any other failure is logged here.
                 let level: Logger.Level = error.isLoss || error.message == said ? .debug : .error
                 logger.log(level: level, "\(error.message)", metadata: ["again_in_seconds": "\(waitSeconds)"])
                 said = error.message
@@ -35,14 +35,14 @@ struct DatabaseFirst: Service {
     private var isShuttingDownGracefully: Bool { Task.isShuttingDownGracefully }
 }
 
-/// Waits, or returns early when the task is cancelled.
+/// Waits; returns early when the task is cancelled.
 func pause(seconds: Int) async {
-    // Being cancelled is the only way to fail, and then there is nothing left to wait for.
+    // Only a cancellation makes the sleep fail, and then there is nothing left to wait for.
     try? await Task.sleep(for: .seconds(seconds))
 }
 
-/// Ends a long-running command early when the database answers but does not fit this program; a database that is down
-/// is waited for.
+/// Ends a long-running command early when the database answers but its schema does not fit this program. When the
+/// database is down, the command goes on and waits for it.
 func refuseOtherSchema(_ ledger: SubscriptionLedger, logger: Logger) async throws {
     do {
         try await ledger.requireMigrated()

@@ -3,16 +3,16 @@ import Postgres
 import Synchronization
 import Tracking
 
-/// Logs that a database goes and comes back, once each, however many connections notice.
+/// A log of a database's loss and return, one line each, however many connections notice.
 final class DatabaseNotes: Sendable {
     private let concern: Concern
     private let logger: Logger
     private let isBrief: Bool
     private let troubles: TroubleWatch
-    /// What there is no connection for.
+    /// The purposes that have no connection.
     private let lost = Mutex<Set<DatabaseNote.Purpose>>([])
 
-    /// Notes for `logger`; with `isBrief` for its debug level only.
+    /// Creates notes for `logger`; with `isBrief` only at its debug level.
     init(_ concern: Concern, logger: Logger, isBrief: Bool) {
         self.concern = concern
         self.logger = logger
@@ -20,7 +20,7 @@ final class DatabaseNotes: Sendable {
         troubles = TroubleWatch(logger: logger)
     }
 
-    /// Takes a note of the database's. It is back when it is for all that it was away for.
+    /// Records a note from the database. The database is back when it is back for every purpose that lost it.
     func take(_ note: DatabaseNote) {
         logger.debug("\(note)")
         guard !isBrief else { return }

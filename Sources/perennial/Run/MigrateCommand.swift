@@ -3,7 +3,7 @@ import Ledger
 
 /// `perennial migrate`
 struct MigrateCommand: AsyncParsableCommand {
-    /// An upgrade may rewrite large tables; this is how long one statement of it may take.
+    /// The longest time that one statement of an upgrade may take: an upgrade may rewrite large tables.
     static let statementHoursMax = 6
 
     static let configuration = CommandConfiguration(
@@ -30,7 +30,7 @@ struct MigrateCommand: AsyncParsableCommand {
             for name in report.applied { sayProgress("applied \(name)") }
             sayProgress("The schema has \(report.total) migrations, \(report.applied.count) of them new.")
             if let renewal = report.feedRenewal { sayProgress(renewal.text) }
-            // What an older program would grant again may have been taken back since.
+            // An older program could grant permissions again that were revoked since.
             guard !report.isAhead else {
                 return sayProgress(
                     "Some are later than this program; it works with them and leaves the roles as they are.")
@@ -40,7 +40,7 @@ struct MigrateCommand: AsyncParsableCommand {
         }
     }
 
-    /// With `--no-roles` standard output is for SQL only.
+    /// Prints progress. With `--no-roles` standard output is for SQL only.
     private func sayProgress(_ line: String) {
         if withoutRoles { say("-- \(line)") } else { say(line) }
     }

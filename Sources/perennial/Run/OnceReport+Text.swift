@@ -1,7 +1,7 @@
 import Tracking
 
 extension OnceReport {
-    /// What a run came to, for people.
+    /// The result of a run, for human readers.
     var text: String {
         let rest = left == 0 ? "none is left" : left.of("is left", "are left")
         var lines = ["Asked Apple about \(asked.of("receipt", "receipts")); \(rest)."]
@@ -15,7 +15,7 @@ extension OnceReport {
         return lines.joined(separator: "\n")
     }
 
-    /// Why something that was due is left; nil when nothing is.
+    /// The reason why due receipts are left; nil when none are.
     var failure: Failure? {
         guard left > 0 else { return nil }
         let reasons = why.isEmpty ? "see the log" : why.joined(separator: "; ")

@@ -3,13 +3,13 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Runs services until they end or until SIGTERM or SIGINT asks them to finish what they are doing; a second signal ends
-/// the process at once.
+/// Runs services until they end, or until SIGTERM or SIGINT asks them to finish their work; a second signal ends the
+/// process immediately.
 ///
-/// A service that ends by itself ends the group: as a failure, or with `untilDone` as work that is done. When one fails the
-/// others finish what they are doing.
+/// A service that ends by itself ends the group: as a failure, or as completed work with `untilDone`. When one fails,
+/// the others finish their work.
 func runServices(_ services: [any Service], untilDone: Bool = false, logger: Logger) async throws {
-    // A reader of our log that went away must not take the service with it.
+    // The service must survive when the reader of its log goes away.
     signal(SIGPIPE, SIG_IGN)
     let group = ServiceGroup(
         configuration: ServiceGroupConfiguration(

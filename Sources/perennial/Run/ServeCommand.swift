@@ -68,7 +68,7 @@ struct AllCommand: AsyncParsableCommand {
     }
 }
 
-/// The API on the settings' address; says where once it listens, and why when it cannot.
+/// The API on the address in the settings. It logs the address once it listens, and throws the reason when it cannot.
 struct ListeningServer: Service {
     let tracker: Tracker
     let settings: Settings

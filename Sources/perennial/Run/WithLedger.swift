@@ -2,10 +2,10 @@ import Foundation
 import Ledger
 import Postgres
 
-/// Opens the database for `body` and closes it whatever happens. The schema may be missing.
+/// Opens the database for `body` and always closes it. The schema may be missing.
 ///
-/// The log is told once when the database goes and once when it is back; with `isBrief`, of a command that ends by itself,
-/// only the command's own failure tells.
+/// The loss of the database and its return are logged once each. With `isBrief`, for a command that ends by itself,
+/// only the command's own failure is reported.
 func withUncheckedLedger<Result: Sendable>(
     _ settings: Settings, statementTimeoutMilliseconds: Int = 30_000, isBrief: Bool = false,
     _ body: (SubscriptionLedger) async throws -> Result
@@ -16,7 +16,7 @@ func withUncheckedLedger<Result: Sendable>(
             connectionString: settings.database, statementTimeoutMilliseconds: statementTimeoutMilliseconds),
         note: DatabaseNotes(.database, logger: logger, isBrief: isBrief).take)
     let reads = settings.readDatabase.map { address in
-        // There is the primary to ask instead, so nobody waits long for a standby that is away.
+        // The primary answers instead, so the wait for an unreachable standby is short.
         Database(
             DatabaseConfiguration(connectionString: address, connectTimeoutSeconds: 1),
             note: DatabaseNotes(.standby, logger: logger, isBrief: isBrief).take)
@@ -32,8 +32,8 @@ func withUncheckedLedger<Result: Sendable>(
     }
 }
 
-/// The same for one-shot commands: a database that is down or not migrated ends the command with one sentence, and the
-/// connections' own notes about it would only repeat that. What is written is remembered as the user's who runs it.
+/// Opens the database for a one-shot command. A database that is down or not migrated ends the command with one
+/// sentence, which the connections' own notes would only repeat. Writes are recorded for the user who runs the command.
 func withLedger<Result: Sendable>(
     _ settings: Settings, _ body: (SubscriptionLedger) async throws -> Result
 ) async throws -> Result {

@@ -4,18 +4,18 @@ import Ledger
 import NIOPosix
 import Tracking
 
-/// Gives `body` the line from a receipt to the ledger. The only place that makes an HTTP client, and shuts it down.
+/// Creates the tracker for `body`. Only this function creates an HTTP client, and it shuts the client down.
 ///
-/// Calls and checks share one thread: a check wakes no other on its way, and the other processors are left to PostgreSQL and
-/// to whoever looks something up.
+/// Calls and checks share one thread: a check wakes no other thread on its way, and the other processors remain free
+/// for PostgreSQL and for lookups.
 func withTracker<Result: Sendable>(
     _ settings: Settings, ledger: SubscriptionLedger, _ body: (Tracker) async throws -> Result
 ) async throws -> Result {
     let logger = settings.logger
     var options = AppStoreOptions(productionURL: settings.appStoreURL, sandboxURL: settings.appStoreSandboxURL)
-    // All calls of one check end within half the lease, so that an answer is settled while the receipt is still ours.
+    // All calls of one check end within half the lease, so that an answer is settled before the lease ends.
     options.deadline = min(options.deadline, .seconds(settings.leaseSeconds / 2))
-    // A connection that cannot be made fails before the check does: then there is a reason to tell.
+    // A connection attempt fails before the check's deadline, so that there is a reason to report.
     options.connectTimeout = min(options.connectTimeout, options.deadline / 2)
     options.trustedRoots = settings.appStoreRoots
     options.connectionsPerHostMax = OpenFiles.raised().callsMax
@@ -32,7 +32,7 @@ func withTracker<Result: Sendable>(
         try await thread.shutdownGracefully()
         return result
     } catch {
-        // The first error is the one worth telling; what does not shut down ends with the process anyway.
+        // The first error is the one to report; a failed shutdown ends with the process anyway.
         try? await client.shutdown()
         try? await thread.shutdownGracefully()
         throw error

@@ -83,7 +83,7 @@ struct WorkerCommand: AsyncParsableCommand {
     }
 }
 
-/// A worker's metrics on their address; says where once it listens, and why when it cannot.
+/// A worker's metrics on their address. It logs the address once it listens, and throws the reason when it cannot.
 private struct ListeningMetrics: Service {
     let tracker: Tracker
     let host: String
@@ -104,7 +104,7 @@ private struct ListeningMetrics: Service {
     }
 }
 
-/// One round over what is due, as a service that a signal stops early.
+/// One round of checking the due receipts, as a service that a signal stops early.
 private struct OnceRun: Service {
     let worker: Worker
     let maxSeconds: Int?

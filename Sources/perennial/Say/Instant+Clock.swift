@@ -3,14 +3,14 @@ import Subscriptions
 import Tracking
 
 extension Instant {
-    /// The wall clock, for logs and for answers that carry no clock of Apple's.
+    /// The wall clock, for logs and for answers without a clock of Apple's.
     static var wallClock: Instant {
         Instant(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)))
     }
 }
 
 extension JSONValue {
-    /// An instant in ISO 8601, or `null`.
+    /// Returns an instant in ISO 8601, or `null`.
     static func optional(_ instant: Instant?) -> JSONValue {
         .optional(instant?.iso8601)
     }

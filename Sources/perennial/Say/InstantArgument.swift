@@ -2,14 +2,14 @@ import ArgumentParser
 import Subscriptions
 
 extension Instant: ExpressibleByArgument {
-    /// An instant from a flag, in ISO 8601.
+    /// Parses an instant from a flag, in ISO 8601.
     package init?(argument: String) {
         self.init(iso8601: argument)
     }
 }
 
 extension BundleID: ExpressibleByArgument {
-    /// A bundle id from a flag; empty is none.
+    /// Reads a bundle id from a flag; nil when empty.
     package init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         self.init(argument)

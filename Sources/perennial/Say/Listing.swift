@@ -1,13 +1,13 @@
 import Tracking
 
-/// Rows with named columns, for a table, CSV or JSON alike.
+/// Rows with named columns, for a table, CSV and JSON.
 struct Listing {
     /// Names of the columns in `snake_case`; they are the keys of the JSON form.
     let columns: [String]
     /// One value for each column.
     var rows: [[JSONValue]] = []
 
-    /// The listing in the asked form.
+    /// Returns the listing in the requested format.
     func rendered(as format: ListingFormat) -> String {
         switch format {
         case .table: table
@@ -16,12 +16,12 @@ struct Listing {
         }
     }
 
-    /// An array of objects.
+    /// The listing as an array of objects.
     var json: JSONValue {
         .array(rows.map { row in .object(Dictionary(zip(columns, row)) { first, _ in first }) })
     }
 
-    /// Aligned columns for people: whole numbers to the right, a dash for what is unknown.
+    /// The listing as aligned columns for human readers: whole numbers to the right, a dash for an unknown value.
     var table: String {
         let lines = [columns.map { $0.uppercased() }] + rows.map { $0.map { Self.text($0).visible } }
         let widths = columns.indices.map { column in lines.reduce(0) { max($0, $1[column].count) } }
@@ -35,7 +35,8 @@ struct Listing {
         }.joined(separator: "\n")
     }
 
-    /// Comma-separated values (RFC 4180) with a heading; an unknown value is an empty field, and no text is a formula.
+    /// The listing as comma-separated values (RFC 4180) with a heading. An unknown value is an empty field, and no text
+    /// is a formula.
     var csv: String {
         let lines = [columns.map { JSONValue.string($0) }] + rows
         return lines.map { $0.map(Self.field).joined(separator: ",") }.joined(separator: "\r\n")
@@ -76,16 +77,16 @@ struct Listing {
     }
 }
 
-/// A form of a listing.
+/// A format of a listing.
 enum ListingFormat: String {
-    /// Aligned columns for people.
+    /// Aligned columns for human readers.
     case table
     /// Comma-separated values.
     case csv
     /// An array of objects; stable.
     case json
 
-    /// Prints a listing that was rendered in this form.
+    /// Prints a listing that was rendered in this format.
     func show(_ text: String) {
         switch self {
         case .table: say(text)

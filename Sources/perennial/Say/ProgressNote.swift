@@ -1,12 +1,12 @@
-/// Shows how far long work is on standard error: one line on a terminal, a line now and then elsewhere.
+/// The progress of a long job on standard error: one line on a terminal, a line now and then elsewhere.
 struct ProgressNote {
     private let isTerminal = Terminal.isStandardError
     private var lastShown = ContinuousClock.now
 
-    /// A terminal is refreshed often, a log seldom.
+    /// The time between two lines: short on a terminal, long in a log.
     private var interval: Duration { isTerminal ? .milliseconds(200) : .seconds(5) }
 
-    /// Shows the line when it is time for one, or another one where standard error is no terminal.
+    /// Shows the line when it is time for one, or `other` where standard error is not a terminal.
     mutating func show(_ line: @autoclosure () -> String, elsewhere other: @autoclosure () -> String? = nil) {
         guard ContinuousClock.now - lastShown >= interval else { return }
         lastShown = ContinuousClock.now
@@ -17,7 +17,7 @@ struct ProgressNote {
         }
     }
 
-    /// Writes a line that stays; the other one comes back when it is shown again.
+    /// Writes a line that stays. The progress line returns when it is shown again.
     func say(_ line: String) {
         clear()
         sayOnStandardError(line)

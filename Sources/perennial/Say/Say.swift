@@ -1,22 +1,22 @@
 import Foundation
 import Tracking
 
-/// Writes lines for people to standard output at once, so that a pipe sees them when a person would.
+/// Writes lines for human readers to standard output immediately, so that a pipe gets them as soon as a terminal would.
 func say(_ lines: String) {
     write(lines.visibleLines + "\n", to: .standardOutput)
 }
 
-/// Writes what programs read to standard output, byte by byte; only a terminal gets it as a person may see it.
+/// Writes machine-readable text to standard output, byte by byte; only a terminal gets it in visible form.
 func sayExactly(_ text: String) {
     if Terminal.isOutput { say(text.replacing("\r\n", with: "\n")) } else { write(text + "\n", to: .standardOutput) }
 }
 
-/// Writes lines for people to standard error.
+/// Writes lines for human readers to standard error.
 func sayOnStandardError(_ lines: String) {
     write(lines.visibleLines + "\n", to: .standardError)
 }
 
-/// A reader that went away, as in `perennial status | head`, is no failure of ours.
+/// Writes text; a reader that went away, as in `perennial status | head`, is not a failure.
 func write(_ text: String, to handle: FileHandle) {
     try? handle.write(contentsOf: Data(text.utf8))
 }

@@ -1,7 +1,8 @@
 extension String {
-    /// The text as a spreadsheet shows it: what it would compute gets an apostrophe before it. A negative number is none.
+    /// The text in a form that a spreadsheet displays: an apostrophe precedes a formula. A negative number is not a
+    /// formula.
     ///
-    /// OWASP, "CSV Injection": a formula begins with one of these, or with a tab or a return before it.
+    /// OWASP, "CSV Injection": a formula begins with one of these characters, or with a tab or a return before it.
     var spreadsheetText: String {
         guard let first = unicodeScalars.first, "=+-@\t\r\n＝＋－＠".unicodeScalars.contains(first),
             wholeMatch(of: /-[0-9]+(\.[0-9]+)?/) == nil

@@ -1,14 +1,14 @@
 import Foundation
 
-/// What we know about where our lines go.
+/// The destination of the output, as far as it is known.
 enum Terminal {
-    /// Clears the screen and goes to its first line (ECMA-48), where a person reads standard output directly.
+    /// Clears the screen and goes to its first line (ECMA-48), where standard output is a terminal.
     static func clear() {
         if isOutput { write("\u{1B}[H\u{1B}[2J\u{1B}[3J", to: .standardOutput) }
     }
 
-    /// Whether a person reads standard output directly.
+    /// Whether standard output is a terminal.
     static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
-    /// Whether a person reads standard error directly.
+    /// Whether standard error is a terminal.
     static var isStandardError: Bool { isatty(STDERR_FILENO) == 1 }
 }

@@ -1,6 +1,6 @@
-/// The variables of libpq that say where the database is (PostgreSQL documentation, "Environment Variables").
+/// The variables of libpq with the location of the database (PostgreSQL documentation, "Environment Variables").
 ///
-/// libpq reads them from the environment by itself; in the settings file they become a keyword string.
+/// libpq itself reads them from the environment; in the settings file they become a keyword string.
 enum LibpqVariable: String, CaseIterable, Sendable {
     case host = "PGHOST"
     case hostAddress = "PGHOSTADDR"
@@ -33,9 +33,10 @@ enum LibpqVariable: String, CaseIterable, Sendable {
         }
     }
 
-    /// The connection string of what the file sets and the environment does not; empty when libpq finds all it needs.
+    /// Returns the connection string of the variables that the file sets and the environment does not; empty when libpq
+    /// finds everything itself.
     ///
-    /// Nil when neither says anything, so that nobody connects to a database by accident.
+    /// Nil when neither sets any, so that no database is connected to by accident.
     static func connectionString(environment: [String: String], file: [String: String]) -> String? {
         guard allCases.contains(where: { environment[$0.rawValue] != nil || file[$0.rawValue] != nil }) else {
             return nil

@@ -1,14 +1,14 @@
 import Ledger
 
-/// A setting by the exact name it has in the environment and in the settings file.
+/// A setting by its exact name in the environment and in the settings file.
 enum SettingName: String, CaseIterable, Sendable {
-    /// Where the database is: a libpq URI or keyword string.
+    /// The location of the database: a libpq URI or keyword string.
     case databaseURL = "DATABASE_URL"
     /// A hot standby for lookups.
     case databaseReadURL = "DATABASE_READ_URL"
     /// 32 bytes in base64 that seal secrets at rest.
     case masterKey = "PERENNIAL_MASTER_KEY"
-    /// A file that holds the master key.
+    /// A file with the master key.
     case masterKeyFile = "PERENNIAL_MASTER_KEY_FILE"
     /// The address the API listens on.
     case httpHost = "PERENNIAL_HTTP_HOST"
@@ -18,18 +18,18 @@ enum SettingName: String, CaseIterable, Sendable {
     case appStoreURL = "PERENNIAL_APPSTORE_URL"
     /// Apple's sandbox endpoint.
     case appStoreSandboxURL = "PERENNIAL_APPSTORE_SANDBOX_URL"
-    /// A file with the certificate of a pretend App Store's authority.
+    /// A file with the certificate of a simulated App Store's authority.
     case appStoreRootFile = "PERENNIAL_APPSTORE_ROOT_FILE"
     /// The least severe log line written.
     case logLevel = "PERENNIAL_LOG_LEVEL"
-    /// How log lines look.
+    /// The format of log lines.
     case logFormat = "PERENNIAL_LOG_FORMAT"
-    /// How long a claimed receipt is ours.
+    /// The length of the lease of a claimed receipt.
     case leaseSeconds = "PERENNIAL_LEASE_SECONDS"
-    /// Divides the schedule's delays.
+    /// The divisor of the schedule's delays.
     case pollSpeedup = "PERENNIAL_POLL_SPEEDUP"
 
-    /// The variable that names the settings file. It is no setting itself: a file cannot name another one.
+    /// The variable with the path of the settings file. It is not a setting itself: a file cannot name another one.
     static let fileVariable = "PERENNIAL_CONFIG"
 
     /// Whether the value must never be printed.
@@ -42,7 +42,7 @@ enum SettingName: String, CaseIterable, Sendable {
         }
     }
 
-    /// The known name that was most likely meant; nil when nothing is near.
+    /// Returns the known name that was most likely meant; nil when none is similar.
     static func nearest(to name: String) -> String? {
         let wanted = name.uppercased()
         let known = allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)

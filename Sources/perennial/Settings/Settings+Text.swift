@@ -1,6 +1,6 @@
 extension Settings: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Nothing of the values: among them are the master key and connection strings, and whatever holds settings may be
-    /// described in a log.
+    /// A description without any values: they include the master key and connection strings, and a log may describe a
+    /// type that contains settings.
     var description: String { "Settings" }
     var debugDescription: String { description }
     var customMirror: Mirror { Mirror(self, children: []) }

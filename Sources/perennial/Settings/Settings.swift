@@ -2,9 +2,9 @@ import AppStore
 import Logging
 import Postgres
 
-/// How this process runs, after every value was checked.
+/// The settings of this process, after every value was checked.
 struct Settings: Sendable {
-    /// A libpq connection string; empty when the `PG*` variables say it all.
+    /// A libpq connection string; empty when the `PG*` variables are sufficient.
     var database = ""
     /// A hot standby for lookups.
     var readDatabase: String?
@@ -18,20 +18,20 @@ struct Settings: Sendable {
     var appStoreURL = AppStoreOptions.appleProductionURL
     /// Apple's sandbox endpoint.
     var appStoreSandboxURL = AppStoreOptions.appleSandboxURL
-    /// Who vouches for a pretend App Store; nil for Apple's, for whom the system's authorities vouch.
+    /// The certificate authorities of a simulated App Store; nil for Apple's, which uses the system's authorities.
     var appStoreRoots: TrustedRoots?
     /// The least severe log line written.
     var logLevel = Logger.Level.info
-    /// How log lines look.
+    /// The format of log lines.
     var logFormat = LogFormat.text
-    /// How long a claimed receipt is ours.
+    /// The length of the lease of a claimed receipt.
     var leaseSeconds = 60.0
-    /// Divides the schedule's delays.
+    /// The divisor of the schedule's delays.
     var pollSpeedup = 1
 }
 
 extension Settings {
-    /// Checks every value, and adds one sentence for each that is bad or missing.
+    /// Checks every value, and adds one sentence for each that is invalid or missing.
     init(_ values: SettingsValues, needing needs: Set<SettingsNeed>, mistakes: inout [String]) {
         var check = SettingsCheck(values: values)
         database = check.database(isNeeded: needs.contains(.database))

@@ -2,7 +2,7 @@ import AppStore
 import Foundation
 import Postgres
 
-/// Turns raw values into typed ones and collects what is wrong with them. Secrets never appear in a sentence.
+/// A conversion of raw values into typed ones that collects the mistakes in them. Secrets never appear in a sentence.
 struct SettingsCheck {
     let values: SettingsValues
     private(set) var mistakes: [String] = []
@@ -11,7 +11,7 @@ struct SettingsCheck {
         self.values = values
     }
 
-    /// Where the database is; empty when the `PG*` variables say it all.
+    /// Returns the location of the database; empty when the `PG*` variables are sufficient.
     mutating func database(isNeeded: Bool) -> String {
         if values[.databaseURL] != nil { return connectionString(.databaseURL) ?? "" }
         if let libpq = values.libpq { return libpq }
@@ -23,7 +23,7 @@ struct SettingsCheck {
         return ""
     }
 
-    /// A connection string that libpq can read.
+    /// Checks that libpq can read a connection string.
     mutating func connectionString(_ name: SettingName) -> String? {
         guard let text = values[name] else { return nil }
         do {
@@ -34,7 +34,7 @@ struct SettingsCheck {
         return text
     }
 
-    /// The 32 bytes of the master key, given directly or in a file.
+    /// Returns the 32 bytes of the master key, given directly or in a file.
     mutating func masterKey(isNeeded: Bool) -> [UInt8]? {
         let advice = "give 32 bytes in base64, made with `head -c 32 /dev/urandom | base64`."
         let source: String
@@ -70,7 +70,7 @@ struct SettingsCheck {
         return [UInt8](key)
     }
 
-    /// A whole number within limits.
+    /// Returns a whole number within limits.
     mutating func number(_ name: SettingName, in limits: ClosedRange<Int>, of what: String) -> Int? {
         guard let text = values[name] else { return nil }
         guard let number = Int(text), limits.contains(number) else {
@@ -82,7 +82,7 @@ struct SettingsCheck {
         return number
     }
 
-    /// An address of HTTP or HTTPS.
+    /// Returns an HTTP or HTTPS address.
     mutating func url(_ name: SettingName) -> String? {
         guard let text = values[name] else { return nil }
         guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
@@ -94,8 +94,8 @@ struct SettingsCheck {
         return text
     }
 
-    /// The authorities that vouch for a pretend App Store. A file of them is refused while one of the stores is Apple's: who
-    /// can write that file could then read every shared secret.
+    /// Returns the authorities of a simulated App Store. A file of them is refused while one of the stores is Apple's:
+    /// a user who can write that file could then read every shared secret.
     mutating func trustedRoots(ofStoresAt addresses: [(name: SettingName, url: String)]) -> TrustedRoots? {
         let name = SettingName.appStoreRootFile.rawValue
         guard let path = values[.appStoreRootFile] else { return nil }
@@ -120,7 +120,7 @@ struct SettingsCheck {
         return name == "apple.com" || name.hasSuffix(".apple.com")
     }
 
-    /// One of a few words.
+    /// Returns the value of one of a few words.
     mutating func word<Value>(_ name: SettingName, of words: [(String, Value)]) -> Value? {
         guard let text = values[name] else { return nil }
         guard let found = words.first(where: { $0.0 == text.lowercased() }) else {

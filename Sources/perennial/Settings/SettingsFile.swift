@@ -1,4 +1,4 @@
-/// The lines `KEY=VALUE` of a settings file.
+/// The `KEY=VALUE` lines of a settings file.
 struct SettingsFile: Sendable {
     /// The most bytes of a settings file.
     static let bytesMax = 1 << 20
@@ -7,13 +7,13 @@ struct SettingsFile: Sendable {
     private(set) var values: [String: String] = [:]
     /// Lines that are neither `KEY=VALUE` nor a comment, one sentence each.
     private(set) var mistakes: [String] = []
-    /// Keys nobody reads, one sentence each.
+    /// Keys that are not read, one sentence each.
     private(set) var warnings: [String] = []
 
     /// Reads the text of the file called `name`.
     ///
-    /// Empty lines and lines that start with `#` are skipped, `export` before a key and quotes around a value are
-    /// dropped, so that a shell may read the same file.
+    /// Empty lines and lines that start with `#` are skipped. `export` before a key and quotes around a value are
+    /// dropped, so that a shell can read the same file.
     init(_ text: String, name: String) {
         let known = Set(SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue))
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {

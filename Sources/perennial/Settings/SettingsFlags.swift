@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// Flags of every command that reads settings. A flag is its setting's name in small letters.
+/// Flags of every command that reads settings. A flag is its setting's name in lower case.
 struct SettingsFlags: ParsableArguments {
     @Option(help: ArgumentHelp("A file of KEY=VALUE lines, instead of PERENNIAL_CONFIG.", valueName: "file"))
     var config: String?
@@ -23,7 +23,7 @@ struct SettingsFlags: ParsableArguments {
         [.databaseURL: databaseUrl, .logLevel: logLevel, .logFormat: logFormat]
     }
 
-    /// The checked settings with further flags; starts logging. Throws `SettingsMistakes`.
+    /// Returns the checked settings, with further flags, and starts logging. Throws `SettingsMistakes`.
     func settings(needing needs: Set<SettingsNeed>, _ further: [SettingName: String?]...) throws -> Settings {
         let flags = further.reduce(values) { $0.merging($1) { _, newer in newer } }.compactMapValues { $0 }
         let sources = SettingsSources(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)

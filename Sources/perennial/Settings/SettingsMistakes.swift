@@ -1,13 +1,13 @@
-/// Everything that is wrong with the settings, so that one run is enough to repair them all.
+/// All mistakes in the settings, so that one run is enough to correct them all.
 struct SettingsMistakes: Error, CustomStringConvertible {
-    /// One sentence for each bad or missing value.
+    /// One sentence for each invalid or missing value.
     let lines: [String]
 
-    /// The sentences, one a line.
+    /// The sentences, one per line.
     var description: String { lines.joined(separator: "\n") }
 }
 
-/// What a command cannot do without.
+/// A requirement of a command.
 enum SettingsNeed: Hashable, Sendable {
     /// A database.
     case database

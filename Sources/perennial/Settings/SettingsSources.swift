@@ -1,7 +1,7 @@
 import Configuration
 import Foundation
 
-/// Where settings come from: flags before the environment before the file. An empty value is no value.
+/// The sources of settings: flags before the environment before the file. An empty value counts as absent.
 struct SettingsSources {
     /// Values that no other source overrides.
     var flags: [SettingName: String] = [:]
@@ -12,7 +12,7 @@ struct SettingsSources {
     /// Reads a file as text; a seam for tests.
     var read: @Sendable (String) throws -> String = SettingsSources.textOfFile
 
-    /// The settings a command needs, with warnings for the log. Throws every mistake at once.
+    /// Returns the settings a command needs, with warnings for the log. Throws all mistakes at once.
     func settings(needing needs: Set<SettingsNeed>) throws(SettingsMistakes) -> (Settings, warnings: [String]) {
         var mistakes: [String] = []
         let environment = environment.filter { !$0.value.isEmpty }
@@ -37,7 +37,7 @@ struct SettingsSources {
         return (settings, file.warnings)
     }
 
-    /// Only our own names, so that a stray variable of the same spelling in lower case decides nothing.
+    /// Provides only the program's own names, so that a stray variable with the same name in lower case has no effect.
     private func provider(of values: [String: String]) -> EnvironmentVariablesProvider {
         let names = Set(SettingName.allCases.map(\.rawValue))
         let secrets = Set(SettingName.allCases.filter(\.isSecret).map(\.rawValue))
@@ -46,17 +46,17 @@ struct SettingsSources {
             secretsSpecifier: .specific(secrets))
     }
 
-    /// The text of a small file.
+    /// Returns the text of a small file.
     @Sendable static func textOfFile(_ path: String) throws -> String {
         let bytes = try InputFile(path).contents(bytesMax: SettingsFile.bytesMax)
         return String(decoding: bytes, as: UTF8.self)
     }
 }
 
-/// Raw values by name, whatever source they come from.
+/// Raw values by name, whichever source they come from.
 struct SettingsValues {
     let reader: ConfigReader
-    /// The connection string that the `PG*` variables make; nil when none is set.
+    /// The connection string of the `PG*` variables; nil when none is set.
     let libpq: String?
     /// Reads a file as text.
     let read: @Sendable (String) throws -> String

@@ -19,7 +19,7 @@ struct VerifyCommand: AsyncParsableCommand {
               perennial verify --format json
             """)
 
-    /// The forms of what was found.
+    /// The formats of the result.
     enum Form: String, ExpressibleByArgument, CaseIterable {
         case text
         case json

@@ -1,9 +1,9 @@
 import Ledger
 import Tracking
 
-/// What a verification came to so far.
+/// The result of a verification so far.
 struct VerifySum {
-    /// What was looked for.
+    /// The invariants that are verified.
     let invariants: Set<Invariant>
     private var keys: Int64 = 0
     private var found: [(violation: Violation, isRepaired: Bool)] = []
@@ -19,10 +19,10 @@ struct VerifySum {
     /// Violations that were found and not repaired.
     var left: Int { found.count { !$0.isRepaired } }
 
-    /// How far it is.
+    /// The progress.
     var note: String { "\(keys) rows looked at, \(found.count) violations" }
 
-    /// All of it in one line.
+    /// The result in one line.
     var sentence: String {
         let looked = invariants.count == 1 ? "1 invariant" : "\(invariants.count) invariants"
         guard !found.isEmpty else { return "No violation of \(looked)." }
@@ -31,7 +31,7 @@ struct VerifySum {
         return "\(violations) of \(looked), repaired: \(repaired), left: \(left)."
     }
 
-    /// All of it as a stable object.
+    /// The result as a stable object.
     var json: JSONValue {
         [
             "checks": .array(invariants.map(\.rawValue).sorted().map { .string($0) }),
