@@ -25,9 +25,9 @@ enum SandboxChoice: String, ExpressibleByArgument, CaseIterable {
 
 /// The budget of calls to Apple.
 struct BudgetFlags: ParsableArguments {
-    /// The lowest rate but 0, in calls a second: one in a quarter of an hour.
+    /// The lowest rate except 0, in calls per second: one call in about a quarter of an hour.
     static let rateMin = 0.001
-    /// The highest rate and burst; whoever wants more means 0.
+    /// The highest rate, in calls per second, and the highest burst, in calls; a rate of 0 serves for more.
     static let callsMax = 100_000.0
 
     @Option(help: ArgumentHelp("Calls a second to Apple, 50 unless set; 0 is unlimited.", valueName: "N"))
@@ -36,7 +36,7 @@ struct BudgetFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Calls at once after a pause; as many as a second's unless set.", valueName: "N"))
     var burst: Double?
 
-    /// Whether anything is said.
+    /// Whether any flag is given.
     var isGiven: Bool { rate != nil || burst != nil }
 
     func validate() throws {

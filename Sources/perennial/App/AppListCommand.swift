@@ -65,7 +65,7 @@ extension Listing {
 }
 
 extension JSONValue {
-    /// A number as it is commonly written: whole numbers without decimals, others as text.
+    /// Returns a number in its usual form: whole numbers without decimals, others as text.
     static func number(_ value: Double) -> JSONValue {
         Int64(exactly: value).map { .integer($0) } ?? .string("\(value)")
     }

@@ -43,7 +43,7 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
 }
 
 extension SecretTrial {
-    /// Why the secret is not put in place; nil when nothing speaks against it.
+    /// Returns the reason why the secret is not set; nil when there is none.
     func refusal(of bundleID: BundleID) -> Failure? {
         switch self {
         case .refused(let receipt):
@@ -54,7 +54,7 @@ extension SecretTrial {
         }
     }
 
-    /// What the trial came to, for people.
+    /// The result of the trial, for human readers.
     var sentence: String {
         switch self {
         case .accepted(let receipt): "Apple accepts it (receipt \(receipt))."

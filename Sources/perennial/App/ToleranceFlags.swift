@@ -1,10 +1,11 @@
 import ArgumentParser
 
-/// How patient an app is with Apple: flags of `app set`. Each counts for a subscription from its next answer on.
+/// The tolerances of an app for late answers: flags of `app set`. Each applies to a subscription from its next answer
+/// on.
 struct ToleranceFlags: ParsableArguments {
-    /// A week: who is let in longer without a renewal has not paid for it.
+    /// The longest leeway: a week. A customer who has access for longer without a renewal has not paid for it.
     static let leewayMinutesMax = 10_080
-    /// A year.
+    /// The longest outage allowance: a year.
     static let outageDaysMax = 365
 
     @Option(

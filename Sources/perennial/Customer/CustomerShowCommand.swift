@@ -16,7 +16,7 @@ struct CustomerShowCommand: AsyncParsableCommand {
               perennial customer show --app com.example.app --customer c1
             """)
 
-    /// The forms of a customer.
+    /// The formats of a customer.
     enum Form: String, ExpressibleByArgument, CaseIterable {
         case table
         case json
@@ -44,7 +44,7 @@ struct CustomerShowCommand: AsyncParsableCommand {
 }
 
 extension CustomerFile {
-    /// The customer for people.
+    /// The customer for human readers.
     var text: String {
         let names = otherNames.isEmpty ? name : "\(name), also known as \(otherNames.joined(separator: ", "))"
         return ([names.visible] + sections.map { $0.listing.rows.isEmpty ? "No \($0.title)." : $0.listing.table })

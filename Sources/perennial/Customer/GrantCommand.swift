@@ -5,7 +5,7 @@ import struct Subscriptions.BundleID
 import struct Subscriptions.Instant
 import Tracking
 
-/// Which right of which customer a command is about, who decides and why.
+/// The entitlement and customer of a command, the person who decides and the reason.
 struct GrantFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var app: BundleID
@@ -19,7 +19,7 @@ struct GrantFlags: ParsableArguments {
     @OptionGroup var decision: DecisionFlags
 }
 
-/// Who decides by hand, and why.
+/// The person who decides manually, and the reason.
 struct DecisionFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
     var reason: String

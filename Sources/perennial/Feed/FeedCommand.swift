@@ -50,6 +50,6 @@ struct FeedRenewCommand: AsyncParsableCommand {
 }
 
 extension FeedRenewal {
-    /// What happened, for people.
+    /// The result, for human readers.
     var text: String { "The feed's id is \(feed) instead of \(former); consumers read anew what they mirror." }
 }

@@ -5,7 +5,7 @@ import Tracking
 
 /// `perennial explain`
 struct ExplainCommand: AsyncParsableCommand {
-    /// The most bytes of one answer of Apple.
+    /// The most bytes of one answer from Apple.
     static let bytesMax = 64 << 20
 
     static let configuration = CommandConfiguration(
@@ -24,7 +24,7 @@ struct ExplainCommand: AsyncParsableCommand {
               perennial explain --response new.json --previous old.json
             """)
 
-    /// The forms of an explanation.
+    /// The formats of an explanation.
     enum Form: String, ExpressibleByArgument, CaseIterable {
         case text
         case json

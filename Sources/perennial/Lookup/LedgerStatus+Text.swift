@@ -2,7 +2,7 @@ import Ledger
 import Tracking
 
 extension LedgerStatus {
-    /// The status for people.
+    /// The status for human readers.
     var text: String {
         var totals = Listing(columns: ["receipts", "verified", "unverified", "rejected", "subscriptions", "workers"])
         totals.rows = [[receipts, verified, unverified, rejected, subscriptions, workers].map { .integer($0) }]
@@ -94,7 +94,7 @@ extension LedgerStatus {
 }
 
 extension Double {
-    /// With one decimal, as a pace is told.
+    /// The number with one decimal, as rates are shown; a whole number has none.
     fileprivate var tenths: String { Int64(exactly: self).map { "\($0)" } ?? "\((self * 10).rounded() / 10)" }
 }
 
@@ -103,7 +103,7 @@ private struct CountedNumber {
     let number: Int64
     let countedTo: Int64
 
-    /// For people: `10000+` where counting stopped.
+    /// The number for human readers: `10000+` where counting stopped.
     var shown: JSONValue { number < countedTo ? .integer(number) : .string("\(number)+") }
 }
 
@@ -129,7 +129,7 @@ extension Incident {
 }
 
 extension InvariantStanding {
-    /// What was violated, in one sentence.
+    /// The violation in one sentence.
     fileprivate var text: String {
         let action = left > 0 ? "run `perennial verify`" : "all of them were repaired"
         return "Violated: \(name): \(violations) found at \(checkedAt.iso8601), repaired: \(repaired); \(action)"

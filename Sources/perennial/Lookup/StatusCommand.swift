@@ -13,7 +13,7 @@ struct StatusCommand: AsyncParsableCommand {
               perennial status --watch
             """)
 
-    /// The forms of a status.
+    /// The formats of a status.
     enum Form: String, ExpressibleByArgument, CaseIterable {
         case table
         case json

@@ -3,7 +3,7 @@ import Subscriptions
 import Tracking
 
 extension Settled {
-    /// What a check came to, for people.
+    /// The result of a check, for human readers.
     var text: String {
         var parts = ["Receipt \(receiptID): \(outcome.rawValue)\(reason.map { ", \($0)" } ?? "")"]
         if !subscriptions.isEmpty { parts.append(Listing(subscriptions: subscriptions).table) }
@@ -17,7 +17,7 @@ extension Settled {
         return parts.joined(separator: "\n")
     }
 
-    /// Why the check did not verify the receipt; nil when it did.
+    /// The reason why the check did not verify the receipt; nil when it did.
     var failure: Failure? {
         switch outcome {
         case .verified: nil

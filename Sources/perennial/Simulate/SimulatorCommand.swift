@@ -5,9 +5,9 @@ import struct Subscriptions.Instant
 
 /// `perennial simulator`
 struct SimulatorCommand: AsyncParsableCommand {
-    /// More than anybody's memory holds.
+    /// The most customers, more than fit into any machine's memory.
     static let customersMax = 10_000_000
-    /// A year.
+    /// The longest simulated month, in seconds: a year.
     static let monthSecondsMax = 31_622_400.0
 
     static let configuration = CommandConfiguration(

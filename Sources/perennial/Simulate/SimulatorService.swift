@@ -5,7 +5,7 @@ import ServiceLifecycle
 /// The simulator as a service that a signal stops.
 struct SimulatorService: Service {
     let simulator: Simulator
-    /// Where the certificate of its authority is; nil without TLS.
+    /// The path of the certificate of its authority; nil without TLS.
     let rootFile: String?
     let logger: Logger
 

@@ -2,7 +2,7 @@ import AppStoreSimulator
 import ArgumentParser
 import Foundation
 
-/// Flags of a simulator that speaks HTTPS.
+/// Flags of a simulator that serves HTTPS.
 struct SimulatorTLSFlags: ParsableArguments {
     @Flag(help: "Speak HTTPS, with a certificate authority made at the start.")
     var tls = false
@@ -29,13 +29,13 @@ struct SimulatorTLSFlags: ParsableArguments {
         }
     }
 
-    /// What the store shows of itself; nil without --tls.
+    /// Returns the TLS identity of the store; nil without --tls.
     func identity(ofStoreAt host: String) throws -> StoreIdentity? {
         guard tls else { return nil }
         return try StoreIdentity(names: StoreIdentity.localNames + [host] + tlsName, shows: tlsCertificate ?? .good)
     }
 
-    /// Writes the authority's certificate for those who shall trust it; answers where it is.
+    /// Writes the authority's certificate for the clients that trust it, and returns its path.
     func writeRoot(of identity: StoreIdentity) throws -> String {
         let folder = FileManager.default.temporaryDirectory
         let path =
