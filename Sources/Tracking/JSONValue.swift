@@ -53,17 +53,17 @@ extension JSONValue: Encodable {
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral, ExpressibleByNilLiteral
 {
-    /// Text from a literal.
+    /// Creates text from a literal.
     package init(stringLiteral value: String) { self = .string(value) }
-    /// A truth value from a literal.
+    /// Creates a truth value from a literal.
     package init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// A whole number from a literal.
+    /// Creates a whole number from a literal.
     package init(integerLiteral value: Int64) { self = .integer(value) }
-    /// A list from a literal.
+    /// Creates a list from a literal.
     package init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-    /// `null` from `nil`.
+    /// Creates `null` from `nil`.
     package init(nilLiteral: ()) { self = .null }
-    /// Named values from a literal; of equal names the last counts.
+    /// Creates named values from a literal; of equal names the last counts.
     package init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(Dictionary(elements) { _, last in last })
     }

@@ -13,7 +13,7 @@ package enum ClockLimit: Sendable {
 
     /// No limit, for an answer that is only inspected.
     case none
-    /// At most slightly ahead of the database's clock at the time the answer came.
+    /// At most a little ahead of the database's clock at the time the answer came.
     case database(Instant)
     /// The instant that was believed when the answer was settled.
     case settled(Instant)

@@ -40,7 +40,7 @@ struct CheckedBatch: Sendable {
         return Set(told).map(\.event)
     }
 
-    /// Receipts that Apple was asked about without giving a usable answer, with the reason.
+    /// Receipts that Apple was asked about but gave no usable answer for, with the reason.
     var unanswered: [(receipt: ReceiptID, reason: String)] {
         settled.filter { $0.outcome == .indeterminate && unasked[$0.receiptID] == nil }
             .map { ($0.receiptID, $0.reason ?? "no answer") }

@@ -102,8 +102,7 @@ extension Tracker {
 }
 
 extension Settled {
-    /// Returns whether it shows the customer the result of their upload. It does not when the upload came too late for
-    /// it.
+    /// Returns whether it shows the customer the result of their upload: not when the upload came too late for it.
     fileprivate func answers(_ customer: String) -> Bool {
         subscriptions.isEmpty || subscriptions.contains { $0.ownership[AppCustomerID(customer)] != nil }
     }

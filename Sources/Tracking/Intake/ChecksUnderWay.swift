@@ -116,7 +116,7 @@ final class ChecksUnderWay: Sendable {
                         memory.lines[receipt] = []
                         return .first
                     }
-                    // A cancellation before this place was in the line could not remove it; a later one will.
+                    // A cancellation before this place was in the line could not remove it; a later one removes it.
                     guard !Task.isCancelled else { return .left }
                     memory.lines[receipt]?.append(Place(number: number, turn: turn))
                     return nil

@@ -68,8 +68,7 @@ extension Upload {
         if submission.imported { try readLocally(receipt, app: app) }
     }
 
-    /// Reads the receipt itself. Its contents may refuse the upload and decide its place in the queue; they never
-    /// grant.
+    /// Reads the receipt itself. Its contents may refuse the upload and decide its place in the queue, but never grant.
     private mutating func readLocally(_ receipt: ReceiptData, app: App) throws {
         guard let local = LocalReading(of: receipt.bytes).receipt else { return }
         if let other = local.bundleID, local.isOfAnotherApp(than: app.bundleID.text) {

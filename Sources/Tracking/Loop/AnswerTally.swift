@@ -44,7 +44,7 @@ extension Checked {
 }
 
 extension Tracker {
-    /// Writes the counts to the database. Counts that cannot be written are lost: they are a picture, not an account.
+    /// Writes the counts to the database. Counts that cannot be written are lost: they are statistics, not a record.
     func writeTally() async {
         await attempt("count Apple's answers") { try await ledger.addChecks(tally.take()) }
     }

@@ -97,7 +97,7 @@ struct CheckLoop: Sendable {
         }
     }
 
-    /// Checks a receipt that may crash the process while no other call is under way.
+    /// Checks a quarantined receipt, which may crash the process, while no other call is under way.
     private func askAlone(of app: App) async {
         let all = await slots.take(atLeast: slots.capacity, atMost: slots.capacity)
         await tracker.attempt("check a quarantined receipt") {

@@ -1,7 +1,7 @@
 import ServiceLifecycle
 
-/// A service that logs once a minute what this process checked, and logs problems that are over. It is silent while
-/// nothing happens.
+/// A service that logs what this process checked, once a minute, and problems that are over. Silent while nothing
+/// happens.
 package struct MinuteLog: Service {
     /// The interval at which it looks for problems that are over, in seconds.
     static let lookSeconds = 5.0

@@ -10,7 +10,7 @@ package struct OnceReport: Sendable {
     package let left: Int
     /// One sentence for each reason why receipts are left.
     package let why: [String]
-    /// Receipts that Apple was asked about without giving a usable answer; a worker asks about them again.
+    /// Receipts that Apple was asked about but gave no usable answer for; a worker asks about them again.
     package let unanswered: Int
     /// One sentence for each of the first unanswered receipts.
     package let unansweredBecause: [String]

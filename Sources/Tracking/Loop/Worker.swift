@@ -7,8 +7,8 @@ import Subscriptions
 ///
 /// Any number of workers may run, on any number of machines.
 package struct Worker: Service {
-    /// The most receipts that one process has claimed and not yet settled, which is also the most connections to Apple
-    /// it needs.
+    /// The most receipts that one process has claimed and not settled, and so the most connections to Apple that it
+    /// needs.
     package static let callsMax = 640
 
     let tracker: Tracker

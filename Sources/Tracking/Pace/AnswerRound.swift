@@ -1,7 +1,7 @@
 import Ledger
 import Subscriptions
 
-/// What a number of answers together show about Apple's health. They are counted until there are enough to judge by.
+/// The evidence of a number of answers about Apple's health, counted until there is enough to judge by.
 struct AnswerRound: Sendable, Hashable {
     /// The answers that make a round; fewer while only a few receipts are tried.
     static let answersMin = 20
@@ -27,7 +27,7 @@ struct AnswerRound: Sendable, Hashable {
     /// Whether anything failed.
     var isTroubled: Bool { troubled > 0 || overloaded > 0 }
 
-    /// Whether there are enough answers to judge by.
+    /// Returns whether there are enough answers to judge by.
     func isWhole(whileFailing: Bool) -> Bool {
         retryAfterSeconds != nil || asked >= (whileFailing ? Self.probeAnswersMin : Self.answersMin)
     }

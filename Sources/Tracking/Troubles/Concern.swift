@@ -73,7 +73,7 @@ package enum Concern: Hashable, Sendable {
         }
     }
 
-    /// The app concerned; nil for a problem of all apps.
+    /// The app concerned; nil for a problem that names no app.
     var app: BundleID? {
         switch self {
         case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app),
