@@ -1,6 +1,6 @@
-/// PostgreSQL, as one process uses it: pipelined reads, and transactions with a connection of their own.
+/// PostgreSQL, as one process uses it: pipelined reads, and transactions on exclusive connections.
 ///
-/// It connects when first asked, again after every loss, and never ends the process. Callers wait in lines of limited
+/// It connects on first use, reconnects after every loss, and never ends the process. Callers wait in queues of limited
 /// length, for a limited time; see `DatabaseConfiguration`.
 package final class Database: Sendable {
     private struct Pools: Sendable {
@@ -11,12 +11,12 @@ package final class Database: Sendable {
     private let configuration: DatabaseConfiguration
     private let pools: Result<Pools, DatabaseError>
 
-    /// A database that connects when it is first asked. When the configuration is not valid every call throws the
-    /// reason; `DatabaseConfiguration.validate()` tells it earlier.
+    /// Creates a database that connects on first use. When the configuration is invalid, every call throws the reason;
+    /// `DatabaseConfiguration.validate()` reports it earlier.
     /// - Parameters:
-    ///   - configuration: where it is, and the limits.
-    ///   - note: takes what the log is told of connections lost and made. Called on the database's own threads, so it must
-    ///     not block.
+    ///   - configuration: the address and the limits.
+    ///   - note: receives the log's notes about connections lost and made. It is called on the database's own threads,
+    ///     so it must not block.
     package init(_ configuration: DatabaseConfiguration, note: @escaping @Sendable (DatabaseNote) -> Void) {
         self.configuration = configuration
         do throws(DatabaseError) {
@@ -42,25 +42,25 @@ package final class Database: Sendable {
         pools.writes.beginClosing()
     }
 
-    /// Runs a statement that only reads, together with those of other callers, and answers its rows.
+    /// Runs a read-only statement, pipelined with those of other callers, and returns its rows.
     ///
-    /// The server refuses writes here (SQLSTATE 25006). A read may run twice when its connection breaks. A caller whose
-    /// task is cancelled is answered at once.
-    /// - Throws: any kind but `.commitUnknown`; `.cannotConnect` after the connect time-out.
+    /// The server refuses writes here (SQLSTATE 25006). A read may run twice when its connection breaks. The call
+    /// returns at once when the caller's task is cancelled.
+    /// - Throws: any kind except `.commitUnknown`; `.cannotConnect` after the connect time-out.
     package func query(
         _ statement: Statement, _ parameters: [Parameter] = []
     ) async throws(DatabaseError) -> [Row] {
         try await pools.get().reads.query(statement, parameters)
     }
 
-    /// Runs `body` in a READ COMMITTED transaction, on the thread of an exclusive connection, and commits; rolls back when
-    /// it throws.
+    /// Runs `body` in a READ COMMITTED transaction, on the thread of an exclusive connection, and commits; rolls back
+    /// when it throws.
     ///
-    /// A caller whose task is cancelled while it waits for a connection leaves the line; a body that runs is not
-    /// interrupted. Nothing here is ever done twice.
-    /// - Parameter body: synchronous; it should do no more than its statements and pure work between them.
-    /// - Throws: what `body` throws, unchanged; `DatabaseError` with `.commitUnknown` when the connection broke during
-    ///   COMMIT, or with the failure that the body caught but that spoiled the transaction.
+    /// A caller whose task is cancelled while it waits for a connection leaves the queue. A running body is not
+    /// interrupted. Nothing here ever runs twice.
+    /// - Parameter body: synchronous; it should contain only its statements and pure work between them.
+    /// - Throws: any error of `body`, unchanged; `DatabaseError` with `.commitUnknown` when the connection breaks
+    ///   during COMMIT, or the failure that the body caught but that spoiled the transaction.
     package func transaction<Result: Sendable>(
         _ body: @escaping @Sendable (Transaction) throws -> Result
     ) async throws -> Result {
@@ -70,8 +70,8 @@ package final class Database: Sendable {
         }
     }
 
-    /// Runs one statement outside any transaction and without a time-out of ours, for what PostgreSQL allows only there
-    /// (`CREATE DATABASE`, `CREATE INDEX CONCURRENTLY`).
+    /// Runs one statement outside any transaction and without our time-out, for commands that PostgreSQL allows only
+    /// there (`CREATE DATABASE`, `CREATE INDEX CONCURRENTLY`).
     package func runOutsideTransaction(_ sql: String) async throws {
         try await pools.get().writes.perform { connection in
             do {
@@ -83,7 +83,7 @@ package final class Database: Sendable {
         }
     }
 
-    /// How busy the connections are; zero everywhere when the configuration is not valid.
+    /// The load on the connections; all zero when the configuration is invalid.
     package var load: DatabaseLoad {
         guard case .success(let pools) = pools else { return DatabaseLoad() }
         let writes = pools.writes.load
@@ -92,8 +92,8 @@ package final class Database: Sendable {
             transactionConnections: writes.connections)
     }
 
-    /// Closes: work that runs finishes, callers that wait get `.closed`. Returns when all connections are closed; may be
-    /// called more than once.
+    /// Closes the database: running work finishes, waiting callers get `.closed`. Returns when all connections are
+    /// closed; may be called more than once.
     package func close() async {
         guard case .success(let pools) = pools else { return }
         pools.reads.beginClosing()
@@ -103,12 +103,12 @@ package final class Database: Sendable {
     }
 }
 
-/// How busy a database's connections are.
+/// The load on a database's connections.
 package struct DatabaseLoad: Sendable, Hashable {
-    /// Reads that wait to be sent.
+    /// The number of reads waiting to be sent.
     package var waitingReads = 0
-    /// Callers that wait for a connection of their own.
+    /// The number of callers waiting for an exclusive connection.
     package var waitingTransactions = 0
-    /// Open connections for transactions.
+    /// The number of open connections for transactions.
     package var transactionConnections = 0
 }

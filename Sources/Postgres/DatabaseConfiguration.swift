@@ -1,4 +1,4 @@
-/// Where the database is and how much of it one process may use.
+/// The address of the database and the resources one process may use.
 package struct DatabaseConfiguration: Sendable {
     /// A libpq URI or keyword string; empty means the `PG*` environment. May hold a password: never log it.
     package var connectionString: String
@@ -8,14 +8,15 @@ package struct DatabaseConfiguration: Sendable {
     package var readConnections: Int
     /// Exclusive connections for transactions, at least 1; each has its own thread.
     package var writeConnections: Int
-    /// How long a caller waits for a connection, and one attempt to connect takes at most, in seconds, at least 1.
+    /// The longest wait of a caller for a connection, and the longest attempt to connect, in seconds, at least 1.
     package var connectTimeoutSeconds: Int
-    /// How long one statement may run, in milliseconds, at least 1. The server enforces it; we do too, two seconds later.
+    /// The longest run of one statement, in milliseconds, at least 1. The server enforces it; so do we, two seconds
+    /// later.
     package var statementTimeoutMilliseconds: Int
-    /// How many callers may wait for reads, and as many again for transactions, at least 1.
+    /// The most callers that may wait for reads, and separately for transactions, at least 1.
     package var queueLimit: Int
 
-    /// A configuration; numbers below their minimum count as the minimum.
+    /// Creates a configuration; numbers below their minimum are raised to the minimum.
     package init(
         connectionString: String, applicationName: String = "perennial", readConnections: Int = 1,
         writeConnections: Int = 4, connectTimeoutSeconds: Int = 5, statementTimeoutMilliseconds: Int = 30_000,
@@ -36,7 +37,7 @@ package struct DatabaseConfiguration: Sendable {
         _ = try ConnectionOptions(parsing: connectionString)
     }
 
-    /// The same server and account, another database.
+    /// Returns a connection string for the same server and account and another database.
     /// - Throws: `.cannotConnect` when the connection string is not valid.
     package func connectionString(forDatabase name: String) throws(DatabaseError) -> String {
         var options = try ConnectionOptions(parsing: connectionString)
@@ -46,6 +47,6 @@ package struct DatabaseConfiguration: Sendable {
 
     var connectTimeout: Duration { .seconds(connectTimeoutSeconds) }
     var statementTimeout: Duration { .milliseconds(statementTimeoutMilliseconds) }
-    /// How long a caller waits for its turn while the database answers.
+    /// The longest wait of a caller for its turn while the database responds.
     var waitLimit: Duration { max(connectTimeout, statementTimeout) }
 }

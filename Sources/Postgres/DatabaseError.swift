@@ -1,47 +1,47 @@
-/// Why the database did not do what it was asked, and what to do now.
+/// A failed database call: the reason and the remedy.
 ///
-/// The message is one sentence and holds neither parameters' values nor the password.
+/// The message is one sentence and contains neither parameter values nor the password.
 package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The sort of failure.
+    /// The kind of failure.
     package enum Kind: Sendable, Hashable {
-        /// The server refused the statement; names of constraint and table where it gave them.
+        /// The server refused the statement. Carries the names of constraint and table where the server gave them.
         case server(sqlState: String, constraint: String?, table: String?)
-        /// No connection within the connect time-out, or a connection string that is not valid.
+        /// No connection within the connect time-out, or an invalid connection string.
         case cannotConnect
-        /// The connection broke while the statement ran; a transaction was rolled back by that.
+        /// The connection broke while the statement ran; the server rolls a transaction back then.
         case connectionLost
-        /// The connection broke during COMMIT: the transaction may or may not have been kept.
+        /// The connection broke during COMMIT: the transaction may or may not have committed.
         case commitUnknown
-        /// The statement ran, or its caller waited, longer than allowed.
+        /// The statement ran, or its caller waited, longer than the limit.
         case timedOut
-        /// As many callers wait already as the queue holds.
+        /// The queue is full.
         case queueFull
         /// The database was closed.
         case closed
         /// The caller's task was cancelled.
         case cancelled
-        /// A column does not exist, is NULL, or has another type than was asked for.
+        /// A column does not exist, is NULL, or has another type than requested.
         case decoding
     }
 
-    /// What the caller should do with what it was doing.
+    /// The caller's next step.
     package enum Disposition: Sendable, Hashable {
-        /// Do the same again after a while, in milliseconds.
+        /// Repeat the same work after this many milliseconds.
         case retry(afterMilliseconds: Int)
-        /// Give this piece of work up; the same again fails the same way.
+        /// Give up this piece of work: a repetition fails the same way.
         case reject
-        /// Tell a human: the program, the schema or the set-up is wrong, or a commit is unknown.
+        /// Alert an operator: the program, the schema or the set-up is wrong, or the outcome of a commit is unknown.
         case alarm
     }
 
-    /// The sort of failure.
+    /// The kind of failure.
     package let kind: Kind
-    /// One sentence: what failed, where, what to do.
+    /// One sentence: what failed, where, and the remedy.
     package let message: String
-    /// The prepared statement was gone or its plan no longer fit; it will be prepared anew.
+    /// Whether the prepared statement was gone or its plan stale; it is then prepared again.
     let isStalePreparation: Bool
 
-    /// An error of a kind with its sentence.
+    /// Creates an error of a kind with its message.
     package init(_ kind: Kind, _ message: String) {
         self.init(kind, message, isStalePreparation: false)
     }
@@ -55,7 +55,7 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
     /// The message.
     package var description: String { message }
 
-    /// The server's five-character SQLSTATE; nil when the failure is not the server's answer.
+    /// The server's five-character SQLSTATE; nil when the failure did not come from the server.
     package var sqlState: String? {
         guard case .server(let sqlState, _, _) = kind else { return nil }
         return sqlState
@@ -70,7 +70,7 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
     /// Whether the whole transaction should be repeated: a serialization failure (40001) or a deadlock (40P01).
     package var isSerializationFailure: Bool { sqlState == "40001" || sqlState == "40P01" }
 
-    /// Whether the server is not there: the connection is gone, or there was none.
+    /// Whether the server is unreachable: the connection was lost or never made.
     package var isLoss: Bool {
         switch kind {
         case .cannotConnect, .connectionLost: true
@@ -78,7 +78,7 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
         }
     }
 
-    /// What to do now.
+    /// The caller's next step.
     package var disposition: Disposition {
         if isStalePreparation { return .retry(afterMilliseconds: 0) }
         return switch kind {
@@ -90,7 +90,8 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
         }
     }
 
-    /// By class of SQLSTATE (PostgreSQL, appendix A): bad data is the work's fault, most others are ours.
+    /// Returns the disposition by class of SQLSTATE (PostgreSQL, appendix A): bad data is the fault of the work, most
+    /// others are ours.
     private static func disposition(ofState sqlState: String) -> Disposition {
         if sqlState == "55P03" || sqlState == "25006" { return .retry(afterMilliseconds: 500) }
         switch sqlState.prefix(2) {

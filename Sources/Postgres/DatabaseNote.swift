@@ -1,18 +1,18 @@
-/// News of a database's connections, for the log. Never holds a secret.
+/// A note for the log about a database's connections. It never contains a secret.
 package enum DatabaseNote: Sendable, Hashable, CustomStringConvertible {
-    /// What connections are for.
+    /// The purpose of connections.
     package enum Purpose: String, Sendable {
         case reads, transactions
     }
 
-    /// No connection can be made, and why; it is tried whenever there is work, until one can.
+    /// No connection can be made, and the reason. Attempts go on whenever there is work, until one succeeds.
     case lost(Purpose, String)
-    /// A connection was made after that.
+    /// A connection was made after such a loss.
     case found(Purpose)
-    /// Something that is mended already, or will be by the next connection.
+    /// A problem that is already solved, or will be with the next connection.
     case detail(String)
 
-    /// The note in a sentence.
+    /// The note as a sentence.
     package var description: String {
         switch self {
         case .lost(_, let reason): "\(reason) Trying again until it works."

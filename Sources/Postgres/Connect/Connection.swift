@@ -6,22 +6,23 @@ import CLibPQ
     import Darwin
 #endif
 
-/// One `PGconn`. It may move from thread to thread, but only one at a time uses it: the thread that opened it hands it
-/// over and forgets it.
+/// One `PGconn`. It may move from thread to thread, but only one thread at a time uses it: the thread that opens it
+/// passes it on and keeps no reference.
 final class Connection: @unchecked Sendable {
     let pointer: OpaquePointer
     let settings: TransactionSettings
-    /// Borrowed until it is known to be our own: what is right there is right everywhere.
+    /// `.borrowed` until it is known to be our own: code that is right for a borrowed session is right for every
+    /// session.
     var session = Session.borrowed
     var prepared = PreparedStatements()
-    /// Set once the connection cannot be used any more.
+    /// Whether the connection is unusable from now on.
     var isBroken = false
 
     /// Takes over an open connection.
     init(owning pointer: OpaquePointer, _ settings: TransactionSettings) {
         self.pointer = pointer
         self.settings = settings
-        // We never want to wait inside a send: the server may itself be waiting for us to read.
+        // A send must never block: the server may itself be waiting for us to read.
         PQsetnonblocking(pointer, 1)
     }
 
@@ -29,20 +30,20 @@ final class Connection: @unchecked Sendable {
 
     var socket: Int32 { PQsocket(pointer) }
 
-    /// libpq's last words about this connection, on one line.
+    /// libpq's latest error message for this connection, on one line.
     var complaint: String {
         let text = oneLine(String(cString: PQerrorMessage(pointer)))
         return text.isEmpty ? "the server closed it" : text
     }
 
-    /// Whether an idle connection still works, as far as can be seen without asking the server.
+    /// Returns whether an idle connection still works, judged without a request to the server.
     func seemsAlive() -> Bool {
         guard !isBroken, PQstatus(pointer) == CONNECTION_OK else { return false }
         guard waitForSocket(POLLIN, until: ContinuousClock.now) else { return true }
         return PQconsumeInput(pointer) == 1 && PQstatus(pointer) == CONNECTION_OK
     }
 
-    /// Waits until the socket is ready; false when the moment passed first.
+    /// Waits until the socket is ready; returns false when `limit` passes first.
     func waitForSocket(_ events: Int32, until limit: Moment?) -> Bool {
         var polled = pollfd(fd: socket, events: Int16(events), revents: 0)
         while true {
@@ -56,12 +57,12 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    /// What `PQcancel` needs; may be used on another thread.
+    /// Returns the data that `PQcancel` needs, for use on any thread.
     func cancellation() -> Cancellation? { PQgetCancel(pointer).map(Cancellation.init(owning:)) }
 }
 
-/// Asks the server, over a connection of its own, to cancel what another connection runs. It only holds a copy of where and
-/// whom to ask, which libpq lets any thread use.
+/// A request to the server, over a separate connection, to cancel the statement that another connection runs. It holds
+/// only a copy of the address and the cancel key, which libpq lets any thread use.
 final class Cancellation: @unchecked Sendable {
     private let pointer: OpaquePointer
 
@@ -69,7 +70,7 @@ final class Cancellation: @unchecked Sendable {
 
     deinit { PQfreeCancel(pointer) }
 
-    /// Blocks until the server took the request or refused it; whether anything was cancelled is not known.
+    /// Blocks until the server accepts or refuses the request. Whether a statement was cancelled is unknown.
     func send() {
         var reason: [CChar] = Array(repeating: 0, count: 256)
         _ = PQcancel(pointer, &reason, Int32(reason.count))

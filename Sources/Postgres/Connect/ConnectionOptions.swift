@@ -1,12 +1,12 @@
 import CLibPQ
 
-/// A connection string taken apart by libpq's own parser, so that we agree with it about every form.
+/// A connection string, parsed by libpq's own parser so that both agree about every form.
 struct ConnectionOptions: Sendable {
     private var values: [String: String] = [:]
 
-    /// Parses a URI or keyword string; empty is valid and means the environment.
-    /// - Throws: `.cannotConnect`; its message never quotes the string, because a mistyped URI may put the password
-    ///   in any field.
+    /// Parses a URI or keyword string; an empty string is valid and means the environment.
+    /// - Throws: `.cannotConnect`; its message never quotes the string, because a mistyped URI may put the password in
+    ///   any field.
     init(parsing text: String) throws(DatabaseError) {
         var complaint: UnsafeMutablePointer<CChar>?
         guard let parsed = PQconninfoParse(text, &complaint) else {
@@ -20,7 +20,7 @@ struct ConnectionOptions: Sendable {
             if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
             option += 1
         }
-        // libpq would take everything behind the first @ as a host name and then print it in its error.
+        // libpq would take everything after the first @ as a host name and then print it in its error.
         if let host = values["host"], host.contains("@") {
             throw .invalidConnectionString(
                 "the host contains an @; percent-encode special characters of the password (@ is %40)")
@@ -31,7 +31,7 @@ struct ConnectionOptions: Sendable {
         }
     }
 
-    /// A value by libpq keyword (`host`, `dbname`, …); nil when the string does not set it.
+    /// The value of a libpq keyword (`host`, `dbname`, …); nil when the string does not set it.
     subscript(keyword: String) -> String? {
         get { values[keyword] }
         set { values[keyword] = newValue }
@@ -52,7 +52,8 @@ struct ConnectionOptions: Sendable {
     }
 }
 
-/// libpq's messages end in a line feed and may have several lines; ours are one sentence and set their own full stop.
+/// Returns a libpq message as one sentence without a final full stop: it may have several lines and ends in a line
+/// feed.
 func oneLine(_ text: String) -> String {
     var line = text.split(whereSeparator: { $0.isNewline }).map { line in
         String(line.drop(while: { $0 == " " || $0 == "\t" }))
@@ -61,7 +62,7 @@ func oneLine(_ text: String) -> String {
     return line
 }
 
-/// The text with everything between double quotes replaced, for messages that may quote a secret or a value.
+/// Returns the text with every double-quoted part replaced, for messages that may quote a secret or a value.
 func hidingQuotedText(in text: String) -> String {
     text.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
         .map { $0.offset.isMultiple(of: 2) ? String($0.element) : "…" }.joined(separator: "\"")

@@ -1,19 +1,20 @@
 import CLibPQ
 
-/// What libpq is told when it connects.
+/// The settings passed to libpq when it connects.
 struct ConnectionSettings: Sendable {
-    /// What a connection is for; the server is told, and refuses writes on a connection for reads.
+    /// The purpose of a connection. The server learns it, and refuses writes on a connection for reads.
     enum Role: Sendable {
         case reads
         case transactions
     }
 
-    /// How long a server may leave what we sent unacknowledged before its machine counts as gone, in milliseconds; the
-    /// connection string may say otherwise. Without it a cut cable shows after a quarter of an hour.
+    /// How long a server may leave sent data unacknowledged before its machine counts as gone, in milliseconds. The
+    /// connection string can override it. Without this limit a cut cable is noticed only after a quarter of an hour.
     private static let silenceMilliseconds = "10000"
 
     let keywords: [(name: String, value: String)]
-    /// Without `options`, for a connection pooler that refuses them; then every transaction brings its settings.
+    /// The keywords without `options`, for a connection pooler that refuses them; every transaction then carries its
+    /// settings.
     let plainKeywords: [(name: String, value: String)]
     /// The same settings for one transaction.
     let transaction: TransactionSettings
@@ -24,7 +25,7 @@ struct ConnectionSettings: Sendable {
         transaction = TransactionSettings(configuration, for: role)
         var options = given["options"].map { [$0] } ?? Self.optionsFromEnvironment()
         options += transaction.values.map { "-c \($0.sessionName)=\($0.value)" }
-        // With expand_dbname the connection string goes into dbname; what follows it wins.
+        // With expand_dbname the connection string goes into dbname; later keywords override it.
         plainKeywords = [
             ("tcp_user_timeout", Self.silenceMilliseconds),
             ("fallback_application_name", configuration.applicationName),
@@ -34,7 +35,7 @@ struct ConnectionSettings: Sendable {
         keywords = plainKeywords + [("options", options.joined(separator: " "))]
     }
 
-    /// `PGOPTIONS`, which our own options would otherwise replace.
+    /// Returns the value of `PGOPTIONS`, which our own options would otherwise replace.
     private static func optionsFromEnvironment() -> [String] {
         guard let defaults = PQconndefaults() else { return [] }
         defer { PQconninfoFree(defaults) }

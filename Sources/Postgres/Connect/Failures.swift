@@ -1,4 +1,4 @@
-/// The sentences for failures that are found on our side of the wire.
+/// The messages for failures detected on the client side.
 extension DatabaseError {
     static func invalidConnectionString(_ reason: String) -> DatabaseError {
         DatabaseError(
@@ -16,8 +16,8 @@ extension DatabaseError {
         return DatabaseError(.cannotConnect, "Cannot connect to PostgreSQL: \(reason); \(advice).")
     }
 
-    /// Whether the server was there and TLS failed. libpq has no code for that, but its words are not translated: Perennial
-    /// sets no locale.
+    /// Returns whether the server was reachable and TLS failed. libpq has no code for that, but its messages are not
+    /// translated: Perennial sets no locale.
     private static func isAboutTLS(_ reason: String) -> Bool {
         reason.contains("certificate") || reason.contains("SSL")
     }

@@ -7,7 +7,8 @@ import CLibPQ
 #endif
 
 extension Connection {
-    /// Connects, on the calling thread, within a limit (name resolution is the system's and has its own).
+    /// Connects on the calling thread, within `limit`. Name resolution is outside it: the system has its own limit for
+    /// that.
     /// - Throws: `.cannotConnect` with libpq's reason.
     static func open(_ settings: ConnectionSettings, within limit: Duration) throws(DatabaseError) -> Connection {
         let end = ContinuousClock.now + limit
@@ -15,7 +16,7 @@ extension Connection {
         do {
             pointer = try open(settings.keywords, until: end, limit)
         } catch {
-            // PgBouncer refuses `options` unless it is told to ignore them.
+            // PgBouncer refuses `options` unless it is configured to ignore them.
             guard error.message.contains("unsupported startup parameter") else { throw error }
             pointer = try open(settings.plainKeywords, until: end, limit)
         }
@@ -28,7 +29,7 @@ extension Connection {
         _ keywords: [(name: String, value: String)], until end: Moment, _ limit: Duration
     ) throws(DatabaseError) -> OpaquePointer {
         guard let pointer = start(keywords) else { throw .cannotConnect("out of memory") }
-        // libpq would print notices and warnings of the start-up to standard error.
+        // By default libpq prints notices and warnings of the start-up to standard error.
         PQsetNoticeProcessor(pointer, { _, _ in }, nil)
         var awaited = POLLOUT
         while true {

@@ -1,5 +1,5 @@
-/// What one connection has prepared. The name on the server carries a number, because a statement that has to be
-/// prepared again (its plan is stale, or its parameters have other types) cannot take the same name.
+/// The statements that one connection has prepared. The name on the server carries a number: a statement that is
+/// prepared again (its plan is stale, or its parameters have other types) cannot reuse its name.
 struct PreparedStatements {
     private struct Prepared {
         let sql: String
@@ -10,7 +10,7 @@ struct PreparedStatements {
     private var byName: [String: Prepared] = [:]
     private var generation = 0
 
-    /// The name on the server; nil when the statement has to be prepared first.
+    /// Returns the name on the server; nil when the statement must be prepared first.
     func serverName(of statement: Statement, _ parameters: [Parameter]) -> String? {
         guard let prepared = byName[statement.name], prepared.sql == statement.sql,
             prepared.types.elementsEqual(parameters.lazy.map(\.type))
@@ -18,7 +18,7 @@ struct PreparedStatements {
         return prepared.serverName
     }
 
-    /// Notes that the statement is being prepared and answers the name to use.
+    /// Records that the statement is being prepared and returns the name to use.
     mutating func begin(_ statement: Statement, _ parameters: [Parameter]) -> String {
         let serverName = generation == 0 ? statement.name : "\(statement.name)~\(generation)"
         generation += 1
@@ -27,11 +27,11 @@ struct PreparedStatements {
         return serverName
     }
 
-    /// Notes that the server does not have it, or not any more; a later preparation of that name stays.
+    /// Records that the server does not have the statement, or no longer has it. A later preparation of it stays.
     mutating func forget(_ statement: Statement, serverName: String) {
         if byName[statement.name]?.serverName == serverName { byName[statement.name] = nil }
     }
 
-    /// Notes that nothing prepared so far can be relied on.
+    /// Records that nothing prepared so far can be relied on.
     mutating func forgetAll() { byName = [:] }
 }

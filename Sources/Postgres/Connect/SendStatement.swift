@@ -1,7 +1,7 @@
 import CLibPQ
 
-/// What we send: a preparation and runs of what was prepared, or statements whole. False when libpq refused; `complaint`
-/// says why.
+/// Sending: a preparation and executions of the prepared statement, or whole statements. Each function returns false
+/// when libpq refuses; `complaint` then holds the reason.
 extension Connection {
     /// The protocol counts parameters in 16 bits.
     static let parametersMax = 65_535
@@ -17,7 +17,7 @@ extension Connection {
         }
     }
 
-    /// Sends text and parameters together: the server prepares it without a name and forgets it.
+    /// Sends text and parameters together: the server prepares the statement without a name and discards it.
     func sendWhole(_ statement: Statement, _ parameters: [Parameter]) -> Bool {
         let types = parameters.map(\.type)
         return withValues(of: parameters) { values, lengths, formats in
@@ -31,8 +31,8 @@ extension Connection {
     ) -> Bool {
         let lengths = parameters.map { Int32(truncatingIfNeeded: $0.bytes?.count ?? 0) }
         let formats = Array(repeating: Int32(1), count: parameters.count)
-        // One buffer for all values: libpq wants pointers, and a Swift array lends only one at a time. The spare byte
-        // gives an empty value an address, without which libpq would send NULL.
+        // One buffer holds all values: libpq wants pointers, and Swift lends the pointer of only one array at a time.
+        // The spare byte gives an empty value an address, without which libpq would send NULL.
         var buffer: [UInt8] = []
         buffer.reserveCapacity(lengths.reduce(1) { $0 + Int($1) })
         for parameter in parameters { if let bytes = parameter.bytes { buffer.append(contentsOf: bytes) } }
@@ -50,7 +50,7 @@ extension Connection {
 }
 
 extension DatabaseError {
-    /// What the server would say to too many parameters, had libpq a way to send them; nil when there are few enough.
+    /// Returns the error for too many parameters, which libpq cannot send; nil when their number is within the limit.
     static func tooManyParameters(_ statement: Statement, _ parameters: [Parameter]) -> DatabaseError? {
         guard parameters.count > Connection.parametersMax else { return nil }
         return DatabaseError(

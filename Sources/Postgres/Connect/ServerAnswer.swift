@@ -1,20 +1,20 @@
 import CLibPQ
 
-/// One result, sorted by what it means for us.
+/// One result, classified by its meaning.
 enum ServerAnswer {
     case rows(ResultTable)
-    /// The server refused.
+    /// The server refused the statement.
     case failure(DatabaseError)
-    /// The server ends the connection, or it has ended.
+    /// The server ends the connection, or the connection has ended.
     case lost(reason: String)
-    /// An earlier statement of the same batch failed, so this one was not run.
+    /// An earlier statement of the same batch failed, so the server skipped this one.
     case aborted
     /// The end of a batch.
     case sync
-    /// Something nobody asked for, such as the start of a COPY; the connection cannot be used any more.
+    /// A result that no statement requested, such as the start of a COPY; the connection is unusable from then on.
     case unexpected(String)
 
-    /// Takes over the result.
+    /// Takes ownership of the result.
     init(_ result: OpaquePointer, of statementName: String) {
         switch PQresultStatus(result) {
         case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
@@ -28,7 +28,7 @@ enum ServerAnswer {
         PQclear(result)
     }
 
-    /// The fields of an error, by the letters of `postgres_ext.h` (`PG_DIAG_…`), which Swift does not import.
+    /// The fields of an error, by the letters of `postgres_ext.h` (`PG_DIAG_…`), which Swift cannot import.
     private enum Field: Character {
         case message = "M"
         case sqlState = "C"
@@ -46,11 +46,11 @@ enum ServerAnswer {
             return .lost(reason: text)
         }
         if sqlState == "57014" { return .failure(.statementTimedOut(statementName)) }
-        // The server quotes the offending value in data errors; it is the customer's and not for a log.
+        // The server quotes the offending value in data errors. The value is the customer's and must not reach a log.
         let sentence = sqlState.hasPrefix("22") ? hidingQuotedText(in: text) : text
         let constraint = field(result, .constraint)
         let table = field(result, .table)
-        // "cached plan must not change result type" may be translated; the function that raises it is not.
+        // "cached plan must not change result type" may be translated; the name of the function that raises it is not.
         let stale =
             sqlState == "26000"
             || (sqlState == "0A000" && field(result, .sourceFunction) == "RevalidateCachedQuery")

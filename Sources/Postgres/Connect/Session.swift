@@ -1,20 +1,20 @@
 import CLibPQ
 
-/// Whose server session a connection speaks to.
+/// The kind of server session behind a connection.
 enum Session: Sendable {
-    /// Ours as long as the connection lives: what is prepared and set there stays.
+    /// Our own for the life of the connection: prepared statements and settings persist.
     case own
-    /// A connection pooler's, and perhaps another one in each transaction. Nothing stays: statements are sent whole each
-    /// time, without a name, and settings with every transaction.
+    /// A connection pooler's session, possibly a different one in each transaction. Nothing persists: statements are
+    /// sent whole each time, without a name, and settings with every transaction.
     case borrowed
 }
 
 extension Connection {
     private static let askWhoAnswers = Statement(name: "who_answers", sql: "SELECT pg_backend_pid() AS pid")
 
-    /// Finds out whose session it is, so that nobody has to configure it: a pooler answers the start-up itself, with a key
-    /// for cancellations of its own making, and that does not name the process that then answers.
-    /// - Throws: `.cannotConnect` when there is no answer within the limit.
+    /// Detects the kind of session, so that no configuration is needed. A pooler answers the start-up itself and makes
+    /// its own cancel key, whose process id differs from that of the process that answers statements.
+    /// - Throws: `.cannotConnect` when there is no response within the limit.
     func learnSession(within limit: Duration) throws(DatabaseError) {
         let told = PQbackendPID(pointer)
         do throws(DatabaseError) {

@@ -1,4 +1,4 @@
-/// What holds for everything we send: set once where the session is ours, else with every transaction.
+/// The settings for every statement: sent once per session when it is our own, otherwise with every transaction.
 struct TransactionSettings: Sendable {
     struct Value: Sendable {
         /// The parameter for a whole session.
@@ -14,7 +14,8 @@ struct TransactionSettings: Sendable {
         let timeout = "\(configuration.statementTimeoutMilliseconds)"
         var values = [
             Value(sessionName: "statement_timeout", name: "statement_timeout", value: timeout),
-            // Our statements are short; compiling one costs more than it can save, and a wrong estimate is enough to begin.
+            // Our statements are short: JIT compilation costs more than it saves, and one wrong estimate would start
+            // it.
             Value(sessionName: "jit", name: "jit", value: "off"),
         ]
         switch role {
@@ -26,11 +27,11 @@ struct TransactionSettings: Sendable {
         self.values = values
     }
 
-    /// As commands behind BEGIN.
+    /// The settings as commands that follow BEGIN.
     var commands: String { values.map { "SET LOCAL \($0.name) = '\($0.value)'" }.joined(separator: "; ") }
 
-    /// As the first statement of a batch of reads, which is one transaction although nothing begins it: there SET LOCAL
-    /// would warn each time.
+    /// The settings as the first statement of a batch of reads. Such a batch is one transaction without a BEGIN, and
+    /// SET LOCAL would print a warning there each time.
     var statement: Statement {
         let calls = values.map { "set_config('\($0.name)', '\($0.value)', true)" }
         return Statement(name: "transaction_settings", sql: "SELECT " + calls.joined(separator: ", "))

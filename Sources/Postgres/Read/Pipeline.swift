@@ -1,11 +1,11 @@
 import CLibPQ
 
-/// One connection in pipeline mode: many reads on their way at once, answered in the order they were sent.
+/// One connection in pipeline mode: many reads in flight at once, answered in the order they were sent.
 ///
-/// Everything up to a Sync is one transaction for the server: when one read fails, those behind it in its batch are not
-/// run. They come back from `receive` to be sent again, which is safe because they are reads. In a borrowed session such a
-/// transaction also brings its own settings, and the next one waits for its end: a pooler that sees the end of one while
-/// the next is on its way may already lend the session to somebody else.
+/// For the server, everything up to a Sync is one transaction: when one read fails, the later ones of its batch do not
+/// run. `receive` returns them to be sent again, which is safe because they are reads. In a borrowed session such a
+/// transaction also carries its own settings, and the next one waits for its end: a pooler that sees one end while the
+/// next is in flight may already lend the session to another client.
 struct Pipeline {
     private enum Entry {
         case settings
@@ -17,21 +17,21 @@ struct Pipeline {
     let connection: Connection
     private let statementTimeout: Duration
     private var entries = Fifo<Entry>()
-    /// The result of the first entry was read, the NULL that ends it was not.
+    /// Whether the result of the first entry was read but not the NULL that ends it.
     private var awaitsEnd = false
     private var firstSince: Moment
     private var wasCancelled = false
     private var lastCancellation: Moment?
-    /// How many reads are on their way.
+    /// The number of reads in flight.
     private(set) var inFlight = 0
-    /// How many more may be sent.
+    /// The number of further reads that may be sent.
     var room: Int {
         switch connection.session {
         case .own: Self.inFlightMax - inFlight
         case .borrowed: entries.isEmpty ? Self.inFlightMax : 0
         }
     }
-    /// Reads on their way on one connection.
+    /// The most reads in flight on one connection.
     private static let inFlightMax = 1_024
     /// Whether bytes wait to be written.
     private(set) var needsFlush = false
@@ -43,7 +43,8 @@ struct Pipeline {
         guard PQenterPipelineMode(connection.pointer) == 1 else { throw .cannotConnect(connection.complaint) }
     }
 
-    /// Sends a batch with one Sync behind it. What cannot be sent is in flight all the same; `lose` gives it back.
+    /// Sends a batch followed by one Sync. Reads that cannot be sent count as in flight all the same; `lose` returns
+    /// them.
     mutating func send(_ attempts: [Attempt], at now: Moment) {
         if entries.isEmpty { begin(at: now) }
         switch connection.session {
@@ -73,7 +74,8 @@ struct Pipeline {
         }
     }
 
-    /// A preparation gets a Sync of its own, so that no failing read can abort it.
+    /// Returns the server's name of the statement and prepares it if necessary. A preparation gets its own Sync, so
+    /// that no failing read can abort it.
     private mutating func serverName(of call: ReadCall) -> String {
         if let known = connection.prepared.serverName(of: call.statement, call.parameters) { return known }
         let serverName = connection.prepared.begin(call.statement, call.parameters)
@@ -88,18 +90,18 @@ struct Pipeline {
         entries.append(.sync)
     }
 
-    /// Writes what waits to be written.
+    /// Writes the pending bytes.
     mutating func flush() {
         let flushed = PQflush(connection.pointer)
         if flushed < 0 { connection.isBroken = true }
         needsFlush = flushed == 1
     }
 
-    /// Reads what has arrived and resumes callers; answers the reads to be sent again. Sets `isBroken` on loss.
+    /// Reads the bytes that have arrived, resumes callers and returns the reads to send again. Sets `isBroken` on loss.
     mutating func receive(at now: Moment) -> [Attempt] {
         if PQconsumeInput(connection.pointer) == 0 { connection.isBroken = true }
         var again: [Attempt] = []
-        // Once nothing is outstanding PQgetResult would wait for ever, and so it would while PQisBusy.
+        // PQgetResult blocks for ever when nothing is outstanding, and blocks while PQisBusy.
         while let entry = entries.first, PQisBusy(connection.pointer) == 0 {
             guard let result = PQgetResult(connection.pointer) else {
                 guard awaitsEnd else { break }
@@ -158,7 +160,7 @@ struct Pipeline {
         }
     }
 
-    /// The statement does not parse, so nobody who sent it will get another answer.
+    /// Fails every read of a statement that does not parse: all of its callers would get the same error.
     private mutating func failPreparation(_ statement: Statement, _ serverName: String, _ error: DatabaseError) {
         connection.prepared.forget(statement, serverName: serverName)
         for case .run(let attempt, serverName) in entries.all { attempt.call.fail(error) }
@@ -178,13 +180,13 @@ struct Pipeline {
 
 /// Limits and loss.
 extension Pipeline {
-    /// A cancellation reaches whatever runs when it arrives.
+    /// Returns whether a cancellation hit the wrong read: it reaches whatever runs when it arrives.
     private func wasMeantForPredecessor(at now: Moment) -> Bool {
         guard let lastCancellation else { return false }
         return now - firstSince < statementTimeout && now - lastCancellation < Connection.slack * 2
     }
 
-    /// Asks the server to cancel a read that runs too long, and gives the connection up when that did not help.
+    /// Asks the server to cancel a read that runs too long, and gives the connection up when that does not help.
     mutating func enforceTimeout(at now: Moment) {
         guard !entries.isEmpty else { return }
         let elapsed = now - firstSince
@@ -200,14 +202,14 @@ extension Pipeline {
         }
     }
 
-    /// Tells callers who have waited since `moment` or longer; their reads go on and their answers are dropped.
+    /// Fails the callers that have waited since `moment` or longer; their reads go on and the results are dropped.
     func expire(since moment: Moment, _ limit: Duration) {
         for case .run(let attempt, _) in entries.all where attempt.since <= moment {
             attempt.call.fail(.waitedTooLong(for: "'\(attempt.call.statement.name)'", limit))
         }
     }
 
-    /// Gives back the reads that were on their way when the connection broke; each is sent again once.
+    /// Returns the reads in flight when the connection broke; each is sent again once.
     func lose(at now: Moment) -> [Attempt] {
         var again: [Attempt] = []
         for case .run(var attempt, _) in entries.all where !attempt.call.caller.isFinished {

@@ -1,4 +1,4 @@
-/// One read and who waits for it.
+/// One read and its caller.
 struct ReadCall: Sendable {
     let statement: Statement
     let parameters: [Parameter]
@@ -7,15 +7,15 @@ struct ReadCall: Sendable {
     func fail(_ error: DatabaseError) { caller.finish(.failure(error)) }
 }
 
-/// A read on its way, and what has already happened to it: each mishap is forgiven once.
+/// A read in flight and its mishaps so far: each kind is forgiven once.
 struct Attempt {
     let call: ReadCall
-    /// Since when the caller waits; after a lost connection, since then.
+    /// The start of the caller's wait; after a lost connection, the moment of the loss.
     var since: Moment
-    /// Its connection was lost once.
+    /// Whether its connection was lost once.
     var wasLost = false
-    /// Its prepared statement was stale once.
+    /// Whether its prepared statement was stale once.
     var wasStale = false
-    /// It was hit once by a cancellation meant for its predecessor.
+    /// Whether a cancellation meant for its predecessor hit it once.
     var wasHit = false
 }

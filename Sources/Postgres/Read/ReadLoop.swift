@@ -6,18 +6,18 @@ import CLibPQ
     import Darwin
 #endif
 
-/// The thread that owns the pipelined connections: it drains the line into them, reads answers and resumes callers.
+/// The thread that owns the pipelined connections: it drains the queue into them, reads results and resumes callers.
 final class ReadLoop {
-    /// A place for one connection.
+    /// A slot for one connection.
     private enum Place {
         case down(until: Moment)
         case opening
         case up(Pipeline)
     }
 
-    /// Reads behind one Sync: few enough that a failing one makes few others wait for a second turn.
+    /// The most reads behind one Sync: few enough that a failing read makes few others wait for a second turn.
     private static let batchMax = 256
-    /// How often limits are looked at; a busy thread has better things to do than to look at every turn.
+    /// How often the limits are checked; checking on every turn would waste a busy thread's time.
     private static let limitsEvery = Duration.milliseconds(50)
 
     private let pool: ReadPool
@@ -37,7 +37,7 @@ final class ReadLoop {
         backoffs = Array(repeating: Backoff(), count: pool.configuration.readConnections)
     }
 
-    /// Serves until the pool is closed and nothing is on its way.
+    /// Serves until the pool is closed and nothing is in flight.
     func run() {
         while true {
             let now = ContinuousClock.now
@@ -79,7 +79,7 @@ final class ReadLoop {
                 outage = nil
             } catch {
                 places[opened.place] = .down(until: now + backoffs[opened.place].next())
-                // While another connection is up, this one's failure is no outage.
+                // While another connection is up, a failure of this one is no outage.
                 guard !isUp else { continue }
                 if outage != error { pool.note(.lost(.reads, error.message)) }
                 outage = error
@@ -96,7 +96,7 @@ final class ReadLoop {
         }
     }
 
-    /// Takes a broken connection out of use. The pause before the next one grows until an answer has arrived.
+    /// Takes a broken connection out of use. The pause before the next one grows until a result has arrived.
     private func lose(_ pipeline: Pipeline, at index: Int, _ now: Moment) {
         let lost = pipeline.lose(at: now)
         pool.note(
@@ -181,7 +181,7 @@ final class ReadLoop {
         }
     }
 
-    /// Short while anyone waits, so that limits are kept to a tenth of a second.
+    /// Returns how long to sleep: briefly while callers wait, so that limits are exact to a tenth of a second.
     private func sleepLimit(from now: Moment) -> Duration {
         let waiting = pool.park()
         if waiting > 0, roomiest() != nil { return .zero }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The callers that wait for reads, and the thread that serves them all.
+/// The queue of callers that wait for reads, and the thread that serves them all.
 final class ReadPool: Sendable {
-    /// A connection that a short-lived thread has opened, or why it could not.
+    /// The connection that a short-lived thread opened, or the reason it could not.
     struct Opened: Sendable {
         let place: Int
         let outcome: Result<Connection, DatabaseError>
@@ -11,7 +11,7 @@ final class ReadPool: Sendable {
     private struct Memory {
         var line: WaitingLine<ReadCall>
         var opened: [Opened] = []
-        /// The thread sleeps and has to be woken for a new caller.
+        /// Whether the thread sleeps and must be woken for a new caller.
         var isParked = false
     }
 
@@ -32,7 +32,7 @@ final class ReadPool: Sendable {
         memory = Mutex(Memory(line: WaitingLine(limit: configuration.queueLimit)))
     }
 
-    /// Starts the thread; false when the system has none left. `tick` is called on it at least once a second.
+    /// Starts the thread; returns false when the system has none left. The thread calls `tick` at least once a second.
     func start(tick: @escaping @Sendable (Moment) -> Void) -> Bool {
         let hasStarted = startThread {
             ReadLoop(self, tick: tick).run()
@@ -65,7 +65,7 @@ final class ReadPool: Sendable {
                 return (ticket, memory.isParked)
             }
             call.caller.ticket = ticket
-            // A cancellation that came before the ticket was known could not leave.
+            // A cancellation that came before the ticket was known could not leave the queue.
             if call.caller.isFinished { leave(ticket) }
             if isParked { wakeUp.ring() }
         } catch {
@@ -75,7 +75,7 @@ final class ReadPool: Sendable {
 
     private func leave(_ ticket: Int) { _ = memory.withLock { $0.line.leave(ticket) } }
 
-    /// Takes no more reads: those who wait get `.closed`, what is on its way finishes.
+    /// Accepts no more reads: waiting callers get `.closed`, reads in flight finish.
     func beginClosing() {
         let waiting = memory.withLock { $0.line.close() }
         for call in waiting { call.fail(.closed) }
@@ -86,9 +86,9 @@ final class ReadPool: Sendable {
     func awaitEnd() async { await latch.wait() }
 }
 
-/// What the thread asks for.
+/// Functions for the thread.
 extension ReadPool {
-    /// How many wait, and whether more may come.
+    /// The number of waiting reads, and whether the queue is closed to new ones.
     var waiting: (count: Int, isClosed: Bool) { memory.withLock { ($0.line.count, $0.line.isClosed) } }
 
     func take(atMost most: Int) -> [WaitingLine<ReadCall>.Waiting] {
@@ -104,7 +104,8 @@ extension ReadPool {
         }
     }
 
-    /// Says that the thread is about to sleep; answers how many wait, for then it should not sleep long.
+    /// Marks the thread as about to sleep and returns the number of waiting reads; when it is not zero the sleep should
+    /// be short.
     func park() -> Int {
         memory.withLock { memory in
             memory.isParked = memory.line.count == 0
@@ -112,7 +113,7 @@ extension ReadPool {
         }
     }
 
-    /// Opens a connection on a short-lived thread, because resolving a name may block for long.
+    /// Opens a connection on a short-lived thread, because resolving a name may block for a long time.
     func open(place: Int) {
         let open: @Sendable () -> Void = {
             let outcome: Result<Connection, DatabaseError>

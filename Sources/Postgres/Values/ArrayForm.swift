@@ -1,8 +1,8 @@
 extension ColumnType {
     /// A one-dimensional array of this type, element by element; a NULL element is nil.
     ///
-    /// Nil when the bytes are not an array, have more than one dimension, or hold another type: the header names the
-    /// element type, so the column's own OID is not needed (an array of enums has one we cannot know).
+    /// Nil when the bytes are not an array, have more than one dimension, or contain another type. The header names the
+    /// element type, so the column's own OID is not needed (the OID of an array of enums is unknown here).
     var elements: ColumnType<[Value?]> {
         ColumnType<[Value?]>(name: "\(name)[]") { _, bytes in readElements(from: bytes) }
     }

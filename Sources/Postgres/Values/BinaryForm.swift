@@ -1,6 +1,6 @@
 /// Values as PostgreSQL's binary format writes them (the `*send` functions of the server; big-endian).
 enum BinaryForm {
-    /// PostgreSQL counts from 2000-01-01; this many microseconds lie between 1970-01-01 and that.
+    /// PostgreSQL counts from 2000-01-01; this is the distance from 1970-01-01 in microseconds.
     static let epochOffset: Int64 = 946_684_800_000_000
 
     static func bool(_ value: Bool) -> [UInt8] { [value ? 1 : 0] }
@@ -16,7 +16,7 @@ enum BinaryForm {
     /// One version byte, then the JSON as text.
     static func jsonb(_ value: String) -> [UInt8] { [1] + Array(value.utf8) }
 
-    /// The infinities keep their bits; what is out of range stays so, and the server refuses it.
+    /// The infinities keep their bits. A value out of range stays out of range, and the server refuses it.
     static func timestamptz(_ microseconds: Int64) -> [UInt8] {
         if microseconds == .max || microseconds == .min { return integer(microseconds) }
         let (shifted, overflow) = microseconds.subtractingReportingOverflow(epochOffset)

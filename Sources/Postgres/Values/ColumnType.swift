@@ -1,7 +1,7 @@
-/// A type a column can be read as: its name for messages, and how to read the server's binary form.
+/// A Swift type to read a column as: its name for messages, and the decoding of the server's binary form.
 struct ColumnType<Value>: Sendable {
     let name: String
-    /// Nil when a value of the server's type (an OID) cannot be read as this type.
+    /// Returns nil when a value of the server's type (an OID) cannot be read as this type.
     let decode: @Sendable (_ type: UInt32, _ bytes: UnsafeRawBufferPointer) -> Value?
 }
 
@@ -12,7 +12,8 @@ extension ColumnType<Bool> {
 }
 
 extension ColumnType where Value: FixedWidthInteger & SendableMetatype {
-    /// Any integer type that surely fits: a narrower one is widened, a wider one is refused whatever its value.
+    /// Returns any integer type that always fits: a narrower column is widened, a wider one is refused whatever its
+    /// value.
     static func integer(_ name: String) -> ColumnType {
         ColumnType(name: name) { type, bytes in
             switch (type, bytes.count) {
@@ -62,7 +63,7 @@ extension ColumnType<String> {
         return TypeIdentifier.isTextual(type) ? String(validating: bytes, as: UTF8.self) : nil
     }
 
-    /// The canonical form, 8-4-4-4-12 lower-case hexadecimal digits.
+    /// Returns the canonical form, 8-4-4-4-12 lower-case hexadecimal digits.
     private static func uuidText(_ bytes: UnsafeRawBufferPointer) -> String? {
         guard bytes.count == 16 else { return nil }
         var text = ""
@@ -85,7 +86,7 @@ extension ColumnType<[UInt8]> {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The first bytes as a big-endian integer; the caller has checked that there are enough.
+    /// Returns the first bytes as a big-endian integer; the caller has checked that there are enough.
     func bigEndian<Integer: FixedWidthInteger>(_ type: Integer.Type) -> Integer {
         Integer(bigEndian: loadUnaligned(as: Integer.self))
     }

@@ -1,18 +1,18 @@
-/// First in, first out, without moving what stays.
+/// A first-in, first-out queue that does not move the remaining elements.
 package struct Fifo<Element> {
     private var elements: [Element?] = []
     private var head = 0
 
-    /// An empty line.
+    /// Creates an empty queue.
     package init() {}
 
     package var isEmpty: Bool { head == elements.count }
     package var count: Int { elements.count - head }
     package var first: Element? { isEmpty ? nil : elements[head] }
-    /// What is inside, oldest first.
+    /// All elements, oldest first.
     var all: [Element] { elements[head...].compactMap { $0 } }
 
-    /// The oldest, so many at most, oldest first.
+    /// Returns at most `most` elements, oldest first.
     package func prefix(_ most: Int) -> [Element] { elements[head...].prefix(most).compactMap { $0 } }
 
     package mutating func append(_ element: Element) { elements.append(element) }

@@ -1,11 +1,11 @@
 import CLibPQ
 
-/// A result of libpq. It never changes once libpq has returned it, so it may be read from any thread.
+/// A result of libpq. It never changes once libpq has returned it, so any thread may read it.
 final class ResultTable: @unchecked Sendable {
     private let pointer: OpaquePointer
     let statementName: String
 
-    /// Takes over the result: it is cleared with this object.
+    /// Takes ownership of the result: it is cleared with this object.
     init(owning pointer: OpaquePointer, of statementName: String) {
         self.pointer = pointer
         self.statementName = statementName
@@ -22,13 +22,13 @@ final class ResultTable: @unchecked Sendable {
         (0..<PQnfields(pointer)).map { column in PQfname(pointer, column).map { String(cString: $0) } ?? "" }
     }
 
-    /// How many rows the command changed; 0 for commands that change none.
+    /// The number of rows the command changed; 0 for commands that change none.
     var affectedRows: Int { PQcmdTuples(pointer).flatMap { Int(String(cString: $0)) } ?? 0 }
 
     /// The first word of the command tag: `COMMIT` may come back as `ROLLBACK`.
     var commandTag: String { PQcmdStatus(pointer).map { String(cString: $0) } ?? "" }
 
-    /// The position of a column by its exact name. Rows have few columns: comparing beats hashing.
+    /// Returns the position of a column by its exact name. Rows have few columns, so comparing is faster than hashing.
     func position(of column: String) -> Int32? {
         column.withCString { wanted in
             (0..<PQnfields(pointer)).first { PQfname(pointer, $0).map { compare($0, wanted) } ?? false }
@@ -39,7 +39,7 @@ final class ResultTable: @unchecked Sendable {
 
     func isNull(_ row: Int32, _ column: Int32) -> Bool { PQgetisnull(pointer, row, column) == 1 }
 
-    /// Runs `body` over the bytes of a value; they live as long as the table.
+    /// Runs `body` over the bytes of a value, which live as long as the table.
     func withBytes<Value>(_ row: Int32, _ column: Int32, _ body: (UnsafeRawBufferPointer) -> Value) -> Value {
         let count = Int(PQgetlength(pointer, row, column))
         return body(UnsafeRawBufferPointer(start: PQgetvalue(pointer, row, column), count: count))

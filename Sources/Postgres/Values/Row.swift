@@ -1,5 +1,5 @@
-/// One row of an answer, read by column name. Every reading function throws `.decoding`, naming column and type, when
-/// the column does not exist or has another type; the plain ones also when it is NULL, the `…IfPresent` ones answer nil.
+/// One row of a result, read by column name. Every reading function throws `.decoding`, with column and type, when the
+/// column does not exist or has another type. For NULL the plain functions throw too; the `…IfPresent` ones return nil.
 package struct Row: Sendable {
     let table: ResultTable
     let index: Int32
@@ -7,7 +7,7 @@ package struct Row: Sendable {
     /// The names of the columns, in order.
     package var columns: [String] { table.columns }
 
-    /// Whether the column is NULL.
+    /// Returns whether the column is NULL.
     package func isNull(_ column: String) throws(DatabaseError) -> Bool {
         table.isNull(index, try position(of: column))
     }

@@ -27,6 +27,7 @@ enum TypeIdentifier {
     /// Types whose binary form is their text: "char", name, text, json, xml, unknown, bpchar, varchar.
     private static let textual: Set<UInt32> = [18, 19, 25, 114, 142, 705, 1042, 1043]
 
-    /// Whether the binary form is UTF-8 text. Types made by a user (from 16384) that we read are enums, which are.
+    /// Returns whether the binary form is UTF-8 text. The user-defined types (from 16384) that we read are enums, whose
+    /// form is text.
     static func isTextual(_ type: UInt32) -> Bool { type >= 16_384 || textual.contains(type) }
 }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A suspended caller, resumed exactly once, by whoever is first: an answer, a limit, or its cancellation.
+/// A suspended caller, resumed exactly once by the first of: a result, a limit, its cancellation.
 final class Caller<Answer: Sendable, Failure: Error>: Sendable {
     typealias Outcome = Result<Answer, Failure>
 
@@ -18,7 +18,7 @@ final class Caller<Answer: Sendable, Failure: Error>: Sendable {
 
     private let memory = Mutex(Memory())
 
-    /// The caller's place in the line, once it has one.
+    /// The caller's place in the queue, once it has one.
     var ticket: Int? {
         get { memory.withLock { $0.ticket } }
         set { memory.withLock { $0.ticket = newValue } }
@@ -34,7 +34,7 @@ final class Caller<Answer: Sendable, Failure: Error>: Sendable {
         }
     }
 
-    /// Suspends the caller; resumes at once when the outcome is decided already.
+    /// Suspends the caller; resumes it at once when the outcome is already decided.
     func suspend(_ continuation: CheckedContinuation<Outcome, Never>) {
         let decided: Outcome? = memory.withLock { memory in
             guard case .finished(let outcome) = memory.state else {
@@ -47,7 +47,7 @@ final class Caller<Answer: Sendable, Failure: Error>: Sendable {
         if let decided { continuation.resume(returning: decided) }
     }
 
-    /// Decides the outcome; later ones are dropped. The caller is resumed outside the lock.
+    /// Decides the outcome; later outcomes are dropped. The caller is resumed outside the lock.
     func finish(_ outcome: Outcome) {
         let continuation: CheckedContinuation<Outcome, Never>? = memory.withLock { memory in
             switch memory.state {

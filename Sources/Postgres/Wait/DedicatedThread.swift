@@ -4,16 +4,17 @@
     import Darwin
 #endif
 
-/// Starts a thread of our own: libpq blocks, and blocking calls never run on Swift's cooperative threads.
+/// Starts a dedicated thread: libpq blocks, and blocking calls never run on Swift's cooperative threads.
 ///
-/// SIGPIPE is blocked on it, so that writing to a connection the server has closed is an error and never a death.
-/// - Returns: whether the system gave us a thread.
+/// SIGPIPE is blocked on it, so that writing to a connection the server has closed is an error and does not end the
+/// process.
+/// - Returns: whether the system could create the thread.
 func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
     pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    // Transactions run the caller's code here; macOS gives other threads only half a megabyte.
+    // Transactions run the caller's code here; by default macOS gives such a thread only half a megabyte of stack.
     pthread_attr_setstacksize(&attributes, 8 << 20)
 
     let body = Unmanaged.passRetained(ThreadBody(run))

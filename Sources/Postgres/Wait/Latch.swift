@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets tasks wait until a number of threads have ended.
+/// A latch that lets tasks wait until a number of threads have ended.
 final class Latch: Sendable {
     private struct Memory {
         var remaining: Int
@@ -11,7 +11,7 @@ final class Latch: Sendable {
 
     init(threads: Int) { memory = Mutex(Memory(remaining: threads)) }
 
-    /// One thread has ended.
+    /// Records that one thread has ended.
     func countDown() {
         let waiting: [CheckedContinuation<Void, Never>] = memory.withLock { memory in
             memory.remaining -= 1
@@ -22,7 +22,7 @@ final class Latch: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Waits until all have ended.
+    /// Waits until all threads have ended.
     func wait() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isOver = memory.withLock { memory in

@@ -1,8 +1,8 @@
-/// A point of a clock that only moves forward; used for limits, never stored.
+/// An instant of a clock that only moves forward; used for limits, never stored.
 typealias Moment = ContinuousClock.Instant
 
 extension Duration {
-    /// Whole milliseconds for `poll`, rounded up so that a limit has passed when it returns; 0 when negative.
+    /// Whole milliseconds for `poll`, rounded up so that the limit has passed when `poll` returns; 0 when negative.
     var pollMilliseconds: Int32 {
         guard self > .zero else { return 0 }
         let (seconds, attoseconds) = components

@@ -1,8 +1,8 @@
-/// Callers that wait for their turn, first come first served, at most `limit` of them.
+/// A queue of at most `limit` callers, served in the order of arrival.
 ///
-/// A ticket is a place in the line, so that leaving it early costs nothing however long it is.
+/// A ticket is a place in the queue, so that leaving early costs the same however long the queue is.
 struct WaitingLine<Call: Sendable>: Sendable {
-    /// A call and since when it waits.
+    /// A call and the start of its wait.
     struct Waiting: Sendable {
         let call: Call
         let since: Moment
@@ -12,14 +12,14 @@ struct WaitingLine<Call: Sendable>: Sendable {
     private var places: [Waiting?] = []
     private var head = 0
     private var firstTicket = 0
-    /// How many wait.
+    /// The number of waiting calls.
     private(set) var count = 0
-    /// Whether no one may join any more.
+    /// Whether the queue is closed to new calls.
     private(set) var isClosed = false
 
     init(limit: Int) { self.limit = limit }
 
-    /// Takes the last place and answers its ticket; throws `.queueFull` or `.closed`.
+    /// Takes the last place and returns its ticket; throws `.queueFull` or `.closed`.
     mutating func join(_ call: Call, at now: Moment) throws(DatabaseError) -> Int {
         if isClosed { throw .closed }
         if count >= limit { throw .queueFull(limit) }
@@ -28,7 +28,7 @@ struct WaitingLine<Call: Sendable>: Sendable {
         return firstTicket + places.count - 1
     }
 
-    /// Gives up a place; nil when the call was taken already.
+    /// Gives up a place and returns its call; nil when the call was already taken.
     mutating func leave(_ ticket: Int) -> Call? {
         let index = ticket - firstTicket
         guard index >= head, index < places.count, let waiting = places[index] else { return nil }
@@ -38,7 +38,7 @@ struct WaitingLine<Call: Sendable>: Sendable {
         return waiting.call
     }
 
-    /// The next call; nil when no one waits.
+    /// Returns the next call; nil when none waits.
     mutating func take() -> Waiting? {
         dropEmptyHead()
         guard head < places.count, let waiting = places[head] else { return nil }
@@ -48,7 +48,7 @@ struct WaitingLine<Call: Sendable>: Sendable {
         return waiting
     }
 
-    /// At most `most` next calls.
+    /// Returns at most `most` next calls.
     mutating func take(atMost most: Int) -> [Waiting] {
         var taken: [Waiting] = []
         taken.reserveCapacity(min(most, count))
@@ -56,7 +56,7 @@ struct WaitingLine<Call: Sendable>: Sendable {
         return taken
     }
 
-    /// Takes out the calls that have waited since `moment` or longer.
+    /// Removes and returns the calls that have waited since `moment` or longer.
     mutating func takeWaiting(since moment: Moment) -> [Call] {
         var taken: [Call] = []
         while head < places.count, let waiting = places[head], waiting.since <= moment {
@@ -66,13 +66,13 @@ struct WaitingLine<Call: Sendable>: Sendable {
         return taken
     }
 
-    /// Lets no one join any more and answers who waited.
+    /// Closes the queue to new calls and returns those that waited.
     mutating func close() -> [Call] {
         isClosed = true
         return take(atMost: count).map(\.call)
     }
 
-    /// Moves the head over given-up places, and the memory with it once half of it is empty.
+    /// Moves the head past abandoned places, and frees their memory once half of it is empty.
     private mutating func dropEmptyHead() {
         while head < places.count, places[head] == nil { head += 1 }
         guard head == places.count || (head >= 1_024 && head * 2 > places.count) else { return }

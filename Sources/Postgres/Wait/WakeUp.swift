@@ -6,9 +6,10 @@ import CLibPQ
     import Darwin
 #endif
 
-/// Wakes a thread that sleeps in `poll`: an eventfd on Linux, a pipe elsewhere.
+/// A signal that wakes a thread asleep in `poll`: an eventfd on Linux, a pipe elsewhere.
 final class WakeUp: Sendable {
-    /// What the sleeping thread polls for reading; -1, which `poll` ignores, when the system had none left.
+    /// The descriptor that the sleeping thread polls for reading; -1, which `poll` ignores, when the system had none
+    /// left.
     let readEnd: Int32
     private let writeEnd: Int32
 
@@ -34,14 +35,14 @@ final class WakeUp: Sendable {
         if writeEnd != readEnd { close(writeEnd) }
     }
 
-    /// Wakes the thread; when it is awake its next `poll` returns at once.
+    /// Wakes the thread; when it is awake, its next `poll` returns at once.
     func ring() {
-        // An eventfd takes exactly eight bytes. A full pipe refuses them, and then the thread is woken already.
+        // An eventfd takes exactly eight bytes. A full pipe refuses them, but then the thread is already being woken.
         var one: UInt64 = 1
         _ = write(writeEnd, &one, 8)
     }
 
-    /// Forgets all rings so far; called by the woken thread before it looks for work.
+    /// Discards all signals so far; the woken thread calls it before it looks for work.
     func settle() {
         var bytes: [UInt8] = Array(repeating: 0, count: 512)
         while read(readEnd, &bytes, bytes.count) == bytes.count {}

@@ -6,12 +6,13 @@ import CLibPQ
     import Darwin
 #endif
 
-/// Running one thing after another and waiting for each, on the thread of a writer.
+/// Statements that run one at a time, each awaited, on a writer's thread.
 extension Connection {
-    /// How much later than the server we enforce a time-out, and how long we then wait for the cancellation to work.
+    /// How much later than the server we enforce a time-out, and how long we then wait for the cancellation to take
+    /// effect.
     static let slack = Duration.seconds(2)
 
-    /// Runs a statement; in our own session it is prepared first if need be.
+    /// Runs a statement; in our own session it is prepared first if necessary.
     func run(
         _ statement: Statement, _ parameters: [Parameter], within limit: Duration
     ) throws(DatabaseError) -> ResultTable {
@@ -42,17 +43,17 @@ extension Connection {
         return serverName
     }
 
-    /// Runs SQL text by the simple protocol; the answer to its last command, or its first failure.
+    /// Runs SQL text by the simple protocol; returns the answer to its last command, or its first failure.
     func command(_ sql: String, named name: String, within limit: Duration?) -> ServerAnswer {
         collect(PQsendQuery(pointer, sql) == 1, name, within: limit)
     }
 
-    /// The rows of an answer; throws what else it is.
+    /// Returns the rows of an answer; throws an error for any other answer.
     func rows(of answer: ServerAnswer, _ name: String) throws(DatabaseError) -> ResultTable {
         switch answer {
         case .rows(let table): return table
         case .failure(let error):
-            // What made one stale (a migration, a pooler's other server) likely made all of them stale.
+            // The cause of one stale statement (a migration, a pooler's other server) probably made all of them stale.
             if error.isStalePreparation { prepared.forgetAll() }
             throw error
         case .lost(let reason), .unexpected(let reason): throw .connectionLost(during: name, reason)
@@ -60,8 +61,8 @@ extension Connection {
         }
     }
 
-    /// Reads all results of what was sent. When the limit passes the server is asked to cancel; when that does not help
-    /// the connection is given up.
+    /// Reads all results of the request. When the limit passes, it asks the server to cancel; when that does not help,
+    /// it gives the connection up.
     private func collect(_ wasSent: Bool, _ name: String, within limit: Duration?) -> ServerAnswer {
         guard wasSent else { return lose() }
         var end = limit.map { ContinuousClock.now + $0 + Self.slack }
@@ -94,7 +95,7 @@ extension Connection {
         return collected ?? lose()
     }
 
-    /// Connecting to cancel may block for as long as the network likes, so no one waits for it.
+    /// Sends a cancellation from another thread: connecting for it may block for as long as the network does.
     func cancelFromAnotherThread() {
         guard let cancellation = cancellation() else { return }
         _ = startThread { cancellation.send() }
@@ -112,7 +113,7 @@ extension Connection {
 }
 
 extension ServerAnswer {
-    /// Whether the connection cannot be used after this.
+    /// Whether the connection is unusable after this answer.
     var endsConnection: Bool {
         switch self {
         case .lost, .unexpected: true

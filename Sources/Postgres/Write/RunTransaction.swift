@@ -1,14 +1,14 @@
 import CLibPQ
 
-/// How a writer's work ended.
+/// The outcome of a writer's work.
 enum WorkEnd<Value> {
-    /// The connection turned out to be dead before anything was asked of the server: another one may be tried.
+    /// The connection turned out to be dead before any request reached the server: the work may try another connection.
     case neverBegan(DatabaseError)
     case ended(Result<Value, any Error>)
 }
 
 extension Connection {
-    /// BEGIN, the body, COMMIT; ROLLBACK when the body throws or a statement failed.
+    /// Runs BEGIN, the body and COMMIT; ROLLBACK when the body throws or a statement failed.
     func transaction<Value>(
         statementTimeoutMilliseconds: Int, _ body: (Transaction) throws -> Value
     ) -> WorkEnd<Value> {
@@ -38,7 +38,7 @@ extension Connection {
         }
     }
 
-    /// One round trip also where the settings have to come along.
+    /// The BEGIN command, with the settings of a borrowed session: one round trip either way.
     private var begin: String {
         let begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
         return switch session {
@@ -55,14 +55,14 @@ extension Connection {
                 .server(sqlState: "25P02", constraint: nil, table: nil),
                 "PostgreSQL answered COMMIT with \(table.commandTag): the transaction was not kept.")
         case .failure(let error):
-            // An error with a living connection is definite: a deferred constraint failed and nothing was kept.
+            // An error on a live connection is definite: a deferred constraint failed and nothing was committed.
             throw isBroken ? .commitUnknown(error.message) : error
         case .lost(let reason), .unexpected(let reason): throw .commitUnknown(reason)
         case .aborted, .sync: throw .commitUnknown("an answer that belongs to a pipeline")
         }
     }
 
-    /// Leaves the connection idle or broken; the server rolls a broken one back itself.
+    /// Leaves the connection idle or broken; the server rolls back a broken one itself.
     private func rollBack(within limit: Duration) {
         guard !isBroken, PQtransactionStatus(pointer) != PQTRANS_IDLE else { return }
         _ = command("ROLLBACK", named: "ROLLBACK", within: limit)

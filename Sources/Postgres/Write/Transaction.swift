@@ -1,4 +1,4 @@
-/// A running transaction, for use inside the body it is given to and nowhere else.
+/// A running transaction, for use only inside the body that receives it.
 ///
 /// Its calls block the thread of their connection. After a failed statement PostgreSQL refuses all others, and the
 /// transaction is rolled back even when the body catches the error.
@@ -6,7 +6,7 @@ package final class Transaction {
     private let connection: Connection
     private let statementTimeoutMilliseconds: Int
     private var isOver = false
-    /// The first failure; a transaction with one cannot be committed.
+    /// The first failure; a transaction with a failure cannot be committed.
     private(set) var failure: DatabaseError?
 
     init(on connection: Connection, statementTimeoutMilliseconds: Int) {
@@ -14,14 +14,14 @@ package final class Transaction {
         self.statementTimeoutMilliseconds = statementTimeoutMilliseconds
     }
 
-    /// Runs a statement and answers its rows.
+    /// Runs a statement and returns its rows.
     /// - Throws: `.server`, `.timedOut` or `.connectionLost`.
     @discardableResult
     package func query(_ statement: Statement, _ parameters: [Parameter] = []) throws(DatabaseError) -> [Row] {
         try run(statement, parameters).rows
     }
 
-    /// Runs a statement and answers how many rows it changed.
+    /// Runs a statement and returns the number of rows it changed.
     /// - Throws: `.server`, `.timedOut` or `.connectionLost`.
     @discardableResult
     package func execute(_ statement: Statement, _ parameters: [Parameter] = []) throws(DatabaseError) -> Int {
@@ -29,7 +29,7 @@ package final class Transaction {
     }
 
     /// Runs several statements, separated by semicolons and without parameters, for migrations. They have no time-out
-    /// unless they set one; they must not end the transaction.
+    /// unless they set one. They must not end the transaction.
     /// - Throws: `.server` or `.connectionLost`.
     package func script(_ sql: String) throws(DatabaseError) {
         try command("SET LOCAL statement_timeout = 0")
@@ -37,7 +37,7 @@ package final class Transaction {
         try command("SET LOCAL statement_timeout = \(statementTimeoutMilliseconds)")
     }
 
-    /// Lets no one use it any more, should the body have kept it.
+    /// Ends all use of the transaction, in case the body kept a reference.
     func end() { isOver = true }
 
     private func run(_ statement: Statement, _ parameters: [Parameter]) throws(DatabaseError) -> ResultTable {

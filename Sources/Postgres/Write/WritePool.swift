@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// The callers that wait for a connection of their own, and what its writers know together.
+/// The queue of callers that wait for an exclusive connection, and the state its writers share.
 final class WritePool: Sendable {
     private struct Memory {
         var line: WaitingLine<WriteCall>
@@ -27,7 +27,7 @@ final class WritePool: Sendable {
         latch = Latch(threads: configuration.writeConnections)
     }
 
-    /// Starts the writers' threads; false when the system has none left.
+    /// Starts the writers' threads; returns false when the system has none left.
     func start() -> Bool {
         (0..<configuration.writeConnections).map { _ in
             let hasStarted = startThread {
@@ -39,8 +39,8 @@ final class WritePool: Sendable {
         }.allSatisfy { $0 }
     }
 
-    /// Waits for a turn and does the work on a writer's thread. A caller cancelled while it waits leaves the line; once
-    /// the work runs its outcome matters and is waited for.
+    /// Waits for a turn and does the work on a writer's thread. A caller cancelled while it waits leaves the queue.
+    /// Running work is always awaited, because its outcome matters.
     func perform<Value: Sendable>(
         _ body: @escaping @Sendable (Connection) -> WorkEnd<Value>
     ) async throws -> Value {
@@ -72,7 +72,7 @@ final class WritePool: Sendable {
             }
             caller.ticket = ticket
             work.signal()
-            // A cancellation that came before the ticket was known could not leave.
+            // A cancellation that came before the ticket was known could not leave the queue.
             if Task.isCancelled { leave(ticket) }
         } catch {
             call.fail(error)
@@ -83,7 +83,7 @@ final class WritePool: Sendable {
         memory.withLock { $0.line.leave(ticket) }?.fail(.cancelled)
     }
 
-    /// Tells callers who have waited too long: for a connection when there is none, else for their turn.
+    /// Fails the callers that have waited too long: for a connection when there is none, otherwise for their turn.
     func expire(at now: Moment) {
         let (expired, error) = memory.withLock { memory -> ([WriteCall], DatabaseError) in
             let isConnected = memory.connectedWriters > 0
@@ -96,7 +96,7 @@ final class WritePool: Sendable {
         for call in expired { call.fail(error) }
     }
 
-    /// Takes no more work: those who wait get `.closed`, what runs finishes.
+    /// Accepts no more work: waiting callers get `.closed`, running work finishes.
     func beginClosing() {
         let waiting = memory.withLock { $0.line.close() }
         for call in waiting { call.fail(.closed) }
@@ -111,15 +111,15 @@ final class WritePool: Sendable {
     }
 }
 
-/// What the writers ask and report, from their threads.
+/// Functions for the writers, called on their threads.
 extension WritePool {
-    /// How many callers wait, and how many connections are open.
+    /// The number of waiting callers and of open connections.
     var load: (waiting: Int, connections: Int) { memory.withLock { ($0.line.count, $0.connectedWriters) } }
 
-    /// Why there is no connection.
+    /// The reason there is no connection.
     var outage: DatabaseError { memory.withLock { Self.outage($0, configuration.connectTimeout) } }
 
-    /// Sleeps until someone waits; false when the pool is closed and no one does.
+    /// Sleeps until a caller waits; returns false when the pool is closed and none does.
     func awaitCaller() -> Bool {
         while true {
             let (isEmpty, isClosed) = memory.withLock { ($0.line.count == 0, $0.line.isClosed) }
@@ -129,14 +129,15 @@ extension WritePool {
         }
     }
 
-    /// Takes the next caller, and wakes a colleague when there are more: rings may have been used up by a pause.
+    /// Takes the next caller, and wakes another writer when more wait: a writer in a pause may have used up their
+    /// signals.
     func take() -> WaitingLine<WriteCall>.Waiting? {
         let (waiting, areMore) = memory.withLock { memory in (memory.line.take(), memory.line.count > 0) }
         if areMore { work.signal() }
         return waiting
     }
 
-    /// Sleeps through a pause between two attempts to connect; closing ends it.
+    /// Sleeps through a pause between two attempts to connect; closing the pool ends it.
     func pause(for pause: Duration) {
         let end = ContinuousClock.now + pause
         while ContinuousClock.now < end, !memory.withLock({ $0.line.isClosed }) {
@@ -157,7 +158,8 @@ extension WritePool {
     func disconnected() { memory.withLock { $0.connectedWriters -= 1 } }
 
     func failedToConnect(_ error: DatabaseError) {
-        // While another writer is connected, this one's failure is no outage: it may have begun to try earlier.
+        // While another writer is connected, this failure is no outage: the attempt may have begun before that
+        // connection.
         let isNews = memory.withLock { memory in
             guard memory.connectedWriters == 0 else { return false }
             defer { memory.outage = error }

@@ -1,10 +1,11 @@
 import Dispatch
 
-/// Work that needs a connection of its own for a while, with its type forgotten.
+/// Work that needs an exclusive connection, with its type erased.
 struct WriteCall: Sendable {
-    /// Does the work and tells its caller; answers why when it never began and another connection may be tried.
+    /// Does the work and resumes its caller. Returns the reason when the work never began, so that another connection
+    /// may be tried.
     let run: @Sendable (Connection) -> DatabaseError?
-    /// Tells the caller that it was not done.
+    /// Fails the caller: its work was not done.
     let fail: @Sendable (DatabaseError) -> Void
 }
 
@@ -16,10 +17,10 @@ final class Writer {
 
     init(_ pool: WritePool) { self.pool = pool }
 
-    /// Serves until the pool is closed and no one waits.
+    /// Serves until the pool is closed and no caller waits.
     func run() {
         while pool.awaitCaller() {
-            // The next caller is taken only when there is a connection for it: waiting callers can be told of an
+            // The writer takes the next caller only when it has a connection: waiting callers can then learn of an
             // outage while this thread is busy connecting.
             guard let connection = connected() else {
                 pool.pause(for: backoff.next())
@@ -59,7 +60,7 @@ final class Writer {
         return nil
     }
 
-    /// The connection, opened when there is none that seems alive; nil when that failed.
+    /// Returns the connection, and opens one when none seems alive; nil when that fails.
     private func connected() -> Connection? {
         if let connection {
             if connection.seemsAlive() { return connection }
