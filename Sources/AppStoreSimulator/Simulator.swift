@@ -1,21 +1,21 @@
 import Foundation
 import Synchronization
 
-/// A pretend App Store: customers who live by their scripts on the real clock, and a verifyReceipt that tells what
-/// became of them. It is written from Apple's documented behaviour alone and shares no code with what it tests.
+/// A simulated App Store: customers who live by their scripts on the real clock, and a verifyReceipt that reports their
+/// state. It follows only Apple's documented behaviour and shares no code with the program it tests.
 package final class Simulator: Sendable {
-    /// How it was set up.
+    /// The configuration.
     package let options: SimulatorOptions
-    /// The instant the population is laid out around, in milliseconds since 1970.
+    /// The instant around which the population is laid out, in milliseconds since 1970.
     package let epochMilliseconds: Int64
-    /// What it shows of itself over HTTPS; nil where it speaks plain HTTP.
+    /// The certificates it shows over HTTPS; nil when it uses plain HTTP.
     package let identity: StoreIdentity?
 
     let clock: SimulatorClock
     let world: World
     let troubles: Troubles
 
-    /// Makes a store. Nothing runs by itself: lives move on when somebody looks. With an identity it speaks HTTPS.
+    /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS.
     package init(_ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil) {
         let epoch = options.epochMilliseconds.map { Moment(milliseconds: $0) } ?? clock.now
         self.options = options
@@ -26,7 +26,7 @@ package final class Simulator: Sendable {
         self.troubles = Troubles(seed: options.seed, faults: options.faults)
     }
 
-    /// The instant the lives have reached, which is the epoch when they stand still.
+    /// The instant the lives have reached; the epoch when they stand still.
     var now: Moment { options.standsStill ? Moment(milliseconds: epochMilliseconds) : clock.now }
 
     /// Answers the body of one verifyReceipt call, without HTTP and without faults.
@@ -35,7 +35,7 @@ package final class Simulator: Sendable {
         return answer.bytes(requestedAt: requestedAt)
     }
 
-    /// The answer and the instant that belongs in its gap.
+    /// Returns the response and the instant for its gap.
     func finishedAnswer(
         _ body: [UInt8], at environment: StoreEnvironment
     ) -> (answer: RenderedAnswer, requestedAt: Moment) {
@@ -55,7 +55,7 @@ package final class Simulator: Sendable {
             identity, excludesOldTransactions: request.excludesOldTransactions, at: options.standsStill ? self.now : now
         )
         guard let found else { return refused(.accountGone) }
-        // Another call may have moved this life on since the clock was read; its time is the later one.
+        // Another call may have advanced this life after the clock was read; its time is the later one.
         return (found.answer, max(now, found.now))
     }
 }

@@ -2,35 +2,35 @@ extension Simulator {
     /// The current shared secret.
     package var sharedSecret: String { String(decoding: world.secret, as: UTF8.self) }
 
-    /// Rotates the secret: from now on only this one is right.
+    /// Rotates the secret: from now on only this one is valid.
     package func rotateSecret(to secret: String) { world.secret = Array(secret.utf8) }
 
-    /// Makes verifyReceipt misbehave over HTTP.
+    /// Adds a fault to verifyReceipt over HTTP.
     package func add(_ fault: Fault) { troubles.add(fault) }
 
-    /// Ends all misbehaviour.
+    /// Removes all faults.
     package func clearFaults() { troubles.clear() }
 
-    /// How many verifyReceipt calls came over HTTP.
+    /// The number of verifyReceipt calls over HTTP.
     package var callCount: Int { troubles.calls }
 
-    /// How many customers there are, both environments, created ones and arrivals included.
+    /// The number of customers in both environments, including created ones and arrivals.
     package var customerCount: Int { world.customerCount(at: now) }
 
-    /// A new customer who buys now (or so many periods ago, as the script says).
+    /// Creates a customer who buys now, or as many periods ago as the script says.
     package func createCustomer(
         _ script: CustomerScript, environment: StoreEnvironment = .production
     ) -> SimulatedCustomer {
         SimulatedCustomer(world.addCustomer(script, environment: environment, at: now), in: world)
     }
 
-    /// Lets something happen now. False when there is no such customer; throws when it makes no sense.
+    /// Applies an action now. Returns false when there is no such customer; throws when the action is invalid.
     package func act(_ action: CustomerAction, on customer: String) throws(ActionRefused) -> Bool {
         guard let index = CustomerName.index(of: customer) else { return false }
         return try world.apply(action, to: index, at: now)
     }
 
-    /// The first receipts of the customers' devices from position `from` on, at most `count`, in order.
+    /// Returns the first receipts of the customers' devices from position `from` on, at most `count`, in order.
     package func receipts(from: Int = 0, count: Int = .max) -> [SimulatedCustomer] {
         let now = now
         return indices(from: from, count: count, at: now).compactMap { index in
@@ -38,8 +38,9 @@ extension Simulator {
         }
     }
 
-    /// What devices sent after `since` and until `until` (now unless given), in milliseconds since 1970, in that order:
-    /// a receipt with every purchase and every return, with renewals where the app sends them, and restores.
+    /// Returns the uploads of the devices after `since` and until `until` (now unless given), in milliseconds since
+    /// 1970, in order of time: a receipt with every purchase and every return, with renewals where the app sends them,
+    /// and restores.
     package func uploads(since: Int64 = .min, until: Int64? = nil) -> [SimulatedUpload] {
         let now = until.map { min(Moment(milliseconds: $0), self.now) } ?? self.now
         let found = indices(from: 0, count: .max, at: now).flatMap { index -> [SimulatedUpload] in
@@ -50,14 +51,14 @@ extension Simulator {
         return found.sorted { ($0.at, $0.customer) < ($1.at, $1.customer) }
     }
 
-    /// The receipt the store would write now for this customer; nil when there is no such customer.
+    /// Returns the receipt the store would write now for this customer; nil when there is no such customer.
     package func latestReceipt(of customer: String) -> String? {
         CustomerName.index(of: customer).flatMap { world.account($0, at: now) }.map { world.latestReceipt(of: $0) }
     }
 
-    /// A receipt that a device of this customer may still hold, written at an instant in milliseconds since 1970 (at the
-    /// earliest at the first purchase, at the latest now). `restore` counts restores, from 0 to 4: the rows of each have ids
-    /// of their own. Nil when there is no such customer.
+    /// Returns a receipt that a device of this customer may still have, written at an instant in milliseconds since
+    /// 1970 (at the earliest at the first purchase, at the latest now). `restore` counts restores, from 0 to 4; the
+    /// rows of each have their own ids. Nil when there is no such customer.
     package func receipt(
         of customer: String, writtenAt milliseconds: Int64, restore: Int = 0, _ kind: DeviceReceipt = .dated
     ) -> String? {
@@ -68,15 +69,15 @@ extension Simulator {
         }
     }
 
-    /// What the store knows about one customer, now or at an instant in milliseconds since 1970; nil when there is no
-    /// such customer then.
+    /// Returns the store's data about one customer, now or at an instant in milliseconds since 1970; nil when there is
+    /// no such customer then.
     package func truth(of customer: String, at milliseconds: Int64? = nil) -> CustomerTruth? {
         guard let index = CustomerName.index(of: customer) else { return nil }
         return account(index, at: milliseconds).map { CustomerTruth($0, in: world) }
     }
 
-    /// What the store knows about the customers from position `from` on, at most `count`, in order: now, or at an
-    /// instant in milliseconds since 1970. Of the future it tells what happens if nobody does anything by hand.
+    /// Returns the store's data about the customers from position `from` on, at most `count`, in order: now, or at an
+    /// instant in milliseconds since 1970. For a future instant it assumes no manual actions.
     package func truth(at milliseconds: Int64? = nil, from: Int = 0, count: Int = .max) -> [CustomerTruth] {
         let moment = milliseconds.map { Moment(milliseconds: $0) } ?? now
         return indices(from: from, count: count, at: moment).compactMap { index in

@@ -1,11 +1,11 @@
-/// The body of an answer with status 0: the unified receipt, as Apple prints it.
+/// The body of a response with status 0: the unified receipt, as Apple prints it.
 struct AnswerBody: Sendable {
-    /// An answer carries at most this many periods of a subscription, the newest.
+    /// The most periods of a subscription in one response; the newest are kept.
     static let rowsMax = 400
 
     let bundleID: String
     let account: Account
-    /// The receipt that was asked about; `in_app` is frozen at its creation.
+    /// The receipt in the request; its `in_app` is frozen at its creation.
     let identity: ReceiptIdentity
     let accountToken: String?
     /// Base64 of the newest receipt.
@@ -37,7 +37,7 @@ struct AnswerBody: Sendable {
         return RenderedAnswer(json.bytes, gap: gap)
     }
 
-    /// Returns where the request date belongs.
+    /// Writes the receipt and returns the position of the request date.
     private func receipt(_ json: inout JSONWriter) -> Int {
         json.text("receipt_type", isSandbox ? "ProductionSandbox" : "Production")
         json.plainNumber("adam_id", isSandbox ? 0 : Self.appID)
@@ -72,7 +72,7 @@ struct AnswerBody: Sendable {
         return purchases + subscriptions
     }
 
-    /// Production lists the newest first. The sandbox still answers in the old, ascending order.
+    /// Returns the newest rows first for production. The sandbox still uses the old, ascending order.
     private func latestRows(_ json: inout JSONWriter) {
         let purchases = account.listedPurchases.map {
             TransactionRow(purchase: $0, of: account, asOf: account.now, bundleID: bundleID)
@@ -90,7 +90,7 @@ struct AnswerBody: Sendable {
         for row in rows { json.object { row.write(to: &$0) } }
     }
 
-    /// Of all subscriptions together, in the order the store booked them.
+    /// The rows of all subscriptions together, in the order the store booked them.
     private var bookedRows: [TransactionRow] {
         let count = excludesOldTransactions ? 1 : Self.rowsMax
         let booked = account.begun.map { life in life.periods.suffix(count).map { (period: $0, life: life) } }

@@ -1,4 +1,4 @@
-/// An odd form that Apple's answers were seen in.
+/// An odd form observed in Apple's responses.
 package enum ByteQuirk: String, Codable, Sendable, CaseIterable {
     /// Numbers where rows usually have strings, and strings where the receipt has numbers.
     case swappedTypes = "swapped_types"
@@ -6,7 +6,7 @@ package enum ByteQuirk: String, Codable, Sendable, CaseIterable {
     case unorderedRows = "unordered_rows"
     /// The newest row of `latest_receipt_info` twice.
     case doubledRow = "doubled_row"
-    /// Keys that usually are there are not.
+    /// Some keys that are usually present are missing.
     case missingKeys = "missing_keys"
     /// `download_id` is null.
     case nullDownload = "null_download"

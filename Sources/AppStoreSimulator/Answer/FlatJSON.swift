@@ -1,5 +1,5 @@
-/// Reads the JSON that nearly every client sends: one object of plain texts and truth values. Anything else is left to
-/// a real parser, so this needs no errors.
+/// A reader for the JSON that nearly every client sends: one object of plain strings and booleans. A full parser
+/// handles everything else, so this one reports no errors.
 enum FlatJSON {
     enum Value {
         case text([UInt8])
@@ -11,7 +11,7 @@ enum FlatJSON {
         let value: Value
     }
 
-    /// Nil when a real parser has to look.
+    /// Returns the members; nil when the body needs a full parser.
     static func members(of bytes: [UInt8]) -> [Member]? {
         bytes.withUnsafeBufferPointer { buffer in
             var scanner = Scanner(bytes: buffer)
@@ -46,7 +46,7 @@ enum FlatJSON {
             return text().map { .text($0) }
         }
 
-        /// A text without escapes but `\/`, which some encoders write for every slash of Base64.
+        /// Reads a string that has no escapes except `\/`, which some encoders write for every slash of Base64.
         private mutating func text() -> [UInt8]? {
             guard take("\"") else { return nil }
             let start = position

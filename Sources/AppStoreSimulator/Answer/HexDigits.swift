@@ -1,6 +1,6 @@
-/// Random numbers as hexadecimal digits in lower case.
+/// Random numbers as lower-case hexadecimal digits.
 enum HexDigits {
-    /// The form of a UUID: 8, 4, 4, 4 and 12 digits.
+    /// Returns the form of a UUID: 8, 4, 4, 4 and 12 digits.
     static func uuid(_ high: UInt64, _ low: UInt64) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(36)
@@ -11,7 +11,7 @@ enum HexDigits {
         return text
     }
 
-    /// The digit of the lowest four bits.
+    /// Returns the digit of the lowest four bits.
     private static func digit(_ number: UInt64) -> UInt8 {
         let value = UInt8(truncatingIfNeeded: number & 0xF)
         return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10

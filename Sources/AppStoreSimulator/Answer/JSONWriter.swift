@@ -1,7 +1,7 @@
-/// Writes JSON in a fixed key order, straight to bytes: this is the hot path of every first answer.
+/// A writer of JSON in a fixed key order, straight to bytes: this is the hot path of every first response.
 struct JSONWriter {
     private(set) var bytes: [UInt8] = []
-    /// Numbers become strings and strings numbers where Apple was seen to do so.
+    /// Whether numbers become strings and strings numbers in the places where Apple was observed to swap them.
     var swapsTypes = false
     private var needsComma = false
 
@@ -9,7 +9,7 @@ struct JSONWriter {
         bytes.reserveCapacity(count)
     }
 
-    /// For members that follow others which somebody else writes.
+    /// Creates a writer for members that follow others, which another writer produces.
     init(continuing: Void, reserving count: Int = 256) {
         bytes.reserveCapacity(count)
         needsComma = true
@@ -51,13 +51,13 @@ struct JSONWriter {
         needsComma = true
     }
 
-    /// A number of the receipt, which Apple writes as a number.
+    /// Writes a number of the receipt, which Apple writes as a number.
     mutating func plainNumber(_ key: StaticString, _ value: Int64) {
         guard swapsTypes else { return number(key, value) }
         text(key, String(value))
     }
 
-    /// A number of a row, which Apple writes as a string.
+    /// Writes a number of a row, which Apple writes as a string.
     mutating func rowNumber(_ key: StaticString, _ value: String) {
         guard swapsTypes else { return text(key, value) }
         name(key)
@@ -65,27 +65,27 @@ struct JSONWriter {
         needsComma = true
     }
 
-    /// A truth value of a row, which Apple writes as a string.
+    /// Writes a boolean of a row, which Apple writes as a string.
     mutating func rowBoolean(_ key: StaticString, _ value: Bool) {
         guard swapsTypes else { return text(key, value ? "true" : "false") }
         boolean(key, value)
     }
 
-    /// Apple's triple: Greenwich text, milliseconds as a string, Pacific text.
+    /// Writes Apple's triple: Greenwich text, milliseconds as a string, Pacific text.
     mutating func date(_ key: StaticString, _ moment: Moment) {
         dated(key, "") { AppleDates.appendGreenwich(moment, to: &$0.bytes) }
         dated(key, "_ms") { $0.digits(moment.milliseconds) }
         dated(key, "_pst") { AppleDates.appendPacific(moment, to: &$0.bytes) }
     }
 
-    /// The form of old receipts: milliseconds under the plain name, text under `_formatted`.
+    /// Writes the form of old receipts: milliseconds under the plain name, text under `_formatted`.
     mutating func legacyDate(_ key: StaticString, _ moment: Moment) {
         dated(key, "") { $0.digits(moment.milliseconds) }
         dated(key, "_formatted") { AppleDates.appendGreenwich(moment, to: &$0.bytes) }
         dated(key, "_formatted_pst") { AppleDates.appendPacific(moment, to: &$0.bytes) }
     }
 
-    /// The parts of a date need no escapes, so they go straight to the bytes.
+    /// Writes one date. Its parts need no escapes, so they go straight to the bytes.
     private mutating func dated(
         _ key: StaticString, _ suffix: StaticString, _ value: (inout JSONWriter) -> Void
     ) {

@@ -1,5 +1,5 @@
-/// The answer about a transaction receipt of iOS 6: one row as `receipt`, the newest as `latest_receipt_info`, the
-/// renewal at the top level, no environment and no request date. Status 21006 says that the subscription is over.
+/// The response for a transaction receipt of iOS 6: one row as `receipt`, the newest as `latest_receipt_info`, the
+/// renewal at the top level, no environment and no request date. Status 21006 means that the subscription has ended.
 struct LegacyAnswerBody: Sendable {
     let bundleID: String
     let account: Account

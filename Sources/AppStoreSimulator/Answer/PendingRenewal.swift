@@ -1,4 +1,4 @@
-/// The row of `pending_renewal_info`: what the store intends, or why it stopped.
+/// The row of `pending_renewal_info`: the store's plan for the next renewal, or why renewals stopped.
 struct PendingRenewal: Sendable {
     let bundleID: String
     let life: Life
@@ -17,7 +17,7 @@ struct PendingRenewal: Sendable {
             case .ended(let intent, _):
                 if intent != nil { json.text("is_in_billing_retry_period", "0") }
             }
-            // The grace fields stay when grace is over, until a charge succeeds.
+            // The grace fields stay after the grace period, until a charge succeeds.
             if let graceUntil = life.graceUntil { json.date("grace_period_expires_date", graceUntil) }
             if let consent = life.priceConsent {
                 json.text("price_consent_status", consent.status)
@@ -34,7 +34,7 @@ struct PendingRenewal: Sendable {
 }
 
 extension Life {
-    /// Apple's number for why the subscription ended or is in retry.
+    /// Apple's code for why the subscription ended or is in retry.
     var expirationIntent: Int? {
         switch phase {
         case .subscribed: nil

@@ -1,28 +1,28 @@
-/// A finished answer with a gap where the request date goes: all of it that changes while nothing happens.
+/// A rendered response with a gap for the request date, the only part that changes while nothing happens.
 struct RenderedAnswer: Sendable {
     let head: [UInt8]
     let tail: [UInt8]
-    /// Old receipts have no request date.
+    /// Whether the response has a request date; old receipts have none.
     let hasRequestDate: Bool
 
-    /// An answer that is always the same.
+    /// Creates a response that is always the same.
     init(whole bytes: [UInt8]) {
         head = bytes
         tail = []
         hasRequestDate = false
     }
 
-    /// An answer whose request date belongs in front of the byte at `gap`, after another member.
+    /// Creates a response whose request date goes before the byte at `gap`, after another member.
     init(_ bytes: [UInt8], gap: Int) {
         head = Array(bytes[..<gap])
         tail = Array(bytes[gap...])
         hasRequestDate = true
     }
 
-    /// How many bytes it takes to keep.
+    /// The number of bytes it occupies in the cache.
     var size: Int { head.count + tail.count }
 
-    /// The three forms of the request date, with the comma that separates them from what stands before.
+    /// Returns the three forms of the request date, with the comma that separates them from the member before.
     func requestDate(_ now: Moment) -> [UInt8] {
         guard hasRequestDate else { return [] }
         var json = JSONWriter(continuing: ())
@@ -30,6 +30,6 @@ struct RenderedAnswer: Sendable {
         return json.bytes
     }
 
-    /// The whole body.
+    /// Returns the whole body.
     func bytes(requestedAt now: Moment) -> [UInt8] { head + requestDate(now) + tail }
 }

@@ -1,4 +1,4 @@
-/// Apple's status codes, decided in Apple's order: form, signature, environment, secret, account.
+/// Apple's status codes, checked in Apple's order: form, signature, environment, secret, account.
 enum StatusCheck: Sendable, Equatable {
     case unreadableRequest
     case malformedReceipt(isException: Bool)
@@ -9,7 +9,7 @@ enum StatusCheck: Sendable, Equatable {
     case accountGone
     case genuine(ReceiptIdentity)
 
-    /// Everything but the account, which only the population knows.
+    /// Checks everything except the account, which only the population knows.
     init(
         _ reading: ReceiptCodec.Reading, of receipt: [UInt8], password: [UInt8]?, at environment: StoreEnvironment,
         secret: [UInt8]
@@ -27,7 +27,7 @@ enum StatusCheck: Sendable, Equatable {
         }
     }
 
-    /// The number on the wire.
+    /// The status code on the wire.
     var status: Int64 {
         switch self {
         case .unreadableRequest: 21000
@@ -41,7 +41,7 @@ enum StatusCheck: Sendable, Equatable {
         }
     }
 
-    /// The tiny body of an answer without a receipt.
+    /// Returns the short body of a response without a receipt.
     func errorBody(at environment: StoreEnvironment) -> [UInt8] {
         var json = JSONWriter(reserving: 96)
         json.object { json in

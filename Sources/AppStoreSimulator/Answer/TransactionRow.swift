@@ -1,7 +1,7 @@
 /// One row of `in_app` or `latest_receipt_info`. Numbers and booleans are strings.
 struct TransactionRow: Sendable {
     enum Seen: Sendable {
-        /// As the device knew it when its receipt was made.
+        /// The device's view when its receipt was made.
         case onDevice(ReceiptIdentity)
         case byServer
     }
@@ -36,7 +36,7 @@ struct TransactionRow: Sendable {
     private let isFromServer: Bool
     /// A UUID, or nil when the app gave none.
     var accountToken: String?
-    /// Some keys that usually are there are not.
+    /// Whether some usual keys are missing.
     var leavesKeysOut = false
 
     init(purchase: OneTimePurchase, of account: Account, asOf moment: Moment, bundleID: String) {
@@ -59,7 +59,7 @@ struct TransactionRow: Sendable {
         ownership = life.script.isFamilyShared ? "FAMILY_SHARED" : "PURCHASED"
         switch seen {
         case .onDevice(let identity):
-            // A restore gives the device's rows ids of their own and its own moment.
+            // A restore gives the device's rows their own ids and their own date.
             transactionID = ids.transactionID(of: period.ordinal, restore: identity.restore)
             originalPurchase = identity.restore > 0 ? identity.creation.wholeSecond : life.start + 2000
             expires = period.expires(asOf: identity.creation)
@@ -71,7 +71,7 @@ struct TransactionRow: Sendable {
             expires = period.expires
             groupID = period.product.groupID
             showsUpgrade = period.cancellation?.isUpgrade ?? false
-            // Upgraded rows of the sandbox were seen without a cancellation date.
+            // Upgraded rows of the sandbox were observed without a cancellation date.
             let isBare = showsUpgrade && life.environment == .sandbox
             cancellation = isBare ? nil : period.cancellation.map(Cancellation.init)
             isFromServer = true

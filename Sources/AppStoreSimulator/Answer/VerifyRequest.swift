@@ -1,13 +1,13 @@
 import Foundation
 
-/// The request of a verifyReceipt call, read as leniently as Apple reads it.
+/// The request body of a verifyReceipt call, read as leniently as Apple reads it.
 struct VerifyRequest: Sendable {
-    /// The text of the receipt; nil when it is missing or no text.
+    /// The receipt as text; nil when it is missing or not a string.
     private(set) var receiptData: [UInt8]?
     private(set) var password: [UInt8]?
     private(set) var excludesOldTransactions = false
 
-    /// Nil when the body is no JSON object.
+    /// Reads a body; nil when it is not a JSON object.
     init?(_ body: [UInt8]) {
         if let members = FlatJSON.members(of: body) {
             for member in members { take(member) }
@@ -28,7 +28,7 @@ struct VerifyRequest: Sendable {
         }
     }
 
-    /// The same, for bodies with escapes, numbers or anything else unusual.
+    /// The same fields, for bodies with escapes, numbers or anything else unusual.
     private struct Written: Decodable {
         let receiptData: String?
         let password: String?
@@ -42,7 +42,7 @@ struct VerifyRequest: Sendable {
 
         init(from decoder: any Decoder) throws {
             let values = try decoder.container(keyedBy: CodingKeys.self)
-            // A value of another type counts as missing; only JSON that cannot be read at all is refused.
+            // A value of another type counts as missing; only unreadable JSON is refused.
             receiptData = (try? values.decodeIfPresent(String.self, forKey: .receiptData)) ?? nil
             password = (try? values.decodeIfPresent(String.self, forKey: .password)) ?? nil
             excludesOldTransactions =

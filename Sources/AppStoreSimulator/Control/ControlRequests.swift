@@ -1,4 +1,4 @@
-/// The body of `POST /simulator/customers`: a named kind, or a script of one's own.
+/// The body of `POST /simulator/customers`: a named kind, or a custom script.
 struct CustomerRequest: Decodable, Sendable {
     let script: CustomerScript
     let environment: StoreEnvironment
@@ -45,7 +45,7 @@ extension CustomerScript: Decodable {
         case legacyReceipts = "legacy_receipts"
     }
 
-    /// Reads a script; what is left out is as in a loyal monthly customer. At most 60 past periods.
+    /// Reads a script. Absent fields default to those of a loyal monthly customer. At most 60 past periods.
     package init(from decoder: any Decoder) throws {
         self.init()
         let values = try decoder.container(keyedBy: CodingKeys.self)
@@ -76,7 +76,7 @@ extension CustomerScript.Step: Codable {
         case period, at
     }
 
-    /// Reads `{"period":0,"at":0.5,"action":"refund"}`; the action's own fields stand beside it.
+    /// Reads `{"period":0,"at":0.5,"action":"refund"}`; the action's own fields stand in the same object.
     package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(

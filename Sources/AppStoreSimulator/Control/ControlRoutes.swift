@@ -99,7 +99,7 @@ extension Simulator {
     }
 }
 
-/// The body of `GET /simulator/uploads`: ask again since `now_ms`.
+/// The body of `GET /simulator/uploads`; the caller passes `now_ms` as the start of its next request.
 private struct UploadDocument: Encodable {
     let now: Int64
     let uploads: [SimulatedUpload]
@@ -110,7 +110,7 @@ private struct UploadDocument: Encodable {
     }
 }
 
-/// The body of `GET /simulator/truth`. The seed is text: it has 64 bits.
+/// The body of `GET /simulator/truth`. The seed is a string because it has 64 bits.
 private struct TruthDocument: Encodable {
     let seed: String
     let epoch: Int64
@@ -131,7 +131,7 @@ extension [URLQueryItem] {
         first { $0.name == name }?.value.flatMap { Int($0) }
     }
 
-    /// Milliseconds since 1970, or an RFC 3339 text.
+    /// Returns an instant given as milliseconds since 1970 or as RFC 3339 text.
     fileprivate func instant(_ name: String) throws -> Int64? {
         guard let text = first(where: { $0.name == name })?.value else { return nil }
         return try Int64(text) ?? Int64(Date(text, strategy: .iso8601).timeIntervalSince1970 * 1000)
@@ -141,7 +141,7 @@ extension [URLQueryItem] {
 }
 
 extension JSONEncoder {
-    /// Keys in order, so that equal truths are equal bytes; Base64 without escaped slashes.
+    /// An encoder that sorts keys, so that equal truths are equal bytes, and does not escape the slashes of Base64.
     fileprivate static var control: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -156,7 +156,7 @@ extension SimulatorReply {
             body: Array(try JSONEncoder.control.encode(value)))
     }
 
-    /// What `perennial import` reads. The texts need no escapes.
+    /// Returns the lines that `perennial import` reads. Their texts need no escapes.
     fileprivate static func lines(_ receipts: [(app: String, customer: String, receipt: String)]) -> SimulatorReply {
         var body: [UInt8] = []
         for line in receipts {

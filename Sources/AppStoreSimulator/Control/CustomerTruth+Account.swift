@@ -54,7 +54,8 @@ extension SubscriptionTruth {
 }
 
 extension Life {
-    /// What Apple's data give at an instant: a period that was not taken back, or a grace period.
+    /// Returns the access that Apple's data grant at an instant: by a period that was not cancelled, or by a grace
+    /// period.
     fileprivate func access(at now: Moment) -> AccessTruth {
         if periods.contains(where: { $0.cancellation == nil && $0.purchase <= now && now < $0.expires }) {
             return .paid

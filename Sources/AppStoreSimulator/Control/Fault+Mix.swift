@@ -1,20 +1,20 @@
-/// A list of kinds of faults that cannot be read.
+/// An error for a list of fault kinds that cannot be read.
 package struct UnknownFaultKind: Error, Sendable, CustomStringConvertible {
-    /// What is wrong, in a sentence.
+    /// The problem, in a sentence.
     package let description: String
 }
 
 extension Fault {
-    /// What Apple and the network do on a bad day: temporary statuses, HTTP errors, pages instead of answers, answers
-    /// that never come, come late, in drops or cut.
+    /// The faults of Apple and the network on a bad day: temporary statuses, HTTP errors, pages instead of responses,
+    /// and responses that are missing, late, dripping or truncated.
     package static let usualKinds =
         "21002=2,21005=2,21009=1,503=2,500=1,429=1,html=1,truncate=1,hang=1,slow=1,drip=1"
 
-    /// Faults that meet `rate` of all calls together, 0 to 1, shared by weight.
+    /// Returns faults that hit the share `rate` of all calls together, 0 to 1, divided by weight.
     ///
-    /// `kinds` is a list like `21005=3,503=2,hang`: a status of Apple, an HTTP code, or one of `html truncate hang slow
+    /// `kinds` is a list like `21005=3,503=2,hang`: an Apple status, an HTTP code, or one of `html truncate hang slow
     /// drip`, each with a weight that is 1 unless given. `seconds` is how long they hang, wait or drip. Throws
-    /// ``UnknownFaultKind`` for anything else.
+    /// ``UnknownFaultKind`` for any other kind.
     package static func mixed(
         rate: Double, kinds: String = usualKinds, seconds: Double = 5
     ) throws(UnknownFaultKind) -> [Fault] {

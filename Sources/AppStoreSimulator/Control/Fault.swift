@@ -1,30 +1,30 @@
 import Foundation
 
-/// A trouble the store makes on purpose for a share of the verifyReceipt calls.
+/// A deliberate failure of the store for a share of the verifyReceipt calls.
 package struct Fault: Decodable, Sendable {
-    /// What goes wrong.
+    /// The kind of failure.
     package enum Kind: String, Codable, Sendable, CaseIterable {
-        /// A body of only a status, `status`, 21005 unless given.
+        /// A body with only a status: `status`, or 21005 unless given.
         case status
-        /// An HTTP error, `code`, 503 unless given: plain text for 500, a page of HTML for the others; 429 says
-        /// `Retry-After`.
+        /// An HTTP error: `code`, or 503 unless given. The body is plain text for 500 and a page of HTML for the
+        /// others; 429 carries `Retry-After`.
         case http
-        /// No answer at all; the connection closes after `seconds`, 60 unless given.
+        /// No response; the connection closes after `seconds`, 60 unless given.
         case hang
-        /// The right answer, cut in the middle.
+        /// The correct response, cut in the middle.
         case truncate
         /// HTTP 200 with a page of HTML.
         case html
-        /// The right answer after `seconds`, 5 unless given.
+        /// The correct response after `seconds`, 5 unless given.
         case slow
-        /// The right answer in small pieces over `seconds`, 5 unless given.
+        /// The correct response in small pieces over `seconds`, 5 unless given.
         case drip
     }
 
-    /// How long a fault may hang, wait or drip, in seconds.
+    /// The longest hang, wait or drip, in seconds.
     package static let secondsMax = 86_400.0
 
-    /// What goes wrong.
+    /// The kind of failure.
     package var kind: Kind
     /// The share of the calls, 0 to 1.
     package var share: Double
@@ -36,10 +36,10 @@ package struct Fault: Decodable, Sendable {
     package var code: Int?
     /// For `hang`, `slow` and `drip`, and the `Retry-After` of 429, which is 1 unless given.
     package var seconds: Double?
-    /// Milliseconds since 1970 at which it is over; nil is never.
+    /// The end of the fault in milliseconds since 1970; nil means never.
     package var untilMilliseconds: Int64?
 
-    /// A fault for all calls, for ever, unless changed.
+    /// Creates a fault for all calls without an end; the properties can change that.
     package init(_ kind: Kind, share: Double = 1) {
         self.kind = kind
         self.share = share
@@ -50,7 +50,7 @@ package struct Fault: Decodable, Sendable {
         case isRetryable = "is_retryable"
     }
 
-    /// Reads the body of the control call. `until` is milliseconds or an RFC 3339 text.
+    /// Reads the body of the control call. `until` is milliseconds or RFC 3339 text.
     package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         kind = try values.decode(Kind.self, forKey: .kind)

@@ -1,4 +1,4 @@
-/// What a customer of the simulator is known by outside.
+/// The external identity of a customer of the simulator.
 package struct SimulatedCustomer: Codable, Sendable {
     /// The bundle id of the app.
     package var app: String
@@ -8,9 +8,9 @@ package struct SimulatedCustomer: Codable, Sendable {
     package var environment: StoreEnvironment
     /// The device's receipt in Base64.
     package var receipt: String
-    /// Apple's id of the first subscription, or of the first purchase of somebody who does not subscribe.
+    /// Apple's id of the first subscription, or of the first purchase of a customer without subscriptions.
     package var originalTransactionID: String
-    /// What the app gives Apple with purchases, when it does.
+    /// The token the app passes to Apple with purchases, if it passes one.
     package var appAccountToken: String?
 
     enum CodingKeys: String, CodingKey {
@@ -28,11 +28,11 @@ package struct SimulatedUpload: Codable, Sendable {
     package var customer: String
     /// `Production` or `Sandbox`.
     package var environment: StoreEnvironment
-    /// Base64.
+    /// The receipt in Base64.
     package var receipt: String
-    /// When, in milliseconds since 1970.
+    /// The time of the upload, in milliseconds since 1970.
     package var at: Int64
-    /// Why.
+    /// The reason for the upload.
     package var reason: UploadReason
 
     enum CodingKeys: String, CodingKey {

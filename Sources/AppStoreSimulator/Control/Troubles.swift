@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Which call meets which fault: decided by the seed and the call's number.
+/// The faults of the calls, decided by the seed and the number of the call.
 final class Troubles: Sendable {
     private let seed: UInt64
     private let plan: Mutex<[Fault]>
@@ -15,20 +15,20 @@ final class Troubles: Sendable {
 
     var faults: [Fault] { plan.withLock { $0 } }
 
-    /// Nothing goes wrong at present.
+    /// Whether there are no faults at present.
     var isQuiet: Bool { hasNone.load(ordering: .relaxed) }
 
-    /// How many calls there were.
+    /// The number of calls so far.
     var calls: Int { callCount.load(ordering: .relaxed) }
 
     func add(_ fault: Fault) { change { $0.append(fault) } }
 
     func clear() { change { $0 = [] } }
 
-    /// The number of the next call, from 1.
+    /// Returns the number of the next call, from 1.
     func nextCall() -> UInt64 { UInt64(callCount.wrappingAdd(1, ordering: .relaxed).newValue) }
 
-    /// The fault of a call. Shares add up, in the order the faults were given.
+    /// Returns the fault of a call. Shares add up, in the order in which the faults were added.
     func fault(ofCall call: UInt64, at now: Moment) -> Fault? {
         guard !isQuiet else { return nil }
         change { faults in
@@ -52,7 +52,7 @@ final class Troubles: Sendable {
 }
 
 extension Fault {
-    /// What the fault makes of the answer.
+    /// Returns the reply with the fault applied.
     func applied(to reply: SimulatorReply) -> SimulatorReply {
         var reply = reply
         switch kind {

@@ -1,4 +1,4 @@
-/// Everything the store knows about one customer at one instant, in the store's own words. Instants are milliseconds
+/// The store's complete data about one customer at one instant, in the store's own terms. Instants are milliseconds
 /// since 1970.
 package struct CustomerTruth: Codable, Sendable {
     /// The name, like `c000017`.
@@ -7,17 +7,17 @@ package struct CustomerTruth: Codable, Sendable {
     package var app: String
     /// `Production` or `Sandbox`.
     package var environment: StoreEnvironment
-    /// The instant this was true.
+    /// The instant of these data.
     package var now: Int64
-    /// Apple answers 21010 from now on.
+    /// Whether the account is deleted; Apple answers 21010 from then on.
     package var accountDeleted: Bool
     /// A second customer of the app on the same Apple account.
     package var secondCustomer: String?
-    /// What the app gives Apple with purchases.
+    /// The token the app passes to Apple with purchases.
     package var appAccountToken: String?
-    /// The devices send receipts of iOS 6, which show the newest period and their own, and no others.
+    /// Whether the devices send receipts of iOS 6, which show only the newest period and their own.
     package var hasLegacyReceipts: Bool
-    /// All that have begun; usually one.
+    /// All subscriptions that have begun; usually one.
     package var subscriptions: [SubscriptionTruth]
     /// One-time purchases.
     package var purchases: [PurchaseTruth]
@@ -32,13 +32,13 @@ package struct CustomerTruth: Codable, Sendable {
     }
 }
 
-/// Whether Apple's data entitle somebody, and why.
+/// Whether Apple's data entitle a customer, and why.
 package enum AccessTruth: String, Codable, Sendable, CaseIterable {
-    /// A running period that was not taken back.
+    /// A running period that was not cancelled.
     case paid
-    /// A failed charge, and the grace period runs.
+    /// A charge failed, and the grace period runs.
     case grace
-    /// Nothing.
+    /// No access.
     case none
 }
 
@@ -54,21 +54,21 @@ package struct SubscriptionTruth: Codable, Sendable {
     package var access: AccessTruth
     /// The product of the next renewal.
     package var autoRenewProduct: String
-    /// Renewal is on.
+    /// Whether renewal is on.
     package var autoRenewStatus: Bool
-    /// Apple's 1 to 5 once it ended or is in retry.
+    /// Apple's code, 1 to 5, once the subscription ended or is in retry.
     package var expirationIntent: Int?
-    /// Charges are tried again.
+    /// Whether Apple retries the charge.
     package var inBillingRetry: Bool
-    /// The end of grace, also when it is over.
+    /// The end of the grace period, even after it has passed.
     package var graceUntil: Int64?
-    /// The customer has been asked for consent to a higher price and has not answered.
+    /// Whether the customer was asked for consent to a higher price and has not answered.
     package var priceConsentPending: Bool
     /// `PURCHASED` or `FAMILY_SHARED`.
     package var ownership: String
-    /// In the order they were booked.
+    /// The periods in the order they were booked.
     package var periods: [PeriodTruth]
-    /// What happened, in order.
+    /// The events, in order.
     package var log: [HappeningTruth]
 
     enum CodingKeys: String, CodingKey {
@@ -85,25 +85,25 @@ package struct SubscriptionTruth: Codable, Sendable {
 
 /// One period of a subscription.
 package struct PeriodTruth: Codable, Sendable {
-    /// The server's id of the row.
+    /// The server's transaction id of the row.
     package var transactionID: String
     /// Absent for family members.
     package var webOrderLineItemID: String?
     /// The product bought.
     package var product: String
-    /// When the store charged it and first showed it.
+    /// When the store charged the period and first showed it.
     package var booked: Int64
     /// Its start.
     package var purchase: Int64
     /// Its end.
     package var expires: Int64
-    /// It was free.
+    /// Whether it was free.
     package var isTrial: Bool
-    /// Why it cost less.
+    /// The offer that reduced its price.
     package var offer: PeriodOffer?
     /// When it was refunded, revoked or replaced.
     package var cancelled: Int64?
-    /// It was replaced by a higher level.
+    /// Whether a product of a higher level replaced it.
     package var upgraded: Bool
 
     enum CodingKeys: String, CodingKey {
@@ -118,15 +118,15 @@ package struct PeriodTruth: Codable, Sendable {
     }
 }
 
-/// One happening of a subscription.
+/// One event of a subscription.
 package struct HappeningTruth: Codable, Sendable {
-    /// When the store first showed it, as RFC 3339 text in whole seconds, for people.
+    /// When the store first showed it, as RFC 3339 text in whole seconds, for human readers.
     package var at: String
-    /// When, in milliseconds since 1970.
+    /// The same instant in milliseconds since 1970.
     package var atMilliseconds: Int64
-    /// What.
+    /// The kind of event.
     package var kind: HappeningKind
-    /// The period it is about.
+    /// The transaction id of the period it concerns.
     package var transactionID: String?
     /// For `lapsed`.
     package var expirationIntent: Int?
@@ -145,11 +145,11 @@ package struct PurchaseTruth: Codable, Sendable {
     package var transactionID: String
     /// The product bought.
     package var product: String
-    /// When.
+    /// The date of the purchase.
     package var purchase: Int64
-    /// When Apple gave the money back.
+    /// The date of Apple's refund.
     package var refunded: Int64?
-    /// Apple's answers mention it; coins that are used up are gone.
+    /// Whether Apple's responses list it; they no longer list consumed coins.
     package var isListed: Bool
 
     enum CodingKeys: String, CodingKey {

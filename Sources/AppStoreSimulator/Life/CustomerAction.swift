@@ -1,10 +1,10 @@
-/// Something a customer, a bank or Apple does at one instant.
+/// An action of a customer, a bank or Apple at one instant.
 package struct CustomerAction: Codable, Sendable {
-    /// What is done.
+    /// The kind of action.
     package enum Kind: String, Codable, Sendable, CaseIterable {
-        /// Apple refunds the period that runs, or an older one.
+        /// Apple refunds the running period, or an older one.
         case refund
-        /// The newest refund is taken back.
+        /// Apple reverses the newest refund.
         case reverseRefund = "reverse_refund"
         /// The customer turns renewal off.
         case disableRenewal = "disable_renewal"
@@ -14,13 +14,14 @@ package struct CustomerAction: Codable, Sendable {
         case failBilling = "fail_billing"
         /// The card works again; a subscription in retry is charged at once.
         case recover
-        /// To the higher level, at once.
+        /// The customer moves to the higher level, at once.
         case upgrade
-        /// To another product at the next renewal.
+        /// The customer changes to another product at the next renewal.
         case downgrade
-        /// To another product of the same level: at once when it lasts as long, else at the next renewal.
+        /// The customer changes to another product of the same level: at once when it has the same length, else at the
+        /// next renewal.
         case crossgrade
-        /// The price goes up and the customer is asked; without an answer the subscription ends.
+        /// The price rises and the customer is asked; without consent the subscription ends.
         case raisePrice = "raise_price"
         /// The customer agrees to the higher price.
         case acceptPrice = "accept_price"
@@ -28,42 +29,42 @@ package struct CustomerAction: Codable, Sendable {
         case withdrawProduct = "withdraw_product"
         /// The subscription ends at the next renewal for a reason Apple does not give.
         case breakOff = "break_off"
-        /// The customer takes an offer: for the next renewals, or to come back.
+        /// The customer takes an offer for the next renewals, or to come back.
         case redeemOffer = "redeem_offer"
         /// A lapsed customer buys again.
         case resubscribe
         /// The account disappears.
         case deleteAccount = "delete_account"
-        /// The organiser stops sharing.
+        /// The family organiser stops sharing.
         case revokeFamily = "revoke_family"
-        /// The running period ends later.
+        /// The end of the running period moves later.
         case extend
-        /// A one-time purchase.
+        /// The customer makes a one-time purchase.
         case buy
         /// Apple refunds the newest one-time purchase.
         case refundPurchase = "refund_purchase"
     }
 
-    /// What is done.
+    /// The kind of action.
     package var kind: Kind
     /// For `refund`: renewal stays on (Apple usually turns it off).
     package var keepsRenewal: Bool?
-    /// For `refund`: 0 or nil is the period that runs, 1 the one before.
+    /// For `refund`: 0 or nil is the running period, 1 the one before.
     package var periodsAgo: Int?
     /// For `refund`: Apple's `cancellation_reason`, 0 or 1.
     package var reason: Int?
-    /// For `downgrade` and `resubscribe`: the product; a default is chosen without it.
+    /// For `downgrade` and `resubscribe`: the product; nil selects a default.
     package var product: SubscriptionProduct?
-    /// For `redeem_offer` and `resubscribe`: the offer; `redeem_offer` takes a promotional one without it.
+    /// For `redeem_offer` and `resubscribe`: the offer; nil makes `redeem_offer` take a promotional one.
     package var offer: PeriodOffer?
-    /// For `buy`: what; coins without it.
+    /// For `buy`: the product; nil means coins.
     package var item: OneTimeProduct?
-    /// Which subscription of the account, from 0; the first without it.
+    /// The subscription of the account, counted from 0; nil means the first.
     package var subscription: Int?
-    /// For `extend`: seconds, rounded up to whole ones; a quarter of the period without it.
+    /// For `extend`: seconds, rounded up to whole ones; nil means a quarter of the period.
     package var seconds: Double?
 
-    /// Makes an action with its defaults.
+    /// Creates an action with its defaults.
     package init(_ kind: Kind) {
         self.kind = kind
     }
@@ -76,9 +77,9 @@ package struct CustomerAction: Codable, Sendable {
     }
 }
 
-/// An action that makes no sense in the customer's present situation. Nothing was changed.
+/// An error for an action that is invalid in the customer's present situation. It changed nothing.
 package struct ActionRefused: Error, Sendable, CustomStringConvertible {
-    /// Why, in a short sentence.
+    /// The reason, in a short sentence.
     package let description: String
 
     init(_ description: String) {

@@ -1,4 +1,4 @@
-/// How a customer will live: what is bought, and what is done in which period.
+/// A customer's planned life: the purchases, and the actions in each period.
 package struct CustomerScript: Sendable {
     /// When the store charges a renewal.
     package enum ChargeHabit: String, Codable, Sendable, CaseIterable {
@@ -12,21 +12,22 @@ package struct CustomerScript: Sendable {
 
     /// One action in one period.
     package struct Step: Sendable {
-        /// Counts periods from 0.
+        /// The period, counted from 0.
         package var period: Int
-        /// 0 is the period's start and 1 its end; beyond 1 counts in periods, but at most in months, after the end.
+        /// The point in the period: 0 is its start and 1 its end. Values beyond 1 count in periods after the end, but a
+        /// period counts as at most a month.
         package var at: Double
-        /// What is done.
+        /// The action.
         package var action: CustomerAction
 
-        /// An action at a point of a period.
+        /// Creates a step with an action at a point of a period.
         package init(period: Int, at: Double, action: CustomerAction) {
             self.period = period
             self.at = at
             self.action = action
         }
 
-        /// An action with its defaults at a point of a period.
+        /// Creates a step with an action that has its defaults.
         package init(period: Int, at: Double, _ kind: CustomerAction.Kind) {
             self.init(period: period, at: at, action: CustomerAction(kind))
         }
@@ -34,47 +35,47 @@ package struct CustomerScript: Sendable {
 
     /// The first product.
     package var product = SubscriptionProduct.monthly
-    /// False for somebody who only makes one-time purchases.
+    /// Whether the customer subscribes; false for one with only one-time purchases.
     package var subscribes = true
     /// The offer the subscription begins with.
     package var startOffer: PeriodOffer?
-    /// The app has the grace period switched on for this customer.
+    /// Whether the app has the grace period switched on for this customer.
     package var hasGrace = false
-    /// A family member's share of someone else's subscription.
+    /// Whether the subscription is a family member's share of another customer's.
     package var isFamilyShared = false
-    /// The customer also owns the one-time purchase.
+    /// Whether the customer also owns the lifetime purchase.
     package var ownsLifetime = false
-    /// Months between purchases of coins; nil buys none.
+    /// The months between purchases of coins; nil means no purchases.
     package var coinsEveryMonths: Double?
     /// Further subscriptions of the same account.
     package var alongside: [CustomerScript] = []
-    /// The device sends a receipt after every renewal, not only after purchases.
+    /// Whether the device sends a receipt after every renewal, not only after purchases.
     package var sendsRenewals = false
-    /// A second customer of the app restores on this Apple account so many months after the start.
+    /// Months after the start at which a second customer of the app restores on this Apple account.
     package var secondCustomerAfterMonths: Double?
-    /// The app gave an `app_account_token` with the purchases.
+    /// Whether the app passed an `app_account_token` with the purchases.
     package var hasAccountToken = false
-    /// The device sends the transaction receipt of iOS 6.
+    /// Whether the device sends the transaction receipt of iOS 6.
     package var sendsLegacyReceipts = false
-    /// Odd forms of the answers.
+    /// The odd forms of the responses.
     package var quirks: Set<ByteQuirk> = []
-    /// The device restored: its receipt carries transaction ids of its own.
+    /// Whether the device restored: its receipt then carries its own transaction ids.
     package var hasRestored = false
     /// When renewals are charged.
     package var chargeHabit = ChargeHabit.onTime
-    /// Periods that lie in the past at the start.
+    /// The number of past periods at the start.
     package var pastPeriods = 0
-    /// What is done in which period.
+    /// The planned actions by period.
     package var steps: [Step] = []
-    /// The seed also decides what is done, period by period.
+    /// Whether the seed decides further actions, period by period.
     package var isDrawn = false
 
-    /// The first period is free.
+    /// Whether the first period is free.
     package var startsWithTrial: Bool {
         get { startOffer == .freeTrial }
         set { startOffer = newValue ? .freeTrial : nil }
     }
 
-    /// A loyal customer of the monthly product.
+    /// Creates a loyal customer of the monthly product.
     package init() {}
 }

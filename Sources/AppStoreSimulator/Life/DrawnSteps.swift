@@ -1,11 +1,11 @@
-/// What a seeded customer does in a period: drawn from the customer's own numbers, one stream a period.
+/// The actions of a seeded customer in a period, drawn from the customer's own random numbers, one stream per period.
 struct DrawnSteps: Sendable {
     typealias Step = CustomerScript.Step
 
     /// The subscription's own seed.
     let temper: UInt64
     let chances: PeriodChances
-    /// Only the first subscription of an account decides about the account.
+    /// Whether a step may delete the account: only the first subscription of an account decides that.
     let mayDeleteAccount: Bool
 
     func steps(in period: Int, of script: CustomerScript) -> [Step] {
@@ -21,7 +21,7 @@ struct DrawnSteps: Sendable {
         return paidPeriod(period, numbers: &numbers)
     }
 
-    /// Some who lapsed come back after a while, a few of them for an offer.
+    /// Returns the comeback of a lapsed customer. Some customers come back after a while, a few of them for an offer.
     func comeback(
         after period: Int, of script: CustomerScript, scale: TimeScale
     ) -> (delay: Int64, action: CustomerAction)? {
@@ -33,7 +33,7 @@ struct DrawnSteps: Sendable {
         return (delay, redemption(&numbers))
     }
 
-    /// How far from the expiry the charge lies, in milliseconds; negative is before.
+    /// Returns the distance of the charge from the expiry, in milliseconds; negative is before it.
     func chargeOffset(in period: Int, of script: CustomerScript, scale: TimeScale) -> Int64 {
         var numbers = SeededGenerator(seed: temper, stream: 3_000_000 + UInt64(period))
         switch script.chargeHabit {
@@ -43,7 +43,7 @@ struct DrawnSteps: Sendable {
         }
     }
 
-    /// What may happen in a paid period; the numbers it draws must not depend on what came out before.
+    /// The possible events of a paid period. The random numbers each draws must not depend on earlier results.
     private enum Turning: CaseIterable {
         case cancels, wavers, refund, olderRefund, refundReversal, billingFailure, upgrade, downgrade, crossgrade
         case extend, priceIncrease, withdrawal, unexplainedEnd, redeemedOffer, accountDeletion

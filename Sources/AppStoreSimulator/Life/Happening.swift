@@ -1,20 +1,20 @@
-/// What happened in a customer's life, in the store's own words.
+/// The kind of an event in a customer's life, in the store's own terms.
 package enum HappeningKind: String, Codable, Sendable, CaseIterable {
-    /// First paid period of a subscription.
+    /// The first paid period of a subscription.
     case purchased
-    /// First period, free.
+    /// The first period, free.
     case trialStarted = "trial_started"
-    /// First period of a subscription, at an offer's price.
+    /// The first period of a subscription, at the price of an offer.
     case offerStarted = "offer_started"
-    /// The next period was charged.
+    /// The store charged the next period.
     case renewed
     /// The first charge after a free trial.
     case converted
-    /// The subscription ended; the expiration intent says why.
+    /// The subscription ended; the expiration intent gives the reason.
     case lapsed
-    /// Apple gave the money of one period back.
+    /// Apple refunded one period.
     case refunded
-    /// A refund was taken back.
+    /// Apple reversed a refund.
     case refundReversed = "refund_reversed"
     /// The customer turned renewal off.
     case renewalDisabled = "renewal_disabled"
@@ -32,17 +32,17 @@ package enum HappeningKind: String, Codable, Sendable, CaseIterable {
     case upgraded
     /// Another product of the same level and length began at once.
     case crossgraded
-    /// A product of the same level and another length was chosen for the next renewal.
+    /// A product of the same level and another length was selected for the next renewal.
     case crossgradeScheduled = "crossgrade_scheduled"
-    /// Another product was chosen for the next renewal.
+    /// Another product was selected for the next renewal.
     case downgradeScheduled = "downgrade_scheduled"
-    /// The choice of another product was taken back.
+    /// The selection of another product was cancelled.
     case changeWithdrawn = "change_withdrawn"
-    /// The next period was charged with another product.
+    /// The next period was charged for another product.
     case changedAtRenewal = "changed_at_renewal"
-    /// An offer was taken for the next renewals.
+    /// The customer redeemed an offer for the next renewals.
     case offerRedeemed = "offer_redeemed"
-    /// The price goes up, and without consent the subscription ends.
+    /// The price rises, and without consent the subscription ends.
     case priceIncreasePending = "price_increase_pending"
     /// The customer agreed to the higher price.
     case priceIncreaseAccepted = "price_increase_accepted"
@@ -50,16 +50,16 @@ package enum HappeningKind: String, Codable, Sendable, CaseIterable {
     case resubscribed
     /// A family member lost a shared subscription.
     case revoked
-    /// The same period ends later.
+    /// The end of the same period moved later.
     case extended
-    /// The account is gone; Apple answers 21010 from here.
+    /// The account is deleted; Apple answers 21010 from now on.
     case accountDeleted = "account_deleted"
 }
 
 struct Happening: Sendable {
     let at: Moment
     let kind: HappeningKind
-    /// The period it is about, when there is one.
+    /// The period concerned, if any.
     let ordinal: Int?
     let expirationIntent: Int?
 }

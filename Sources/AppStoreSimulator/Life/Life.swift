@@ -1,10 +1,10 @@
-/// One subscription's life: a machine that moves from turn to turn. Where it stands at an instant depends only on its
-/// script, its seed and the actions applied so far, never on how often somebody looked.
+/// One subscription's life, a state machine that moves from turn to turn. Its state at an instant depends only on its
+/// script, its seed and the actions applied so far, never on how often it was read.
 struct Life: Sendable {
     enum Phase: Sendable, Equatable {
         case subscribed
         case retrying(graceUntil: Moment?, graceIsOver: Bool, until: Moment)
-        /// Over, with Apple's expiration intent; a revoked family share has none.
+        /// The subscription ended, with Apple's expiration intent; a revoked family share has none.
         case ended(intent: Int?, graceUntil: Moment?)
     }
 
@@ -13,9 +13,9 @@ struct Life: Sendable {
         let action: CustomerAction
     }
 
-    /// There are no ids for more periods than this; the life then lapses as the sandbox does.
+    /// The most periods that have ids; after them the life lapses as the sandbox does.
     static let periodsMax = 90_000
-    /// A tester's subscription renews twelve times.
+    /// The number of renewals of a tester's subscription.
     static let sandboxRenewalsMax = 12
 
     let script: CustomerScript
@@ -32,7 +32,7 @@ struct Life: Sendable {
     var phase = Phase.subscribed
     var renewalIsOn = true
     var cardFails = false
-    /// Why the next renewal will not happen although renewal is on: 4 not for sale, 5 unexplained.
+    /// Why the next renewal will fail although renewal is on: 4 not for sale, 5 unexplained.
     var obstacle: Int?
     var priceConsent: PriceConsent?
     var offerBalance: OfferBalance?
@@ -41,7 +41,7 @@ struct Life: Sendable {
     var accountDeletedAt: Moment?
     var steps: [ScheduledStep] = []
 
-    /// Begins with the first purchase, at a whole second.
+    /// Begins with the first purchase, on a whole second.
     init(
         script: CustomerScript, start: Moment, scale: TimeScale, environment: StoreEnvironment, drawn: DrawnSteps,
         ids: SubscriptionIDs
@@ -68,7 +68,7 @@ struct Life: Sendable {
         book(script.product, purchase: now, as: kind)
     }
 
-    /// Lets the time pass. An earlier instant changes nothing.
+    /// Advances to an instant. An earlier instant changes nothing.
     mutating func advance(to moment: Moment) {
         while let turn = nextTurn, turn.at <= moment {
             now = turn.at
@@ -77,7 +77,7 @@ struct Life: Sendable {
         now = max(now, moment)
     }
 
-    /// Adds a period, at the price of an offer while one lasts, and everything the script wants to happen in it.
+    /// Adds a period, at the price of an offer while one lasts, and all of the script's steps in it.
     mutating func book(_ product: SubscriptionProduct, purchase: Moment, as kind: HappeningKind) {
         let offer = takeOffer()
         let period = Period(

@@ -1,4 +1,4 @@
-/// What somebody does, now. An action that makes no sense is refused and changes nothing.
+/// The actions, applied now. An action that makes no sense is refused and changes nothing.
 extension Life {
     mutating func apply(_ action: CustomerAction) throws(ActionRefused) {
         guard accountDeletedAt == nil else { throw ActionRefused("the account is deleted") }
@@ -59,7 +59,7 @@ extension Life {
         }
         periods[index].undoCancellation(at: now)
         record(.refundReversed, period: index)
-        // Renewal stays off: the customer has the period back, not the promise to pay again.
+        // Renewal stays off: the customer regains the period, not the promise to pay again.
         guard index == head.ordinal, head.expires > now, case .ended = phase else { return }
         phase = .subscribed
     }
@@ -72,7 +72,7 @@ extension Life {
             renewalIsOn = false
             record(.renewalDisabled, period: head.ordinal)
         case .retrying(let graceUntil, let graceIsOver, _):
-            // What Apple shows of a customer who leaves during grace is not known, so it is not simulated.
+            // Apple's data for a customer who cancels during grace are unknown, so this is not simulated.
             guard graceUntil == nil || graceIsOver else { throw ActionRefused("not during the grace period") }
             record(.renewalDisabled, period: head.ordinal)
             record(.lapsed, period: head.ordinal, intent: 2)
@@ -102,7 +102,7 @@ extension Life {
         case .retrying(let graceUntil, _, _):
             cardFails = false
             renewals += 1
-            // Within grace no day is lost; later the new period begins with the charge.
+            // Within grace no day is lost; after it the new period begins with the charge.
             let isInGrace = graceUntil.map { $0 > now } ?? false
             let purchase = isInGrace ? head.expires : max(head.expires, now.wholeSecond)
             book(nextProduct, purchase: purchase, as: .recovered)
@@ -142,7 +142,7 @@ extension Life {
         record(.priceIncreaseAccepted, period: head.ordinal)
     }
 
-    /// Nothing shows before the end of the period.
+    /// Sets an obstacle to the next renewal. It stays invisible until the end of the period.
     private mutating func obstruct(intent: Int) throws(ActionRefused) {
         _ = try subscribedPeriod()
         obstacle = intent

@@ -1,4 +1,4 @@
-/// Changes of the product, and the ways back.
+/// Changes of the product, and returns of former customers.
 extension Life {
     mutating func upgrade() throws(ActionRefused) {
         let head = try replaceablePeriod()
@@ -38,7 +38,7 @@ extension Life {
         book(product, purchase: now.wholeSecond, as: .resubscribed)
     }
 
-    /// A customer who left comes back with the offer; another has it from the next renewal on.
+    /// Redeems an offer: a lapsed customer comes back with it, any other has it from the next renewal on.
     mutating func redeem(_ offer: PeriodOffer) throws(ActionRefused) {
         switch offer {
         case .promotional, .offerCode: break

@@ -1,4 +1,4 @@
-/// What comes by itself: charges, lapses, the ends of grace and retry, and the script's next step.
+/// The automatic turns: charges, lapses, the ends of grace and retry, and the script's next step.
 extension Life {
     enum Turn: Sendable {
         case charge(at: Moment)
@@ -14,7 +14,7 @@ extension Life {
         }
     }
 
-    /// The earliest thing that has not happened. What is overdue happens now, never in the past.
+    /// The earliest pending turn. An overdue turn happens now, never in the past.
     var nextTurn: Turn? {
         guard accountDeletedAt == nil else { return nil }
         let step = steps.first.map { Turn.step(at: max($0.at, now)) }
@@ -42,12 +42,12 @@ extension Life {
             do {
                 try apply(step.action)
             } catch {
-                // The life took another way than the script expected; the step has no meaning any more.
+                // The life took another course than the script expected, so the step has no meaning now.
             }
         }
     }
 
-    /// Apple's intent of the lapse that waits at the end of the period; nil when the store will try to charge.
+    /// Apple's expiration intent for a lapse at the end of the period; nil when the store will try to charge.
     var intentOfNextLapse: Int? {
         guard renewalIsOn, periods.count < Life.periodsMax else { return 1 }
         switch environment {
@@ -65,7 +65,7 @@ extension Life {
         switch phase {
         case .subscribed:
             if let intent = intentOfNextLapse { return .lapse(at: max(head.expires, now), intent: intent) }
-            // A failing card is tried early too, but the failure only shows once the period is over.
+            // A charge of a failing card is attempted early too, but the failure shows only after the period.
             let offset = cardFails ? 0 : drawn.chargeOffset(in: head.ordinal, of: script, scale: scale)
             return .charge(at: max(head.expires + offset, now))
         case .retrying(let graceUntil, let graceIsOver, let until):

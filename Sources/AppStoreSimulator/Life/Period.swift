@@ -1,5 +1,5 @@
-/// One paid (or free) stretch of a subscription. It keeps what was known when, so that a device's receipt can stay
-/// frozen at its creation while the server's rows move on.
+/// One paid (or free) stretch of a subscription. It records when each fact became known, so that a device's receipt
+/// stays frozen at its creation while the server's rows move on.
 struct Period: Sendable {
     struct Expiry: Sendable {
         let knownAt: Moment
@@ -13,7 +13,7 @@ struct Period: Sendable {
         var undoneAt: Moment?
     }
 
-    /// Counts the periods of one subscription from 0, and gives the row its ids.
+    /// The number of the period in its subscription, from 0; the row's ids derive from it.
     let ordinal: Int
     let product: SubscriptionProduct
     let bookedAt: Moment
@@ -36,10 +36,10 @@ struct Period: Sendable {
 
     var isTrial: Bool { offer == .freeTrial }
 
-    /// The newest expiry.
+    /// The latest expiry.
     var expires: Moment { expiries.last?.expires ?? purchase }
 
-    /// The cancellation that stands now.
+    /// The cancellation in effect now.
     var cancellation: Cancellation? { cancellations.last { $0.undoneAt == nil } }
 
     func expires(asOf moment: Moment) -> Moment {

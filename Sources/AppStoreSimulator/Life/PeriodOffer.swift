@@ -1,22 +1,22 @@
-/// Why a period cost less than the price.
+/// The offer that makes a period cheaper than the full price.
 package enum PeriodOffer: String, Codable, Sendable, CaseIterable {
     /// Introductory: a free week.
     case freeTrial = "free_trial"
     /// Introductory: three periods at a lower price.
     case payAsYouGo = "pay_as_you_go"
-    /// Introductory: one longer period, paid at once.
+    /// Introductory: one longer period, paid in advance.
     case payUpFront = "pay_up_front"
-    /// An offer the app signed, for two periods.
+    /// An offer signed by the app, for two periods.
     case promotional
-    /// A code the customer typed in, for two periods.
+    /// A code entered by the customer, for two periods.
     case offerCode = "offer_code"
 
-    /// Apple's `promotional_offer_id` here.
+    /// The simulator's value of Apple's `promotional_offer_id`.
     static let promotionalOfferID = "winter50"
-    /// Apple's `offer_code_ref_name` here.
+    /// The simulator's value of Apple's `offer_code_ref_name`.
     static let offerCodeName = "SPRING25"
 
-    /// How many periods it lasts.
+    /// The number of periods the offer lasts.
     var periods: Int {
         switch self {
         case .freeTrial, .payUpFront: 1
@@ -25,7 +25,7 @@ package enum PeriodOffer: String, Codable, Sendable, CaseIterable {
         }
     }
 
-    /// Apple's `is_in_intro_offer_period`, which a free trial does not set.
+    /// Whether Apple sets `is_in_intro_offer_period`, which it does not for a free trial.
     var isPaidIntroduction: Bool {
         switch self {
         case .payAsYouGo, .payUpFront: true
@@ -34,7 +34,7 @@ package enum PeriodOffer: String, Codable, Sendable, CaseIterable {
     }
 }
 
-/// An offer that some of the next periods will have.
+/// An offer that applies to some of the next periods.
 struct OfferBalance: Sendable, Equatable {
     let offer: PeriodOffer
     var periodsLeft: Int

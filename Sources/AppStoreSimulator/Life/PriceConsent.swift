@@ -1,4 +1,4 @@
-/// Where a price increase that needs the customer's consent stands.
+/// The state of a price increase that needs the customer's consent.
 enum PriceConsent: Sendable {
     case asked
     case given

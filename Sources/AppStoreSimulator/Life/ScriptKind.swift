@@ -1,4 +1,4 @@
-/// Named scripts for the usual lives.
+/// Named scripts for common lives.
 package enum ScriptKind: String, Codable, Sendable, CaseIterable {
     /// The seed decides everything.
     case seeded
@@ -6,19 +6,19 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
     case loyal
     /// Turns renewal off in the first period.
     case cancels
-    /// Turns renewal off and back on, again in every third period.
+    /// Turns renewal off and back on, every third period.
     case wavers
     /// Is refunded in the second period.
     case refunded
-    /// Is refunded and the refund is taken back.
+    /// Is refunded; the refund is then reversed.
     case refundReversed = "refund_reversed"
     /// A free trial that becomes paid.
     case trialConverts = "trial_converts"
-    /// A free trial that does not.
+    /// A free trial that does not become paid.
     case trialEnds = "trial_ends"
-    /// Three cheaper periods, then the price.
+    /// Three cheaper periods, then the full price.
     case payAsYouGo = "pay_as_you_go"
-    /// A longer first period, paid at once, then the price.
+    /// A longer first period, paid in advance, then the full price.
     case payUpFront = "pay_up_front"
     /// Begins with an offer code.
     case offerCode = "offer_code"
@@ -32,27 +32,27 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
     case retryRecovers = "retry_recovers"
     /// A failed charge without grace, never charged.
     case retryEnds = "retry_ends"
-    /// Goes to the higher level in the second period.
+    /// Moves to the higher level in the second period.
     case upgrades
-    /// Leaves the higher level at the first renewal.
+    /// Moves to the lower level at the first renewal.
     case downgrades
-    /// Goes to another product of the same level and length in the second period.
+    /// Changes to another product of the same level and length in the second period.
     case crossgrades
     /// Is asked for consent to a higher price in the second period and agrees.
     case priceAccepted = "price_accepted"
-    /// Is asked, does not answer and lapses.
+    /// Is asked for consent to a higher price, does not answer and lapses.
     case priceRefused = "price_refused"
     /// The product is not for sale at the second renewal.
     case withdrawn
     /// The subscription ends after the second period for a reason Apple does not give.
     case brokenOff = "broken_off"
-    /// Is refunded for the first period in the second.
+    /// Is refunded for the first period during the second.
     case olderRefunded = "older_refunded"
-    /// The second period ends later.
+    /// The end of the second period moves later.
     case extended
-    /// Buys coins again and again and owns the lifetime purchase.
+    /// Buys coins repeatedly and owns the lifetime purchase.
     case buysCoins = "buys_coins"
-    /// Has the magazine besides, which is another group.
+    /// Also subscribes to the magazine, which is another group.
     case twoGroups = "two_groups"
     /// A second customer of the app restores on the account in the second period.
     case sharesAccount = "shares_account"
@@ -60,7 +60,7 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
     case legacy
     /// Lapses and comes back.
     case resubscribes
-    /// A family member whose share is taken away in the second period.
+    /// A family member whose share is revoked in the second period.
     case familyRevoked = "family_revoked"
     /// Deletes the account in the second period.
     case deletesAccount = "deletes_account"
@@ -137,7 +137,7 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
 }
 
 extension CustomerAction {
-    /// A refund of the period before the one that runs.
+    /// A refund of the period before the running one.
     fileprivate static var refundBefore: CustomerAction {
         var refund = CustomerAction(.refund)
         refund.periodsAgo = 1

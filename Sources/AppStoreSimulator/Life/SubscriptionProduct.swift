@@ -1,4 +1,4 @@
-/// What can be subscribed to. Two groups: the tracker's own, where plus is the higher level, and a magazine.
+/// A subscription product. There are two groups: the tracker's own, where plus is the higher level, and a magazine.
 package enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
     /// A quarter of a month.
     case weekly
@@ -6,7 +6,7 @@ package enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
     case monthly
     /// Twelve months.
     case yearly
-    /// One month at the level of `monthly`, for two: a customer crosses over at once.
+    /// One month at the level of `monthly`, for two people: a customer crossgrades at once.
     case duoMonthly = "duo.monthly"
     /// One month at the higher level.
     case plusMonthly = "plus.monthly"
@@ -23,7 +23,7 @@ package enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// Apple's `subscription_group_identifier`: of one group an account has one subscription at a time.
+    /// Apple's `subscription_group_identifier`: an account has at most one subscription of a group at a time.
     var groupID: String {
         switch self {
         case .weekly, .monthly, .yearly, .duoMonthly, .plusMonthly: "20000001"
@@ -46,7 +46,7 @@ package enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// Where a customer who asks for less, or for another duration, goes at the next renewal.
+    /// The product for the next renewal of a customer who wants less, or another duration.
     var downgrade: SubscriptionProduct {
         switch self {
         case .plusMonthly, .weekly, .yearly, .duoMonthly: .monthly
@@ -56,7 +56,7 @@ package enum SubscriptionProduct: String, CaseIterable, Codable, Sendable {
         }
     }
 
-    /// Another product of the same level: at once when it lasts as long, else at the next renewal.
+    /// Another product of the same level: at once when it has the same length, else at the next renewal.
     var crossgrade: SubscriptionProduct? {
         switch self {
         case .monthly: .duoMonthly

@@ -1,4 +1,4 @@
-/// The share of drawn customers, 0 to 1, who have each trait. By default a thousand customers have dozens of each kind.
+/// The share of drawn customers, 0 to 1, with each trait. By default a thousand customers include dozens of each kind.
 package struct CustomerTraits: Codable, Sendable {
     /// Begin with a free week.
     package var freeTrial = 0.25
@@ -10,19 +10,19 @@ package struct CustomerTraits: Codable, Sendable {
     package var offerCode = 0.05
     /// Have the grace period switched on.
     package var grace = 0.5
-    /// Have a share of somebody else's subscription.
+    /// Have a family share of another customer's subscription.
     package var familyShared = 0.05
     /// Also subscribe to the magazine, which is another group.
     package var magazine = 0.12
-    /// Own the tracker's subscription and a family share of it besides.
+    /// Own the tracker's subscription and also have a family share of it.
     package var ownBesideShared = 0.03
     /// Have one-time purchases and no subscription.
     package var withoutSubscription = 0.03
     /// Own the lifetime purchase.
     package var lifetime = 0.08
-    /// Buy coins again and again.
+    /// Buy coins repeatedly.
     package var coins = 0.08
-    /// Send a receipt of a restore, whose rows have transaction ids of their own.
+    /// Send the receipt of a restore, whose rows have their own transaction ids.
     package var restored = 0.12
     /// Have a second customer of the app on their Apple account, who restores there.
     package var secondCustomer = 0.05
@@ -32,13 +32,13 @@ package struct CustomerTraits: Codable, Sendable {
     package var accountToken = 0.4
     /// Send the transaction receipts of iOS 6.
     package var legacyReceipt = 0.03
-    /// Have each of the odd forms of ``ByteQuirk`` in the answers about them.
+    /// Get each odd form of ``ByteQuirk`` in the responses about them.
     package var quirk = 0.04
 
-    /// The defaults.
+    /// Creates traits with the defaults.
     package init() {}
 
-    /// Nobody has any of them: plain subscribers with today's receipts.
+    /// No traits: plain subscribers with today's receipts.
     package static let none: CustomerTraits = {
         var traits = CustomerTraits()
         for path in all { traits[keyPath: path] = 0 }

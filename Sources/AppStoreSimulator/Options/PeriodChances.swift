@@ -1,4 +1,4 @@
-/// How likely each thing is in one paid period of a drawn customer, 0 to 1. One thing happens in a period at most.
+/// The probability of each event in one paid period of a drawn customer, 0 to 1. A period has at most one event.
 package struct PeriodChances: Codable, Sendable {
     /// Turns renewal off for good.
     package var cancels = 0.06
@@ -8,23 +8,23 @@ package struct PeriodChances: Codable, Sendable {
     package var refunds = 0.03
     /// Is refunded for the period before.
     package var olderRefunds = 0.012
-    /// Is refunded and the refund is taken back.
+    /// Is refunded; the refund is then reversed.
     package var refundReversals = 0.015
     /// The card fails.
     package var billingFailures = 0.07
-    /// Of the failing cards, those that work again in time.
+    /// The share of failing cards that work again in time.
     package var recoveries = 0.7
     /// Goes to the higher level.
     package var upgrades = 0.025
-    /// Goes lower, or to another length, at the next renewal.
+    /// Changes to a lower level, or to another length, at the next renewal.
     package var downgrades = 0.02
-    /// Goes to another product of the same level.
+    /// Changes to another product of the same level.
     package var crossgrades = 0.02
     /// Gets the period extended.
     package var extensions = 0.015
     /// Is asked for consent to a higher price.
     package var priceIncreases = 0.03
-    /// Of those asked, who agree; the others do not answer and lapse.
+    /// The share of asked customers who agree; the others do not answer and lapse.
     package var priceConsents = 0.6
     /// The product is not for sale at the next renewal.
     package var withdrawals = 0.01
@@ -32,13 +32,13 @@ package struct PeriodChances: Codable, Sendable {
     package var unexplainedEnds = 0.005
     /// Takes a promotional offer or a code for the next renewals.
     package var redeemedOffers = 0.02
-    /// A family share is taken away.
+    /// The family share is revoked.
     package var revocations = 0.1
     /// Deletes the account.
     package var accountDeletions = 0.004
-    /// Of those who left, who come back, some of them with an offer.
+    /// The share of lapsed customers who come back, some of them with an offer.
     package var comebacks = 0.75
 
-    /// The defaults.
+    /// Creates chances with the defaults.
     package init() {}
 }

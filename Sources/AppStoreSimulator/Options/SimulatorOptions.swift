@@ -1,10 +1,10 @@
-/// How a pretend App Store is set up.
+/// The configuration of a simulated App Store.
 package struct SimulatorOptions: Sendable {
     /// The address to listen on.
     package var host = "127.0.0.1"
     /// The port to listen on; 0 takes any free one.
     package var port = 8090
-    /// Decides the population, the ids and the faults.
+    /// The seed of the population, the ids and the faults.
     package var seed: UInt64
     /// The app's shared secret at the start, 32 hexadecimal characters derived from the seed unless set.
     package var sharedSecret: String
@@ -14,31 +14,32 @@ package struct SimulatorOptions: Sendable {
     package var customers = 200
     /// Customers of the sandbox at the start.
     package var sandboxCustomers = 10
-    /// New customers of the production store in a month, spread evenly from the epoch on.
+    /// New customers of the production store per month, spread evenly from the epoch on.
     package var arrivalsPerMonth = 0.0
-    /// The length of a month in seconds; a week is a quarter, a year twelve. Periods are whole seconds, at least one.
+    /// The length of a month in seconds. A week is a quarter of it, a year twelve. Periods are whole seconds, at least
+    /// one.
     package var monthSeconds = 60.0
-    /// Seeded customers have 0 to this many periods behind them at the epoch.
+    /// The most past periods of a seeded customer at the epoch; each has 0 to this many.
     package var pastPeriodsMax = 6
-    /// The instant, in milliseconds since 1970, the population is laid out around; nil is the start of the process.
-    /// The same seed and epoch give the same lives.
+    /// The instant around which the population is laid out, in milliseconds since 1970; nil means the start of the
+    /// process. The same seed and epoch give the same lives.
     package var epochMilliseconds: Int64?
-    /// What the drawn customers are like.
+    /// The traits of the drawn customers.
     package var traits = CustomerTraits()
-    /// What the drawn customers do.
+    /// The events of the drawn customers.
     package var chances = PeriodChances()
-    /// Lives stand still at the epoch while the request dates move: every answer stays as it is.
+    /// Whether lives stand still at the epoch while the request dates move: every response then stays the same.
     package var standsStill = false
-    /// Every answer of verifyReceipt is sent this many milliseconds late.
+    /// The delay of every verifyReceipt response, in milliseconds.
     package var latencyMilliseconds = 0
-    /// Troubles of verifyReceipt from the start.
+    /// The faults of verifyReceipt from the start.
     package var faults: [Fault] = []
-    /// Bytes of a request body above this are answered with HTTP 413.
+    /// The most bytes of a request body; a longer one gets HTTP 413.
     package var bodyBytesMax = 8 << 20
-    /// Finished answers are kept up to this many bytes in all, so that asking again is cheap.
+    /// The most bytes of rendered responses kept in all, so that repeated requests are cheap.
     package var keptAnswerBytesMax = 2 << 30
 
-    /// Options with the defaults and the secret of a seed.
+    /// Creates options with the defaults and the secret of a seed.
     package init(seed: UInt64 = 1) {
         self.seed = seed
         self.sharedSecret = SimulatorOptions.secret(of: seed)

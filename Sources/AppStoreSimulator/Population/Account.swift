@@ -1,17 +1,17 @@
 /// One Apple account: its subscriptions, its one-time purchases, and the customers of the app who use it.
 struct Account: Sendable {
-    /// Counts all accounts and is in every id and receipt.
+    /// The number of the account; every id and receipt contains it.
     let index: Int
     let environment: StoreEnvironment
-    /// What the first subscription follows, and what the account as a whole is like.
+    /// The script of the first subscription, which also gives the traits of the whole account.
     let script: CustomerScript
     /// The first purchase.
     let start: Moment
-    /// When the receipt was made that the customer's device sends first.
+    /// The creation of the first receipt that the customer's device sends.
     let firstReceiptCreation: Moment
     /// When the second customer restores, if there is one.
     let secondCustomerAt: Moment?
-    /// All that are planned; some may not have begun.
+    /// All planned subscriptions; some may not have begun.
     var lives: [Life]
     var purchases: PurchaseHistory
     private(set) var now: Moment
@@ -39,7 +39,7 @@ struct Account: Sendable {
     var listedPurchases: [OneTimePurchase] { purchases.purchases.filter { $0.isListed(at: now) } }
     var isDeleted: Bool { deletedAt != nil }
 
-    /// Lets the time pass. Where it stands afterwards depends on the instant and on what was done by hand before it.
+    /// Advances to an instant. The resulting state depends on the instant and on the earlier manual actions.
     mutating func advance(to moment: Moment) {
         for index in lives.indices {
             lives[index].advance(to: min(moment, deletedAt ?? moment))
@@ -49,7 +49,7 @@ struct Account: Sendable {
         now = max(now, moment)
     }
 
-    /// Does something now; refused actions change nothing.
+    /// Applies an action now; a refused action changes nothing.
     mutating func apply(_ action: CustomerAction) throws(ActionRefused) {
         guard !isDeleted else { throw ActionRefused("the account is deleted") }
         switch action.kind {
@@ -69,7 +69,7 @@ struct Account: Sendable {
         }
     }
 
-    /// The first instant after now at which an answer about this account may change; nil when it never does.
+    /// The first later instant at which a response about this account may change; nil when it never does.
     var nextChange: Moment? {
         guard !isDeleted else { return nil }
         let turns = lives.compactMap { $0.start > now ? $0.start : $0.nextTurn?.at }

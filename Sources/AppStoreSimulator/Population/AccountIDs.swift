@@ -1,4 +1,4 @@
-/// The ids of one account's rows. They are spread so that their order says nothing about time, as Apple's.
+/// The ids of one account's rows. As with Apple's ids, their order says nothing about time.
 struct AccountIDs: Sendable {
     let index: Int
     let environment: StoreEnvironment
@@ -10,12 +10,12 @@ struct AccountIDs: Sendable {
         SubscriptionIDs(first: base + index * Self.roomPerAccount + number * SubscriptionIDs.room)
     }
 
-    /// One-time purchases have one id for good; a restore does not change it here.
+    /// Returns the permanent id of a one-time purchase; a restore does not change it here.
     func purchase(_ ordinal: Int) -> String {
         String(base + index * Self.roomPerAccount + Self.purchases + ordinal)
     }
 
-    /// A version 4 UUID in lower case, always the same for this account.
+    /// Returns a version 4 UUID in lower case, always the same for this account.
     func accountToken(seed: UInt64) -> String {
         var numbers = SeededGenerator(seed: seed ^ 0xACC0, stream: UInt64(index))
         let (high, low) = (numbers.next(), numbers.next())
@@ -33,9 +33,9 @@ struct AccountIDs: Sendable {
 /// The ids of one subscription's periods.
 struct SubscriptionIDs: Sendable {
     static let room = 500_000
-    /// Ids of more restores would be another subscription's.
+    /// The most restores: ids of more would collide with another subscription's.
     static let restoresMax = 4
-    /// A prime above the most periods of a life: multiplying by anything below it reaches every number once.
+    /// A prime above the most periods of a life: multiplication by any smaller number reaches every number once.
     private static let spread = 99_991
     private static let stride = 1237
     private static let lineItems = 200_000_000_000_000
@@ -44,7 +44,7 @@ struct SubscriptionIDs: Sendable {
 
     var originalTransactionID: String { transactionID(of: 0, restore: 0) }
 
-    /// Restores are counted from 1; each calls the same period by ids of its own.
+    /// Returns the id of a period. Restores are counted from 1; each has its own ids for the same period.
     func transactionID(of ordinal: Int, restore: Int = 0) -> String {
         String(first + restore * Self.spread + ordinal * Self.stride % Self.spread)
     }

@@ -7,7 +7,7 @@ enum CustomerName {
 
     static func second(_ index: Int) -> String { first(index) + "b" }
 
-    /// The index in a name; nil for anything else.
+    /// Returns the index in a name; nil for any other text.
     static func index(of name: String) -> Int? {
         let digits = name.hasSuffix("b") ? name.dropFirst().dropLast() : name.dropFirst()
         guard name.hasPrefix("c"), let index = Int(digits), index >= 0, [first(index), second(index)].contains(name)

@@ -1,4 +1,5 @@
-/// How the seed makes a customer. Every trait is drawn, wanted or not, so that one share does not move the others.
+/// The drawing of a customer by the seed. Every trait is drawn, needed or not, so that one share does not move the
+/// others.
 extension CustomerScript {
     init(drawnBy numbers: inout SeededGenerator, traits: CustomerTraits, pastPeriodsMax: Int) {
         self.init()
@@ -25,14 +26,14 @@ extension CustomerScript {
         if isFamilyShared { startOffer = nil }
     }
 
-    /// Coins as well, so that there is something to see.
+    /// Removes the subscriptions and adds coins, so that the customer has at least some purchases.
     private mutating func leavesOutSubscriptions() {
         subscribes = false
         alongside = []
         coinsEveryMonths = coinsEveryMonths ?? 1
     }
 
-    /// The receipts of iOS 6 know one subscription and nothing newer.
+    /// Removes everything that receipts of iOS 6 cannot show: they know one subscription and nothing newer.
     private mutating func becomesOldFashioned() {
         guard subscribes else { return }
         sendsLegacyReceipts = true

@@ -1,4 +1,4 @@
-/// Makes account number so-and-so from the seed alone, so that nobody has to be stored to be found again.
+/// The accounts. Each is made from the seed and its number alone, so that none needs to be stored to be found again.
 struct Population: Sendable {
     let seed: UInt64
     let epoch: Moment
@@ -9,7 +9,7 @@ struct Population: Sendable {
     private let traits: CustomerTraits
     private let chances: PeriodChances
     private let arrivalsPerMonth: Double
-    /// Arrivals are numbered from here, above everybody else.
+    /// The number of the first arrival; arrivals are numbered above all other customers.
     let firstArrival: Int
 
     init(_ options: SimulatorOptions, epoch: Moment) {
@@ -26,10 +26,10 @@ struct Population: Sendable {
         firstArrival = (1 + (customers + sandboxCustomers) / million) * million
     }
 
-    /// Those of the start: production customers come first, then the sandbox's.
+    /// The number of customers at the start: production first, then the sandbox.
     var count: Int { customers + sandboxCustomers }
 
-    /// How many have arrived since the epoch.
+    /// Returns the number of arrivals since the epoch.
     func arrivals(at now: Moment) -> Int {
         let months = Double(now.milliseconds - epoch.milliseconds) / scale.monthMilliseconds
         guard months > 0, arrivalsPerMonth > 0 else { return 0 }
@@ -38,13 +38,13 @@ struct Population: Sendable {
         return count
     }
 
-    /// When an arrival buys: on a whole second, so that the purchase shows when it is made.
+    /// Returns when an arrival buys: on a whole second, so that the purchase shows when it is made.
     private func arrival(_ number: Int) -> Moment {
         let wait = Double(number + 1) * scale.monthMilliseconds / arrivalsPerMonth
         return (epoch + Int64(wait) + 999).wholeSecond
     }
 
-    /// A drawn customer: of the start, or an arrival, who buys on arriving.
+    /// Returns a drawn customer: one of the start, or an arrival, who buys on arriving.
     func account(_ index: Int) -> Account {
         var numbers = SeededGenerator(seed: seed, stream: UInt64(index))
         var script = CustomerScript(drawnBy: &numbers, traits: traits, pastPeriodsMax: pastPeriodsMax)
@@ -59,7 +59,7 @@ struct Population: Sendable {
         return make(index, environment, script, fraction: 0, anchor: arrival(index - firstArrival))
     }
 
-    /// A customer made by hand, who buys so that `anchor` is the start of the running period.
+    /// Returns a manually created customer, whose purchase makes `anchor` the start of the running period.
     func account(_ index: Int, script: CustomerScript, environment: StoreEnvironment, anchor: Moment) -> Account {
         make(index, environment, script, fraction: 0, anchor: anchor)
     }

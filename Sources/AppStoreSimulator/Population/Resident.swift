@@ -1,11 +1,11 @@
-/// An account somebody has looked at: how far it has lived, what was done to it by hand, and the finished answers.
+/// An account that was read before: its state so far, the manual actions on it, and the rendered responses.
 struct Resident: Sendable {
     struct AnswerKey: Equatable, Sendable {
         let identity: ReceiptIdentity
         let excludesOldTransactions: Bool
     }
 
-    /// Something done by hand, and when.
+    /// A manual action and its time.
     struct Deed: Sendable {
         let at: Moment
         let action: CustomerAction
@@ -13,11 +13,11 @@ struct Resident: Sendable {
 
     private(set) var account: Account
     private(set) var deeds: [Deed] = []
-    /// The instant it has been looked at; the account itself is moved on only when something happens.
+    /// The latest instant at which it was read; the account itself advances only when something happens.
     private(set) var now: Moment
     private var nextChange: Moment?
     private var answers: [(key: AnswerKey, answer: RenderedAnswer)] = []
-    /// Of answers that a change made worthless; the shard counts what it keeps.
+    /// The bytes of responses that a change invalidated; the shard counts the bytes it keeps.
     private var forgottenBytes = 0
 
     init(_ account: Account) {
@@ -26,14 +26,14 @@ struct Resident: Sendable {
         self.nextChange = account.now
     }
 
-    /// Lets the time pass. An earlier instant changes nothing.
+    /// Advances to an instant. An earlier instant changes nothing.
     mutating func look(at moment: Moment) {
         now = max(now, moment)
         guard let nextChange, nextChange <= now else { return }
         live()
     }
 
-    /// The account, lived up to now.
+    /// Returns the account, advanced to now.
     mutating func settled() -> Account {
         account.advance(to: now)
         return account
@@ -46,7 +46,7 @@ struct Resident: Sendable {
         live()
     }
 
-    /// The finished answer at an instant, when it is kept, and how many bytes of others were forgotten on the way.
+    /// Returns the rendered response at an instant, if it is kept, and how many bytes of other responses were dropped.
     mutating func answer(
         for key: AnswerKey, at moment: Moment
     ) -> (answer: RenderedAnswer?, now: Moment, isDeleted: Bool, forgottenBytes: Int) {
@@ -61,7 +61,7 @@ struct Resident: Sendable {
         answers = []
     }
 
-    /// The bytes of forgotten answers, each once.
+    /// Returns the bytes of dropped responses, each once.
     mutating func takeForgottenBytes() -> Int {
         defer { forgottenBytes = 0 }
         return forgottenBytes

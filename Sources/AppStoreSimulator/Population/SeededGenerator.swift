@@ -11,7 +11,7 @@ struct SeededGenerator: RandomNumberGenerator, Sendable {
         return SeededGenerator.mixed(state)
     }
 
-    /// A number in 0..<1.
+    /// Returns a number in 0..<1.
     mutating func unit() -> Double { Double(next() >> 11) / Double(1 << 53) }
 
     mutating func between(_ low: Double, _ high: Double) -> Double { low + (high - low) * unit() }

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// A part of the accounts behind a lock of its own, so that callers rarely wait for each other.
+/// A part of the accounts behind its own lock, so that callers rarely wait for each other.
 final class Shard: Sendable {
     private struct State: Sendable {
         var residents: [Int: Resident] = [:]
         var keptBytes = 0
 
-        /// When there is too much, every answer goes: the next calls make theirs again.
+        /// Drops every kept response when there are too many bytes; later calls render theirs again.
         mutating func makeRoom(for size: Int, max: Int) {
             if keptBytes + size > max {
                 for index in residents.keys {
@@ -25,10 +25,10 @@ final class Shard: Sendable {
         self.keptBytesMax = keptBytesMax
     }
 
-    /// How many bytes finished answers take.
+    /// The number of bytes of kept responses.
     var keptBytes: Int { state.withLock { $0.keptBytes } }
 
-    /// Lets `body` work with an account at an instant; it is made when nobody asked for it before.
+    /// Runs `body` on an account at an instant; the account is created on its first use.
     func with<Result: Sendable, Failure: Error>(
         _ index: Int, at now: Moment, made: () -> Account, _ body: (inout Resident) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -38,7 +38,7 @@ final class Shard: Sendable {
         }
     }
 
-    /// The finished answer, made when it is not kept.
+    /// Returns the rendered response, and renders it when it is not kept.
     func answer(
         _ index: Int, at now: Moment, for key: Resident.AnswerKey, made: () -> Account,
         rendered: (Account) -> RenderedAnswer

@@ -6,33 +6,33 @@ struct Upload: Sendable {
     let restore: Int
 }
 
-/// Why a device sent a receipt.
+/// The reason a device sent a receipt.
 package enum UploadReason: String, Codable, Sendable, CaseIterable {
-    /// Something was bought, also another product instead of the old one.
+    /// A purchase, including one of another product in place of the old one.
     case purchase
     /// A lapsed customer bought again.
     case resubscription
-    /// The app sends every renewal.
+    /// A renewal, from an app that sends every renewal.
     case renewal
-    /// The device restored, perhaps for another customer of the app.
+    /// A restore on the device, perhaps for another customer of the app.
     case restore
 }
 
-/// Which receipt a device holds.
+/// The kind of receipt a device has.
 package enum DeviceReceipt: String, Codable, Sendable, CaseIterable {
-    /// One with its creation date.
+    /// A receipt with its creation date.
     case dated
-    /// The transaction receipt of iOS 6, which has no creation date; dated where no subscription had begun.
+    /// The transaction receipt of iOS 6, which has no creation date; a dated one where no subscription had begun.
     case undated
-    /// One of another app.
+    /// A receipt of another app.
     case foreign
 }
 
 extension Account {
-    /// The restore whose ids a receipt of the first customer's device carries; 0 is none.
+    /// Returns the restore whose ids a receipt of the first customer's device carries; 0 is none.
     func restore(at creation: Moment) -> Int { script.hasRestored && creation >= firstReceiptCreation ? 1 : 0 }
 
-    /// What the devices have sent until now, in order; of one instant only one receipt.
+    /// The uploads of the devices until now, in order; at most one receipt per instant.
     var uploads: [Upload] {
         var found: [Upload] = []
         for life in begun {
@@ -60,7 +60,7 @@ extension Account {
 }
 
 extension HappeningKind {
-    /// The upload it leads to, when the customer's device has something new to send.
+    /// The upload this event causes, when the customer's device has something new to send.
     fileprivate var upload: UploadReason? {
         switch self {
         case .purchased, .trialStarted, .offerStarted, .upgraded, .crossgraded: .purchase

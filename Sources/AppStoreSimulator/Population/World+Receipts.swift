@@ -2,12 +2,12 @@ import Foundation
 
 /// The receipts the store writes, in Base64.
 extension World {
-    /// The first receipt of the customer's device.
+    /// Returns the first receipt of the customer's device.
     func receipt(of account: Account) -> String {
         receipt(of: account, creation: account.firstReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
     }
 
-    /// The newest receipt the store has written.
+    /// Returns the newest receipt the store has written.
     func latestReceipt(of account: Account) -> String {
         receipt(of: account, creation: account.newestReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
     }
@@ -29,10 +29,10 @@ extension World {
         return Data(codec.encode(identity) { payload.write(to: &$0) }).base64EncodedString()
     }
 
-    /// The app that a receipt is of.
+    /// Returns the bundle id of the app of a receipt.
     func bundleID(of identity: ReceiptIdentity) -> String { identity.isForeign ? "\(bundleID).other" : bundleID }
 
-    /// What the app gave with the purchases, if it did.
+    /// Returns the token the app passed with the purchases, if it passed one.
     func accountToken(of account: Account) -> String? {
         account.script.hasAccountToken ? account.ids.accountToken(seed: population.seed) : nil
     }

@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
 
-/// Everything that changes while the store runs: the customers looked at so far, those made by hand, and the secret.
+/// The mutable state of the running store: the customers read so far, those created manually, and the secret.
 final class World: Sendable {
-    /// A customer made by hand.
+    /// A manually created customer.
     private struct Newcomer: Sendable {
         let script: CustomerScript
         let environment: StoreEnvironment
@@ -35,24 +35,25 @@ final class World: Sendable {
         set { secretBytes.withLock { $0 = newValue } }
     }
 
-    /// All there are now: of the start, made by hand, and arrived.
+    /// Returns the number of customers now: initial ones, manually created ones and arrivals.
     func customerCount(at now: Moment) -> Int {
         population.count + newcomers.withLock { $0.count } + population.arrivals(at: now)
     }
 
-    /// The indices of the customers at these positions: those of the start, those made by hand, and arrivals.
+    /// Returns the indices of the customers at these positions: initial ones, manually created ones, then arrivals.
     func indices(_ positions: Range<Int>) -> [Int] {
         let ordinary = population.count + newcomers.withLock { $0.count }
         return positions.map { $0 < ordinary ? $0 : population.firstArrival + $0 - ordinary }
     }
 
-    /// The account, lived up to now; nil when nobody has this index.
+    /// Returns the account, advanced to now; nil when there is no account with this index.
     func account(_ index: Int, at now: Moment) -> Account? {
         guard exists(index, at: now) else { return nil }
         return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
 
-    /// The account as it was or, if nothing is done by hand, will be at an instant; nil before its first purchase.
+    /// Returns the account as it was or, without further manual actions, will be at an instant; nil before its first
+    /// purchase.
     func account(_ index: Int, asOf moment: Moment) -> Account? {
         guard exists(index, at: moment) else { return nil }
         let deeds = shard(of: index).with(index, at: population.epoch, made: { self.made(index) }) { $0.deeds }
@@ -60,7 +61,7 @@ final class World: Sendable {
         guard account.start <= moment else { return nil }
         for deed in deeds where deed.at <= moment {
             account.advance(to: deed.at)
-            // It was accepted then, and the same life accepts it again.
+            // The action was accepted then, and the same life accepts it again.
             try? account.apply(deed.action)
         }
         account.advance(to: moment)
@@ -75,7 +76,7 @@ final class World: Sendable {
         return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
 
-    /// False when nobody has this index.
+    /// Applies an action now; returns false when there is no account with this index.
     func apply(_ action: CustomerAction, to index: Int, at now: Moment) throws(ActionRefused) -> Bool {
         guard exists(index, at: now) else { return false }
         try shard(of: index).with(index, at: now, made: { self.made(index) }) { (resident) throws(ActionRefused) in
@@ -84,7 +85,7 @@ final class World: Sendable {
         return true
     }
 
-    /// The finished answer about a genuine receipt; nil when the account is gone.
+    /// Returns the rendered response for a genuine receipt; nil when the account is gone.
     func answer(
         _ identity: ReceiptIdentity, excludesOldTransactions: Bool, at now: Moment
     ) -> (answer: RenderedAnswer, now: Moment)? {

@@ -1,8 +1,8 @@
-/// What can be bought once or again and again, without renewing.
+/// A product that does not renew, bought once or repeatedly.
 package enum OneTimeProduct: String, Codable, Sendable, CaseIterable {
-    /// A non-consumable: owned for good.
+    /// A non-consumable: owned permanently.
     case lifetime
-    /// A consumable: used up, and then gone from Apple's answers.
+    /// A consumable: once used up it disappears from Apple's responses.
     case coins
 
     func identifier(in bundleID: String) -> String { bundleID + "." + rawValue }

@@ -1,12 +1,12 @@
-/// One delivery of a one-time product. What will become of it is decided when it is bought.
+/// One delivery of a one-time product. Its later events are decided at the purchase.
 struct OneTimePurchase: Sendable {
-    /// Counts the purchases of an account from 0, and gives the row its id.
+    /// The number of the purchase in its account, from 0; the row's id derives from it.
     let ordinal: Int
     let product: OneTimeProduct
     /// When the store first showed it.
     let bookedAt: Moment
     var refundAt: Moment?
-    /// When the app finished a consumable: from then on Apple does not mention it.
+    /// When the app finished a consumable: Apple does not list it from then on.
     var finishedAt: Moment?
 
     /// Apple's purchase date.
@@ -19,7 +19,7 @@ struct OneTimePurchase: Sendable {
 
     func refund(asOf moment: Moment) -> Moment? { refundAt.flatMap { $0 <= moment ? $0 : nil } }
 
-    /// The first instant after this one at which Apple's answer about it changes.
+    /// Returns the first later instant at which Apple's response about it changes.
     func nextChange(after moment: Moment) -> Moment? {
         [refundAt, finishedAt].compactMap { $0 }.filter { $0 > moment }.min()
     }

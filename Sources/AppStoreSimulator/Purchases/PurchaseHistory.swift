@@ -1,4 +1,4 @@
-/// The one-time purchases of one account: what it has bought, and when it will buy coins again.
+/// The one-time purchases of one account: those made, and the time of the next purchase of coins.
 struct PurchaseHistory: Sendable {
     private(set) var purchases: [OneTimePurchase] = []
     private let scale: TimeScale
@@ -39,10 +39,11 @@ struct PurchaseHistory: Sendable {
         purchases[index].refundAt = moment
     }
 
-    /// Coins are bought at most every few seconds, so this many newest purchases hold all that can still change.
+    /// Coins are bought at most every few seconds, so this many newest purchases include all that can still change.
     private static let unsettledMax = 500
 
-    /// A month after the purchase the app has finished the coins. Of drawn customers some get their money back.
+    /// Adds a purchase. The app finishes coins a month after the purchase. Some purchases of drawn customers are
+    /// refunded.
     private mutating func add(_ product: OneTimeProduct, at moment: Moment) {
         let month = scale.length(of: .monthly)
         var purchase = OneTimePurchase(ordinal: purchases.count, product: product, bookedAt: moment)

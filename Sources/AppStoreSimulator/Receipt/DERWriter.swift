@@ -1,5 +1,5 @@
-/// The few parts of DER a receipt is made of. It is written from the end: a length stands before what it measures, and
-/// so every length is known when its turn comes. Whoever calls it says the last element first.
+/// A writer of the few parts of DER in a receipt. It writes from the end, because a length stands before its content:
+/// every length is then known when its turn comes. Callers therefore write the last element first.
 struct DERWriter {
     static let sequenceTag: UInt8 = 0x30
     static let setTag: UInt8 = 0x31
@@ -12,7 +12,7 @@ struct DERWriter {
         backward.reserveCapacity(count)
     }
 
-    /// Everything, in the right order.
+    /// All bytes, in the final order.
     var bytes: [UInt8] { backward.reversed() }
 
     mutating func element(_ tag: UInt8, _ content: (inout DERWriter) -> Void) {
@@ -21,7 +21,7 @@ struct DERWriter {
         header(tag, length: backward.count - end)
     }
 
-    /// An octet string that holds other elements.
+    /// Writes an octet string that contains other elements.
     mutating func octets(_ content: (inout DERWriter) -> Void) { element(Self.octetsTag, content) }
 
     mutating func octets(_ bytes: [UInt8]) { octets { $0.backward.append(contentsOf: bytes.reversed()) } }
@@ -41,14 +41,14 @@ struct DERWriter {
 
     mutating func ia5(_ text: String) { string(0x16, text) }
 
-    /// 1.2.840.113549.1.7.n: 1 is data, 2 is signed data.
+    /// Writes 1.2.840.113549.1.7.n: 1 is data, 2 is signed data.
     mutating func pkcs7(_ last: UInt8) {
         backward.append(last)
         for byte: UInt8 in [0x07, 0x01, 0x0D, 0xF7, 0x86, 0x48, 0x86, 0x2A] { backward.append(byte) }
         header(0x06, length: 9)
     }
 
-    /// The size an element says it has, header included; nil when the header is broken.
+    /// Returns the size an element declares, header included; nil when the header is broken.
     static func declaredSize(of bytes: some RandomAccessCollection<UInt8>) -> Int? {
         let head = Array(bytes.prefix(6))
         guard head.count >= 2 else { return nil }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Receipts that were read before, by digest: the form and the signature of one are checked once.
+/// The receipts read before, by digest, so that form and signature of each are checked once.
 final class KnownReceipts: Sendable {
-    /// Above this many, all are forgotten; reading one again is cheap enough.
+    /// Above this many, all entries are dropped; reading a receipt again is cheap enough.
     private static let entriesMax = 1 << 20
 
     private let codec: ReceiptCodec
@@ -27,7 +27,8 @@ final class KnownReceipts: Sendable {
         return reading
     }
 
-    /// Eight bytes at a time. It keeps honest mistakes apart, not attackers: this is a pretend store.
+    /// Returns a digest, eight bytes at a time. It guards against honest mistakes, not attackers: this store is
+    /// simulated.
     private static func digest(_ text: [UInt8]) -> UInt64 {
         text.withUnsafeBytes { bytes in
             var hash = UInt64(bytes.count) &* 0x9E37_79B9_7F4A_7C15

@@ -1,8 +1,8 @@
 import Foundation
 
-/// The transaction receipt of iOS 6: an old property list whose signature is the store's trailer.
+/// The transaction receipt of iOS 6: an old property list with the store's trailer as its signature.
 extension ReceiptCodec {
-    /// The text of a receipt for one period of the subscription.
+    /// Returns the text of a receipt for one period of the subscription.
     func encodeLegacy(_ identity: ReceiptIdentity, period: Period, life: Life, bundleID: String) -> [UInt8] {
         let info = """
             {

@@ -1,13 +1,13 @@
 import Foundation
 
-/// Makes receipts and knows them again without storing any: the last bytes, where Apple's signature would be, hold
-/// whose receipt it is, when it was made, and a checksum over everything with the store's seed.
+/// An encoder of receipts that recognises them without storing any: the last bytes, in the place of Apple's signature,
+/// contain the account, the creation date, and a checksum over everything with the store's seed.
 struct ReceiptCodec: Sendable {
     enum Reading: Equatable, Sendable {
         case genuine(ReceiptIdentity)
-        /// Not Base64, or not a receipt at all (21002).
+        /// Not Base64, or not a receipt (21002).
         case malformed
-        /// A receipt's form, but another signature (21003).
+        /// The form of a receipt, but another signature (21003).
         case forged
     }
 
@@ -53,7 +53,7 @@ struct ReceiptCodec: Sendable {
         return read(trailer: Array(bytes.suffix(Self.trailerSize)), form: .unified, signed: bytes.dropLast(8))
     }
 
-    /// The last part of a trailer is the checksum over what was signed.
+    /// Reads a trailer. Its last part is the checksum over the signed bytes.
     func read(trailer: [UInt8], form: ReceiptIdentity.Form, signed: some Sequence<UInt8>) -> Reading {
         guard trailer.count == Self.trailerSize, Array(trailer.suffix(8)) == bigEndian(checksum(signed)) else {
             return .forged
@@ -79,7 +79,8 @@ struct ReceiptCodec: Sendable {
             + [UInt8](repeating: 0, count: 13)
     }
 
-    /// FNV-1a, keyed with the seed. It keeps honest mistakes apart, not attackers: this is a pretend store.
+    /// Returns an FNV-1a hash, keyed with the seed. It guards against honest mistakes, not attackers: this store is
+    /// simulated.
     func checksum(_ bytes: some Sequence<UInt8>) -> UInt64 {
         var hash = 0xCBF2_9CE4_8422_2325 ^ SeededGenerator.mixed(seed &+ 1)
         for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

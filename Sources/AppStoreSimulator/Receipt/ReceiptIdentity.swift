@@ -1,4 +1,4 @@
-/// What the store needs to know about a receipt it once made.
+/// The store's data about a receipt it once made.
 struct ReceiptIdentity: Sendable, Hashable {
     enum Form: Sendable {
         case unified
@@ -10,7 +10,7 @@ struct ReceiptIdentity: Sendable, Hashable {
     let customer: Int
     let creation: Moment
     let environment: StoreEnvironment
-    /// The restore that wrote it, from 1; 0 is none.
+    /// The number of the restore that wrote it, from 1; 0 means none.
     var restore = 0
     var form = Form.unified
     /// Whether another app of the same store wrote it.

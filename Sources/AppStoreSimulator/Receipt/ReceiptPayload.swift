@@ -1,13 +1,13 @@
 /// The readable part of a receipt: the attributes Apple documents for local validation.
 struct ReceiptPayload: Sendable {
-    /// A receipt carries at most this many rows of a kind, the newest.
+    /// The most rows of a kind in a receipt; the newest are kept.
     static let rowsMax = 30
 
     let bundleID: String
     let account: Account
     let identity: ReceiptIdentity
 
-    /// Like everything in a ``DERWriter``, the last comes first.
+    /// Writes the payload. As always with ``DERWriter``, the last element comes first.
     func write(to der: inout DERWriter) {
         der.element(DERWriter.setTag) { der in
             let bought = account.purchases.purchases.filter { $0.isListed(at: identity.creation) }

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// A body of unknown length, as it arrives.
+/// A chunked body of unknown length, read as it arrives.
 struct ChunkedBody {
     private enum State {
         case size
@@ -13,7 +13,7 @@ struct ChunkedBody {
     private(set) var bytes: [UInt8] = []
     private var state = State.size
 
-    /// True when the last chunk has been read.
+    /// Reads the bytes so far; returns true when the last chunk has been read.
     mutating func read(_ buffer: inout ByteBuffer, max: Int) throws(RequestReader.Refusal) -> Bool {
         while true {
             switch state {
@@ -37,7 +37,7 @@ struct ChunkedBody {
         }
     }
 
-    /// Without its end; nil when it is not whole.
+    /// Returns a line without its line end; nil when it is incomplete.
     private static func line(_ buffer: inout ByteBuffer) throws(RequestReader.Refusal) -> String? {
         guard let end = buffer.readableBytesView.firstIndex(of: 0x0A) else {
             guard buffer.readableBytes <= lineBytesMax else { throw .badRequest }

@@ -1,15 +1,15 @@
 import NIOCore
 
-/// HTTP/1.1 answers as bytes.
+/// HTTP/1.1 responses as bytes.
 extension ByteBuffer {
-    /// The head of an answer.
+    /// Writes the head of a response.
     mutating func writeHead(of reply: SimulatorReply, keepsAlive: Bool) {
         writeString("HTTP/1.1 \(reply.code) \(reply.reason)\r\n")
         for header in reply.headers { writeString("\(header.name): \(header.value)\r\n") }
         writeLength(reply.body.count, keepsAlive: keepsAlive)
     }
 
-    /// A whole answer of verifyReceipt, the only one made in great numbers.
+    /// Writes a whole response of verifyReceipt, the only kind made in great numbers.
     mutating func write(
         _ answer: RenderedAnswer, requestedAt moment: Moment, correlation: [UInt8], keepsAlive: Bool
     ) {
@@ -35,7 +35,7 @@ extension ByteBuffer {
 }
 
 extension SimulatorReply {
-    /// Clients ignore it; people read it.
+    /// The reason phrase. Clients ignore it; it is for human readers.
     fileprivate var reason: String {
         switch code {
         case 200..<300: "OK"

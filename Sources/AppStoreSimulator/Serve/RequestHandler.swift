@@ -1,22 +1,22 @@
 import NIOCore
 import NIOPosix
 
-/// Reads requests, asks the store, and sends the answers as badly as they were meant, one after the other.
+/// A channel handler that reads requests, asks the store, and sends each response with its fault, one after the other.
 final class RequestHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// A dripping answer comes in at most this many pieces.
+    /// The most pieces of a dripping response.
     private static let dropsMax = 20
 
     private let simulator: Simulator
     private let answersPlainly: Bool
     private var reader: RequestReader
-    /// An answer is being made or delayed; what else arrived waits in the reader.
+    /// Whether a response is being made or delayed; later requests wait in the reader.
     private var isBusy = false
-    /// Answers are being made further up the stack.
+    /// Whether responses are being made further up the stack.
     private var isInTurn = false
-    /// What has not been written to the socket yet.
+    /// The bytes not written to the socket yet.
     private var output = ByteBuffer()
 
     init(simulator: Simulator) {
@@ -35,7 +35,7 @@ final class RequestHandler: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    /// Answers everything that is whole and can be answered at once.
+    /// Answers every request that is complete and can be answered at once.
     private func answerNext(_ context: ChannelHandlerContext) {
         guard !isInTurn else { return }
         isInTurn = true
@@ -69,7 +69,7 @@ final class RequestHandler: ChannelInboundHandler {
         output.write(answer, requestedAt: moment, correlation: simulator.correlation(of: call), keepsAlive: true)
     }
 
-    /// The control API may have much to say: it is made on another thread.
+    /// Responds to a request of the control API, on another thread because its responses can be long.
     private func respond(to request: SimulatorRequest, keepsAlive: Bool, _ context: ChannelHandlerContext) {
         let simulator = simulator
         let reply = NIOThreadPool.singleton.runIfActive(eventLoop: context.eventLoop) { simulator.respond(to: request) }
@@ -95,7 +95,7 @@ final class RequestHandler: ChannelInboundHandler {
             output.writeBytes(reply.body)
             end(keepsAlive: keepsAlive, context)
         case .cut(let bytes):
-            // The peer sees the connection close too early.
+            // The peer sees the connection close before the declared length.
             output.writeBytes(reply.body.prefix(bytes))
             end(keepsAlive: false, context)
         case .dripping(let seconds):
@@ -118,7 +118,7 @@ final class RequestHandler: ChannelInboundHandler {
         }
     }
 
-    /// The last bytes of an answer are in the output; then the next request has its turn.
+    /// Ends a response whose last bytes are in the output, and starts the next request.
     private func end(keepsAlive: Bool, _ context: ChannelHandlerContext) {
         guard !keepsAlive else {
             isBusy = false

@@ -1,14 +1,14 @@
-/// The request line and the few headers that matter here.
+/// The request line and the few headers the simulator uses.
 struct RequestHead: Sendable {
     let method: String
-    /// With the query.
+    /// The path with its query.
     let path: String
     private(set) var keepsAlive: Bool
     private(set) var length = 0
     private(set) var isChunked = false
     private(set) var expectsContinue = false
 
-    /// Nil when it is not HTTP/1.
+    /// Parses a head; nil when it is not HTTP/1.
     init?(_ bytes: UnsafeRawBufferPointer) {
         var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: true).makeIterator()
         guard let line = lines.next() else { return nil }
@@ -23,7 +23,8 @@ struct RequestHead: Sendable {
         }
     }
 
-    /// False when a length is no number. Only headers of a few lengths are looked at, for speed.
+    /// Reads a header; returns false when a length is not a number. For speed it inspects only headers of a few
+    /// lengths.
     private mutating func take(_ name: Slice<UnsafeRawBufferPointer>, _ value: Slice<UnsafeRawBufferPointer>) -> Bool {
         switch name.count {
         case 14 where Self.isEqual(name, "content-length"):
@@ -39,7 +40,7 @@ struct RequestHead: Sendable {
         return true
     }
 
-    /// Without regard to the case of letters.
+    /// Returns whether bytes and word are equal, ignoring case.
     private static func isEqual(_ bytes: Slice<UnsafeRawBufferPointer>, _ word: StaticString) -> Bool {
         guard bytes.count == word.utf8CodeUnitCount else { return false }
         return word.withUTF8Buffer { word in

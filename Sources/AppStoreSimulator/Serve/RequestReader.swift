@@ -1,9 +1,9 @@
 import NIOCore
 
-/// Finds whole HTTP/1.1 requests in the bytes of a connection. It reads what clients of verifyReceipt send, and nothing
-/// more of HTTP than that.
+/// A parser of whole HTTP/1.1 requests in the bytes of a connection. It supports only the part of HTTP that clients of
+/// verifyReceipt use.
 struct RequestReader {
-    /// Why a connection cannot go on.
+    /// The reason a connection must end.
     enum Refusal: Error {
         case badRequest
         case tooLarge
@@ -25,7 +25,7 @@ struct RequestReader {
     private let bodyBytesMax: Int
     private var bytes = ByteBuffer()
     private var state = State.head
-    /// Somebody waits for "100 Continue" before sending the body.
+    /// Whether the client waits for "100 Continue" before it sends the body.
     private var owesContinue = false
 
     init(bodyBytesMax: Int) {
@@ -37,13 +37,13 @@ struct RequestReader {
         bytes.writeBuffer(&more)
     }
 
-    /// True once for each request whose sender waits to be asked for the body.
+    /// Returns true once for each request whose client waits for "100 Continue".
     mutating func takeContinue() -> Bool {
         defer { owesContinue = false }
         return owesContinue
     }
 
-    /// The next whole request; nil when more bytes are needed.
+    /// Returns the next whole request; nil when more bytes are needed.
     mutating func next() throws(Refusal) -> Request? {
         switch state {
         case .head:
@@ -79,7 +79,7 @@ struct RequestReader {
         return head
     }
 
-    /// Up to and with the empty line.
+    /// Returns the length of the head including the empty line.
     private static func headLength(of bytes: UnsafeRawBufferPointer) -> Int? {
         var position = 3
         while position < bytes.count {

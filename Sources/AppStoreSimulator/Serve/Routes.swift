@@ -1,7 +1,7 @@
 import Foundation
 
 extension Simulator {
-    /// The store a path asks, when it asks one.
+    /// Returns the store at a path, if there is one.
     static func store(at path: String) -> StoreEnvironment? {
         switch path {
         case "/verifyReceipt": .production
@@ -10,7 +10,7 @@ extension Simulator {
         }
     }
 
-    /// Answers one HTTP request, faults included. Never throws: an answer of trouble is an answer too.
+    /// Answers one HTTP request, with its fault if it has one. Never throws: a failure is a response too.
     package func respond(to request: SimulatorRequest) -> SimulatorReply {
         let parts = request.path.split(separator: "?", maxSplits: 1)
         let path = parts.first.map { String($0) } ?? "/"
@@ -20,7 +20,7 @@ extension Simulator {
         return control(request, path: path.split(separator: "/").dropFirst().map { String($0) }, query: query)
     }
 
-    /// Apple answers 200 whatever the business outcome, and sends no Content-Type.
+    /// Answers a verifyReceipt request. Apple answers 200 whatever the business outcome, and sends no Content-Type.
     private func verify(_ request: SimulatorRequest, at environment: StoreEnvironment) -> SimulatorReply {
         let body =
             request.method == "POST"
@@ -34,7 +34,7 @@ extension Simulator {
         return troubles.fault(ofCall: call, at: clock.now)?.applied(to: reply) ?? reply
     }
 
-    /// A UUID. Apple's support asks for these; here they tell calls apart.
+    /// Returns a UUID. Apple's support asks for these; here they distinguish calls.
     func correlation(of call: UInt64) -> [UInt8] {
         var numbers = SeededGenerator(seed: options.seed, stream: call)
         return HexDigits.uuid(numbers.next(), numbers.next())

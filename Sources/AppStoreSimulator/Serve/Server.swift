@@ -5,8 +5,8 @@ import NIOSSL
 extension Simulator {
     private static let threadsMax = 4
 
-    /// Listens on the options' host and port until the task is cancelled; then stops listening, closes the
-    /// connections and returns. `onListening` gets the port. Throws when the address cannot be bound.
+    /// Listens on the options' host and port until the task is cancelled; then stops listening, closes the connections
+    /// and returns. `onListening` receives the port. Throws when the address cannot be bound.
     package func run(onListening: @Sendable (Int) async -> Void = { _ in }) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: min(System.coreCount, Self.threadsMax))
         do {

@@ -1,4 +1,4 @@
-/// One HTTP request, as far as the store looks at it.
+/// One HTTP request, with the parts the store uses.
 package struct SimulatorRequest: Sendable {
     /// `GET`, `POST` and so on.
     package var method: String
@@ -7,7 +7,7 @@ package struct SimulatorRequest: Sendable {
     /// The whole body.
     package var body: [UInt8]
 
-    /// Makes a request.
+    /// Creates a request.
     package init(method: String, path: String, body: [UInt8] = []) {
         self.method = method
         self.path = path
@@ -15,17 +15,18 @@ package struct SimulatorRequest: Sendable {
     }
 }
 
-/// One HTTP answer, and how badly it is to be delivered.
+/// One HTTP response, and the fault in its delivery.
 package struct SimulatorReply: Sendable {
-    /// What of the body goes out.
+    /// The part of the body that is sent.
     package enum Delivery: Sendable, Equatable {
         /// All of it.
         case whole
-        /// The length of all of it is promised, so many bytes are sent, then the connection closes.
+        /// The declared length is that of the whole body, but only this many bytes are sent; then the connection
+        /// closes.
         case cut(bytes: Int)
-        /// All of it, in small pieces spread over so many seconds.
+        /// All of it, in small pieces spread over this many seconds.
         case dripping(seconds: Double)
-        /// Nothing is sent and the connection closes after the delay.
+        /// Nothing; the connection closes after the delay.
         case never
     }
 
@@ -35,9 +36,9 @@ package struct SimulatorReply: Sendable {
     package var headers: [(name: String, value: String)]
     /// The whole body.
     package var body: [UInt8]
-    /// Seconds to wait before anything is sent.
+    /// Seconds to wait before the first byte is sent.
     package var delaySeconds = 0.0
-    /// What of the body goes out.
+    /// The part of the body that is sent.
     package var delivery = Delivery.whole
 
     init(code: Int = 200, headers: [(name: String, value: String)] = [], body: [UInt8]) {

@@ -4,22 +4,22 @@ import NIOCore
 import SwiftASN1
 import X509
 
-/// A certificate authority of one process. Its key is new each time and is never written anywhere.
+/// A certificate authority of one process. Its key is new each time and is never stored.
 package struct PretendAuthority: Sendable {
-    /// The days before now from which the root is valid: more than any certificate of a test wants.
+    /// The start of the root's validity in days from now: earlier than any certificate of a test needs.
     private static let rootDaysBefore = -366.0
     private static let rootDaysAfter = 3_653.0
 
-    /// The root's certificate in PEM form, for those who shall trust it.
+    /// The root's certificate in PEM form, for clients that trust it.
     package let rootPEM: String
     private let key: Certificate.PrivateKey
     private let root: Certificate
     private let madeAt: Date
 
-    /// Makes a key and a root that signs itself.
+    /// Creates a key and a self-signed root.
     package init(at now: Date = Date()) throws {
         let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
-        // Several authorities on one machine must not be mistaken for each other.
+        // Several authorities on one machine need different names.
         let number = String(UInt32.random(in: 0 ... .max), radix: 16)
         let name = try DistinguishedName { CommonName("Pretend App Store authority \(number)") }
         root = try Certificate(
@@ -36,9 +36,9 @@ package struct PretendAuthority: Sendable {
         madeAt = now
     }
 
-    /// A server's certificate for host names and IP addresses, with its key.
+    /// Issues a server certificate for host names and IP addresses, with its key.
     ///
-    /// - Parameter days: from when to when it is valid, in days from the authority's beginning.
+    /// - Parameter days: the start and end of its validity, in days from the authority's creation.
     package func issue(for names: [String], days: ClosedRange<Double> = -1...800) throws -> ServerCertificate {
         let leafKey = P256.Signing.PrivateKey()
         let publicKey = Certificate.PublicKey(leafKey.publicKey)
@@ -78,14 +78,14 @@ package struct PretendAuthority: Sendable {
     }
 }
 
-/// A server's certificate and the key that belongs to it, both in PEM form.
+/// A server's certificate and its key, both in PEM form.
 package struct ServerCertificate: Sendable {
     package let certificatePEM: String
     package let keyPEM: String
 }
 
 extension Date {
-    /// So many days later, to the second, which is all that a certificate can say.
+    /// Returns the date this many days later, to the second, the precision of a certificate.
     fileprivate func days(_ count: Double) -> Date {
         Date(timeIntervalSince1970: (timeIntervalSince1970 + count * 86_400).rounded())
     }

@@ -1,11 +1,11 @@
 /// The certificate a store shows over TLS.
 package enum StoreCertificate: String, Sendable, CaseIterable, Codable {
-    /// All is as it should be.
+    /// A correct certificate.
     case good
-    /// It is another host's.
+    /// The certificate of another host.
     case wrongName = "wrong_name"
-    /// Its time has passed.
+    /// A certificate past its end.
     case expired
-    /// An authority signed it that is not the store's own.
+    /// A certificate of an authority other than the store's own.
     case unknownAuthority = "unknown_authority"
 }

@@ -1,17 +1,17 @@
 import NIOSSL
 import Synchronization
 
-/// What a store that speaks HTTPS shows of itself: certificates of an authority of its own, good and bad ones.
+/// The TLS identity of a store that uses HTTPS: good and bad certificates of its own authority.
 package final class StoreIdentity: Sendable {
     /// The names of a store that listens on this machine only.
     package static let localNames = ["localhost", "127.0.0.1", "::1"]
 
-    /// The certificate of the store's authority in PEM form, for clients that shall trust it.
+    /// The certificate of the store's authority in PEM form, for clients that trust it.
     package let rootPEM: String
     private let good, wrongName, expired, unknownAuthority: NIOSSLContext
     private let shown: Mutex<StoreCertificate>
 
-    /// Makes an authority and its certificates for `names`, host names or IP addresses.
+    /// Creates an authority and its certificates for `names`, host names or IP addresses.
     package init(names: [String] = localNames, shows certificate: StoreCertificate = .good) throws {
         let authority = try PretendAuthority()
         rootPEM = authority.rootPEM
@@ -22,13 +22,13 @@ package final class StoreIdentity: Sendable {
         shown = Mutex(certificate)
     }
 
-    /// The certificate that new connections get.
+    /// The certificate for new connections.
     package var certificate: StoreCertificate { shown.withLock { $0 } }
 
-    /// Shows another certificate from now on; connections that are open stay.
+    /// Shows another certificate from now on; open connections stay.
     package func show(_ certificate: StoreCertificate) { shown.withLock { $0 = certificate } }
 
-    /// What the next connection is made with.
+    /// The TLS context of the next connection.
     var context: NIOSSLContext {
         switch certificate {
         case .good: good
@@ -43,7 +43,7 @@ package final class StoreIdentity: Sendable {
         let key = try NIOSSLPrivateKey(bytes: Array(certificate.keyPEM.utf8), format: .pem)
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
-        // As Apple's servers.
+        // The same as Apple's servers.
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
         return try NIOSSLContext(configuration: configuration)

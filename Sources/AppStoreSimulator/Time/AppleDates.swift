@@ -1,26 +1,26 @@
-/// Apple's text forms of an instant, written without a formatter: they are on the hot path, and their form is fixed.
+/// Apple's text forms of an instant. They need no formatter: they are on the hot path and their form is fixed.
 enum AppleDates {
-    /// "2025-01-10 09:00:05 Etc/GMT"
+    /// Appends text like "2025-01-10 09:00:05 Etc/GMT".
     static func appendGreenwich(_ moment: Moment, to bytes: inout [UInt8]) {
         append(moment, offsetSeconds: 0, separator: UInt8(ascii: " "), to: &bytes)
         append(" Etc/GMT", to: &bytes)
     }
 
-    /// "2025-01-10 01:00:05 America/Los_Angeles"
+    /// Appends text like "2025-01-10 01:00:05 America/Los_Angeles".
     static func appendPacific(_ moment: Moment, to bytes: inout [UInt8]) {
         append(moment, offsetSeconds: pacificOffset(at: moment), separator: UInt8(ascii: " "), to: &bytes)
         append(" America/Los_Angeles", to: &bytes)
     }
 
-    /// "2025-01-10T09:00:05Z"
+    /// Returns text like "2025-01-10T09:00:05Z".
     static func internet(_ moment: Moment) -> String {
         var bytes: [UInt8] = []
         append(moment, offsetSeconds: 0, separator: UInt8(ascii: "T"), to: &bytes)
         return String(decoding: bytes, as: UTF8.self) + "Z"
     }
 
-    /// Seconds east of Greenwich in California: the rule of 2007, from the second Sunday of March at 2:00 standard time
-    /// to the first Sunday of November at 2:00 daylight time. Nothing here is older than 2007.
+    /// Returns seconds east of Greenwich in California, by the rule of 2007: daylight time lasts from the second Sunday
+    /// of March at 2:00 standard time to the first Sunday of November at 2:00 daylight time. No date here is older.
     static func pacificOffset(at moment: Moment) -> Int64 {
         let seconds = moment.wholeSecond.milliseconds / 1000
         let year = civil(day: floored(seconds, by: 86400)).year
@@ -67,14 +67,14 @@ enum AppleDates {
         return value % divisor < 0 ? quotient - 1 : quotient
     }
 
-    /// The day number (1970-01-01 is 0, a Thursday) of the n-th Sunday of a month.
+    /// Returns the day number (1970-01-01 is 0, a Thursday) of the n-th Sunday of a month.
     private static func sunday(_ nth: Int64, year: Int64, month: Int64) -> Int64 {
         let first = dayNumber(year: year, month: month, day: 1)
         let weekday = ((first + 4) % 7 + 7) % 7
         return first + (7 - weekday) % 7 + (nth - 1) * 7
     }
 
-    /// Howard Hinnant's days-from-civil, for the proleptic Gregorian calendar.
+    /// Returns the day number by Howard Hinnant's days-from-civil, for the proleptic Gregorian calendar.
     private static func dayNumber(year: Int64, month: Int64, day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year
         let era = floored(shifted, by: 400)

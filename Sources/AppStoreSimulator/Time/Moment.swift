@@ -6,7 +6,7 @@ struct Moment: Hashable, Comparable, Sendable {
         self.milliseconds = milliseconds
     }
 
-    /// The start of the second this instant lies in: Apple's purchase and expiry dates are whole seconds.
+    /// The start of this instant's second: Apple's purchase and expiry dates are whole seconds.
     var wholeSecond: Moment {
         let remainder = milliseconds % 1000
         return Moment(milliseconds: milliseconds - (remainder < 0 ? remainder + 1000 : remainder))

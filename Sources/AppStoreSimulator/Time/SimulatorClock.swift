@@ -1,16 +1,16 @@
 import Foundation
 
-/// Where the simulator reads the time. Tests pass a clock they move by hand.
+/// The simulator's source of time. Tests pass a clock that they control.
 package struct SimulatorClock: Sendable {
-    /// Answers the present instant in milliseconds since 1970.
+    /// Returns the present instant in milliseconds since 1970.
     package let milliseconds: @Sendable () -> Int64
 
-    /// Makes a clock of one closure, which answers milliseconds since 1970.
+    /// Creates a clock from a closure that returns milliseconds since 1970.
     package init(milliseconds: @escaping @Sendable () -> Int64) {
         self.milliseconds = milliseconds
     }
 
-    /// The machine's own clock.
+    /// The machine's clock.
     package static let system = SimulatorClock {
         Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))
     }

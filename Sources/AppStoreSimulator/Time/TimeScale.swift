@@ -1,4 +1,4 @@
-/// How long Apple's months are here. Every other length follows from the month.
+/// The length of Apple's months in the simulator. Every other length derives from it.
 struct TimeScale: Sendable {
     let monthMilliseconds: Double
 
@@ -6,10 +6,11 @@ struct TimeScale: Sendable {
         self.monthMilliseconds = max(monthSeconds, 0.001) * 1000
     }
 
-    /// A period in whole seconds, at least one: Apple's dates carry no milliseconds.
+    /// Returns the length of a period in whole seconds, at least one: Apple's dates carry no milliseconds.
     func length(of product: SubscriptionProduct) -> Int64 { wholeSeconds(months: product.months) }
 
-    /// A free trial lasts a week; what is paid up front lasts two periods, but at most a year.
+    /// Returns the length with an offer. A free trial lasts a week; a pay-up-front offer lasts two periods, but at most
+    /// a year.
     func length(of product: SubscriptionProduct, with offer: PeriodOffer?) -> Int64 {
         switch offer {
         case .freeTrial: wholeSeconds(months: 0.25)
@@ -18,7 +19,7 @@ struct TimeScale: Sendable {
         }
     }
 
-    /// Sixteen days of thirty, or six for weekly products, as Apple caps them.
+    /// Returns the grace period: sixteen days of thirty, or six for weekly products, as Apple caps them.
     func grace(for product: SubscriptionProduct) -> Int64 {
         switch product {
         case .weekly: wholeSeconds(months: 6.0 / 30)
@@ -27,13 +28,13 @@ struct TimeScale: Sendable {
         }
     }
 
-    /// Apple tries a failed charge again for about sixty days.
+    /// The time for which Apple retries a failed charge, about sixty days.
     var retry: Int64 { wholeSeconds(months: 2) }
 
-    /// A renewal may be charged this long before the expiry: a day of thirty.
+    /// The longest time between an early charge and the expiry: a day of thirty.
     var earlyMax: Int64 { Int64(monthMilliseconds / 30) }
 
-    /// A renewal may be booked this long after the expiry.
+    /// The longest time between the expiry and a late booking.
     var lateMax: Int64 { Int64(monthMilliseconds / 100) }
 
     func milliseconds(months: Double) -> Int64 { Int64(monthMilliseconds * months) }
