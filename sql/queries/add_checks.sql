@@ -1,4 +1,5 @@
--- Adds a process's answers to the hour: apps $1, verified $2, rejected $3, failed $4; and drops hours older than 40 days.
+-- Adds a process's answers to the current hour (apps $1, verified $2, rejected $3, failed $4) and deletes hours older
+-- than 40 days.
 WITH old AS (
     DELETE FROM ledger.check_hour WHERE hour < now() - interval '40 days'
 )

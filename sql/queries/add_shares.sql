@@ -1,4 +1,4 @@
--- Adds the shares of the subscriptions $1, as the history tells them now, to the sums.
+-- Adds the shares of the subscriptions $1, computed from their present history, to the sums.
 WITH shares AS (
     INSERT INTO ledger.summary_share
     SELECT * FROM perennial.shares_of($1::bigint[]) RETURNING *

@@ -1,4 +1,4 @@
--- Adds the rows that reports read of the subscriptions $1, as the history tells them now.
+-- Adds the rows of the subscriptions $1 that reports read, computed from their present history.
 WITH paying AS (
     INSERT INTO ledger.summary_paying
         (subscription_id, charge_id, product_id, paying_from, paying_until, ended_state, ended_reason, offer,

@@ -1,6 +1,6 @@
--- Asks again about what was refused during incidents that are over, at most $1 receipts: spread so that about $2 of an
--- incident come due a second, but all within $3 seconds. What was verified since needs it no more; what is leased or
--- locked is being asked about. Returns the receipts.
+-- Schedules receipts refused during incidents that are over for another check, at most $1 receipts. It spreads them so
+-- that about $2 of an incident come due a second, but all within $3 seconds. Receipts verified since then need no
+-- check; leased or locked ones are being checked already. Returns the receipts.
 WITH ended AS MATERIALIZED (
     SELECT f.receipt_id,
            now() + make_interval(secs => random() * LEAST($3::float8, last.refused / $2::float8)) AS due_at

@@ -1,6 +1,7 @@
--- Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts, $8 due at that time or later),
--- at $6 (null: now), of what was due by $7 (null: the same). A receipt whose workers crashed three times is not leased
--- but put into quarantine (lane 5), where it is asked about alone; it is returned too, so that others take over what it polls.
+-- Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts, $8 due at that time or
+-- later), at $6 (null: now), among those due by $7 (null: the same). A receipt whose workers crashed three times is not
+-- leased: it moves to quarantine (lane 5), where it is checked alone. It is returned too, so that other receipts take
+-- over what it polls.
 WITH clock AS MATERIALIZED (
     SELECT COALESCE($6::timestamptz, now()) AS at
 ), quota AS MATERIALIZED (

@@ -1,5 +1,6 @@
--- Leases one receipt at once, due or not: worker $1, lease seconds $2, receipt $3; nothing while another holds a lease. What
--- the worker itself holds was left behind by a check that was broken off: it checks a receipt once at a time.
+-- Leases one receipt at once, due or not: worker $1, lease seconds $2, receipt $3; nothing while another worker has a
+-- lease. A lease of the worker itself is left over from an interrupted check, because it runs one check of a receipt at
+-- a time.
 WITH leased AS (
     INSERT INTO ledger.poll_schedule AS s
         (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts)

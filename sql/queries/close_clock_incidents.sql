@@ -1,5 +1,5 @@
--- Writes how running incidents of wrong clocks stand, and closes those without such an answer for $1 seconds, if Apple vouched
--- for a receipt of the app since the last one.
+-- Updates running incidents of wrong clocks. Closes those without such an answer for $1 seconds, if Apple vouched for a
+-- receipt of the app since the last one.
 WITH standing AS MATERIALIZED (
     SELECT i.incident_id, vouched.answers AS vouched,
            i.last_at < now() - make_interval(secs => $1::float8) AND vouched.lately > 0 AS is_over

@@ -1,6 +1,6 @@
--- Writes how running incidents stand, and closes those that are over: recognised $1 seconds ago or more, and in the last
--- $1 seconds, or since the last canary was refused if that is longer ago, $2 answers at least vouched and at
--- most $3 percent refused. A receipt that is refused again counts once: it may be gone, whatever Apple's health.
+-- Updates running incidents and closes those that are over. An incident is over when it was recognised at least $1
+-- seconds ago and, in the last $1 seconds or since the last refused canary if that is longer ago, at least $2 answers
+-- vouched and at most $3 percent refused. A receipt refused again counts once: it may be gone, whatever Apple's health.
 WITH running AS (
     SELECT i.incident_id, i.app_id, i.opened_at, i.recognised_at <= quiet.since AS is_old, refused.receipts AS refused,
            LEAST(quiet.since, refused.last_at) AS since

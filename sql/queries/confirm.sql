@@ -1,5 +1,5 @@
--- Confirmation, step 5: the answers were equal to the last ones, so only clocks move and leases are given back;
--- worker $1, at $2; $3 receipts, $4 Apple's clocks, $5 due, $6 lanes; $7 subscriptions, $8 their next checks.
+-- Confirmation, step 5: the answers equal the previous ones, so this only moves clocks and releases leases; worker $1,
+-- at $2; $3 receipts, $4 Apple's clocks, $5 due, $6 lanes; $7 subscriptions, $8 their next checks.
 WITH answer AS MATERIALIZED (
     SELECT * FROM unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::smallint[])
         AS n(receipt_id, as_of, due_at, lane)

@@ -1,4 +1,5 @@
--- Intake: how many receipts of customer $1 became known within the last hour, and in how many seconds one of them is older.
+-- Intake: counts the receipts of customer $1 that became known in the last hour; also the seconds until the oldest of
+-- them is older.
 SELECT count(*) AS receipts,
        GREATEST(1, ceil(extract(epoch FROM min(r.received_at) + interval '1 hour' - clock_timestamp())))::bigint
            AS seconds_left

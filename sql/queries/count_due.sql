@@ -1,7 +1,7 @@
--- How many receipts of each app and lane are due by $2 (null: now), counted up to $1, or to twice an app's share of that;
--- of an app whose answers fail only a few are counted, to try whether Apple is back. Of the apps $3 and lanes $4 nothing is
--- looked for that was due before $5. Each row, and the one without an app when nothing is due, says how long that kept the
--- database busy: the caller's own clock would count the wait for a connection too.
+-- Counts the receipts of each app and lane due by $2 (null: now), up to $1, or up to twice an app's share of $1. For an
+-- app whose answers fail it counts only a few, enough to test whether Apple responds again. For the apps $3 and lanes
+-- $4 it ignores receipts due before $5. Each row, and the row without an app when nothing is due, has the time this
+-- kept the database busy: the caller's own clock would include the wait for a connection.
 WITH waiting AS MATERIALIZED (
     SELECT a.app_id, l.lane, low.due_at AS low, GREATEST(a.failures, g.failures) > 0 AS is_tried
     FROM ledger.app_budget a

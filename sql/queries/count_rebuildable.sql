@@ -1,4 +1,4 @@
--- Rebuild: how many subscriptions and purchases there are of app $1 and of the receipts of customer $2 (nulls: all).
+-- Rebuild: counts the subscriptions and purchases of app $1 and of the receipts of customer $2 (nulls: all).
 SELECT (SELECT count(*) FROM ledger.subscription s JOIN ledger.app a USING (app_id)
         WHERE s.version > 0 AND ($1::text IS NULL OR a.bundle_id = $1::text) AND ($2::text IS NULL OR EXISTS (
             SELECT FROM ledger.receipt_subscription l JOIN ledger.upload u USING (receipt_id)

@@ -1,6 +1,7 @@
--- Polling: makes receipts ($1) due at $2 at the latest, in lanes $3, and puts back those that rest; their rows are locked.
--- One that is leased is due so when its lease is given back. One that backs off or crashes workers keeps its pace, unless it
--- takes over ($4): then it is due so anyway, and the next answer is read in full.
+-- Polling: makes receipts ($1) due no later than $2, in lanes $3, and reschedules the unscheduled ones; their rows are
+-- locked. For a leased receipt this takes effect when its lease is released. A receipt that backs off or crashes
+-- workers keeps its schedule, unless it takes over ($4): then it becomes due anyway, and its next answer is read in
+-- full.
 WITH turn AS MATERIALIZED (
     SELECT n.receipt_id, n.due_at, n.lane, n.receipt_id = ANY($4::bigint[]) AS takes_over
     FROM unnest($1::bigint[], $2::timestamptz[], $3::smallint[]) AS n(receipt_id, due_at, lane)

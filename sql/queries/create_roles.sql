@@ -1,5 +1,5 @@
--- Makes the roles that do not exist yet; managed databases where this is not allowed use `migrate --no-roles`.
--- Roles belong to the whole cluster, so another database's migration may make one at the same moment.
+-- Creates the roles that do not exist yet; managed databases where this is not allowed use `migrate --no-roles`. Roles
+-- belong to the whole cluster, so another database's migration may create one at the same moment.
 DO $$
 DECLARE role text;
 BEGIN

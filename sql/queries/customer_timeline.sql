@@ -1,4 +1,5 @@
--- What is known now of the subscriptions that customer $2 of app $1 owns now, span by span: the newest $3, in order.
+-- Returns the present timelines of the subscriptions that customer $2 of app $1 owns, span by span: the newest $3, in
+-- order.
 SELECT t.* FROM (
     SELECT s.environment::text AS environment, s.original_transaction_id, lower(p.valid) AS valid_from,
            upper(p.valid) AS valid_until, p.state::text AS state, p.reason::text AS reason, p.entitled, p.product_id,

@@ -1,4 +1,5 @@
--- How many receipts of customer $2 of app $1 Apple never vouched for, and until when the operator's word counts for them.
+-- Counts the receipts of customer $2 of app $1 that Apple never vouched for; also the end of the operator's provisional
+-- access.
 SELECT count(*) AS receipts, max((
            SELECT max(p.until) FROM ledger.provisional p
            WHERE p.customer_id = u.customer_id AND p.receipt_id = u.receipt_id AND p.until > now()

@@ -1,4 +1,4 @@
--- Prune: removes the answers $1, recorded before $2, and remembers of each receipt since when they spoke.
+-- Prune: deletes the answers $1, recorded before $2, and stores for each receipt how early they began.
 WITH gone AS (
     DELETE FROM ledger.observation o
     WHERE o.observation_id = ANY($1::bigint[]) AND o.recorded_at < $2::timestamptz

@@ -1,4 +1,5 @@
--- Settlement: periods ($1) that turned out to be the same as another; that they were known apart is kept.
+-- Settlement: deletes periods ($1) that proved to be the same as another; keeps the record that they were once
+-- separate.
 WITH doubled AS (
     DELETE FROM ledger.period WHERE period_id = ANY($1::bigint[]) RETURNING *
 )

@@ -1,2 +1,3 @@
--- Prune: gives back the disk of one of the months before $1 of which no answer is kept; 0 when there is none, or somebody reads.
+-- Prune: drops the partition of one month before $1 that has no answers left; 0 when there is none, or it is being
+-- read.
 SELECT ledger.drop_empty_observation_months($1::timestamptz) AS months

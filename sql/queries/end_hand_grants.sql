@@ -1,5 +1,5 @@
--- Grants by hand: ends at $3 what customer $1 has of the right $2 (null: of all), by $4 because of $5; tells what was ended
--- and when it would have ended.
+-- Manual grants: ends at $3 the grants of entitlement $2 (null: of all) to customer $1, by $4 because of $5; returns
+-- the ended grants and when they would have ended.
 WITH ended AS (
     UPDATE ledger.hand_grant h SET known = tstzrange(lower(h.known), $3::timestamptz)
     WHERE h.customer_id = $1::bigint AND ($2::text IS NULL OR h.entitlement = $2::text)

@@ -1,4 +1,5 @@
--- Settlement: ownerships ($1) end at the recorded instants ($2): the open row is closed and said again with its end.
+-- Settlement: ends ownerships ($1) at the recorded instants ($2): closes the open row and inserts it again with its
+-- end.
 WITH ended AS (
     UPDATE ledger.ownership o SET known = tstzrange(lower(o.known), n.recorded_at)
     FROM unnest($1::bigint[], $2::timestamptz[]) AS n(ownership_id, recorded_at)

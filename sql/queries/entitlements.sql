@@ -1,4 +1,5 @@
--- What customers ($2) of apps ($1) may use at $3 as known at $4 (nulls: now); place says whose each row is, counted from 1.
+-- Returns the entitlements of customers ($2) of apps ($1) at $3 as known at $4 (nulls: now); place is the customer's
+-- number, from 1.
 WITH asked AS MATERIALIZED (
     SELECT n.place, c.customer_id
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(bundle_id, name, place)

@@ -1,11 +1,11 @@
--- Erase: customers ($1) get a random name at $2, and nobody can read any more why they were given rights by hand, or why
--- anything else was decided about one of them.
+-- Erase: gives customers ($1) a random name at $2, and removes the reasons of their manual grants and of other
+-- decisions about them.
 WITH grants AS (
     UPDATE ledger.hand_grant h
     SET reason = 'erased', end_reason = CASE WHEN h.end_reason IS NOT NULL THEN 'erased' END
     WHERE h.customer_id = ANY($1::bigint[])
 ), moved AS (
-    -- A merge gave them to somebody else in the same words, and they stayed when it was undone.
+    -- A merge copied these grants to another customer, in the same words, and they stayed when it was undone.
     UPDATE ledger.hand_grant h SET reason = 'erased'
     FROM ledger.customer_merge m JOIN ledger.hand_grant f USING (customer_id)
     WHERE m.customer_id = ANY($1::bigint[]) AND h.customer_id = m.into_id AND NOT h.customer_id = ANY($1::bigint[])

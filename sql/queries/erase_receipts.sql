@@ -1,4 +1,4 @@
--- Erase: empties receipts ($1) at $2, so that nobody can tell what they were; the row stays for what was said with it.
+-- Erase: empties receipts ($1) at $2 beyond recognition; the rows stay for the records that refer to them.
 WITH unasked AS (
     DELETE FROM ledger.poll_schedule s WHERE s.receipt_id = ANY($1::bigint[])
 ), unrefused AS (

@@ -1,5 +1,5 @@
--- Erase: the account tokens in what customers ($1) owned or receipts ($2) held, and Apple's notifications about it, unless
--- it is somebody else's now; and wherever a token is one of the customers' names.
+-- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, and Apple's notifications
+-- about it, unless another customer owns it now; also wherever a token is one of the customers' names.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
 ), theirs AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- Erase: what customers ($1) uploaded, and the words with which it was imported.
+-- Erase: deletes the uploads of customers ($1), and the statements they were imported with.
 WITH words AS (
     DELETE FROM ledger.provisional p WHERE p.customer_id = ANY($1::bigint[])
 )

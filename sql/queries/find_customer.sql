@@ -1,4 +1,4 @@
--- Explain: app $1, its customer $2 as they were then (null when nobody knows them), the instant $3 (null: now) and now.
+-- Explain: returns app $1, its customer $2 as of that time (null when unknown), the instant $3 (null: now) and now.
 SELECT a.app_id, ledger.customer_at(c.customer_id, LEAST(COALESCE($3::timestamptz, now()), now())) AS customer_id,
        COALESCE($3::timestamptz, now()) AS at, now() AS now
 FROM ledger.app a

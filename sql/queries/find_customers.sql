@@ -1,5 +1,6 @@
--- Intake, step 5: the keys of customers that were known before ($1 apps, $2 names); of a name that is another customer's
--- now, that one's, and what they are called. Until the end nobody can merge or erase them.
+-- Intake, step 5: returns the keys of customers that were already known ($1 apps, $2 names), and their names. For a
+-- name merged into another customer it returns that customer's key. Locks them against merge and erasure until the end
+-- of the transaction.
 SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id, c.app_id, c.name,
        COALESCE((SELECT h.name FROM ledger.customer h WHERE h.customer_id = c.merged_into), c.name) AS called
 FROM unnest($1::int[], $2::text[]) AS n(app_id, name)

@@ -1,5 +1,5 @@
--- Customer: who stands behind names ($2) of app $1, with every name merged into theirs; is_head: whom the others were
--- merged into.
+-- Customer: returns the customers behind names ($2) of app $1, with every name merged into theirs; is_head marks the
+-- customer into whom the others were merged.
 SELECT p.customer_id, p.name, p.merged_into IS NULL AS is_head, COALESCE(p.merged_into, p.customer_id) AS head_id
 FROM ledger.customer p
 WHERE p.app_id = $1::int AND COALESCE(p.merged_into, p.customer_id) IN (

@@ -1,7 +1,8 @@
--- Polling: which receipt asks about each subscription and purchase, and which one would take over where that one cannot go on;
--- nothing is locked. Meant are subscriptions by key ($3 apps, $4 environments, $5 ids), purchases by key ($6 apps,
--- $7 environments, $8 ids, $9 products), both by row ($10 subscriptions, $11 purchases), and what receipts $1 poll. Receipts
--- $2 cannot go on. The newest receipt takes over, one whose answers leave the thing out only if all do.
+-- Polling: returns the receipt that polls each subscription and purchase, and the one that takes over if that one
+-- cannot go on; locks nothing. It covers subscriptions by key ($3 apps, $4 environments, $5 ids), purchases by key ($6
+-- apps, $7 environments, $8 ids, $9 products), both by row ($10 subscriptions, $11 purchases), and everything that
+-- receipts $1 poll. Receipts $2 cannot go on. The newest receipt takes over; one whose answers omit the item only if
+-- all do.
 WITH subscription AS MATERIALIZED (
     SELECT s.subscription_id, s.polled_by, true AS named
     FROM unnest($3::int[], $4::text[], $5::text[]) AS k(app_id, environment, original_transaction_id)

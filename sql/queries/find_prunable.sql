@@ -1,5 +1,5 @@
--- Prune: answers recorded before $2 that are not the newest of their receipt, of the next receipts after $1, at most $3. Silence
--- is no answer and stays.
+-- Prune: returns answers recorded before $2 that are not the newest of their receipt, for the next receipts after $1,
+-- at most $3. Rows with the outcome none are not answers and stay.
 WITH next AS MATERIALIZED (
     SELECT DISTINCT o.receipt_id, r.observation_id AS newest
     FROM ledger.observation o JOIN ledger.receipt r USING (receipt_id)

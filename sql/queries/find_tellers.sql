@@ -1,5 +1,5 @@
--- Receipts of app $1 whose answers tell whether its shared secret is right, at most $2: Apple vouched for them last, and they
--- hold subscriptions; those of production first.
+-- Returns receipts of app $1 that can test its shared secret, at most $2: Apple vouched for them in its latest answer,
+-- and they contain subscriptions; production receipts first.
 SELECT r.receipt_id, r.environment::text AS environment, COALESCE(r.latest_receipt, r.data) AS data
 FROM ledger.subscription s
 JOIN ledger.receipt r ON r.receipt_id = s.polled_by

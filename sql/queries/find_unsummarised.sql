@@ -1,5 +1,6 @@
--- The subscriptions of the next $1 events of the feed, of the next $2 of the round through all, and $3 at most of those that
--- were written since; and how far that goes. At other prices than those of the round it begins anew.
+-- Returns the subscriptions of the next $1 events of the feed, of the next $2 of the round through all, and at most $3
+-- of those written since then; also the new positions. If the prices differ from those of the round, the round starts
+-- again.
 WITH done AS (
     SELECT p.position, mark.price_mark,
            CASE WHEN p.price_mark = mark.price_mark THEN p.round_at ELSE 0 END AS round_at,
@@ -12,7 +13,7 @@ WITH done AS (
     SELECT f.position, e.subscription_id
     FROM done JOIN ledger.event_feed f ON f.position > done.position AND f.position <= done.position + $1::int
     JOIN ledger.event e USING (event_id)
-    -- The first round comes to the others by itself.
+    -- The first round reaches the others by itself.
     WHERE done.rounds > 0 OR e.subscription_id <= done.round_at
 ), round AS (
     SELECT s.subscription_id FROM ledger.subscription s

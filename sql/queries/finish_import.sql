@@ -1,5 +1,5 @@
--- Ends the import $1: with bad lines nothing stays marked, for a run after the mistake is mended must read them again.
--- Answers how many of its lines were bad, in this run and in the runs it went on from.
+-- Ends the import $1. After bad lines no line stays marked, because a run after their correction must read them again.
+-- Returns the number of its bad lines, in this run and in the runs it continued.
 WITH finished AS (
     SELECT import_id, bad_lines FROM ledger.import WHERE import_id = $1::bigint FOR UPDATE
 ), forgotten AS (

@@ -1,4 +1,4 @@
--- Forgets refusals and counts that are older than $1 seconds, of apps without a running incident.
+-- Deletes refusals and counts older than $1 seconds, of apps without a running incident.
 WITH old AS (
     SELECT date_trunc('minute', now() - make_interval(secs => $1::float8)) AS at
 ), forgotten AS (

@@ -1,4 +1,4 @@
--- Takes the shares of the subscriptions $1 out of the sums.
+-- Subtracts the shares of the subscriptions $1 from the sums.
 WITH gone AS (
     DELETE FROM ledger.summary_share WHERE subscription_id = ANY ($1::bigint[]) RETURNING *
 )

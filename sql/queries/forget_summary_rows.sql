@@ -1,4 +1,4 @@
--- Removes the rows that reports read of the subscriptions $1.
+-- Deletes the rows of the subscriptions $1 that reports read.
 WITH paying AS (
     DELETE FROM ledger.summary_paying WHERE subscription_id = ANY ($1::bigint[])
 ), revenue AS (

@@ -1,4 +1,4 @@
--- Removes workers that gave no sign of life for $1 days, the $2 oldest of them at most; says how many.
+-- Deletes workers without a heartbeat for $1 days, at most the $2 oldest; returns their number.
 WITH old AS MATERIALIZED (
     SELECT worker_id FROM ledger.worker
     WHERE heartbeat_at < now() - make_interval(days => $1::int)

@@ -1,5 +1,5 @@
--- For metrics: receipts due now per app and lane, counted up to $1, and for how many seconds the first has been waiting. An
--- imported receipt has a place in a line and no time at which it is due: of those the one that was stored first counts.
+-- For metrics: counts receipts due now per app and lane, up to $1, and returns how many seconds the first has waited.
+-- An imported receipt has a place in a queue and no due time: among those the one stored first counts.
 SELECT a.bundle_id, l.lane::smallint AS lane, waiting.receipts,
        COALESCE(EXTRACT(epoch FROM now() - first.due_at), 0)::float8 AS seconds
 FROM ledger.app a

@@ -1,5 +1,5 @@
--- For metrics: how far the feed is behind what was committed ($1: events counted at most), workers alive, and rounds of
--- calls in a row, about whatever app, that brought no answer.
+-- For metrics: returns the feed's lag behind committed events (counts at most $1 of them), the number of live workers,
+-- and the number of consecutive rounds of calls, for any app, without an answer.
 SELECT (SELECT position FROM ledger.feed) AS position,
        (SELECT count(*) FROM (SELECT FROM ledger.event_outbox LIMIT $1::int) o) AS unsequenced,
        COALESCE((

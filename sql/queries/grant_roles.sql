@@ -1,6 +1,6 @@
--- What each role may do: owner all data; worker and api what a check and an upload write, but no app, secret, catalog or
--- key; api sessions and rights by hand too, and only api reads keys; report only the schema perennial. What is bitemporal they
--- may say and close, never change, and events only add.
+-- Grants each role its privileges. owner: all data. worker and api: what a check and an upload write, but no app,
+-- secret, catalog or key. api: also sessions and manual grants; only api reads keys. report: only the schema perennial.
+-- worker and api may insert and close bitemporal rows but never change them, and may only insert events.
 GRANT USAGE ON SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT USAGE ON SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
@@ -15,7 +15,7 @@ GRANT INSERT, UPDATE ON
     ledger.summarised, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal, ledger.summary_trial,
     ledger.verify_turn, ledger.invariant
     TO perennial_worker, perennial_api;
--- Who could open a session could be any administrator.
+-- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
 GRANT INSERT, UPDATE, DELETE ON ledger.admin_session TO perennial_api;
 REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledger.event_feed

@@ -1,2 +1,2 @@
--- Explain: everything is read as it was at one moment, whatever is settled meanwhile.
+-- Explain: makes all reads see one moment, whatever is settled meanwhile.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY

@@ -1,4 +1,5 @@
--- Adds grants to app $1 ($2 products, $3 entitlements) at $4: from ever for a product that was never named, else from then.
+-- Adds grants to app $1 ($2 products, $3 entitlements) at $4: without a start for a product never named before, else
+-- from $4.
 INSERT INTO ledger.catalog_grant (app_id, product_id, entitlement, valid, known)
 SELECT DISTINCT $1::int, n.product_id, n.entitlement,
        tstzrange(

@@ -1,5 +1,5 @@
--- Settlement: new owners ($1 subscriptions or $2 purchases, $3 customers) from $4 (null: from when nobody else did) as recorded
--- at $5, with why ($6).
+-- Settlement: inserts new owners ($1 subscriptions or $2 purchases, $3 customers) from $4 (null: from the end of the
+-- previous ownership) as recorded at $5, with the cause ($6).
 INSERT INTO ledger.ownership (subscription_id, purchase_id, customer_id, valid, known, cause)
 SELECT n.subscription_id, n.purchase_id, n.customer_id, tstzrange(COALESCE(n.valid_from, former.ended_at), NULL),
        tstzrange(n.recorded_at, NULL), n.cause

@@ -1,4 +1,4 @@
--- Settlement: remembers the first refusal of receipts for as long as an incident may come of it ($1 receipts, $2 apps,
+-- Settlement: records the first refusal of receipts while an incident may still result from it ($1 receipts, $2 apps,
 -- $3 when, $4 verified before, $5 whether it counts, $6 rejections before it, $7 reasons, $8 canaries).
 INSERT INTO ledger.refusal (receipt_id, app_id, refused_at, once_verified, counts, rejections_before, reason, is_canary)
 SELECT n.receipt_id, n.app_id, $3::timestamptz, n.once_verified, n.counts, n.rejections_before, n.reason, n.is_canary

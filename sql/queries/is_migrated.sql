@@ -1,2 +1,2 @@
--- Whether this database was ever migrated.
+-- Returns whether this database was ever migrated.
 SELECT to_regclass('ledger.migration') IS NOT NULL AS migrated

@@ -1,7 +1,7 @@
--- Keeps a notification of app $1 ($2 version, $3 kind, $4 subkind, $5 Apple's id, $6 environment, $7 original transaction id,
--- $8 body, $9 about another app) and pulls the next check of what it names forward to $10 seconds from now, or to $11
--- seconds after the last one that a notification wanted. A repetition does nothing. What it names is asked about by the
--- receipt that polls it; a receipt in quarantine keeps its pace.
+-- Stores a notification of app $1 ($2 version, $3 kind, $4 subkind, $5 Apple's id, $6 environment, $7 original
+-- transaction id, $8 body, $9 about another app). Moves the next check of the item it names forward to $10 seconds from
+-- now, or to $11 seconds after the last check that a notification requested. A repetition does nothing. The receipt
+-- that polls the item does the check; a receipt in quarantine keeps its schedule.
 WITH clock AS MATERIALIZED (
     SELECT now() AS at
 ), news AS MATERIALIZED (

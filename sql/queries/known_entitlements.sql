@@ -1,5 +1,5 @@
--- What app $1 can grant: the entitlements its catalog names now, and its products, those of the catalog and those that the
--- $2 subscriptions and purchases with the highest ids hold.
+-- Returns what app $1 can grant: the entitlements in its catalog now, and its products, both those in the catalog and
+-- those of the $2 subscriptions and purchases with the highest ids.
 SELECT g.entitlement AS name
 FROM ledger.app a JOIN ledger.catalog_grant g USING (app_id)
 WHERE a.bundle_id = $1::text AND g.entitlement <> '' AND upper_inf(g.known) AND upper_inf(g.valid)

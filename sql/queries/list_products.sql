@@ -1,4 +1,4 @@
--- The catalog of app $1 as it applies now.
+-- Returns the present catalog of app $1.
 SELECT p.product_id, p.group_id, p.level, p.period, p.price_milliunits, p.currency,
        ARRAY(SELECT g.entitlement FROM ledger.catalog_grant g
              WHERE g.app_id = p.app_id AND g.product_id = p.product_id AND upper_inf(g.known) AND upper_inf(g.valid)

@@ -1,5 +1,5 @@
--- Locks and reads those of subscriptions ($1) that nothing else is changing, in natural-key order; their timelines are read
--- after the lock.
+-- Locks and reads those of subscriptions ($1) that no other transaction is changing, in natural-key order; their
+-- timelines are read after the lock.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
        s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
        s.leeway_ms

@@ -1,2 +1,2 @@
--- Grants by hand, step 1: lets one person at a time change what customer $1 has.
+-- Manual grants, step 1: locks the grants of customer $1, so that one operator at a time can change them.
 SELECT customer_id FROM ledger.customer WHERE customer_id = $1::bigint FOR NO KEY UPDATE

@@ -1,4 +1,4 @@
--- Lets one migration run at a time and makes the table that remembers them.
+-- Locks migrations, so that one runs at a time, and creates the table that records them.
 SELECT pg_advisory_xact_lock(hashtext('perennial.migrate'));
 CREATE SCHEMA IF NOT EXISTS ledger;
 CREATE TABLE IF NOT EXISTS ledger.migration (

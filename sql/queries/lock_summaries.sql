@@ -1,4 +1,4 @@
--- Makes the caller's transaction the only one that summarises, or says that another one is at work; plans are not compiled,
--- and made for the subscriptions at hand.
+-- Makes this transaction the only one that updates the summaries, or reports that another one is at work. Disables JIT
+-- and makes plans for the actual subscriptions.
 SELECT pg_try_advisory_xact_lock(hashtext('ledger.summarise')) AS locked, set_config('jit', 'off', true) AS jit,
        set_config('plan_cache_mode', 'force_custom_plan', true) AS plans

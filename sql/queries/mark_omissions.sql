@@ -1,5 +1,5 @@
--- Settlement: stores at $1 what the verified answers about receipts ($2) left out of what the receipts are known to hold. The
--- answers held subscriptions ($4) of receipts ($3) and one-time purchases ($6) of receipts ($5).
+-- Settlement: records at $1 which known contents of receipts ($2) their verified answers omitted. The answers contained
+-- subscriptions ($4) of receipts ($3) and one-time purchases ($6) of receipts ($5).
 WITH subscription AS (
     UPDATE ledger.receipt_subscription l SET omitted_at = $1::timestamptz
     WHERE l.receipt_id = ANY($2::bigint[]) AND l.omitted_at IS NULL AND NOT EXISTS (

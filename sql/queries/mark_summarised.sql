@@ -1,5 +1,5 @@
--- Marks the subscriptions $1 as summarised the way they are written now; their rows follow in the same transaction, so that
--- what is settled or said meanwhile leaves the mark behind.
+-- Marks the subscriptions $1 as summarised in their present version. Their rows follow in the same transaction, so that
+-- a later settlement or price makes the mark outdated.
 INSERT INTO ledger.summarised AS t (subscription_id, recorded_at, price_mark)
 SELECT s.subscription_id, s.recorded_at, m.price_mark
 FROM ledger.subscription s JOIN ledger.price_mark m USING (app_id)

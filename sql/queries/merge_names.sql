@@ -1,4 +1,4 @@
--- Merge: from $3 on the names of customers ($1) are customer $2's.
+-- Merge: assigns the names of customers ($1) to customer $2 from $3 on.
 WITH renamed AS (
     UPDATE ledger.customer c SET merged_into = $2::bigint WHERE c.customer_id = ANY($1::bigint[])
 ), ended AS (
@@ -8,5 +8,5 @@ WITH renamed AS (
 )
 INSERT INTO ledger.customer_merge (customer_id, into_id, applies)
 SELECT n.customer_id, $2::bigint, tstzrange($3::timestamptz, NULL) FROM unnest($1::bigint[]) AS n(customer_id)
--- What is said of a name ends before something else is said of it.
+-- The old row of a name ends before its new one begins.
 WHERE (SELECT count(*) FROM ended) >= 0

@@ -1,4 +1,4 @@
--- Merge: the uploads and words of customer $1 are customer $2's; what both uploaded is one upload.
+-- Merge: moves the uploads and statements of customer $1 to customer $2; an upload of both becomes one upload.
 WITH both_have AS (
     UPDATE ledger.upload u SET settled = u.settled AND f.settled
     FROM ledger.upload f

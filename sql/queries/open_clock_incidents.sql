@@ -1,4 +1,5 @@
--- Settlement: opens or goes on with incidents of wrong clocks ($1 apps, $2 answers that were not believed, $3 why, $4 when).
+-- Settlement: opens or continues incidents of wrong clocks ($1 apps, $2 answers that were not believed, $3 reasons, $4
+-- when).
 INSERT INTO ledger.incident AS i (app_id, kind, opened_at, recognised_at, last_at, asked, refused, last_reason)
 SELECT n.app_id, 'clock', $4::timestamptz, $4::timestamptz, $4::timestamptz, n.answers, n.answers, n.reason
 FROM unnest($1::int[], $2::bigint[], $3::text[]) AS n(app_id, answers, reason)

@@ -1,4 +1,4 @@
--- Begins or goes on with the import of a file: $1 name, $2 bytes, $3 digest of its edges; $4: from the start again.
+-- Begins or continues the import of a file: $1 name, $2 bytes, $3 digest of its edges; $4: from the start again.
 INSERT INTO ledger.import AS i (file_name, file_bytes, edges) VALUES ($1::text, $2::bigint, $3::bytea)
 ON CONFLICT (file_name, file_bytes, edges) DO UPDATE
 SET stored_lines = CASE WHEN $4::boolean THEN '{}' ELSE i.stored_lines END,

@@ -1,5 +1,5 @@
--- Opens an incident for each app of whose canaries, once-verified receipts, too many were refused in the last $1 seconds:
--- $2 receipts at least, and more than $3 percent of the answers about such receipts.
+-- Opens an incident for each app with too many canaries (once-verified receipts) refused in the last $1 seconds: at
+-- least $2 receipts, and more than $3 percent of the answers about such receipts.
 WITH refused AS (
     SELECT f.app_id, count(*) AS receipts, min(f.refused_at) AS since
     FROM ledger.refusal f

@@ -1,4 +1,4 @@
--- Keeps a new session of the admin page: digest $1, key $2, for $3 seconds; and drops those that ended.
+-- Stores a new session of the admin page (digest $1, key $2, for $3 seconds) and deletes ended ones.
 WITH ended AS (
     DELETE FROM ledger.admin_session WHERE expires_at <= now()
 )

@@ -1,5 +1,5 @@
--- What was due by $1 and is still to be asked about, per app, with the reason of a paused app. Nobody leases for longer than
--- the longest lease of $2 seconds (claim.sql), so that only the beginning of the due index is read.
+-- Counts receipts that were due by $1 and are not checked yet, per app, with the reason if the app is paused. No lease
+-- is longer than the longest one for $2 seconds (see claim.sql), so only the beginning of the due index is read.
 WITH unasked AS MATERIALIZED (
     SELECT a.app_id, s.is_leased
     FROM ledger.app a

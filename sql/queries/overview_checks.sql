@@ -1,4 +1,4 @@
--- Overview: Apple's answers in each of the last 48 hours, of app $1 (null: every app).
+-- Overview: counts Apple's answers in each of the last 48 hours, of app $1 (null: every app).
 SELECT to_char(h.hour AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:00') AS hour, COALESCE(sum(c.verified), 0)::bigint AS verified,
        COALESCE(sum(c.rejected), 0)::bigint AS rejected, COALESCE(sum(c.failed), 0)::bigint AS failed
 FROM generate_series(date_trunc('hour', now(), 'UTC') - interval '47 hours', date_trunc('hour', now(), 'UTC'),

@@ -1,5 +1,5 @@
--- Overview: app $1 (null: every app) in environment $2, the last $3 whole UTC days by the summaries. Levels are those at each
--- day's end. Beneath them the same for each currency's monthly revenue.
+-- Overview: returns the summaries of the last $3 whole UTC days, of app $1 (null: every app) in environment $2. Levels
+-- are those at each day's end. Further rows have the same for each currency's monthly revenue.
 WITH told AS (
     SELECT d.day, d.currency, sum(d.active) AS active, sum(d.trial) AS trial, sum(d.paying) AS paying,
            sum(d.monthly_milliunits) AS monthly, sum(d.began) AS began, sum(d.returned) AS returned,

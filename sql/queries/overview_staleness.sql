@@ -1,5 +1,5 @@
--- Overview: receipts of app $1 (null: every app) that should have been asked about over 5 minutes ago, counted up to $2, the
--- oldest of them, workers alive, violations that stay, and how far the summaries are.
+-- Overview: counts receipts of app $1 (null: every app) that are more than 5 minutes overdue, up to $2; also the oldest
+-- of them, live workers, remaining violations, and the progress of the summaries.
 SELECT (SELECT count(*) FROM (
             SELECT FROM ledger.app a
             CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Removes notifications received more than $1 days ago, the oldest $2 of them at most; says how many.
+-- Deletes notifications received more than $1 days ago, at most the $2 oldest; returns their number.
 WITH old AS MATERIALIZED (
     SELECT notification_id FROM ledger.notification
     WHERE received_at < now() - make_interval(days => $1::int)

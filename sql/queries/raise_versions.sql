@@ -1,5 +1,5 @@
--- Customer: a change of owner is a version ($2) recorded at ($3) of each subscription ($1), and of each one-time purchase
--- ($4 to $6 likewise).
+-- Customer: raises versions after a change of owner ($2 versions, $3 recorded) of each subscription ($1), and of each
+-- one-time purchase ($4, $5 and $6 likewise).
 WITH subscriptions AS (
     UPDATE ledger.subscription s SET version = n.version, recorded_at = n.recorded_at
     FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[]) AS n(subscription_id, version, recorded_at)

@@ -1,4 +1,5 @@
--- Explain: the one-time purchases in the receipts of customer $1 and those they own, with who owns each now and since when.
+-- Explain: returns the one-time purchases in the receipts of customer $1 and those they own, with owner and start, at
+-- most $2.
 SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_transaction_id, p.product_id, p.version,
        p.facts, p.transaction_ids, p.as_of, p.recorded_at, p.checked_at, p.polled_by, p.next_check_at, c.name AS owner,
        o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner, lower(o.valid) AS owned_since, (

@@ -1,2 +1,2 @@
--- Settlement: the instant it records, read once and only after all its locks are held.
+-- Settlement: returns the instant to record, read once and only after all locks are taken.
 SELECT clock_timestamp() AS recorded_at

@@ -1,2 +1,2 @@
--- How many migrations a program must know, at least, to work with this database.
+-- Returns how many migrations a program must know, at least, to work with this database.
 SELECT program_min FROM ledger.compatibility

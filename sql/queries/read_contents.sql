@@ -1,4 +1,4 @@
--- Upload: the subscriptions that receipt $1 holds and who owns each, in natural-key order.
+-- Upload: returns the subscriptions in receipt $1 and their owners, in natural-key order.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
        s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
        s.leeway_ms, c.name AS owner

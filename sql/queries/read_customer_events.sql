@@ -1,4 +1,4 @@
--- The events of what customer $2 of app $1 owns, newest first, at most $3.
+-- Returns the events of everything that customer $2 of app $1 owns, newest first, at most $3.
 SELECT e.kind::text AS kind, COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id,
        e.product_id, e.occurred_at, e.recorded_at
 FROM ledger.customer c

@@ -1,4 +1,4 @@
--- Feed: events after position $1 up to position $2 of app $3 (null: every app), in order, at most $4.
+-- Feed: returns events after position $1 up to position $2 of app $3 (null: every app), in order, at most $4.
 SELECT f.position, e.public_id, a.bundle_id, e.environment::text AS environment,
        COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, c.name AS customer,
        e.kind::text AS kind, e.product_id, e.occurred_at, e.recorded_at, e.version, e.ordinal, e.detail

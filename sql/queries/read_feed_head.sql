@@ -1,2 +1,2 @@
--- Feed: its id here and its newest position.
+-- Feed: returns its present id and its newest position.
 SELECT f.feed_id, f.position FROM ledger.feed_here f

@@ -1,4 +1,4 @@
--- Prune: what the receipts ($1) hold: subscriptions first, then one-time purchases.
+-- Prune: returns the contents of the receipts ($1): subscriptions first, then one-time purchases.
 SELECT l.receipt_id, s.subscription_id, NULL::bigint AS purchase_id, s.app_id, s.environment::text AS environment,
        s.original_transaction_id, NULL::text AS product_id, s.polled_by, s.as_of
 FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)

@@ -1,4 +1,5 @@
--- Explain: the subscriptions in the receipts of customer $1 and those they own, with who owns each now and since when.
+-- Explain: returns the subscriptions in the receipts of customer $1 and those they own, with owner and start, at most
+-- $2.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
        s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
        s.leeway_ms, d.due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,

@@ -1,2 +1,2 @@
--- Status: what was found when each invariant was looked at last.
+-- Status: returns the result of the last check of each invariant.
 SELECT i.name, i.violations, i.repaired, i.checked_at FROM ledger.invariant i ORDER BY i.name

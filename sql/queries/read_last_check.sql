@@ -1,5 +1,5 @@
--- Upload: what the last check of receipt $1 came to, which settlement wrote it, and whether it decided about what customer $2
--- uploaded last.
+-- Upload: returns the result of the last check of receipt $1, the settlement that wrote it, and whether it covered the
+-- latest upload of customer $2.
 SELECT r.outcome::text AS outcome, r.reason, r.settled_token,
        CASE WHEN s.leased_by IS NULL THEN s.due_at ELSE s.scheduled_for END AS next_check_at,
        EXISTS (SELECT FROM ledger.upload u JOIN ledger.customer c USING (customer_id)

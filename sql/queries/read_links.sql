@@ -1,5 +1,5 @@
--- Rebuild: which receipts hold subscriptions ($1) and purchases ($2), Apple's clock at the first event of each, and at the
--- first answer that is kept no more because others say the same.
+-- Rebuild: returns the receipts that contain subscriptions ($1) and purchases ($2), Apple's clock at the first event of
+-- each, and at the first answer that was pruned because others say the same.
 SELECT l.receipt_id, l.subscription_id, NULL::bigint AS purchase_id,
        (SELECT min(e.as_of) FROM ledger.event e WHERE e.subscription_id = l.subscription_id) AS first_as_of,
        g.first_as_of AS pruned_as_of

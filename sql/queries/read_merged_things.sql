@@ -1,4 +1,4 @@
--- Split: the subscriptions and purchases that customer $2 owns only since customer $1's name became theirs.
+-- Split: returns the subscriptions and purchases that customer $2 owns only since customer $1's name became theirs.
 SELECT o.subscription_id, o.purchase_id
 FROM ledger.ownership o
 WHERE o.customer_id = $2::bigint AND o.cause = 'merge' AND upper_inf(o.known) AND upper_inf(o.valid) AND EXISTS (

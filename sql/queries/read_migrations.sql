@@ -1,2 +1,2 @@
--- The migrations this database has, in order.
+-- Returns the migrations of this database, in order.
 SELECT name, digest FROM ledger.migration ORDER BY number

@@ -1,5 +1,5 @@
--- Rebuild: what Apple said of receipts ($1), after the observation $2, at most $3; the newest observation of a receipt ends
--- with the newest answer that was equal to it.
+-- Rebuild: returns Apple's answers about receipts ($1), after the observation $2, at most $3; the newest observation of
+-- a receipt ends with the newest equal answer.
 SELECT o.observation_id, o.receipt_id, a.bundle_id, o.outcome::text AS outcome, o.reason, o.environment::text AS environment,
        o.first_as_of, o.body,
        CASE WHEN r.observation_id = o.observation_id THEN GREATEST(o.last_as_of, s.confirmed_as_of)

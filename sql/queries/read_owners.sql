@@ -1,5 +1,5 @@
--- Settlement: the present owners of subscriptions ($1) and purchases ($2), and transfers of the last 30 days that nobody
--- decided by hand.
+-- Settlement: returns the present owners of subscriptions ($1) and purchases ($2), and the transfers of the last 30
+-- days that were not manual.
 SELECT o.ownership_id, o.subscription_id, o.purchase_id, o.customer_id, c.name,
        (SELECT count(*) FROM ledger.event e
         WHERE (e.subscription_id = o.subscription_id OR e.purchase_id = o.purchase_id)

@@ -1,4 +1,4 @@
--- Customer: what customers ($1) own and owned, as is known now, newest first, at most $2.
+-- Customer: returns present and past ownerships of customers ($1), as known now, newest first, at most $2.
 SELECT COALESCE(s.environment, p.environment)::text AS environment,
        COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id,
        s.subscription_id IS NOT NULL AS is_subscription, COALESCE(p.product_id, span.product_id) AS product_id,

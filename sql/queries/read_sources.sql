@@ -1,5 +1,5 @@
--- Explain: everything that gives, or gave, customer $1 a right at $2, as is known now. Of each right the first row
--- wins: the order is that of ledger.entitlements.
+-- Explain: returns everything that gives, or gave, customer $1 an entitlement at $2, as known now. For each entitlement
+-- the first row wins: the order is that of ledger.entitlements.
 SELECT e.entitlement, e.granted, e.until, e.product_id, e.environment::text AS environment, e.checked_at, e.subscription_id,
        e.purchase_id, h.given_by, h.reason, h.ended_by, h.end_reason, lower(h.valid) AS since
 FROM ledger.right_source(ARRAY[$1::bigint], $2::timestamptz, 'infinity') e

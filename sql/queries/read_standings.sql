@@ -1,4 +1,4 @@
--- Explain: how the receipts of customer $1 stand with Apple, oldest first, at most $2.
+-- Explain: returns the status of customer $1's receipts at Apple, oldest first, at most $2.
 SELECT r.receipt_id, r.received_at, GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
        GREATEST(r.verified_at, s.confirmed_at) AS verified_at, r.outcome::text AS outcome, r.reason, r.rejections,
        r.rejected_since, s.due_at

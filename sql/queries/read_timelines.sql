@@ -1,4 +1,4 @@
--- The timelines of the subscriptions that customer $2 of app $1 owns, newest stretch first, at most $3.
+-- Returns the timelines of the subscriptions that customer $2 of app $1 owns, newest span first, at most $3.
 SELECT s.original_transaction_id, t.product_id, t.state::text AS state, t.reason::text AS reason, t.entitled, t.flags,
        NULLIF(lower(t.valid), '-infinity') AS since, NULLIF(upper(t.valid), 'infinity') AS until
 FROM ledger.customer c

@@ -1,5 +1,5 @@
--- Hands claimed receipts back unasked ($1 worker, $2 receipts, $3 lease tokens): due again at once, the attempt not counted;
--- an imported one at the front of its line, where it was taken from.
+-- Releases claimed receipts unchecked ($1 worker, $2 receipts, $3 lease tokens): they are due again at once, and the
+-- attempt does not count. An imported one returns to the front of its queue.
 UPDATE ledger.poll_schedule s
 SET due_at = CASE s.lane WHEN 3 THEN timestamptz '1900-01-01 00:00:00Z' ELSE LEAST(s.scheduled_for, s.want_at) END,
     want_at = NULL, leased_by = NULL, attempts = GREATEST(s.attempts - 1, 0)

@@ -1,7 +1,7 @@
--- Settlement: releases leases that are still ours and says when to ask again;
--- $2 receipts, $3 tokens, $4 due, $5 lanes, $6 attempts, $7 fingerprints, $8 purchases separated by commas, $9 their versions,
--- $10 whether that is a back-off. Returns the receipts.
--- What somebody wanted sooner meanwhile is asked about sooner, and is urgent.
+-- Settlement: releases leases that are still ours and sets the next check; $1 worker, $2 receipts, $3 tokens, $4 due,
+-- $5 lanes, $6 attempts, $7 fingerprints, $8 purchases separated by commas, $9 their versions, $10 whether it is a
+-- back-off. Returns the receipts.
+-- A receipt for which an earlier check was requested meanwhile gets that earlier check, and becomes urgent.
 UPDATE ledger.poll_schedule s
 SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
     lane = CASE WHEN s.want_at < n.due_at AND n.lane <> 5 THEN LEAST(n.lane, 1) ELSE n.lane END,

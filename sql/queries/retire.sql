@@ -1,5 +1,5 @@
--- Settlement: takes receipts that need no more questions off the schedule, if the lease is still ours; $2 receipts, $3 tokens.
--- One that somebody wanted to be asked about meanwhile is asked once more.
+-- Settlement: removes receipts that need no more checks from the schedule, if the lease is still ours; $1 worker, $2
+-- receipts, $3 tokens. A receipt for which a check was requested meanwhile is checked once more.
 WITH ours AS MATERIALIZED (
     SELECT s.receipt_id, s.want_at
     FROM ledger.poll_schedule s JOIN unnest($2::bigint[], $3::bigint[]) AS n(receipt_id, lease_token)

@@ -1,5 +1,5 @@
--- What customers ($2) of apps ($1) may use now, and what that rests on; place says whose each row is, counted from 1.
--- Customers who are known have one row at least.
+-- Returns the present entitlements of customers ($2) of apps ($1) and their basis; place is the customer's number, from
+-- 1. Known customers have at least one row.
 WITH asked AS MATERIALIZED (
     SELECT n.place, c.customer_id
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(bundle_id, name, place)

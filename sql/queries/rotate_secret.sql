@@ -1,4 +1,5 @@
--- Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one), and ends its pause.
+-- Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one), and ends its
+-- pause.
 WITH changed AS (
     UPDATE ledger.app
     SET sealed_previous_secret = COALESCE($3::bytea, sealed_secret), sealed_secret = $2::bytea

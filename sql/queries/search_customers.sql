@@ -1,4 +1,5 @@
--- Customers whose name begins with $1, or who have the transaction $2 or sent the receipt $3 (nulls: none), at most $4.
+-- Returns customers whose name begins with $1, or who have the transaction $2 or sent the receipt $3 (nulls: none), at
+-- most $4.
 SELECT a.bundle_id, c.name, c.created_at
 FROM ledger.customer c JOIN ledger.app a USING (app_id)
 WHERE c.customer_id IN (

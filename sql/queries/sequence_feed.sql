@@ -1,5 +1,5 @@
--- Gives committed events, at most $1, their positions in the feed; the caller's transaction holds the feed's lock. The feed
--- remembers its newest position by itself: should its newest rows ever go, none of theirs is given again.
+-- Assigns feed positions to committed events, at most $1; this transaction has the feed's lock. The feed stores its
+-- newest position separately: even if its newest rows are ever lost, none of their positions is assigned again.
 WITH taken AS (
     DELETE FROM ledger.event_outbox o
     WHERE o.event_id IN (SELECT event_id FROM ledger.event_outbox ORDER BY event_id LIMIT $1::int)

@@ -1,6 +1,6 @@
--- Changes what is given (null: keep) of the app with bundle $1: name $2, sandbox $3, ownership policy $4, rate $5, burst $6,
--- sweep $7, milliseconds: over which checks before an end are spread $8, of leeway $9, in the sandbox $10, of outage
--- allowance $11. A burst that nobody chose, as many calls as a second's, goes with the rate.
+-- Changes the given settings (null: keep) of the app with bundle $1: name $2, sandbox $3, ownership policy $4, rate $5,
+-- burst $6, sweep $7; in milliseconds: the spread of checks before an end $8, leeway $9, leeway in the sandbox $10,
+-- outage allowance $11. A default burst (the calls of one second) follows the rate.
 WITH changed AS (
     UPDATE ledger.app SET
         name = COALESCE($2::text, name),

@@ -1,4 +1,4 @@
--- Split: from $2 on the name of customer $1 is their own again, and what was uploaded under it before it was merged.
+-- Split: returns the name of customer $1 to them from $2 on, with the uploads made under it before the merge.
 WITH renamed AS (
     UPDATE ledger.customer c SET merged_into = NULL WHERE c.customer_id = $1::bigint
 ), ended AS (

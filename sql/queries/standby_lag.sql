@@ -1,5 +1,6 @@
--- How many seconds the server that answers is behind; 0 for a primary. While the primary feeds a standby that has replayed
--- all it got, nothing happened since; else the last transaction that it replayed tells, null when there was none.
+-- Returns how many seconds the responding server is behind; 0 for a primary. A standby that is connected to its primary
+-- and has replayed all it received is not behind. Otherwise the last replayed transaction counts, null when there was
+-- none.
 SELECT CASE
     WHEN NOT pg_is_in_recovery() THEN 0
     WHEN EXISTS (SELECT FROM pg_stat_wal_receiver)

@@ -1,7 +1,7 @@
--- How the schedule stands, per app and lane. Each number is counted up to $1, or less when there are many apps, and is
--- at_most then: a look costs the same whatever the size. What is in flight lies shortly ahead, where leases end. The first
--- due receipt of a lane has been waiting for lag_seconds; of imported ones, which stand in no order of time, the one that
--- was stored first.
+-- Returns the state of the schedule, per app and lane. Each count stops at $1, or earlier when there are many apps
+-- (at_most), so that the cost does not depend on the size. Receipts in flight lie shortly ahead, where leases end.
+-- lag_seconds is the wait of the first due receipt of a lane; for imported ones, which are not in order of time, that
+-- of the one stored first.
 WITH bound AS MATERIALIZED (
     SELECT GREATEST(100, LEAST($1::bigint, 10 * $1::bigint / GREATEST(1, count(*)))) AS rows FROM ledger.app
 )

@@ -1,4 +1,4 @@
--- How many receipts that wait for Apple have a promise that runs, counted up to $1, and until when the last one does.
+-- Counts receipts that wait for Apple and have provisional access, up to $1; also the end of the last such access.
 SELECT count(*) AS receipts,
        CASE WHEN count(*) < $1::int THEN max(w.until) ELSE (SELECT max(p.until) FROM ledger.provisional p) END AS until
 FROM (

@@ -1,5 +1,6 @@
--- How the whole stands: receipts by verification, subscriptions, events, and when the newest verified answer came. Of more
--- than $1 receipts the numbers of receipts and subscriptions are the planner's estimates, and the time is that of a minute.
+-- Returns the totals: receipts by verification, subscriptions, events, and the time of the newest verified answer. With
+-- more than $1 receipts the numbers of receipts and subscriptions are the planner's estimates, and the time is exact to
+-- a minute.
 WITH size AS MATERIALIZED (
     SELECT c.relname, c.reltuples, c.reltuples > $1::bigint AS is_large
     FROM pg_class c WHERE c.oid IN ('ledger.receipt'::regclass, 'ledger.subscription'::regclass)

@@ -1,6 +1,6 @@
--- Intake, step 7: keeps what lines promise until Apple is asked ($1 receipts, $2 customers, $3 products, $4 ends,
--- $5 environments), at most 90 days from when it was first said. Nothing is kept of a receipt that Apple vouched for, and
--- what was said before is not said again.
+-- Intake, step 7: stores the provisional access that lines promise until Apple's answer ($1 receipts, $2 customers, $3
+-- products, $4 ends, $5 environments), at most 90 days from the first promise. Stores nothing for a receipt that Apple
+-- vouched for, and no repetition of an earlier promise.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), given AS (

@@ -1,7 +1,7 @@
--- Intake, step 6: keeps uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies,
--- $7 expiries as far as they are known).
--- An upload makes its receipt due: at once when imported, in the order of ledger.import_turn, else in five seconds, because
--- who uploads asks Apple right away. An import that brings nothing new does not.
+-- Intake, step 6: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7
+-- expiries as far as they are known).
+-- An upload makes its receipt due: at once when imported, in the order of ledger.import_turn, else in five seconds,
+-- because the uploading process asks Apple right away. An import that adds nothing does not.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), given AS MATERIALIZED (

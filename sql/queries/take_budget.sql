@@ -1,5 +1,5 @@
--- Reserves calls for apps ($1 ids, $2 wanted): how many each app may make now; a rate of 0 is unlimited. An app that Apple
--- asked for fewer calls has a smaller burst too; while a breaker is open there are none.
+-- Reserves calls for apps ($1 ids, $2 wanted) and returns how many each may make now; a rate of 0 is unlimited. If
+-- Apple asked for fewer calls of an app, its burst is smaller too; while a breaker is open there are none.
 WITH want AS (
     SELECT * FROM unnest($1::int[], $2::int[]) AS w(app_id, wanted)
 ), current AS MATERIALIZED (

@@ -1,6 +1,6 @@
--- Takes refusals back that came before their app's incident was recognised, at most $1: they count no longer, and a
--- receipt that was retired by them is scheduled again, in an hour. A schedule row that is locked is being asked about,
--- settled or uploaded at this moment; its receipt is taken back next time. Returns the receipts.
+-- Reverses refusals that came before their app's incident was recognised, at most $1: they no longer count, and a
+-- receipt that they retired is scheduled again, in an hour. A locked schedule row is being checked, settled or uploaded
+-- at this moment; its receipt's turn is next time. Returns the receipts.
 WITH refused AS MATERIALIZED (
     SELECT f.receipt_id, f.app_id, f.once_verified, f.rejections_before, s.receipt_id IS NULL AS retired
     FROM ledger.incident i JOIN ledger.refusal f USING (app_id)

@@ -1,2 +1,2 @@
--- Lookups: begins the log of changed rights where there is none, and removes what no server needs any more.
+-- Lookups: begins the log of changed entitlements where there is none, and deletes rows that no server needs now.
 SELECT ledger.tend_right_log()

@@ -1,6 +1,6 @@
--- Puts products into the catalog of app $1: $2 ids, $3 groups, $4 levels, $5 periods, $6 prices, $7 currencies.
--- A price is the default storefront's: a product's first one counts from ever, a changed one from now on. A product whose
--- price is left out has none from now on.
+-- Inserts or updates products in the catalog of app $1: $2 ids, $3 groups, $4 levels, $5 periods, $6 prices, $7
+-- currencies. A price is the default storefront's. A product's first price applies from the beginning of time, a
+-- changed one from now on. A product without a price has none from now on.
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest($2::text[], $3::text[], $4::int[], $5::text[], $6::bigint[], $7::text[])
         AS n(product_id, group_id, level, period, price_milliunits, currency)
@@ -22,7 +22,7 @@ WITH given AS MATERIALIZED (
 )
 INSERT INTO ledger.product (app_id, product_id, group_id, level, period, price_milliunits, currency)
 SELECT $1::int, n.* FROM given n
--- Names what is said, so that it is.
+-- Refers to priced, so that PostgreSQL runs it.
 WHERE (SELECT count(said) FROM priced) >= 0
 ON CONFLICT (app_id, product_id) DO UPDATE
 SET group_id = EXCLUDED.group_id, level = EXCLUDED.level, period = EXCLUDED.period,

@@ -1,6 +1,6 @@
--- Verify: subscriptions after $1 up to $2 that want a check and whose polling receipt cannot vouch or is scheduled later than
--- that by more than $3 seconds. A lease is planned anew when it ends, a receipt whose last answer was no verified one backs off,
--- and one in quarantine keeps its pace. While nothing is asked about an app, nothing is late.
+-- Verify: returns subscriptions after $1 up to $2 that need a check and whose polling receipt cannot vouch, or is
+-- scheduled more than $3 seconds later. Exceptions: a leased receipt is scheduled when its lease ends, one whose last
+-- answer was not verified backs off, and one in quarantine keeps its schedule. While an app is paused, nothing is late.
 SELECT s.subscription_id AS key, a.bundle_id, s.environment::text AS environment, s.original_transaction_id,
        NULL AS product_id, s.polled_by AS receipt_id, trouble.detail
 FROM ledger.subscription s

@@ -1,5 +1,5 @@
--- Verify: events after $1 up to $2 that have no place in the feed and do not wait for one, whose subscription or purchase has not
--- come as far as their version, or before which an event of their version is missing.
+-- Verify: returns events after $1 up to $2 that neither have a place in the feed nor wait for one, whose subscription
+-- or purchase has not reached their version, or before which an event of their version is missing.
 SELECT e.event_id AS key, a.bundle_id, e.environment::text AS environment,
        COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, p.product_id,
        NULL::bigint AS receipt_id, format('event %s.%s (%s) %s', e.version, e.ordinal, e.kind, trouble.detail) AS detail

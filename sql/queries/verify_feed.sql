@@ -1,5 +1,5 @@
--- Verify: positions of the feed after $1 up to $2 that nothing has, lie behind the newest, or come before an earlier event of
--- their subscription or purchase.
+-- Verify: returns positions of the feed after $1 up to $2 that are empty, lie beyond the newest, or precede an earlier
+-- event of their subscription or purchase.
 SELECT place.position AS key, a.bundle_id, e.environment::text AS environment,
        COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id, p.product_id,
        NULL::bigint AS receipt_id, format('position %s %s', place.position, trouble.detail) AS detail

@@ -1,4 +1,5 @@
--- Verify: present ownerships after $1 up to $2 that another one contradicts: two customers own one thing at one time.
+-- Verify: returns present ownerships after $1 up to $2 that conflict with another: two customers own the same item at
+-- one time.
 SELECT o.ownership_id AS key, a.bundle_id, COALESCE(s.environment, p.environment)::text AS environment,
        COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id,
        p.product_id, NULL::bigint AS receipt_id,

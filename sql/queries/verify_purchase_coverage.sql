@@ -1,4 +1,5 @@
--- Verify: one-time purchases after $1 up to $2 that want a check; the rules are those of verify_coverage.sql, $3 seconds too.
+-- Verify: returns one-time purchases after $1 up to $2 that need a check; the rules are those of verify_coverage.sql,
+-- $3 seconds too.
 SELECT s.purchase_id AS key, a.bundle_id, s.environment::text AS environment, s.original_transaction_id,
        s.product_id, s.polled_by AS receipt_id, trouble.detail
 FROM ledger.purchase s

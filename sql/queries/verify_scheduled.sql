@@ -1,4 +1,5 @@
--- Verify: receipts after $1 up to $2 that Apple has said nothing usable of, never or not the last time, and that are not scheduled.
+-- Verify: returns unscheduled receipts after $1 up to $2 for which Apple's last answer was not usable, or none ever
+-- was.
 SELECT r.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
        NULL AS product_id, r.receipt_id,
        CASE WHEN r.asked_at IS NULL THEN 'Apple was never asked about it, and it is not scheduled'

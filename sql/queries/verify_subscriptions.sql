@@ -1,5 +1,5 @@
--- Verify: the subscriptions after $1 up to $2 as they are stored, with how they are polled: sleeps means that the polling receipt
--- waits for its time and Apple answers; candidate is a receipt that could poll where none does.
+-- Verify: returns the stored subscriptions after $1 up to $2 and how they are polled. sleeps: the polling receipt waits
+-- for its time and Apple responds. candidate: a receipt that could poll where none does.
 SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by,
        s.version, s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path,
        s.suspected, s.leeway_ms, s.group_id, s.will_renew, s.renews_to_product_id, s.flags, s.expires_at, s.head_starts_at,

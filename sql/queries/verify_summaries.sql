@@ -1,5 +1,5 @@
--- Verify: subscriptions after $1 up to $2 whose shares of the summaries, of days that are over, are not what their history gives.
--- Those that were written since they were summarised are left out.
+-- Verify: returns subscriptions after $1 up to $2 whose shares of the summaries, for past days, differ from their
+-- history. Leaves out those written since their last summary.
 WITH told AS MATERIALIZED (
     SELECT COALESCE(array_agg(k.stream_id), '{}') AS streams FROM perennial.summarised k
     WHERE k.stream_id > $1::bigint AND k.stream_id <= $2::bigint

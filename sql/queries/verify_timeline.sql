@@ -1,5 +1,5 @@
--- Verify: subscriptions after $1 up to $2 whose present timeline does not go from their first period to infinity without a gap
--- or an overlap.
+-- Verify: returns subscriptions after $1 up to $2 whose present timeline does not reach from their first period to
+-- infinity without a gap or an overlap.
 SELECT s.subscription_id AS key, a.bundle_id, s.environment::text AS environment, s.original_transaction_id,
        NULL AS product_id, NULL::bigint AS receipt_id,
        CASE WHEN t.spans = 0 THEN 'it has no present timeline'

@@ -1,5 +1,5 @@
--- Verify: receipts after $1 up to $2 for which a check was wanted by a time that is over for longer than their lease of $3
--- seconds, or longer after crashes, lasts. One in quarantine keeps its pace.
+-- Verify: returns receipts after $1 up to $2 whose requested check is late by more than their lease of $3 seconds,
+-- which is longer after crashes. A receipt in quarantine keeps its schedule.
 SELECT p.receipt_id AS key, a.bundle_id, r.environment::text AS environment, NULL AS original_transaction_id,
        NULL AS product_id, p.receipt_id,
        format('a check was wanted by %s UTC', date_trunc('second', p.want_at AT TIME ZONE 'UTC')) AS detail

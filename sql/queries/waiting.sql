@@ -1,4 +1,5 @@
--- Per app: receipts that wait for Apple's first answer, calls a second (0: unlimited), and whether a worker is alive.
+-- Returns per app: receipts that wait for Apple's first answer, calls a second (0: unlimited), and whether a worker is
+-- alive.
 SELECT a.bundle_id, b.rate,
        (SELECT count(*) FROM ledger.poll_schedule s WHERE s.app_id = a.app_id AND s.lane IN (0, 3)) AS receipts,
        EXISTS (SELECT FROM ledger.worker w

@@ -1,4 +1,5 @@
--- Keeps that $1 rounds of calls in a row brought no answer; no app asks for $2 seconds (0: go on) because of $3.
+-- Records that $1 consecutive rounds of calls got no answer; no app calls Apple for $2 seconds (0: go on) because of
+-- $3.
 UPDATE ledger.apple_breaker
 SET failures = $1::smallint,
     open_until = GREATEST(open_until, clock_timestamp() + make_interval(secs => $2::float8)),

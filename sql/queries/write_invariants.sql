@@ -1,4 +1,4 @@
--- Verify: what looking through everything came to, by invariant ($1): violations found ($2) and those of them repaired ($3).
+-- Verify: stores the result of a full check, by invariant ($1): violations found ($2) and those of them repaired ($3).
 INSERT INTO ledger.invariant AS i (name, violations, repaired, checked_at)
 SELECT n.name, n.violations, n.repaired, now() FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS n(name, violations, repaired)
 ORDER BY n.name

@@ -1,5 +1,5 @@
--- Settlement: inserts new periods and rewrites changed ones; ids were reserved, columns as named below.
--- What was known before of anything that figures depend on is kept, so that they can be told as they were known then.
+-- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $24 are the columns named below.
+-- Keeps the earlier version of every fact that figures depend on, so that reports can show them as known then.
 WITH given AS MATERIALIZED (
     SELECT n.*, CASE WHEN n.cancelled_at IS NOT NULL THEN n.recorded_at END AS cancellation_recorded_at
     FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::int[], $6::timestamptz[], $7::timestamptz[],

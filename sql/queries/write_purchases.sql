@@ -1,5 +1,5 @@
--- Settlement: one write per one-time purchase a verified answer spoke of; transaction ids come separated by commas.
--- What was known before of anything that figures depend on is kept.
+-- Settlement: writes each one-time purchase of a verified answer once; transaction ids are separated by commas. Keeps
+-- the earlier version of every fact that figures depend on. $1 to $13 are the columns named below.
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::bigint[], $2::text[], $3::text[], $4::jsonb[], $5::int[], $6::timestamptz[], $7::timestamptz[], $8::text[],

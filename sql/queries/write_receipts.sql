@@ -1,6 +1,6 @@
--- Settlement: what was learnt of receipts; columns as named below, nulls keep what there is.
--- $16 apps, $17 how many of their once-verified receipts Apple vouched for again. A newest receipt whose answer left out what
--- is polled by it ($18) is forgotten, so that the original one is asked about again.
+-- Settlement: updates receipts; $1 to $15 are the columns named below, nulls keep the present value. $16 apps, $17 how
+-- many of their once-verified receipts Apple vouched for again. A latest receipt whose answer omitted what it polls
+-- ($18) is cleared, so that the original one is used again.
 WITH vouched AS (
     INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
     SELECT n.app_id, date_trunc('minute', clock_timestamp()), pg_backend_pid(), n.answers

@@ -1,4 +1,4 @@
--- Settlement: one write per subscription a verified answer spoke of; columns as named below.
+-- Settlement: writes each subscription of a verified answer once; $1 to $24 are the columns named below.
 UPDATE ledger.subscription s
 SET group_id = n.group_id, polled_by = n.polled_by, version = n.version, as_of = n.as_of, checked_at = n.checked_at,
     recorded_at = n.recorded_at, next_check_at = n.next_check_at, renewal = n.renewal, renewal_as_of = n.renewal_as_of,
