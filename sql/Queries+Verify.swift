@@ -1,4 +1,4 @@
-/// The statements by which the promises check themselves, and what is repaired.
+/// The statements that check the invariants and store the results, with the number of repairs.
 extension Queries {
     /// `queries/move_verify_turn.sql`
     package static let moveVerifyTurn = SQLFile("move_verify_turn", PackageResources.move_verify_turn_sql)

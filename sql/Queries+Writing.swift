@@ -1,4 +1,4 @@
-/// The statements that lock or change something.
+/// The statements that lock or change data.
 extension Queries {
     /// `queries/add_app.sql`
     package static let addApp = SQLFile("add_app", PackageResources.add_app_sql)

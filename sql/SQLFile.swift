@@ -1,4 +1,4 @@
-/// One SQL file: its name without the ending, and its text.
+/// One SQL file: its name without the extension, and its text.
 package struct SQLFile: Sendable, Hashable {
     /// The file's name without `.sql`; prepared statements carry it.
     package let name: String
@@ -10,7 +10,7 @@ package struct SQLFile: Sendable, Hashable {
         self.text = String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The first line without its comment mark: what the file is for.
+    /// The purpose of the file: its first line without the comment mark.
     package var purpose: String {
         let line = text.prefix { $0 != "\n" }
         return String(line.drop { $0 == "-" || $0 == " " })

@@ -1,7 +1,7 @@
--- Who has access now, by product and state
+-- Subscriptions with access now, by product and state
 -- Variables: bundle_id.
--- Production and sandbox apart. in_trial are those in a free trial; oldest_check is the oldest of Apple's answers they rest
--- on. For past days and as known then see active_subscriptions.
+-- Production and sandbox have separate rows. in_trial counts those in a free trial. oldest_check is the time of the
+-- oldest of Apple's answers behind the row. For past days, and for earlier knowledge, see active_subscriptions.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 SELECT bundle_id, environment, product_id, state, count(*) AS subscriptions,
        count(*) FILTER (WHERE will_renew) AS will_renew,

@@ -1,10 +1,10 @@
 -- Subscriptions with access by day and product, as known at any time
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
--- A subscription is counted on a day if it gives access at the day's end (in time_zone): active, in grace, waiting for
--- its renewal, or held because Apple was not asked since. paid + trial + family_shared = subscriptions; grace_period
--- and awaiting_renewal (with the held ones) are among them. Only whole days that were over at as_known_at are told.
--- as_known_at answers what this report would have said then; without it, what is known now. Sandbox only with
--- environment=Sandbox.
+-- A subscription is counted on a day if it gives access at the day's end (in time_zone): active, in grace, awaiting
+-- renewal, or in the outage allowance because Apple was not asked since. paid + trial + family_shared = subscriptions;
+-- grace_period and awaiting_renewal (which includes the outage allowance) are among them. Only whole days that were
+-- over at as_known_at appear. as_known_at returns the report as of that instant; the default is present knowledge. The
+-- sandbox appears only with environment=Sandbox.
 --     psql -v from=2026-01-01 -v until=2026-02-01 -v as_known_at=2026-01-20 -f sql/reports/active_subscriptions.sql
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif

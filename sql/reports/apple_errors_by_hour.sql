@@ -1,10 +1,10 @@
 -- Apple's refusals and failures by hour, status and reason
 -- Variables: from, until, bundle_id.
--- Equal answers about a receipt are kept as one, from the first to the last: began counts the receipts that first got
--- this answer in the hour, receipts all whose stretch of such answers reaches into it. outcome: rejected, or
--- indeterminate when there was no answer to be had (status empty: HTTP or network). environment is empty where the
--- answer did not say. Hours are UTC; from defaults to the beginning of yesterday.
--- is_complete: the hour is over and lies from `from` until `until`; of an hour that is cut only the answers in between.
+-- Equal answers about a receipt are stored as one series, from the first to the last. began counts the receipts whose
+-- series of this answer began in the hour; receipts counts all whose series reaches into it. outcome: rejected, or
+-- indeterminate when no usable answer came (status empty: HTTP or network). environment is empty if the answer did not
+-- state it. Hours are UTC; from defaults to the beginning of yesterday. is_complete: the hour is over and lies between
+-- `from` and `until`. A cut hour counts only the answers in between.
 \if :{?from} \else \set from yesterday \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?bundle_id} \else \set bundle_id '' \endif

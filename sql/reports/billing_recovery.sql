@@ -1,13 +1,14 @@
--- What became of subscriptions Apple could not charge for
+-- Outcome of failed subscription charges
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- A failure begins with billing.grace_entered or billing.retry_entered and belongs to the bucket of that moment. One that
--- ran when the subscription was first seen, such as at an import, belongs to the bucket in which its period had ended. A
--- failure ends as recovered with the next paid period (or change of product), as lost when the subscription or trial is
--- over, revoked included; until then it is undecided. in_grace: recovered before grace was over, with no access lost;
--- in_retry: recovered after it, or without any. recovery_pct = recovered / (failures - undecided). days_to_recovery is
--- the mean until we saw it. What was over before the subscription was first seen is not among them. is_mature: the
--- bucket is over and nothing of it is undecided. is_complete: all of the bucket lies from `from` until `until` and was
--- over at as_known_at; of a bucket that is cut only the failures that began in between count.
+-- A failure begins with billing.grace_entered or billing.retry_entered and belongs to the bucket of that moment. A
+-- failure under way when the subscription was first seen, such as at an import, belongs to the bucket in which its
+-- period ended. A failure ends as recovered with the next paid period (or change of product), or as lost when the
+-- subscription or trial is over, revocation included. Until then it is undecided. in_grace: recovered within grace,
+-- with no access lost; in_retry: recovered after it, or without any. recovery_pct = recovered / (failures - undecided).
+-- days_to_recovery is the mean time until we saw the recovery. Failures that were over before the subscription was
+-- first seen are omitted. is_mature: the bucket is over and no failure of it is undecided. is_complete: the whole
+-- bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the failures that began
+-- in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -15,14 +16,14 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
--- Materialized, else the planner begins with everybody's first sight.
+-- Materialized, because otherwise the planner begins with the first sight of every subscription.
 WITH failing AS MATERIALIZED (
     SELECT * FROM perennial.timeline
     WHERE environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
       AND state IN ('grace_period', 'billing_retry') AND known_from <= :'as_known_at'::timestamptz
 ), running AS (
-    -- What failed already at first sight, as the timeline told it then.
+    -- The failures under way at first sight, as the timeline showed them then.
     SELECT t.bundle_id, t.original_transaction_id, min(t.product_id) AS product_id, min(t.valid_from) AS began_at,
            first.recorded_at, first.version, bool_or(t.state = 'grace_period') AS had_grace,
            max(t.valid_from) FILTER (WHERE t.state = 'billing_retry') AS retried_from
@@ -62,7 +63,7 @@ WITH failing AS MATERIALIZED (
     SELECT b.*, count(*) FILTER (WHERE b.begins) OVER (
                PARTITION BY b.bundle_id, b.original_transaction_id ORDER BY b.version, b.ordinal) AS failure
     FROM (
-        -- Grace that follows a retry, or its end, goes on with the same failure.
+        -- Grace after a retry, or its end, continues the same failure.
         SELECT e.*, e.fails AND COALESCE(lag(e.recovers OR e.loses) OVER (
                    PARTITION BY e.bundle_id, e.original_transaction_id ORDER BY e.version, e.ordinal), true) AS begins
         FROM event e) b

@@ -1,7 +1,8 @@
 -- Events by UTC day and kind
 -- Variables: from, until, environment.
--- An event counts on the day it occurred, by Apple's clock, whenever it was recorded; subscriptions counts each once a day.
--- is_complete: the day is over and lies from `from` until `until`; of a day that is cut only the events in between count.
+-- An event counts on the day it occurred, by Apple's clock, whenever it was recorded. subscriptions counts each
+-- subscription once a day. is_complete: the day is over and lies between `from` and `until`. A cut day counts only the
+-- events in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?environment} \else \set environment Production \endif

@@ -1,13 +1,13 @@
 -- Subscriptions that stopped paying, gross and net, by cause
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- A subscription churns on the first day at whose end it does not pay any more (see mrr for who pays) after one at
--- whose end it did. voluntary: the customer had turned renewal off; billing: Apple could not charge, from when access
--- ended, even while Apple still tries; refund: it was refunded; other: price increase, product withdrawn, unknown.
--- returned paid before, but not the day before; recovered are those of them whom Apple could charge after all, by the
--- same rule as in renewal_rate: the others had lapsed and came back. gross_churn_pct = churned / paying_at_start;
--- net_churn_pct = (churned - returned) / paying_at_start. paying_at_start + new + returned - churned = paying_at_end.
--- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut
--- only the days in between count. For money see mrr_churn.
+-- A subscription churns on the first day at whose end it no longer pays (see mrr for the definition of paying), after a
+-- day at whose end it paid. voluntary: the customer had turned renewal off. billing: Apple could not charge; it counts
+-- from the end of access, even while Apple still retries. refund: it was refunded. other: price increase, product
+-- withdrawn, unknown. returned paid before, but not the day before. recovered are those of them whom Apple could charge
+-- after all, by the rule of renewal_rate; the others had lapsed and came back. gross_churn_pct = churned /
+-- paying_at_start; net_churn_pct = (churned - returned) / paying_at_start. paying_at_start + new + returned - churned =
+-- paying_at_end. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut
+-- bucket counts only the days in between. For money see mrr_churn.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -20,7 +20,7 @@ WITH recovery AS (
     FROM perennial.renewals_as_known(:'as_known_at'::timestamptz)
     WHERE was_awaited AND next_is_paid
     GROUP BY stream_id, day
--- Materialized, else the planner takes what one environment moved for little and sorts it all.
+-- Materialized, because otherwise the planner underestimates the movements of one environment and sorts them all.
 ), moves AS MATERIALIZED (
     SELECT m.day, m.bundle_id, m.environment, m.kind, m.ended_state, m.ended_reason, r.day IS NOT NULL AS is_recovery,
            count(*) AS movements
@@ -28,7 +28,7 @@ WITH recovery AS (
     LEFT JOIN recovery r ON m.kind = 'reactivation' AND r.stream_id = m.stream_id AND r.day = m.day
     GROUP BY m.day, m.bundle_id, m.environment, m.kind, m.ended_state, m.ended_reason, is_recovery
 ), moved AS (
-    -- What moved before the first day that was asked for opens the first bucket.
+    -- The movements before the first requested day form the opening of the first bucket.
     SELECT CASE WHEN day >= perennial.day_of(:'from', :'time_zone') THEN date_trunc(:'bucket', day::timestamp) END AS since,
            bundle_id, min(date_trunc(:'bucket', day::timestamp)) AS first,
            COALESCE(sum(movements) FILTER (WHERE kind = 'new'), 0) AS new,

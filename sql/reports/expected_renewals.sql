@@ -1,13 +1,13 @@
--- Renewals of the next 30 days and what they would bring
+-- Renewals of the next 30 days and their expected revenue
 -- Variables: at, days, bundle_id, environment, time_zone.
--- Subscriptions that are active at the instant at (now), will renew and are not shared by the family, on the day their
--- period ends; a product with a short period of its own in the catalog counts as often as it would renew. The product
--- is the one it will renew to. The price is that of the last charge if it was said and for the same product, else the
--- catalog's of the storefront on that day, else the default storefront's; a renewal with an offer has no known price.
--- expected is what all of them would bring if every one went through; see renewal_rate for how many do. at_risk: the
+-- Counts subscriptions that are active at the instant at (now), will renew and are not family-shared, on the day their
+-- period ends. A product with a short period of its own in the catalog counts as often as it would renew. The product
+-- is the one it will renew to. The price is that of the last charge if an upload stated it for the same product, else
+-- the catalog's for the storefront on that day, else the default storefront's; a renewal with an offer has no known
+-- price. expected is the revenue if every renewal succeeds; see renewal_rate for the share that does. at_risk: the
 -- customer was asked to agree to a higher price and has not. Amounts are in units of the currency; a row without
--- currency has no known prices. The shares are those of all the app's renewals in that time. What is in grace or
--- billing retry is in billing_recovery.
+-- currency has no known prices. The shares are those of all the app's renewals in that time. Subscriptions in grace or
+-- billing retry are in billing_recovery.
 \if :{?at} \else \set at now \endif
 \if :{?days} \else \set days 30 \endif
 \if :{?bundle_id} \else \set bundle_id '' \endif
@@ -25,7 +25,7 @@ WITH due AS (
       AND t.state = 'active' AND NOT 'family_shared' = ANY (t.flags)
       AND r.expires_at >= :'at'::timestamptz AND r.expires_at < :'at'::timestamptz + :'days'::int * interval '1 day'
 ), charged AS (
-    -- Only what was said of the same product, and not of an offer, speaks of the renewal.
+    -- Only a stated price of the same product, without an offer, applies to the renewal.
     SELECT DISTINCT ON (d.stream_id) d.*,
            COALESCE(c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis = 'said', false) AS is_said,
            c.amount_milliunits AS said_amount, c.currency AS said_currency

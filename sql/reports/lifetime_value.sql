@@ -1,13 +1,13 @@
--- What subscriptions have brought so far, by the bucket they first paid in
+-- Net revenue of subscriptions so far, by the bucket of their first charge
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
 -- Net revenue (charges, refunds, prorations; see revenue) of subscriptions until as_known_at, by the bucket of their
--- first charge. subscriptions is the whole cohort, whatever its currencies; net_each = net / subscriptions, so that
--- the rows of a cohort in one currency add up to what an average subscription brought. This is realised, never
--- forecast: age_days, from the end of the cohort's bucket, says how long it had time. Trials that never converted are
--- in no cohort, one-time purchases in none. Amounts are in units of the currency; a row without currency counts
--- movements at prices nobody knows. The shares say where the prices of the cohort's movements came from.
--- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
--- the subscriptions that began to pay in between count.
+-- first charge. subscriptions is the whole cohort, whatever its currencies. net_each = net / subscriptions, so that a
+-- cohort's rows in one currency add up to the revenue of an average subscription. The figures are realised, never
+-- forecast: age_days is the time since the end of the cohort's bucket. Trials that never converted and one-time
+-- purchases belong to no cohort. Amounts are in units of the currency; a row without currency counts movements at
+-- unknown prices. The shares give the sources of the prices of the cohort's movements. is_complete: the whole bucket
+-- lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the subscriptions that began to
+-- pay in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -34,7 +34,7 @@ WITH brought AS (
         SELECT *, first_value(charged_at) OVER stream AS began_at, row_number() OVER stream AS currencies
         FROM brought
         WINDOW stream AS (PARTITION BY stream_id ORDER BY charged_at)) b
-    -- One expression, else the planner takes the cohorts for small.
+    -- One expression, because otherwise the planner underestimates the cohorts.
     WHERE COALESCE(began_at >= perennial.instant(:'from', :'time_zone')
                AND began_at < perennial.instant(:'until', :'time_zone'), false)
 ), told AS (

@@ -1,12 +1,12 @@
 -- Monthly recurring revenue at each day's end, as known at any time
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
 -- A subscription pays at a day's end if it gives access and the newest period that has begun was a charge: no trial,
--- not shared by the family, not refunded before. It counts with the price of that period divided by its months (the
--- catalog's period; of offers the length itself; a month has 365.25 / 12 days), through grace and the wait for a
+-- not family-shared, not refunded before. It counts with the price of that period divided by its months (the catalog's
+-- period, or for offers the actual length; a month has 365.25 / 12 days), also during grace and while it awaits
 -- renewal. Amounts are in units of the currency, one row for each, never added up. A row without currency counts
--- subscriptions whose price nobody knows. The shares say where the prices of all paying subscriptions of the app came
--- from that day: said at intake, the catalog's of the storefront, the default storefront's, unknown. Only whole days
--- that were over at as_known_at are told.
+-- subscriptions at unknown prices. The shares give the sources of the prices of all paying subscriptions of the app
+-- that day: stated at intake, the catalog's for the storefront, the default storefront's, unknown. Only whole days that
+-- were over at as_known_at appear.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

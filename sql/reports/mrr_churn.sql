@@ -1,11 +1,10 @@
--- Monthly recurring revenue that was lost, gross and net, by cause
+-- Lost monthly recurring revenue, gross and net, by cause
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- The movements of mrr_movement by bucket and currency. voluntary, billing and refund are parts of churn, defined as
--- in the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) / opening, net_churn_pct =
--- (churn + contraction + expansion + reactivation) / opening, both told as positive when revenue was lost. The shares
--- say where the prices of the bucket's movements came from. Prices nobody knows are in no amount. is_complete: all of
--- the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only the days in
--- between count.
+-- The movements of mrr_movement by bucket and currency. voluntary, billing and refund are parts of churn, defined as in
+-- the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) / opening, net_churn_pct = (churn
+-- + contraction + expansion + reactivation) / opening; both are positive when revenue was lost. The shares give the
+-- sources of the prices of the bucket's movements. Unknown prices are in no amount. is_complete: the whole bucket lies
+-- between `from` and `until` and was over at as_known_at. A cut bucket counts only the days in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -13,11 +12,11 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
--- Materialized, else the planner takes what one environment moved for little and sorts it all.
+-- Materialized, because otherwise the planner underestimates the movements of one environment and sorts them all.
 WITH moves AS MATERIALIZED (
     SELECT * FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
 ), moved AS (
-    -- What moved before the first day that was asked for opens the first bucket.
+    -- The movements before the first requested day form the opening of the first bucket.
     SELECT CASE WHEN day >= perennial.day_of(:'from', :'time_zone') THEN date_trunc(:'bucket', day::timestamp) END AS since,
            bundle_id, currency, sum(movements) AS movements,
            sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,

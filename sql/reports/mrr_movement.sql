@@ -1,18 +1,17 @@
--- What moved monthly recurring revenue from one day's end to the next
+-- Movements of monthly recurring revenue from one day's end to the next
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
--- new: never paid before; reactivation: paid before, but not the day before; expansion and contraction: pays more or
--- less than the day before, also because it now pays in another currency or at a price nobody knew; churn: does not
--- pay any more. opening + new + reactivation + expansion + contraction + churn = closing, and closing is mrr's figure
--- of that day. Days without a movement have no row. Amounts are in units of the currency; a row without currency
--- counts movements at prices nobody knows. The shares say where the prices of the day's movements came from. Otherwise
--- as mrr.
+-- new: never paid before. reactivation: paid before, but not the day before. expansion and contraction: pays more or
+-- less than the day before, also because it now pays in another currency or at an unknown price. churn: no longer pays.
+-- opening + new + reactivation + expansion + contraction + churn = closing, and closing is mrr's figure of that day.
+-- Days without a movement have no row. Amounts are in units of the currency; a row without currency counts movements at
+-- unknown prices. The shares give the sources of the prices of the day's movements. Everything else is as in mrr.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
--- Materialized, else the planner takes what one environment moved for little and sorts it all.
+-- Materialized, because otherwise the planner underestimates the movements of one environment and sorts them all.
 WITH moves AS MATERIALIZED (
     SELECT * FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
 ), moved AS (

@@ -1,8 +1,8 @@
 -- Receipts that Apple never vouched for, oldest first
 -- Variables: bundle_id, minutes.
--- Receipts that came more than minutes (5) ago and have no verified answer. Their customers have nothing from them yet
--- (or what was promised provisionally). last_outcome: rejected, Apple would not vouch for it; indeterminate, there was
--- no answer to be had; empty, nobody asked. is_retired: it is not asked about any more unless it is uploaded again.
+-- Receipts that arrived more than minutes (5) ago and have no verified answer. They give their customers nothing yet,
+-- except provisional access. last_outcome: rejected, Apple refused to vouch for the receipt; indeterminate, no usable
+-- answer came; empty, Apple was not asked. is_retired: it is not checked again unless it is uploaded again.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?minutes} \else \set minutes 5 \endif
 SELECT bundle_id, environment, receipt_id, array_to_string(customers, ', ') AS customers, received_at, asked_at, outcome AS last_outcome, reason, lane, attempts,

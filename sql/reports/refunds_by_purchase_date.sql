@@ -1,12 +1,11 @@
--- Refunds by when what was refunded had been bought, counted and in money
+-- Refunds by the date of the refunded purchase, counted and in money
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- Of the charges of a bucket: how many were refunded until as_known_at. refunded_pct = refunds / charges;
--- money_refunded_pct = refunded / charged. Refunds come for months: is_mature says that the bucket was over for 90
--- days, before that the shares will rise. What a charge and a refund is: see revenue and refunds_by_refund_date.
--- Amounts are in units of the currency; a row without currency counts charges at prices nobody knows. The shares of
--- bases are those of the bucket's charges.
--- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
--- the charges in between count.
+-- Of the charges of a bucket, the number refunded until as_known_at. refunded_pct = refunds / charges;
+-- money_refunded_pct = refunded / charged. Refunds arrive for months: is_mature means that the bucket has been over for
+-- 90 days; before that the shares will rise. For the definitions of charge and refund see revenue and
+-- refunds_by_refund_date. Amounts are in units of the currency; a row without currency counts charges at unknown
+-- prices. The shares of price sources are those of the bucket's charges. is_complete: the whole bucket lies between
+-- `from` and `until` and was over at as_known_at. A cut bucket counts only the charges in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

@@ -1,12 +1,11 @@
--- Refunds by when they were granted, counted and in money
+-- Refunds by the date of the refund, counted and in money
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- A refund is a charge that Apple took back (cancellation_date), of a subscription's period or of a one-time purchase,
--- on the day Apple gave. What an upgrade replaced is no refund (see revenue: prorations), nor is a trial, nor what the
--- family shared. Apple does not say here how much it gave back: a refund counts with its whole price. amount is in
--- units of the currency and negative; a row without currency counts refunds at prices nobody knows. The shares say
--- where the prices of the bucket's refunds came from. Only days that were over at as_known_at are told.
--- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
--- the refunds in between count.
+-- A refund is a charge that Apple cancelled (cancellation_date), of a subscription's period or of a one-time purchase,
+-- on the day Apple gave. A period replaced by an upgrade is no refund (see revenue: prorations), nor is a trial or a
+-- family share. Apple does not state the refunded amount here: a refund counts with its whole price. amount is in units
+-- of the currency and negative; a row without currency counts refunds at unknown prices. The shares give the sources of
+-- the prices of the bucket's refunds. Only days that were over at as_known_at appear. is_complete: the whole bucket
+-- lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the refunds in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

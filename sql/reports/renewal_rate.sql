@@ -1,16 +1,16 @@
--- How many of the paid periods that came to their end were renewed
+-- Share of ended paid periods that were renewed
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- due: periods that were paid for, ended in the bucket, and were neither refunded before their end nor replaced by
--- another product at once. The event of the next period says what came next; churn goes by the same. renewed:
--- subscription.renewed. recovered: subscription.recovered, Apple could not charge at first (grace or billing retry) or
--- charged late, within 65 days. not_renewed: anything else that is decided, also if the customer came back after a lapse
--- (subscription.reactivated). undecided: Apple still tries or has not been asked. renewal_pct = (renewed + recovered) /
--- (due - undecided). Where both periods were there when the subscription was first seen there is no event, and it is
--- unknown whether renewal was on: the next one counts as renewed if it began at most an hour (sandbox: ten minutes) after
--- the end, as recovered only if Apple said that it was trying, else as come back. is_mature: the bucket is over and
--- nothing of it is undecided. is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at;
--- of a bucket that is cut only the periods that ended in between count. A free trial is no renewal: see trials.
--- product_id is that of the period that ended.
+-- due: paid periods that ended in the bucket and were neither refunded before their end nor replaced at once by another
+-- product. The event of the next period gives the outcome; churn uses the same rule. renewed: subscription.renewed.
+-- recovered: subscription.recovered, after a failed charge (grace or billing retry) or a late one, within 65 days.
+-- not_renewed: any other decided outcome, also if the customer came back after a lapse (subscription.reactivated).
+-- undecided: Apple still retries or has not been asked. renewal_pct = (renewed + recovered) / (due - undecided). If
+-- both periods existed when the subscription was first seen, there is no event, and it is unknown whether renewal was
+-- on. Then the next period counts as renewed if it began at most an hour (sandbox: ten minutes) after the end, as
+-- recovered only if Apple reported that it was retrying, else as a return. is_mature: the bucket is over and no period
+-- of it is undecided. is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut
+-- bucket counts only the periods that ended in between. A free trial is no renewal: see trials. product_id is that of
+-- the ended period.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

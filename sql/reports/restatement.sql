@@ -1,12 +1,12 @@
--- What moved past figures between two moments of knowing
+-- Changes of past figures between two instants of knowledge
 -- Variables: known_before, known_after, from, until, bundle_id, environment, time_zone.
--- Compares what active_subscriptions, mrr and revenue say of the days that were over at known_before, as known then
--- (default: yesterday) and as known at known_after (default: now). One row for each stretch of days on which a
--- subscription or purchase counts otherwise: every figure of those days differs by change (subscriptions; of revenue,
--- charges, refunds and prorations) and by amount (units of the currency; of mrr, a month's). The sum of all rows over
--- a day is the whole difference of the figure: nothing else moved it. because names the events recorded in between, or
--- 'price' where the catalog, an upload or Apple's word on an offer changed the amount alone; learnt_at is when the
--- last of those events was recorded.
+-- Compares active_subscriptions, mrr and revenue for the days that were over at known_before, as known then (default:
+-- yesterday) and as known at known_after (default: now). Each row is a run of days on which a subscription or purchase
+-- counts differently. Every figure of those days differs by change (subscriptions; for revenue: charges, refunds and
+-- prorations) and by amount (units of the currency; for mrr, a month's). The sum of all rows over a day is the whole
+-- difference of the figure: there is no other change. because names the events recorded in between, or 'price' if the
+-- catalog, an upload or Apple's statement about an offer changed only the amount. learnt_at is when the last of those
+-- events was recorded.
 --     psql -v known_before=2026-02-01 -f sql/reports/restatement.sql
 \if :{?known_before} \else \set known_before yesterday \endif
 \if :{?known_after} \else \set known_after infinity \endif

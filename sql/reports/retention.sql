@@ -1,12 +1,12 @@
--- How many of those who began to pay in a bucket still pay months later
+-- Share of the subscriptions that began to pay in a bucket and still pay months later
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket, months.
--- A subscription belongs to the cohort in which it paid for the first time. It is retained after n months if it pays
--- one day after the n-th monthly anniversary (the day lets renewals come late, and the hour of daylight saving pass);
--- see mrr for who pays. Who lapsed and came back is retained again. subscriptions is the whole cohort, reached those
--- whose anniversary has come, retained_pct = retained / reached. is_mature: the cohort is complete and all of it has
--- reached the month; a younger row can still change. months (12) is how far to look.
--- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
--- the subscriptions that began to pay in between count.
+-- A subscription belongs to the cohort in which it first paid. It is retained after n months if it pays one day after
+-- the n-th monthly anniversary (the day allows for late renewals and the hour of daylight saving); see mrr for the
+-- definition of paying. A subscription that lapsed and came back is retained again. subscriptions is the whole cohort,
+-- reached those whose anniversary has come, retained_pct = retained / reached. is_mature: the cohort is complete and
+-- all of it has reached the month; a younger row can still change. months (12) is the number of months covered.
+-- is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only
+-- the subscriptions that began to pay in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -34,7 +34,7 @@ WITH clock AS (
 ), counted AS (
     SELECT since, bundle_id, before_it, until_end, reached, count(*) AS stretches
     FROM paying
-    -- One expression, else the planner takes the cohorts for small.
+    -- One expression, because otherwise the planner underestimates the cohorts.
     WHERE COALESCE(began_at >= perennial.instant(:'from', :'time_zone')
                AND began_at < perennial.instant(:'until', :'time_zone'), false)
     GROUP BY since, bundle_id, before_it, until_end, reached

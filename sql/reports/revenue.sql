@@ -1,16 +1,15 @@
 -- Charges, refunds, net revenue and proceeds, with Apple's commission and its reason
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- A charge is a paid period of a subscription or a one-time purchase, on its purchase date; trials and what the family
--- shares are none. A refund counts on the day Apple gave it, with the whole price. A proration is what Apple gave back
--- of a period that an upgrade or crossgrade replaced: the part of its time that was left. net = charged + refunded +
--- prorated. proceeds = net less Apple's commission: 15 % in the Small Business Program (small_business) or after a
--- year of paid service of the subscription (after_one_year), else 30 % (standard); 60 days without paid service begin
--- the year anew. A refund gives back at the rate of its charge. Prices are what customers pay: taxes, which Apple
--- takes off first where it must, are unknown here. Amounts are in units of the currency, one row for each; a row
--- without currency counts what nobody knows the price of. The shares say where the prices of all the app's rows of the
--- bucket came from. Only days that were over are told.
--- is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only
--- the movements in between count.
+-- A charge is a paid period of a subscription or a one-time purchase, on its purchase date; trials and family shares
+-- are not charges. A refund counts on the day Apple gave it, with the whole price. A proration is Apple's repayment for
+-- a period that an upgrade or crossgrade replaced: the share of its remaining time. net = charged + refunded +
+-- prorated. proceeds = net less Apple's commission: 15 % in the Small Business Program (small_business) or after a year
+-- of paid service of the subscription (after_one_year), else 30 % (standard); 60 days without paid service restart the
+-- year. A refund is repaid at the rate of its charge. Prices are what customers pay: taxes, which Apple deducts first
+-- where required, are unknown here. Amounts are in units of the currency, one row for each; a row without currency
+-- counts movements at unknown prices. The shares give the sources of the prices of all the app's rows of the bucket.
+-- Only days that were over appear. is_complete: the whole bucket lies between `from` and `until` and was over at
+-- as_known_at. A cut bucket counts only the movements in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

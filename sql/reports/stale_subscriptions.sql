@@ -1,8 +1,8 @@
 -- Subscriptions whose state may be out of date
 -- Variables: bundle_id, environment, minutes.
--- held: access went on past its end because Apple was not asked since; held_until is when that ends by itself.
--- overdue: its next check was due more than minutes (5) ago. An answer that is merely old is not stale: between checks
--- nothing is expected to happen. Held ones first, those that lose access soonest on top.
+-- held: access goes on in the outage allowance, past its end, because Apple was not asked since; held_until is the end
+-- of the allowance. overdue: the next check was due more than minutes (5) ago. An answer that is merely old is not
+-- stale: between checks no change is expected. Held ones come first, those that lose access soonest at the top.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?environment} \else \set environment Production \endif
 \if :{?minutes} \else \set minutes 5 \endif

@@ -1,10 +1,11 @@
 -- Work that is stuck or overdue
 -- Variables: bundle_id, minutes.
--- One row for each receipt in trouble, the first that fits: 'crashes workers' (leases that ran out), 'abandoned' (its
--- lease is over and nobody took it), 'keeps failing' (five calls or more without an answer), 'overdue' (for more than
--- minutes (5); imported receipts that nobody waits for after a day). And one row for each trouble of the whole: 'no
--- worker', and 'events wait' when committed events have had no position for more than minutes. That nothing is listed
--- is good news only while a worker is alive; see stale_subscriptions for whom it concerns.
+-- One row for each receipt with a problem, with the first that fits: 'crashes workers' (its leases expired),
+-- 'abandoned' (its lease is over and no worker took it), 'keeps failing' (five calls or more without an answer),
+-- 'overdue' (for more than minutes (5); imported receipts, for which no customer waits, after a day). Further rows for
+-- problems of the whole installation: 'no worker', and 'events wait' when committed events have had no position for
+-- more than minutes. An empty list is good news only while a worker is alive; see stale_subscriptions for the affected
+-- subscriptions.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?minutes} \else \set minutes 5 \endif
 WITH receipt AS (

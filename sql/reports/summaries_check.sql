@@ -1,10 +1,11 @@
 -- Days whose summary differs from the full history: no rows when the summaries are right
 -- Variables: bundle_id, environment.
--- The overview of the admin page reads sums that are kept up from the feed, and the reports of money rows that are kept
--- with them; this computes both anew from every subscription. It names each day, currency and figure that differs, among
--- the UTC days that are over. Of rows it counts those that only one of the two has. A subscription whose settlement is not
--- in the summaries yet differs for some seconds in the sums, never in the rows; see perennial.summary_now. It reads
--- every history twice, ten thousand subscriptions at a time: a million take about seven minutes.
+-- The overview of the admin page reads sums that a worker updates from the feed, and the money reports read rows
+-- updated with them. This report computes both anew from every subscription. It lists each day, currency and figure
+-- that differs, among past UTC days. For rows it counts those that only one of the two has. A subscription whose
+-- settlement is not in the summaries yet differs for some seconds in the sums, never in the rows; see
+-- perennial.summary_now. The report reads every history twice, ten thousand subscriptions at a time: a million take
+-- about seven minutes.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?environment} \else \set environment Production \endif
 WITH told AS (

@@ -1,10 +1,10 @@
--- How the trials that began in a bucket went
+-- Outcome of the trials that began in a bucket
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- started = converted + lost + undecided. undecided runs still, waits for its renewal or is in billing retry.
+-- started = converted + lost + undecided. An undecided trial still runs, awaits its renewal or is in billing retry.
 -- conversion_pct = converted / started, which can only rise while is_mature is false: a cohort is mature when its
--- bucket is over and every trial of it is decided. What a trial is and when it converts: see trials. is_complete: all
--- of the bucket lies from `from` until `until` and was over at as_known_at; of a bucket that is cut only the trials
--- that began in between count.
+-- bucket is over and every trial of it is decided. For the definitions of trial and conversion see trials. is_complete:
+-- the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the trials
+-- that began in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif

@@ -1,14 +1,14 @@
--- Trials that began, converted and were lost by date of the event
+-- Trials that began, converted or were lost, by the date of each event
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
 -- started counts on the day a trial began, converted on the day the first paid period began, lost on the day the trial
--- was over for good. conversion_pct = converted / (converted + lost) of what was decided in that bucket (day, week,
--- month, quarter or year), whenever it began; for how a group of trials went, see trial_cohorts. A trial is a run of free
--- trial periods, not shared by the family. The feed says how it went: it converts by trial.converted, or when something
--- paid replaces it at once (product.changed alone); it is lost by trial.expired, billing.grace_expired or refund.granted.
--- A customer who comes back after that, or 65 days late, is subscription.reactivated and no conversion. Trials that had
--- ended when the subscription was first seen, or had been charged for, are left out: the feed does not say how they went.
--- product_id is the trial's. is_complete: all of the bucket lies from `from` until `until` and was over at as_known_at; of
--- a bucket that is cut only what happened in between counts.
+-- was finally over. conversion_pct = converted / (converted + lost) of the trials decided in that bucket (day, week,
+-- month, quarter or year), whenever they began; for the outcome of a group of trials, see trial_cohorts. A trial is a
+-- run of free trial periods, not family-shared. The feed gives its outcome: it converts by trial.converted, or when a
+-- paid product replaces it at once (product.changed alone); it is lost by trial.expired, billing.grace_expired or
+-- refund.granted. A customer who comes back after that, or 65 days late, is subscription.reactivated and no conversion.
+-- Trials that had ended, or had been charged for, when the subscription was first seen are omitted: the feed does not
+-- contain their outcome. product_id is the trial's. is_complete: the whole bucket lies between `from` and `until` and
+-- was over at as_known_at. A cut bucket counts only the events in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
