@@ -1,4 +1,4 @@
-/// The statements Perennial sends, one per file; the first line of each states its purpose. Here are the read-only ones.
+/// The statements Perennial sends, one per file; the first line of each states its purpose. These only read.
 package enum Queries {
     /// `queries/count_brought.sql`
     package static let countBrought = SQLFile("count_brought", PackageResources.count_brought_sql)

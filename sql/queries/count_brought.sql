@@ -1,5 +1,5 @@
 -- Intake: counts the receipts of customer $1 that became known in the last hour; also the seconds until the oldest of
--- them is older.
+-- them is an hour old.
 SELECT count(*) AS receipts,
        GREATEST(1, ceil(extract(epoch FROM min(r.received_at) + interval '1 hour' - clock_timestamp())))::bigint
            AS seconds_left

@@ -1,4 +1,4 @@
--- Prune: deletes the answers $1, recorded before $2, and stores for each receipt how early they began.
+-- Prune: deletes the answers $1, recorded before $2, and stores their earliest time for each receipt.
 WITH gone AS (
     DELETE FROM ledger.observation o
     WHERE o.observation_id = ANY($1::bigint[]) AND o.recorded_at < $2::timestamptz

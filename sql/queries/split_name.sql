@@ -1,4 +1,4 @@
--- Split: returns the name of customer $1 to them from $2 on, with the uploads made under it before the merge.
+-- Split: gives customer $1 their own name back from $2 on, with the uploads made under it before the merge.
 WITH renamed AS (
     UPDATE ledger.customer c SET merged_into = NULL WHERE c.customer_id = $1::bigint
 ), ended AS (

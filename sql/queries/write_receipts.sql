@@ -1,6 +1,6 @@
 -- Settlement: updates receipts; $1 to $15 are the columns named below, nulls keep the present value. $16 apps, $17 how
--- many of their once-verified receipts Apple vouched for again. A latest receipt whose answer omitted what it polls
--- ($18) is cleared, so that the original one is used again.
+-- many of their once-verified receipts Apple vouched for again. latest_receipt is cleared if its answer omitted what
+-- the receipt polls ($18), so that the original one is used again.
 WITH vouched AS (
     INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
     SELECT n.app_id, date_trunc('minute', clock_timestamp()), pg_backend_pid(), n.answers

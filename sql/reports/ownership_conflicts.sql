@@ -2,8 +2,8 @@
 -- Variables: bundle_id, environment.
 -- A subscription in receipts of several customers: one Apple Account used by several of your accounts, or a receipt
 -- that was passed on. owner is its present owner by the app's policy. claimants are all who sent it, in the order of
--- their uploads. transfers counts the changes of owner, recent_transfers those within 30 days (after three the owner stays).
--- Most contested first.
+-- their uploads. transfers counts the changes of owner, recent_transfers those within 30 days (after three the owner
+-- stays). Most contested first.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?environment} \else \set environment Production \endif
 WITH claim AS (

@@ -1,4 +1,4 @@
-/// The accounts. Each is made from the seed and its number alone, so that none needs to be stored to be found again.
+/// The accounts of the store. Each is made from the seed and its number alone, so that none needs to be stored.
 struct Population: Sendable {
     let seed: UInt64
     let epoch: Moment

@@ -1,4 +1,4 @@
-/// The pause before the next attempt to connect. It doubles from 50 ms to 2 s; half of it is random.
+/// The pause before the next attempt to connect. It doubles from 50 ms to 2 s, half of it random; attempts never end.
 struct Backoff {
     private static let first = Duration.milliseconds(50)
     private static let longest = Duration.seconds(2)
