@@ -46,6 +46,7 @@ struct LockedPeople {
         let purchases = try transaction.query(
             Queries.lockOwnedPurchases, [ids, .int8s(soleReceipts), .int4(nil), .text(nil)])
         try transaction.query(Queries.lockPeople, [ids])
+        try pollers.found.requireUnchanged(in: transaction)
         run = try SettlementRun(
             locked: subscriptions, purchases: purchases, pollers: pollers, unable: uploaded.sole, in: transaction)
         names = try Self.find(texts, appID: appID, in: transaction)

@@ -49,6 +49,7 @@ extension SettlementRun {
             SubscriptionRowKey.parameters([]) + [receipts, .int8s(question.subscriptions)])
         let purchases = try transaction.query(
             Queries.lockPurchases, PurchaseRowKey.parameters([]) + [receipts, .int8s(question.purchases)])
+        try found.requireUnchanged(in: transaction)
         try self.init(
             locked: subscriptions, purchases: purchases, pollers: pollers, unable: question.unable, apps: apps,
             speedup: speedup, in: transaction)

@@ -6,12 +6,18 @@ import Subscriptions
 /// lock.
 struct FoundPollers: Sendable {
     /// The pollers of one subscription or purchase.
-    struct Entry: Sendable {
+    struct Entry: Hashable, Sendable {
         let poller: ReceiptID?
         /// Nil where the poller can go on, and where there is no other receipt.
         let heir: PollingDraft.Heir?
+        /// Whether an answer speaks of it.
+        let isNamed: Bool
+
+        /// Whether an earlier look found the same heir; a row that this transaction inserted has none.
+        func hasHeir(of earlier: Entry?) -> Bool { heir == earlier?.heir }
     }
 
+    private let question: Question
     private(set) var subscriptions: [Int64: Entry] = [:]
     private(set) var purchases: [Int64: Entry] = [:]
 
@@ -28,6 +34,7 @@ struct FoundPollers: Sendable {
     }
 
     init(_ question: Question, in transaction: Transaction) throws {
+        self.question = question
         let (named, bought) = (question.subscriptionKeys, question.purchaseKeys)
         let rows = try transaction.query(
             Queries.findPollers,
@@ -39,7 +46,7 @@ struct FoundPollers: Sendable {
                 poller: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
                 heir: try row.int8IfPresent("heir").map {
                     PollingDraft.Heir(receipt: ReceiptID($0), omits: try row.bool("heir_omits"))
-                })
+                }, isNamed: try row.bool("named"))
             if let id = try row.int8IfPresent("subscription_id") { subscriptions[id] = entry }
             if let id = try row.int8IfPresent("purchase_id") { purchases[id] = entry }
         }
@@ -53,6 +60,18 @@ struct FoundPollers: Sendable {
         question.subscriptionKeys = Set(batch.flatMap(\.subscriptionKeys)).sorted()
         question.purchaseKeys = Set(batch.flatMap { $0.purchases.map(\.key) }).sorted()
         try self.init(question, in: transaction)
+    }
+
+    /// Throws `PollersChanged` if another transaction made or unmade an heir before the locks. Only transactions that may need
+    /// an heir look again: those in which a receipt cannot go on, or polls what no answer names.
+    func requireUnchanged(in transaction: Transaction) throws {
+        let entries = Array(subscriptions.values) + purchases.values
+        guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed }) else { return }
+        let now = try FoundPollers(question, in: transaction)
+        let isSame =
+            now.subscriptions.allSatisfy { $1.hasHeir(of: subscriptions[$0]) }
+            && now.purchases.allSatisfy { $1.hasHeir(of: purchases[$0]) }
+        if !isSame { throw PollersChanged() }
     }
 
     /// All pollers and heirs.

@@ -42,6 +42,7 @@ struct SettlementRun {
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
         let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
         let purchaseRows = try Self.lockPurchases(of: batch, in: transaction)
+        try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
         claims = try Self.claims(of: .int8s(ids.map(\.number)), in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)

@@ -123,4 +123,29 @@ struct ConcurrentSettleTests {
             }
         }
     }
+
+    @Test("A poller that is refused while another receipt is first verified hands over to it, in either order")
+    func heirOfTheSameMoment() async throws {
+        try await withLedger(connections: 8) { test in
+            for round in 0..<20 {
+                let (poller, heir) = (try await test.upload("poller \(round)"), try await test.upload("heir \(round)"))
+                let answer = Answer(from: test.at(-10), asOf: test.at(-2)).but {
+                    $0.subscription = OriginalTransactionID("s\(round)")
+                    $0.createdAt = test.at(-8)
+                }
+                try await test.check(poller, answer)
+                let (claimPoller, claimHeir) = (try await test.claim(poller), try await test.claim(heir))
+                let newer = answer.but { ($0.createdAt, $0.asOf) = (test.at(-9), test.at(-1)) }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask { try await test.settle(claimHeir, newer.finding) }
+                    group.addTask { try await test.settle(claimPoller, rejected()) }
+                    try await group.waitForAll()
+                }
+                let polling = try await test.text(
+                    "SELECT polled_by FROM ledger.subscription WHERE original_transaction_id = $1::text",
+                    [.text("s\(round)")])
+                #expect(polling == heir.description, "round \(round)")
+            }
+        }
+    }
 }
