@@ -1,4 +1,4 @@
-/// What kind of change; the words are the feed's.
+/// The kind of change, as named in the feed.
 package enum EventKind: String, Sendable, Hashable, CaseIterable {
     /// A subscription was seen for the first time.
     case subscriptionStarted = "subscription.started"
@@ -12,7 +12,7 @@ package enum EventKind: String, Sendable, Hashable, CaseIterable {
     case subscriptionRecovered = "subscription.recovered"
     /// The customer came back after a lapse.
     case subscriptionReactivated = "subscription.reactivated"
-    /// It is over; `detail.reason` says why.
+    /// The subscription is over; `detail.reason` says why.
     case subscriptionExpired = "subscription.expired"
     /// A trial ended without becoming a subscription.
     case trialExpired = "trial.expired"
@@ -50,9 +50,9 @@ package enum EventKind: String, Sendable, Hashable, CaseIterable {
     case purchaseMade = "purchase.made"
     /// A one-time purchase was refunded.
     case purchaseRefunded = "purchase.refunded"
-    /// A subscription or purchase was given its first owner; made by the ledger.
+    /// A subscription or purchase got its first owner; emitted by the ledger.
     case ownershipAssigned = "ownership.assigned"
-    /// A subscription or purchase changed its owner; made by the ledger.
+    /// A subscription or purchase changed its owner; emitted by the ledger.
     case ownershipTransferred = "ownership.transferred"
 }
 
@@ -66,18 +66,18 @@ package enum DetailValue: Sendable, Hashable {
     case flag(Bool)
 }
 
-/// One change, as consumers are told of it.
+/// One change, as consumers see it.
 package struct Event: Sendable, Hashable {
     /// What happened.
     package var kind: EventKind
-    /// The product it is about.
+    /// The product the event concerns.
     package var productID: ProductID
-    /// The instant Apple gives, never later than `as_of`; for switches `as_of`, with `detail.not_before`.
+    /// The instant Apple gives, never later than `as_of`; for a switch `as_of` itself, with `detail.not_before`.
     package var occurredAt: Instant
-    /// More about it, by snake_case key.
+    /// Further details, by snake_case key.
     package var detail: [String: DetailValue]
 
-    /// An event from its parts.
+    /// Creates an event from its parts.
     package init(kind: EventKind, productID: ProductID, occurredAt: Instant, detail: [String: DetailValue] = [:]) {
         self.kind = kind
         self.productID = productID

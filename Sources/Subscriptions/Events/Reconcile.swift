@@ -1,7 +1,6 @@
-/// What one more answer makes of a subscription. Pure, without a clock: evidence brings Apple's.
+/// Merges one more answer into a subscription. A pure function without a clock: the evidence carries Apple's clock.
 ///
-/// Sending the same evidence again changes nothing and says nothing. docs/lifecycle.md says which change yields which
-/// event.
+/// The same evidence again changes nothing and emits no event. docs/lifecycle.md lists the event of each change.
 package func reconcile(
     _ stored: SubscriptionState?, with slice: SubscriptionEvidence, policy: Policy
 ) -> Reconciled {
@@ -21,7 +20,7 @@ package func reconcile(
     return Reconciled(state: state.with(version: stored.version + 1), events: events, changed: true)
 }
 
-/// One event for a subscription nobody knew, whatever its past holds.
+/// Returns one event for a subscription that was unknown until now, however much history it has.
 private func firstSight(of state: SubscriptionState) -> [Event] {
     guard let first = state.facts.periods.first else { return [] }
     var event = Event(
@@ -36,7 +35,7 @@ private func firstSight(of state: SubscriptionState) -> [Event] {
 }
 
 extension Period {
-    /// What an event says of the period it is about.
+    /// The details of the period an event concerns.
     var eventDetail: [String: DetailValue] {
         var detail: [String: DetailValue] = ["expires_at": .text(expiresAt.iso8601)]
         if let id = transactionIDs.min() { detail["transaction_id"] = .text(id.text) }

@@ -1,13 +1,13 @@
-/// What one more answer made of a subscription.
+/// The result of merging one more answer into a subscription.
 package struct Reconciled: Sendable, Hashable {
-    /// The new state; its version is higher by one if `changed`.
+    /// The new state; its version is one higher if `changed`.
     package var state: SubscriptionState
-    /// What happened, in order.
+    /// The events, in order.
     package var events: [Event]
-    /// Whether anything but clocks and paths differs, or something happened.
+    /// Whether anything besides clocks and paths differs, or an event happened.
     package var changed: Bool
 
-    /// A result from its parts.
+    /// Creates a result from its parts.
     package init(state: SubscriptionState, events: [Event], changed: Bool) {
         self.state = state
         self.events = events

@@ -1,7 +1,7 @@
-/// Keeps a lagging replica of Apple's from taking paid time away.
+/// Prevents a lagging replica at Apple from taking paid time away.
 ///
-/// If an answer moves the end of the last live period back without cancellation or upgrade, the known end is kept until
-/// a second, later answer gives the same.
+/// If an answer moves the end of the last live period back without a cancellation or upgrade, the known end stays until
+/// a second, later answer gives the same new end.
 enum ShrinkGuard {
     static func accept(
         _ slice: SubscriptionEvidence, into stored: SubscriptionState
@@ -35,7 +35,7 @@ enum ShrinkGuard {
 }
 
 extension SubscriptionFacts {
-    /// The same facts with other terms for one period.
+    /// Returns the same facts with other terms for one period.
     fileprivate func replacing(_ index: Int, terms: Fact<Terms>) -> SubscriptionFacts {
         var periods = periods
         periods[index].terms = terms
@@ -45,7 +45,7 @@ extension SubscriptionFacts {
 }
 
 extension SubscriptionState {
-    /// The same state under another version.
+    /// Returns the same state under another version.
     func with(version: Int64) -> SubscriptionState {
         SubscriptionState(copying: self, version: version)
     }

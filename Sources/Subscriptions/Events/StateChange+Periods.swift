@@ -1,8 +1,8 @@
 extension StateChange {
-    /// Events of new periods, in order of purchase, and of what changed in known ones.
+    /// Events of new periods, in order of purchase, and of changes in known periods.
     var periodDrafts: [Draft] {
         let known = knownPeriods
-        // A next period charged ahead of time is not what a fresh one is older than.
+        // A next period charged ahead of time does not turn an older new period into a backfill.
         let lastKnownStart = before.facts.periods.last { $0.purchasedAt <= before.asOf }?.purchasedAt ?? before.asOf
         var drafts: [Draft] = []
         for (index, period) in after.facts.periods.enumerated() {
@@ -16,7 +16,7 @@ extension StateChange {
         return drafts
     }
 
-    /// What was known before of the periods that are known now, by their place.
+    /// The previously known versions of the current periods, by index among the current periods.
     var knownPeriods: [Int: Period] {
         let match = PeriodMatch(after.facts.periods)
         return before.facts.periods.reduce(into: [:]) { known, period in
@@ -33,7 +33,7 @@ extension StateChange {
         return [switched(kind, new.productID, detail)]
     }
 
-    /// A replaced period was not refunded, whatever cancellation date it carries.
+    /// Never reports a replaced period as refunded, even if it carries a cancellation date.
     private func revocationDrafts(_ old: Revocation, _ period: Period) -> [Draft] {
         let new = period.revocation.value
         var detail = period.eventDetail
@@ -71,7 +71,7 @@ extension StateChange {
         return drafts
     }
 
-    /// Whether the period replaced at once a next one that had been charged ahead of time.
+    /// Returns whether the period immediately replaced a next period that had been charged ahead of time.
     private func tookOverNext(_ index: Int) -> Bool {
         let period = after.facts.periods[index]
         return after.facts.periods[(index + 1)...].prefix { $0.gaveWay }.contains { next in
@@ -91,14 +91,15 @@ extension StateChange {
         return .subscriptionRenewed
     }
 
-    /// Whether a purchase after the gap is a return: renewal was off when last seen, or Apple has given up charging.
+    /// Returns whether the customer came back after the gap: renewal was off when last seen, or Apple had stopped
+    /// charging.
     private func hasLapsed(after previous: Period, for gap: Delay) -> Bool {
         let renewal = previous.ending ?? before.facts.renewal
         let tolerance = renewal?.value.willRenew == false ? policy.lateRenewalTolerance : policy.longestLapse
         return gap > tolerance
     }
 
-    /// Whether the last that was known of a period's end is a billing failure.
+    /// Returns whether the last known fact about a period's end is a billing failure.
     private func hadFailed(_ period: Period) -> Bool {
         guard let ending = period.ending, ending.asOf >= period.expiresAt else { return false }
         let intent = ending.value.expirationIntent
@@ -106,7 +107,7 @@ extension StateChange {
         return inGrace || (ending.value.inBillingRetry == true && (intent == nil || intent == "2"))
     }
 
-    /// Whether consumers were told that the subscription expired with this period.
+    /// Returns whether an event already reported that the subscription expired with this period.
     private func expiryWasReported(_ period: Period) -> Bool {
         guard let span = before.timeline.span(at: before.asOf), span.state == .expired else { return false }
         return span.expiresAt == period.expiresAt
@@ -114,33 +115,35 @@ extension StateChange {
 }
 
 extension Period {
-    /// Whether it was charged ahead of time and replaced before it began: nothing ever followed it.
+    /// Whether the period was charged ahead of time and replaced before it began, so that nothing ever followed it.
     fileprivate var gaveWay: Bool { isUpgraded && neverBegan }
 
-    /// Its start; where it was refunded before, the refund: it was charged by then, and is told before the refund.
+    /// The start of the period, or its refund if that came earlier: the charge had happened by then, and its event
+    /// precedes the refund's.
     fileprivate var chargedBy: Instant { isRefunded ? min(purchasedAt, cancelledAt ?? purchasedAt) : purchasedAt }
 
-    /// The time without a period in between; a renewal starts at the expiry, even of a refunded one.
+    /// Returns the time between two periods. A renewal counts from the expiry, even if the previous period was
+    /// refunded.
     fileprivate func gap(after previous: Period, _ policy: Policy) -> Delay {
         let renews = purchasedAt >= previous.expiresAt - previous.tolerance(policy)
         return purchasedAt - (renews ? previous.expiresAt : previous.accessEnd)
     }
 
-    /// Whether it replaced another product at once rather than at the next renewal: the other is marked as upgraded, or
-    /// was still well under way.
+    /// Returns whether the period replaced another product immediately rather than at the next renewal: the other
+    /// period is marked as upgraded, or was still far from its expiry.
     fileprivate func tookOver(_ previous: Period, _ policy: Policy) -> Bool {
         if previous.isUpgraded { return purchasedAt <= previous.accessEnd + policy.lateRenewalTolerance }
         return purchasedAt < previous.expiresAt - previous.tolerance(policy) && previous.cancelledAt == nil
     }
 
-    /// How far from its expiry a renewal may start: never more than a tenth of the period.
+    /// Returns how far from this period's expiry a renewal may start: at most a tenth of the period.
     private func tolerance(_ policy: Policy) -> Delay {
         min(policy.lateRenewalTolerance, (expiresAt - purchasedAt).divided(by: 10))
     }
 }
 
 extension Policy {
-    /// The longest gap between two periods after which Apple's own attempts may still have made the second: it charges for
-    /// 60 days (Apple: "Reducing involuntary subscriber churn").
+    /// The longest gap between two periods that Apple's own billing retries can still explain. Apple retries for 60
+    /// days (Apple: "Reducing involuntary subscriber churn").
     fileprivate var longestLapse: Delay { Delay.days(65).divided(by: speedup) }
 }

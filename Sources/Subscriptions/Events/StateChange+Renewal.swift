@@ -1,7 +1,7 @@
 extension StateChange {
-    /// Switches of the customer: renewal on and off, scheduled products, price consent.
+    /// Customer switches: renewal on and off, scheduled products, price consent.
     ///
-    /// Nothing is said when Apple spoke of the renewal for the first time, or said nothing newer.
+    /// Empty if Apple reported the renewal for the first time, or reported nothing newer.
     var renewalDrafts: [Draft] {
         guard let old = before.facts.currentRenewal, let new = after.facts.currentRenewal, new.asOf > old.asOf,
             let span = after.timeline.span(at: after.asOf)
@@ -43,7 +43,7 @@ extension StateChange {
         ]
     }
 
-    /// Whether a period of the product appeared since the previous answer.
+    /// Returns whether a period of the product appeared since the previous answer.
     private func isNew(_ product: ProductID) -> Bool {
         let known = knownPeriods
         return after.facts.periods.enumerated().contains { known[$0.offset] == nil && $0.element.productID == product }

@@ -1,6 +1,6 @@
 extension StateChange {
-    /// Ends and failures: what the new timeline says of the instant of the previous answer where it differs from what
-    /// was said then, and every boundary since.
+    /// Ends and failures: the difference between the new and the old timeline at the instant of the previous answer,
+    /// and every boundary since then.
     var spanDrafts: [Draft] {
         let spans = after.timeline.spans
         let first = after.timeline.index(at: before.asOf) ?? 0
@@ -18,8 +18,8 @@ extension StateChange {
         return drafts
     }
 
-    /// What became of a period whose refund was reversed, where it is the last word: told after the reversal and as of the
-    /// newest answer, for until then it was known as revoked.
+    /// The outcome of a period whose refund was reversed, if no later span follows. It comes after the reversal and is
+    /// dated by the newest answer, because the period was known as revoked until then.
     var uncoveredDrafts: [Draft] {
         guard let span = after.timeline.span(at: after.asOf), span.expiresAt == uncoveredEnd else { return [] }
         return transition(from: .revoked, to: span, isRevision: true).map {
@@ -35,7 +35,7 @@ extension StateChange {
         return old.expiresAt
     }
 
-    /// The spans that lie in a gap which a later period closes soon enough to count as a renewal.
+    /// The spans in a gap that a later period closes soon enough to count as a renewal.
     private var bridgedSpans: Set<Int> {
         let spans = after.timeline.spans
         let active = spans.indices.filter { spans[$0].state == .active }
@@ -77,7 +77,7 @@ extension StateChange {
         return failureEnded(.billingGraceExpired, span, detail)
     }
 
-    /// Grace over unpaid is told as such, even where nothing more is tried.
+    /// Reports an unpaid end of grace as such, even if Apple makes no further attempt to charge.
     private func expired(from old: State, _ span: Span, isRevision: Bool) -> [Draft] {
         var detail: [String: DetailValue] = ["expires_at": .text(span.expiresAt.iso8601)]
         if let reason = span.reason { detail["reason"] = .text(reason.rawValue) }
@@ -92,14 +92,14 @@ extension StateChange {
         }
     }
 
-    /// Apple gave up at an instant it does not give: told as of the newest answer, or of what followed. A refund that
-    /// followed tells it alone.
+    /// Reports that Apple gave up, at an instant it does not give: dated by the newest answer, or by the span that
+    /// followed. If a refund followed, only the refund is reported.
     private func failureEnded(_ kind: EventKind, _ span: Span, _ detail: [String: DetailValue]) -> [Draft] {
         let end = latest(in: span)
         if span.to == end, after.timeline.span(at: end)?.state == .revoked { return [] }
         return [switched(kind, span.productID, detail, by: end)]
     }
 
-    /// The end of the span, or the newest answer where that comes first.
+    /// Returns the end of the span, or the newest answer's instant if that comes first.
     private func latest(in span: Span) -> Instant { min(span.to ?? after.asOf, after.asOf) }
 }

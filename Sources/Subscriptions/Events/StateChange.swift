@@ -1,16 +1,16 @@
-/// What happened between two states of a subscription, as events in order.
+/// The changes between two states of a subscription, as events in order.
 struct StateChange {
     let before: SubscriptionState
     let after: SubscriptionState
     let policy: Policy
 
-    /// An event and the instant by which it is ordered among the others.
+    /// An event and the instant that orders it among the others.
     struct Draft {
         let anchor: Instant
         let event: Event
     }
 
-    /// Every event, once, by instant; of the same instant an end comes before what follows it.
+    /// Every event, once, ordered by instant; at the same instant an end comes before its successor.
     var events: [Event] {
         let drafts = spanDrafts + periodDrafts + uncoveredDrafts + renewalDrafts
         return drafts.enumerated()
@@ -18,7 +18,7 @@ struct StateChange {
             .map(\.element.event)
     }
 
-    /// A draft that happened at an instant Apple gives.
+    /// Returns a draft for an instant that Apple gives.
     func draft(
         _ kind: EventKind, _ productID: ProductID, at instant: Instant, _ detail: [String: DetailValue] = [:]
     ) -> Draft {
@@ -28,7 +28,8 @@ struct StateChange {
             event: Event(kind: kind, productID: productID, occurredAt: occurredAt, detail: detail))
     }
 
-    /// A draft of a switch: Apple says that it happened, not when; at the latest by the newest answer, or by what followed.
+    /// Returns a draft for a switch. Apple reports that it happened but not when: at the latest by the newest answer,
+    /// or by the event that followed.
     func switched(
         _ kind: EventKind, _ productID: ProductID, _ detail: [String: DetailValue] = [:], by latest: Instant? = nil
     ) -> Draft {

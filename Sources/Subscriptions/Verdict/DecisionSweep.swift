@@ -1,9 +1,9 @@
-/// Follows what matters to the decision table through time, so that a whole life is decided in n log n.
+/// Follows the input of the decision table through time, so that a whole subscription life is decided in n log n.
 ///
-/// The same as `DecisionTable.view(at:)` for instants that never go back.
+/// Equivalent to `DecisionTable.view(at:)` for instants that never go back.
 struct DecisionSweep {
     private let table: DecisionTable
-    /// What counts no more, by the instant from which on.
+    /// The periods that stop counting, ordered by the instant at which they do.
     private let ending: [Int]
     private var view = DecisionTable.View()
     private var live = LatestFirst()
@@ -20,7 +20,7 @@ struct DecisionSweep {
         }
     }
 
-    /// What matters at an instant, which is not earlier than the one asked for before.
+    /// Returns the view at an instant, which must not be earlier than the previous call's.
     mutating func view(at instant: Instant) -> DecisionTable.View {
         let stretches = table.stretches
         while ended < ending.count, stretches[ending[ended]].isVoid(at: instant) {
@@ -45,7 +45,7 @@ struct DecisionSweep {
     }
 }
 
-/// Periods by their end, the latest first; of the same end the one that starts later. A binary heap.
+/// A binary heap of periods by their end, the latest first; of two with the same end, the one that starts later.
 private struct LatestFirst {
     private var entries: [(end: Instant, index: Int)] = []
 
@@ -58,7 +58,7 @@ private struct LatestFirst {
         }
     }
 
-    /// The first that counts; those before it never count again and are forgotten.
+    /// Returns the first period that counts. Removes those before it, which never count again.
     mutating func first(where counts: (Int) -> Bool) -> Int? {
         while let top = entries.first {
             if counts(top.index) { return top.index }

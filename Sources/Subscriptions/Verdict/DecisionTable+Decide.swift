@@ -1,5 +1,5 @@
 extension DecisionTable {
-    /// The first row of the table that fits what matters at an instant; nil when no period exists yet.
+    /// Returns the decision of the first matching row of the table at an instant; nil if no period exists yet.
     func decide(_ view: View, at instant: Instant) -> Decision? {
         if let running = view.running {
             let head = view.head ?? running
@@ -24,7 +24,7 @@ extension DecisionTable {
         return (view.head ?? view.replaced).map { decideLapsed($0, at: instant) }
     }
 
-    /// Whether the refunded period comes after everything live, so that its refund is the last word.
+    /// Returns whether the refunded period comes after every live one, so that its refund decides.
     private func follows(_ refunded: Int, _ head: Int?) -> Bool {
         guard let head else { return true }
         return stretches[refunded].expiresAt > stretches[head].expiresAt
@@ -35,7 +35,7 @@ extension DecisionTable {
         index.map { stretches[$0].purchasedAt > stretches[other].purchasedAt } ?? false
     }
 
-    /// Whether no row of this subscription is visible that replaces an upgraded one.
+    /// Returns whether no replacement of an upgraded period is visible yet in this subscription.
     private func isOpen(_ replaced: Int, at instant: Instant) -> Bool {
         guard let replacedAt = stretches[replaced].replacedAt else { return true }
         return instant < facts.asOf && instant < replacedAt
@@ -52,7 +52,7 @@ extension DecisionTable {
             rule: .replacementAwaited, subject: index, head: index, entitledUntil: end, renewal: renewal(of: index))
     }
 
-    /// Rows 7 to 15: a period is over and nothing follows.
+    /// Decides by rows 7 to 15: a period is over and nothing follows.
     func decideLapsed(_ index: Int, at instant: Instant) -> Decision {
         let renewal = renewal(of: index)
         let (rule, until) = lapse(stretches[index].expiresAt, renewal, at: instant)

@@ -1,5 +1,5 @@
 extension DecisionTable {
-    /// The flags of the subject, and of the head's renewal while active.
+    /// Returns the flags of the subject and, while active, of the head's renewal.
     func flags(_ decision: Decision, at instant: Instant) -> [Flag] {
         let subject = facts.periods[decision.subject]
         let head = facts.periods[decision.head]
@@ -20,7 +20,7 @@ extension DecisionTable {
         return flags.sorted()
     }
 
-    /// The fields that decided: without any one of them the answer, or the rule that gives it, would be another.
+    /// Returns the fields that decided: without any one of them the answer, or the rule that gives it, would differ.
     func grounds(of decision: Decision) -> [Ground] {
         let subject = facts.periods[decision.subject]
         let head = facts.periods[decision.head]
@@ -60,7 +60,7 @@ extension DecisionTable {
     }
 
     private func expiryGround(_ rule: Rule, _ period: Period) -> Ground {
-        // Only a legacy answer's rows stand outside a list; there the plain field holds the milliseconds.
+        // Only the rows of a legacy answer stand outside a list; their plain field holds the milliseconds.
         let form = period.terms.origin.form ?? (period.path.hasSuffix("]") ? .milliseconds : .plain)
         return Ground(
             rule: rule.rawValue, path: joined(period.path, form.field("expires_date")),
@@ -88,7 +88,8 @@ extension DecisionTable {
 }
 
 extension Renewal {
-    /// The product that will take over from the given one; nil when the same will renew, or it already has.
+    /// Returns the product that will replace the given one; nil if the same product renews or the change already
+    /// happened.
     func change(from product: ProductID) -> ProductID? {
         guard let next = renewsToProductID, next != productID, next != product else { return nil }
         return next

@@ -1,9 +1,9 @@
 extension DecisionTable {
     /// The periods that matter at one instant.
     struct View {
-        /// The live period under way that ends last.
+        /// The live period in progress that ends last.
         var running: Int?
-        /// The live period that ends last, under way or not.
+        /// The live period that ends last, in progress or not.
         var head: Int?
         /// The refunded or revoked period that ends last.
         var refunded: Int?
@@ -11,7 +11,7 @@ extension DecisionTable {
         var replaced: Int?
     }
 
-    /// What matters at an instant, found by looking at every period.
+    /// Returns the view at an instant, found by examining every period.
     func view(at instant: Instant) -> View {
         var view = View()
         for (index, stretch) in stretches.enumerated() where isVisible(index, at: instant) {
@@ -27,12 +27,12 @@ extension DecisionTable {
         return view
     }
 
-    /// Whether a period exists at an instant.
+    /// Returns whether a period exists at an instant.
     func isVisible(_ index: Int, at instant: Instant) -> Bool {
         instant >= facts.asOf || stretches[index].purchasedAt <= instant
     }
 
-    /// Takes note of a period that counts no more.
+    /// Records a period that no longer counts.
     func note(_ index: Int, in view: inout View) {
         if stretches[index].isUpgraded {
             view.replaced = max(view.replaced ?? index, index)
@@ -41,7 +41,7 @@ extension DecisionTable {
         }
     }
 
-    /// The one that ends later; of the same end the one that starts later.
+    /// Returns the period that ends later; of two with the same end, the one that starts later.
     private func endingLast(_ known: Int?, _ index: Int) -> Int {
         guard let known else { return index }
         return (stretches[known].expiresAt, known) < (stretches[index].expiresAt, index) ? index : known

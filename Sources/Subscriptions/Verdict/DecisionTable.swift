@@ -1,23 +1,23 @@
-/// What a subscription is at an instant: the one decision table. The same as `DecisionTable`, for a single instant.
+/// Returns the verdict on a subscription at a single instant, by the one decision table, `DecisionTable`.
 ///
-/// An instant before the first period is `expired` for an `unknown` reason, without access.
+/// An instant before the first period yields `expired` with reason `unknown`, without access.
 package func verdict(of facts: SubscriptionFacts, at instant: Instant, policy: Policy) -> Verdict {
     DecisionTable(facts, policy: policy).verdict(at: instant, explained: true)
 }
 
 /// The decision table over one subscription, prepared for many instants. docs/lifecycle.md shows it as a table.
 ///
-/// At an instant before the newest answer only periods that had begun exist; from the newest answer on all of them do,
-/// a renewal charged ahead of time included.
+/// At an instant before the newest answer, only periods that had begun exist. From the newest answer on all periods
+/// exist, including a renewal charged ahead of time.
 struct DecisionTable {
-    /// What the table looks at again and again, without reference counts.
+    /// The values the table reads repeatedly, without reference counting.
     struct Stretch {
         let purchasedAt: Instant
         let expiresAt: Instant
-        /// From when on it counts no more; nil for a live one.
+        /// The instant from which the period no longer counts; nil for a live one.
         let voidAt: Instant?
         let isUpgraded: Bool
-        /// When another took its place: see `Replacement`.
+        /// The instant another period took its place: see `Replacement`.
         let replacedAt: Instant?
     }
 
@@ -36,12 +36,13 @@ struct DecisionTable {
         currentRenewal = facts.currentRenewalFacts
     }
 
-    /// The renewal information that speaks of the end of a period.
+    /// Returns the renewal information about the end of a period.
     func renewal(of index: Int) -> RenewalFacts? {
         index == last ? currentRenewal : facts.periods[index].renewal
     }
 
-    /// Every instant at which the verdict may change, from the earlier of first purchase and newest answer on.
+    /// Every instant at which the verdict may change, starting at the first purchase or the newest answer, if that is
+    /// earlier.
     var boundaries: [Instant] {
         let start = min(stretches.first?.purchasedAt ?? facts.asOf, facts.asOf)
         var instants: Set<Instant> = [start, facts.asOf]
@@ -54,12 +55,12 @@ struct DecisionTable {
         return instants.filter { $0 >= start }.sorted()
     }
 
-    /// The verdict at an instant; its grounds only if they are asked for.
+    /// Returns the verdict at an instant, with its grounds only if `explained`.
     func verdict(at instant: Instant, explained: Bool = false) -> Verdict {
         verdict(of: view(at: instant), at: instant, explained: explained)
     }
 
-    /// The verdict on what matters at an instant.
+    /// Returns the verdict for the view at an instant.
     func verdict(of view: View, at instant: Instant, explained: Bool) -> Verdict {
         guard let decision = decide(view, at: instant) else {
             let product = facts.periods.first?.productID ?? facts.renewal?.value.productID ?? ProductID("")
@@ -83,13 +84,13 @@ extension DecisionTable.Stretch {
         isUpgraded = period.isUpgraded
         self.replacedAt = replacedAt
         if let cancelledAt = period.cancelledAt {
-            // Once Apple has said so it is void, even if the date it gives is still to come.
+            // The period is void as soon as Apple reports the cancellation, even if its date is still in the future.
             voidAt = min(cancelledAt, period.revocation.asOf)
         } else {
             voidAt = period.isUpgraded ? replacedAt ?? Instant(milliseconds: .min) : nil
         }
     }
 
-    /// Whether it counts no more.
+    /// Returns whether the period no longer counts.
     func isVoid(at instant: Instant) -> Bool { voidAt.map { $0 <= instant } ?? false }
 }

@@ -1,22 +1,22 @@
-/// The operator's tolerances. Everything else is Apple's word.
+/// The operator's tolerances. Everything else comes from Apple.
 package struct Policy: Sendable, Hashable {
-    /// How long after an expiry an expected renewal may still be booked without access ending.
+    /// How long after an expiry an expected renewal may still be booked without ending access.
     package var leeway: Delay
-    /// How long access goes on while Apple could not be asked.
+    /// The outage allowance: how long access continues while Apple could not be asked.
     package var outageAllowance: Delay
     /// The longest gap between two periods that still counts as a renewal.
     package var lateRenewalTolerance: Delay
-    /// Over how long the checks shortly before an end are spread, so that those that end together are not asked about
-    /// at once; at the turn of a month six times as long.
+    /// The window over which the checks shortly before an end are spread, so that subscriptions ending together are not
+    /// checked at once; six times as long at the turn of a month.
     package var preCheckSpread = Policy.preCheckSpreadUsual
-    /// Ten minutes.
+    /// The usual window: ten minutes.
     package static let preCheckSpreadUsual = Delay.minutes(10)
-    /// Divides every delay of the schedule; 1 in production use.
+    /// The divisor of every delay of the schedule; 1 in production use.
     package var speedup: Int
-    /// How many times as long as usual two looks for refunds are apart; 1 unless something else tells of refunds.
+    /// The factor by which the interval between two refund checks grows; 1 unless another source reports refunds.
     package var sweepStretch: Int
 
-    /// A policy from its parts; a speedup or a stretch below 1 counts as 1.
+    /// Creates a policy from its parts; a speedup or a stretch below 1 counts as 1.
     package init(
         leeway: Delay, outageAllowance: Delay, lateRenewalTolerance: Delay, speedup: Int = 1, sweepStretch: Int = 1
     ) {
@@ -27,7 +27,8 @@ package struct Policy: Sendable, Hashable {
         self.sweepStretch = max(1, sweepStretch)
     }
 
-    /// The defaults: leeway 2 h (sandbox 5 min), outage allowance 30 days, late renewals within 1 h (sandbox 10 min).
+    /// Returns the defaults: leeway 2 h (sandbox 5 min), outage allowance 30 days, late renewals within 1 h (sandbox 10
+    /// min).
     ///
     /// The speedup divides all of them.
     package static func standard(for environment: StoreEnvironment, speedup: Int = 1) -> Policy {
@@ -42,7 +43,7 @@ package struct Policy: Sendable, Hashable {
             lateRenewalTolerance: tolerance.divided(by: divisor), speedup: divisor)
     }
 
-    /// The same policy with another leeway; `explain` uses none.
+    /// Returns the same policy with another leeway; `explain` uses none.
     package func with(leeway: Delay) -> Policy {
         var copy = self
         copy.leeway = leeway
@@ -51,7 +52,7 @@ package struct Policy: Sendable, Hashable {
 }
 
 extension Delay {
-    /// A fraction of the delay, rounded down to the millisecond.
+    /// Returns a fraction of the delay, rounded down to the millisecond.
     func divided(by divisor: Int) -> Delay {
         Delay(milliseconds: milliseconds / Int64(max(1, divisor)))
     }

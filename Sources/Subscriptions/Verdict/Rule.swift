@@ -1,14 +1,14 @@
-/// A row of the decision table. The raw value is what `Ground.rule` says.
+/// A row of the decision table. The raw value is the value of `Ground.rule`.
 package enum Rule: String, Sendable, CaseIterable {
     /// A live period runs.
     case runningPeriod = "running_period"
-    /// The next period is charged already and starts later.
+    /// The next period is already charged and starts later.
     case chargedAhead = "charged_ahead"
     /// The last period was refunded.
     case refunded
-    /// The last period was shared by the family and taken back.
+    /// The last period was shared with the family and revoked.
     case familyRevoked = "family_revoked"
-    /// The last period was replaced and the replacing row is not there yet.
+    /// The last period was replaced and the replacing row has not arrived yet.
     case replacementAwaited = "replacement_awaited"
     /// Another subscription of the group took over.
     case replacedElsewhere = "replaced_elsewhere"
@@ -65,7 +65,7 @@ package enum Rule: String, Sendable, CaseIterable {
     }
 }
 
-/// What the table decided at an instant: which row of it, and which periods it looked at.
+/// The decision of the table at an instant: the matching row, and the periods that decided.
 struct Decision {
     let rule: Rule
     /// The period whose product and flags count.

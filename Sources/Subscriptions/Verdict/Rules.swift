@@ -1,6 +1,6 @@
-/// The rules by which evidence is read.
+/// The rules for interpreting evidence.
 package enum Rules {
-    /// Counts their editions: raised whenever the same evidence comes to mean something else, so that every subscription is
-    /// reconciled again at its next check.
+    /// The edition of the rules. It is raised whenever the same evidence gets a new meaning, so that every subscription
+    /// is reconciled again at its next check.
     package static let edition = 2
 }

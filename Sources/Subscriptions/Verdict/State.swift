@@ -1,4 +1,4 @@
-/// What a subscription is at an instant.
+/// The state of a subscription at an instant.
 package enum State: String, Sendable, Hashable, CaseIterable {
     /// A paid period runs.
     case active
@@ -6,14 +6,14 @@ package enum State: String, Sendable, Hashable, CaseIterable {
     case gracePeriod = "grace_period"
     /// Billing failed and Apple keeps trying, without access.
     case billingRetry = "billing_retry"
-    /// The period is over, its renewal or replacement is expected any moment; access goes on.
+    /// The period is over and its renewal or replacement is expected at any moment; access continues.
     case awaitingRenewal = "awaiting_renewal"
-    /// It is over.
+    /// The subscription is over.
     case expired
-    /// Apple took it back.
+    /// Apple revoked it.
     case revoked
 
-    /// Whether access is given; the same for every subscription in this state.
+    /// Whether the customer has access; the same for every subscription in this state.
     package var isEntitled: Bool {
         switch self {
         case .active, .gracePeriod, .awaitingRenewal: true
@@ -22,7 +22,7 @@ package enum State: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Why a subscription is expired, revoked or awaiting.
+/// The reason a subscription is expired, revoked or awaiting renewal.
 package enum Reason: String, Sendable, Hashable, CaseIterable {
     /// Expired: the customer turned renewal off.
     case voluntary
@@ -46,7 +46,7 @@ package enum Reason: String, Sendable, Hashable, CaseIterable {
     case replacement
 }
 
-/// What else is worth knowing, whatever the state.
+/// A further property of a subscription, independent of its state.
 package enum Flag: String, Sendable, Hashable, Comparable, CaseIterable {
     /// The period is a free trial.
     case trial
@@ -58,13 +58,13 @@ package enum Flag: String, Sendable, Hashable, Comparable, CaseIterable {
     case offerCode = "offer_code"
     /// A family member shares the period.
     case familyShared = "family_shared"
-    /// The next period is charged already and starts later.
+    /// The next period is already charged and starts later.
     case futureDated = "future_dated"
     /// The customer has not agreed to a higher price yet.
     case priceConsentPending = "price_consent_pending"
     /// Another product will renew.
     case changeScheduled = "change_scheduled"
 
-    /// Orders flags by their word.
+    /// Orders flags by their raw value.
     package static func < (left: Flag, right: Flag) -> Bool { left.rawValue < right.rawValue }
 }
