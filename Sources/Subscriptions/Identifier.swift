@@ -1,27 +1,28 @@
 /// A name given by Apple or by the operator, kept as text so that leading zeros and future formats survive.
 ///
-/// The tag makes two kinds of names different types. Identifiers are compared byte by byte, as PostgreSQL and Apple do: Swift
-/// takes texts for equal that Unicode says are written alike, such as an é of one character and one of two.
+/// The tag makes two kinds of names different types. Identifiers are compared byte by byte, as PostgreSQL and Apple do.
+/// Swift would treat texts that are canonically equivalent in Unicode as equal, such as an é of one character and one
+/// of two.
 package struct Identifier<Tag>: Hashable, Comparable, Sendable, ExpressibleByStringInterpolation,
     CustomStringConvertible
 {
-    /// The name as it was given.
+    /// The name as given.
     package let text: String
 
-    /// An identifier with the given text.
+    /// Creates an identifier with the given text.
     package init(_ text: String) {
         self.text = text
     }
 
-    /// An identifier from a literal.
+    /// Creates an identifier from a literal.
     package init(stringLiteral text: String) {
         self.text = text
     }
 
-    /// The name as it was given.
+    /// The name as given.
     package var description: String { text }
 
-    /// Whether the bytes are the same.
+    /// Returns whether the bytes are the same.
     package static func == (left: Identifier, right: Identifier) -> Bool {
         left.text.utf8.count == right.text.utf8.count && left.text.utf8.elementsEqual(right.text.utf8)
     }

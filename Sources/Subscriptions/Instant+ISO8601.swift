@@ -1,7 +1,7 @@
 extension Instant {
     /// ISO 8601 in UTC with milliseconds, such as `2026-11-20T12:00:00.000Z`.
     ///
-    /// Years outside 0–9999 are clamped to them: Apple gives none, and other readers refuse them.
+    /// Years outside 0–9999 are clamped to that range: Apple gives none, and other readers reject them.
     package var iso8601: String {
         let earliest: Int64 = -62_167_219_200_000
         let latest: Int64 = 253_402_300_799_999
@@ -27,8 +27,9 @@ extension Instant {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// An instant from ISO 8601: a date alone (midnight UTC) or a date and time with `Z`, an offset such as `+0300` or
-    /// `-08:00`, or neither (UTC). Fractions of a second are cut to milliseconds. Nil for anything else.
+    /// Creates an instant from ISO 8601: a date alone (midnight UTC) or a date and time with `Z`, an offset such as
+    /// `+0300` or `-08:00`, or neither (UTC). Fractions of a second are truncated to milliseconds. Nil for anything
+    /// else.
     package init?(iso8601 text: String) {
         var reader = DateReader(text)
         guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2), reader.skip("-"),
@@ -47,9 +48,10 @@ extension Instant {
 }
 
 extension Instant {
-    /// Whether it lies on the last or the first day of a month in UTC.
+    /// Whether the instant lies on the last or the first day of a month in UTC.
     ///
-    /// Apple moves a renewal on a day that a month does not have to the month's last one, so that more come together there.
+    /// If a month lacks the day of a renewal, Apple moves the renewal to the month's last day, so more renewals fall
+    /// there.
     var isAtTurnOfMonth: Bool {
         let day = milliseconds.flooredDivision(by: 86_400_000).quotient
         return CivilDate(daysSince1970: day).day == 1 || CivilDate(daysSince1970: day + 1).day == 1
@@ -63,7 +65,7 @@ extension Int64 {
     }
 }
 
-/// A day of the proleptic Gregorian calendar. Years are counted from March, so that the leap day is the last.
+/// A day of the proleptic Gregorian calendar. Years are counted from March, so that the leap day comes last.
 private struct CivilDate {
     let year: Int64
     let month: Int64
@@ -79,7 +81,7 @@ private struct CivilDate {
         year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
     }
 
-    /// Nil when there is no such day.
+    /// Creates the day; nil if it does not exist.
     init?(year: Int64, month: Int64, day: Int64) {
         guard (1...12).contains(month), (1...31).contains(day) else { return nil }
         self.year = year
@@ -121,7 +123,7 @@ private struct DateReader {
         return value
     }
 
-    /// Milliseconds since midnight.
+    /// Reads a time as milliseconds since midnight.
     mutating func time() -> Int64? {
         guard let hour = number(2), hour < 24, skip(":"), let minute = number(2), minute < 60 else { return nil }
         var milliseconds = (hour * 60 + minute) * 60_000
@@ -140,7 +142,7 @@ private struct DateReader {
         return milliseconds
     }
 
-    /// Milliseconds ahead of UTC.
+    /// Reads an offset as milliseconds ahead of UTC.
     mutating func offset() -> Int64? {
         if isAtEnd || skip("Z") || skip("z") { return 0 }
         let sign: Int64

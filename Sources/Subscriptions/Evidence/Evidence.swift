@@ -1,20 +1,20 @@
-/// What one verified answer says, with Apple's clock and the path of every row.
+/// The contents of one verified answer, with Apple's clock and the path of every row.
 package struct Evidence: Sendable {
-    /// Where the purchases were made.
+    /// The environment of the purchases.
     package var environment: StoreEnvironment
     /// The app the answer names, if it names one.
     package var bundleID: BundleID?
-    /// Apple's clock at the answer: `request_date`, or the database's where Apple's was too far ahead of it.
+    /// Apple's clock at the answer: `request_date`, or the database's clock if Apple's was too far ahead of it.
     package var asOf: Instant
     /// `receipt_creation_date`.
     package var receiptCreatedAt: Instant?
-    /// By how much Apple's clock was too far ahead of the database's, so that `asOf` is the database's; nil when it was not.
+    /// How far Apple's clock was too far ahead of the database's, so that `asOf` is the database's; nil if it was not.
     package var clockAhead: Delay?
-    /// Whether everything Apple itself said was understood. What was not may be the renewal that the rest does not show.
+    /// Whether everything Apple itself stated was understood. A part that was not may be a renewal that the rest lacks.
     package var isComplete: Bool
-    /// Rows of both lists, in the answer's order.
+    /// The rows of both lists, in the answer's order.
     package var transactions: [TransactionRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
-    /// Rows of `pending_renewal_info`, in the answer's order.
+    /// The rows of `pending_renewal_info`, in the answer's order.
     package var renewals: [RenewalRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
     private var index: EvidenceIndex
 
@@ -35,20 +35,21 @@ package struct Evidence: Sendable {
         index = EvidenceIndex(transactions, renewals)
     }
 
-    /// What is odd about the answer although Apple vouches for the receipt, in one sentence; nil when nothing is.
+    /// An oddity of the answer although Apple vouches for the receipt, in one sentence; nil if there is none.
     package var remark: String? {
         clockAhead.map {
             "Apple's clock was \($0.inMinutes) ahead of the database's, so the answer counts from the database's clock."
         }
     }
 
-    /// The subscriptions it has rows of, sorted. A row that nothing gives an expiry is no subscription.
+    /// The subscriptions with rows in the answer, sorted. A row for which the answer gives no expiry is no
+    /// subscription.
     package var subscriptions: [OriginalTransactionID] { index.periods.keys.sorted() }
 
-    /// What it says of one subscription.
+    /// Returns the part of the answer about one subscription.
     ///
-    /// An answer that was not understood in full does not say that no renewal came: it speaks for the time before the
-    /// last end it shows, so that access is held as if Apple had not been asked since.
+    /// An answer that was not understood in full does not show that no renewal came. Its evidence is dated just before
+    /// the last end it shows, so that the outage allowance applies as if Apple had not been asked since.
     package func slice(of subscription: OriginalTransactionID) -> SubscriptionEvidence {
         let rows = index.periods[subscription] ?? []
         let lastEnd = rows.lazy.compactMap(\.expiresAt).max()
@@ -58,7 +59,7 @@ package struct Evidence: Sendable {
             renewals: index.renewals[subscription] ?? [], replacedBy: index.replacement(of: subscription))
     }
 
-    /// What it says of one-time purchases, sorted by original transaction and product.
+    /// The part of the answer about one-time purchases, sorted by original transaction and product.
     package var purchases: [PurchaseEvidence] {
         index.purchases.sorted { $0.key < $1.key }.map {
             PurchaseEvidence(key: $0.key, asOf: asOf, transactions: $0.value)

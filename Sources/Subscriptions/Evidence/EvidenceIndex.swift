@@ -1,12 +1,12 @@
-/// The rows of an answer by what asks for them, so that cutting an answer up does not grow with the square of its rows.
+/// The rows of an answer, indexed for each use, so that slicing an answer does not take quadratic time in its rows.
 struct EvidenceIndex: Sendable {
-    /// Rows of periods, by subscription.
+    /// The rows of periods, by subscription.
     private(set) var periods: [OriginalTransactionID: [TransactionRow]] = [:]
-    /// Rows of one-time purchases.
+    /// The rows of one-time purchases.
     private(set) var purchases: [PurchaseKey: [TransactionRow]] = [:]
-    /// Rows about renewal, by subscription, in the answer's order.
+    /// The renewal rows, by subscription, in the answer's order.
     let renewals: [OriginalTransactionID: [RenewalRow]]
-    /// Rows of periods that name their group, by start.
+    /// The rows of periods that name their group, ordered by start.
     private let groups: [SubscriptionGroupID: [TransactionRow]]
 
     init(_ transactions: [TransactionRow], _ renewals: [RenewalRow]) {
@@ -24,8 +24,8 @@ struct EvidenceIndex: Sendable {
         file(transactions.filter { $0.expiresAt == nil })
     }
 
-    /// A row without an expiry is a one-time purchase, unless the answer shows elsewhere that it is a period: then it
-    /// takes the expiry of the row it repeats, and says nothing if it repeats none.
+    /// Files rows without an expiry. Such a row is a one-time purchase, unless the answer shows elsewhere that it is a
+    /// period. Then it takes the expiry of the row it repeats, and is ignored if it repeats none.
     private mutating func file(_ rows: [TransactionRow]) {
         let hasDoubtful = rows.contains { periods[$0.originalTransactionID] != nil }
         let twins = RowTwins(hasDoubtful ? periods : [:])
@@ -41,8 +41,8 @@ struct EvidenceIndex: Sendable {
         }
     }
 
-    /// The other subscription of the group that took over from the last upgraded row, by the first row that replaces it:
-    /// see `replaces`. A row that was itself taken back since took over all the same.
+    /// Returns the other subscription of the group that took over from the last upgraded row, by the first row that
+    /// replaces it: see `replaces`. A row that was itself taken back since still counts as the replacement.
     func replacement(of subscription: OriginalTransactionID) -> OriginalTransactionID? {
         let upgraded = (periods[subscription] ?? []).filter(\.isUpgraded)
         guard let replaced = upgraded.max(by: { $0.purchasedAt < $1.purchasedAt }),
@@ -54,18 +54,19 @@ struct EvidenceIndex: Sendable {
 }
 
 extension TransactionRow {
-    /// How much earlier than the cancellation of the replaced row its replacement may start: both are written at the same
-    /// moment, one to the second and the other to the millisecond.
+    /// How much earlier than the cancellation of the replaced row its replacement may start. Apple writes both at the
+    /// same moment, one to the second and the other to the millisecond.
     private static let cancellationTolerance = Delay.minutes(1)
 
-    /// From when on a row can take the place of this upgraded one: its cancellation, or its start where Apple gives none.
+    /// The earliest start of a replacement of this upgraded row: its cancellation, or its start if Apple gives none.
     fileprivate var replaceableFrom: Instant { cancelledAt.map { $0 - Self.cancellationTolerance } ?? purchasedAt }
 
-    /// Whether it took the place of an upgraded row: it began, when that was replaced and before that would have ended.
+    /// Returns whether this row replaced an upgraded one: it began, not before that row was replaced, and before that
+    /// row would have ended.
     ///
-    /// An upgraded row without a cancellation date (the sandbox sends such) does not say when it was replaced. Then only
-    /// another product that the customer holds in the same way takes its place: what a member of the family shares, or a
-    /// second subscription of the same product, is beside it.
+    /// An upgraded row without a cancellation date (the sandbox sends such rows) does not say when it was replaced.
+    /// Then only a row of another product with the same ownership (both family-shared, or neither) replaces it. A row
+    /// with the other ownership, or a second subscription of the same product, exists beside it.
     fileprivate func replaces(_ upgraded: TransactionRow) -> Bool {
         let end = expiresAt ?? purchasedAt
         let hasBegun = min(cancelledAt ?? end, end) >= purchasedAt
@@ -79,7 +80,7 @@ extension TransactionRow {
 }
 
 extension [TransactionRow] {
-    /// The first of rows in order of start that starts at the instant or later.
+    /// Returns the first index with a start at the instant or later, for rows in order of start.
     fileprivate func firstIndex(startingAt instant: Instant) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -1,22 +1,22 @@
-/// What an answer of Apple amounts to. Only `verified` changes facts.
+/// The conclusion from an answer of Apple's. Only `verified` changes facts.
 package enum Finding: Sendable {
-    /// Apple vouches for the receipt and says this.
+    /// Apple vouches for the receipt and gives this evidence.
     case verified(Evidence)
-    /// Apple, or the app's own rule, does not vouch for the receipt. By itself this ends nobody's access.
+    /// Apple, or the app's own rule, does not vouch for the receipt. By itself this ends no customer's access.
     case rejected(Refusal)
     /// No usable answer: an outage says nothing about the receipt.
     case indeterminate(Trouble)
 }
 
-/// Why a receipt was not vouched for.
+/// The reason a receipt was not vouched for.
 package struct Refusal: Sendable, Hashable {
-    /// What kind of refusal; the schedule and the breakers differ by it.
+    /// The kind of refusal; the schedule and the circuit breakers depend on it.
     package enum Kind: Hashable, Sendable, CaseIterable {
-        /// The answer is genuine but for another app.
+        /// The answer is genuine but belongs to another app.
         case otherBundle
         /// 21003: the receipt could not be authenticated.
         case notAuthentic
-        /// 21004: the shared secret is not this app's; says nothing of the receipt.
+        /// 21004: the shared secret is not this app's; says nothing about the receipt.
         case wrongSecret
         /// 21010: the user account is gone.
         case accountGone
@@ -32,7 +32,7 @@ package struct Refusal: Sendable, Hashable {
     package var status: Int?
     /// Whether asking again may help.
     package var retryable: Bool
-    /// What kind of refusal.
+    /// The kind of refusal.
     package var kind: Kind
 
     /// A refusal from its parts.
@@ -44,13 +44,13 @@ package struct Refusal: Sendable, Hashable {
     }
 }
 
-/// Why there is no usable answer.
+/// The reason there is no usable answer.
 package struct Trouble: Sendable, Hashable {
-    /// What kind of trouble.
+    /// The kind of failure.
     package enum Kind: Hashable, Sendable, CaseIterable {
-        /// Apple said nothing, or nothing of the receipt.
+        /// Apple said nothing, or nothing about the receipt.
         case noUsableAnswer
-        /// Apple's clock, or the database's, is so wrong that the answer speaks for no known instant.
+        /// Apple's clock, or the database's, is so wrong that the answer applies to no known instant.
         case clockAhead
     }
 
@@ -61,10 +61,10 @@ package struct Trouble: Sendable, Hashable {
     /// Whether asking again may help.
     package var retryable: Bool
 
-    /// What kind of trouble.
+    /// The kind of failure.
     package var kind: Kind
 
-    /// A trouble from its parts.
+    /// Creates a failure from its parts.
     package init(reason: String, status: Int?, retryable: Bool, kind: Kind = .noUsableAnswer) {
         self.reason = reason
         self.status = status
@@ -72,7 +72,7 @@ package struct Trouble: Sendable, Hashable {
         self.kind = kind
     }
 
-    /// Apple's clock is too far ahead of the database's for the answer to be believed.
+    /// Returns a failure: Apple's clock is too far ahead of the database's for the answer to be credible.
     package static func clockAhead(by ahead: Delay, status: Int?) -> Trouble {
         Trouble(
             reason: "Apple's clock is \(ahead.inMinutes) ahead of the database's, so the answer is not believed; "
@@ -82,7 +82,7 @@ package struct Trouble: Sendable, Hashable {
 }
 
 extension Delay {
-    /// Its length in minutes, rounded, in words.
+    /// The length in minutes, rounded, in words.
     var inMinutes: String {
         let minutes = (milliseconds + 30_000) / 60_000
         return minutes == 1 ? "1 minute" : "\(minutes) minutes"

@@ -1,18 +1,18 @@
 /// One row of `pending_renewal_info` (Apple: "responseBody.Pending_renewal_info").
 package struct RenewalRow: Sendable, Hashable {
-    /// Where the row stands in the answer, such as `pending_renewal_info[0]`; empty for a legacy answer's top level.
+    /// The row's place in the answer, such as `pending_renewal_info[0]`; empty for a legacy answer's top level.
     package var path: String
-    /// The instant it speaks for: `request_date`.
+    /// The instant the row speaks for: `request_date`.
     package var asOf: Instant
-    /// The subscription it speaks of.
+    /// The subscription the row describes.
     package var originalTransactionID: OriginalTransactionID
-    /// What it says.
+    /// The renewal the row states.
     package var renewal: Renewal
 
-    /// How the row writes the end of grace; nil for the usual form.
+    /// The notation of the end of grace; nil for the usual form.
     package var graceForm: InstantForm?
 
-    /// A row that says `renewal` of one subscription.
+    /// Creates a row that states `renewal` for one subscription.
     package init(
         path: String, asOf: Instant, originalTransactionID: OriginalTransactionID, renewal: Renewal,
         graceForm: InstantForm? = nil

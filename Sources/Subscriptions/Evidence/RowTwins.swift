@@ -1,6 +1,6 @@
-/// Finds, for a row without an expiry, the row of the same answer that tells of the same period with one.
+/// Finds, for a row without an expiry, the row of the same answer that describes the same period with an expiry.
 struct RowTwins {
-    /// What a period is known by within its subscription.
+    /// A mark that identifies a period within its subscription.
     private enum Mark: Hashable {
         case lineItem(WebOrderLineItemID)
         case transaction(TransactionID)
@@ -23,15 +23,16 @@ struct RowTwins {
         }
     }
 
-    /// The expiry of the row it repeats; nil if it repeats none.
+    /// Returns the expiry of the row that this row repeats; nil if it repeats none.
     func expiry(of row: TransactionRow) -> Instant? {
         Self.keys(of: row).lazy.compactMap { expiries[$0] }.first
     }
 
-    /// Whether its product is sold as this subscription, so that it is a period even if nothing tells its expiry.
+    /// Returns whether its product is sold as this subscription, so that it is a period even if no row gives its
+    /// expiry.
     func isPeriod(_ row: TransactionRow) -> Bool { expiries[Self.product(of: row)] != nil }
 
-    /// The surest mark first.
+    /// Returns the keys of a row, the most reliable mark first.
     private static func keys(of row: TransactionRow) -> [Key] {
         let marks: [Mark?] = [
             row.webOrderLineItemID.map { .lineItem($0) }, .transaction(row.transactionID),

@@ -1,4 +1,4 @@
-/// Where a receipt was made. The two have separate namespaces of identifiers.
+/// The environment in which a receipt was made. The two have separate namespaces of identifiers.
 package enum StoreEnvironment: String, Sendable, Hashable, CaseIterable {
     /// Real purchases.
     case production = "Production"
@@ -6,7 +6,7 @@ package enum StoreEnvironment: String, Sendable, Hashable, CaseIterable {
     case sandbox = "Sandbox"
 }
 
-/// Which list of an answer a row stands in; it decides what the row's silence means.
+/// The list of an answer that contains a row; it decides the meaning of a missing cancellation.
 package enum EvidenceSource: Hashable, Sendable {
     /// `latest_receipt_info`: Apple's own knowledge at `request_date`; no cancellation there means not cancelled.
     case latestReceiptInfo
@@ -20,10 +20,10 @@ package enum Ownership: Hashable, Sendable {
     case purchased
     /// `FAMILY_SHARED`: a family member shares it.
     case familyShared
-    /// A word Apple may add one day, kept raw.
+    /// A value that Apple may add one day, kept raw.
     case unknown(String)
 
-    /// The ownership with Apple's word for it.
+    /// Creates the ownership of Apple's value.
     package init(raw: String) {
         switch raw {
         case "PURCHASED": self = .purchased
@@ -32,7 +32,7 @@ package enum Ownership: Hashable, Sendable {
         }
     }
 
-    /// Apple's word.
+    /// Apple's value.
     package var raw: String {
         switch self {
         case .purchased: "PURCHASED"

@@ -1,4 +1,4 @@
-/// What one answer says of one subscription.
+/// The part of one answer about one subscription.
 package struct SubscriptionEvidence: Sendable, Hashable {
     /// The subscription.
     package var originalTransactionID: OriginalTransactionID
@@ -8,10 +8,10 @@ package struct SubscriptionEvidence: Sendable, Hashable {
     package var transactions: [TransactionRow]
     /// Its rows of `pending_renewal_info`.
     package var renewals: [RenewalRow]
-    /// The subscription of the same group whose row replaces an upgraded one of this, if the answer shows one.
+    /// The subscription of the same group whose row replaces an upgraded row of this one, if the answer shows one.
     package var replacedBy: OriginalTransactionID?
 
-    /// Evidence of one subscription from its parts.
+    /// Creates evidence about one subscription from its parts.
     package init(
         originalTransactionID: OriginalTransactionID, asOf: Instant, transactions: [TransactionRow],
         renewals: [RenewalRow] = [], replacedBy: OriginalTransactionID? = nil
@@ -23,9 +23,9 @@ package struct SubscriptionEvidence: Sendable, Hashable {
         self.replacedBy = replacedBy
     }
 
-    /// No news until an instant: what is settled when the outage allowance of a held subscription runs out.
+    /// Returns evidence of no news until an instant, to be settled when a subscription's outage allowance runs out.
     ///
-    /// It moves the clock to the end of the hold, so that the end of access is told once.
+    /// It moves the clock to the end of the allowance, so that the end of access is reported once.
     package static func silence(
         of subscription: OriginalTransactionID, until instant: Instant
     ) -> SubscriptionEvidence {

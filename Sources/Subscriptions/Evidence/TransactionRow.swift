@@ -1,10 +1,10 @@
 /// One row of `latest_receipt_info` or `receipt.in_app` (Apple: "responseBody.Latest_receipt_info").
 package struct TransactionRow: Sendable, Hashable {
-    /// Where the row stands in the answer, such as `latest_receipt_info[3]`.
+    /// The row's place in the answer, such as `latest_receipt_info[3]`.
     package var path: String
-    /// Which list it stands in.
+    /// The list that contains the row.
     package var source: EvidenceSource
-    /// The instant it speaks for: `request_date`, or `receipt_creation_date` for a device receipt.
+    /// The instant the row speaks for: `request_date`, or `receipt_creation_date` for a device receipt.
     package var asOf: Instant
     /// `transaction_id`: one delivery of the purchase, not stable.
     package var transactionID: TransactionID
@@ -22,15 +22,15 @@ package struct TransactionRow: Sendable, Hashable {
     package var originalPurchasedAt: Instant?
     /// `expires_date`: the end of the paid period before any grace; absent on one-time purchases.
     package var expiresAt: Instant?
-    /// `cancellation_date`: refunded, revoked or replaced. Not the customer pressing "cancel".
+    /// `cancellation_date`: refunded, revoked or replaced. Not the customer's own "cancel".
     package var cancelledAt: Instant?
     /// `cancellation_reason`, raw.
     package var cancellationReason: String?
     /// `is_upgraded`: another row replaced this one.
     package var isUpgraded: Bool
-    /// `is_trial_period`; nil where the row does not say it.
+    /// `is_trial_period`; nil if the row does not state it.
     package var isTrialPeriod: Bool?
-    /// `is_in_intro_offer_period`; nil where the row does not say it.
+    /// `is_in_intro_offer_period`; nil if the row does not state it.
     package var isInIntroOfferPeriod: Bool?
     /// `promotional_offer_id`.
     package var promotionalOfferID: String?
@@ -42,9 +42,9 @@ package struct TransactionRow: Sendable, Hashable {
     package var ownership: Ownership?
     /// `app_account_token`.
     package var appAccountToken: String?
-    /// How the row writes its expiry; nil for the usual form of such a row.
+    /// The notation of the expiry; nil for the usual form of such a row.
     package var expiryForm: InstantForm?
-    /// How the row writes its cancellation; nil for the usual form.
+    /// The notation of the cancellation; nil for the usual form.
     package var cancellationForm: InstantForm?
 
     /// A row from its fields.
@@ -84,14 +84,14 @@ package struct TransactionRow: Sendable, Hashable {
 }
 
 extension TransactionRow {
-    /// Whether the row says that the period is a free trial.
+    /// Whether the row states that the period is a free trial.
     package var isTrial: Bool { isTrialPeriod ?? false }
 
-    /// Whether the row says that the period has an introductory price.
+    /// Whether the row states that the period has an introductory price.
     package var isIntro: Bool { isInIntroOfferPeriod ?? false }
 
-    /// The row as it counts in an answer: a device's snapshot of the very instant of the answer yields to Apple's own
-    /// word of that instant, as if it were a millisecond older.
+    /// Returns the row as it counts in an answer. A device's snapshot of the same instant as the answer yields to
+    /// Apple's own statement, as if it were a millisecond older.
     func speaking(inAnswerOf answer: Instant) -> TransactionRow {
         guard source == .deviceReceipt, asOf >= answer else { return self }
         var older = self

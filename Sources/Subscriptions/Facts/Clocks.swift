@@ -1,5 +1,5 @@
 extension SubscriptionFacts {
-    /// The instants at which anybody spoke whose word still counts.
+    /// The instants of all sources whose facts still count.
     package var clocks: Set<Instant> {
         periods.reduce(into: Set([asOf, renewal?.asOf].compactMap(\.self))) { $0.formUnion($1.clocks) }
     }
@@ -26,19 +26,19 @@ extension RenewalFacts {
 }
 
 extension SubscriptionEvidence {
-    /// The instants for which it speaks.
+    /// The instants the evidence speaks for.
     package var clocks: Set<Instant> {
         Set([asOf] + transactions.map(\.asOf) + renewals.map(\.asOf))
     }
 }
 
 extension PurchaseEvidence {
-    /// The instants for which it speaks.
+    /// The instants the evidence speaks for.
     package var clocks: Set<Instant> { Set([asOf] + transactions.map(\.asOf)) }
 }
 
 extension PurchaseFacts {
-    /// The instants at which anybody spoke whose word still counts.
+    /// The instants of all sources whose facts still count.
     package var clocks: Set<Instant> {
         Set([asOf, terms.asOf, revocation.asOf] + [ownership?.asOf, appAccountToken?.asOf].compactMap(\.self))
     }

@@ -1,14 +1,14 @@
-/// A value that can be said at an instant.
+/// A value that a source can state for an instant.
 ///
-/// When two speakers of the same instant disagree, the one whose value does not yield is kept, so that merging does not
-/// depend on the order in which answers arrive.
+/// If two sources of the same instant disagree, the value that does not yield is kept, so that merging does not depend
+/// on the order in which answers arrive.
 package protocol FactValue: Hashable, Sendable {
-    /// Whether `other` is kept when both were said at the same instant; a strict total order.
+    /// Returns whether `other` is kept if both were stated for the same instant; a strict total order.
     func yields(to other: Self) -> Bool
 }
 
 extension FactValue where Self: Comparable {
-    /// The greater value is kept.
+    /// Keeps the greater value.
     package func yields(to other: Self) -> Bool { self < other }
 }
 
@@ -17,22 +17,22 @@ extension String: FactValue {}
 extension Identifier: FactValue {}
 
 extension Bool: FactValue {
-    /// `true` is kept.
+    /// Keeps `true`.
     package func yields(to other: Bool) -> Bool { !self && other }
 }
 
 extension Ownership: FactValue {
-    /// The greater of Apple's words is kept.
+    /// Keeps the greater of Apple's words.
     package func yields(to other: Ownership) -> Bool { raw < other.raw }
 }
 
-/// Who said something: when, and where in the answer.
+/// The source of a fact: its instant, and its place in the answer.
 package struct FactOrigin: Sendable {
-    /// The instant the speaker spoke for.
+    /// The instant the source speaks for.
     package var asOf: Instant
-    /// Where it stood in the answer, such as `latest_receipt_info[3]`.
+    /// The place in the answer, such as `latest_receipt_info[3]`.
     package var path: String
-    /// How the fact's instant was written; nil for the usual form. Not stored and ignored by equality.
+    /// The notation of the fact's instant; nil for the usual form. Not stored and ignored by equality.
     package var form: InstantForm?
 
     /// An origin from its parts.
@@ -44,28 +44,28 @@ package struct FactOrigin: Sendable {
 }
 
 extension FactOrigin: Hashable {
-    /// Whether both are the same speaker.
+    /// Returns whether both are the same source.
     package static func == (left: FactOrigin, right: FactOrigin) -> Bool {
         left.asOf == right.asOf && left.path == right.path
     }
 
-    /// Hashes what equality compares.
+    /// Hashes the parts that equality compares.
     package func hash(into hasher: inout Hasher) {
         hasher.combine(asOf)
         hasher.combine(path)
     }
 }
 
-/// Something Apple said, with the instant it speaks for and where it stood.
+/// A value Apple gave, with the instant it applies to and its place in the answer.
 package struct Fact<Value: FactValue>: Hashable, Sendable {
-    /// What was said.
+    /// The value.
     package var value: Value
-    /// When and where.
+    /// The instant and the place in the answer.
     package var origin: FactOrigin
 
-    /// The instant it speaks for.
+    /// The instant the fact speaks for.
     package var asOf: Instant { origin.asOf }
-    /// Where it stood in the answer.
+    /// The fact's place in the answer.
     package var path: String { origin.path }
 
     /// A fact from its parts.
@@ -79,7 +79,7 @@ package struct Fact<Value: FactValue>: Hashable, Sendable {
         self.init(value, origin: FactOrigin(asOf: asOf, path: path))
     }
 
-    /// The newest speaker's fact; of the same instant the one whose value, then path, does not yield.
+    /// Returns the newer fact; at the same instant the one whose value, then path, does not yield.
     ///
     /// Commutative, associative and idempotent.
     package func merging(_ other: Fact) -> Fact {
@@ -89,7 +89,7 @@ package struct Fact<Value: FactValue>: Hashable, Sendable {
     }
 }
 
-/// Merges facts that may not have been said at all.
+/// Merges facts that may be missing.
 func newest<Value>(_ left: Fact<Value>?, _ right: Fact<Value>?) -> Fact<Value>? {
     guard let left, let right else { return left ?? right }
     return left.merging(right)

@@ -1,5 +1,5 @@
 extension Period {
-    /// Canonical order: by start, then end, then identifier. Total for the periods of one subscription.
+    /// Orders periods canonically: by start, then end, then identifier. Total for the periods of one subscription.
     static func precedes(_ left: Period, _ right: Period) -> Bool {
         if left.purchasedAt != right.purchasedAt { return left.purchasedAt < right.purchasedAt }
         if left.expiresAt != right.expiresAt { return left.expiresAt < right.expiresAt }
@@ -11,22 +11,23 @@ extension Period {
         return left.transactionIDs.sorted().lexicographicallyPrecedes(right.transactionIDs.sorted())
     }
 
-    /// Whether it ends later, or starts later with the same end.
+    /// Returns whether the period ends later, or starts later with the same end.
     func endsAfter(_ other: Period) -> Bool {
         (expiresAt, purchasedAt) > (other.expiresAt, other.purchasedAt)
     }
 
-    /// The live period that ends last.
+    /// Returns the index of the live period that ends last.
     static func indexOfHead(in periods: [Period]) -> Int? {
         periods.indices.reduce(nil) { known, index in
             periods[index].isUpgraded || periods[index].isRefunded ? known : later(known, index, in: periods)
         }
     }
 
-    /// The period whose end renewal information speaks of: the live one that ends last, unless a refunded one follows
-    /// it or one that waits for its replacement starts after it; without any, the replaced one that starts last.
+    /// Returns the index of the period whose end the renewal information describes: the live period that ends last,
+    /// unless a refunded one follows it or one that waits for its replacement starts after it. Without any of these, it
+    /// is the replaced period that starts last.
     ///
-    /// What the decision table looks at once everything known has begun.
+    /// The decision table examines the same period once every known period has begun.
     static func indexOfLast(in periods: [Period]) -> Int? {
         let head = indexOfHead(in: periods)
         let replaced = periods.lastIndex(where: \.isUpgraded)
@@ -41,14 +42,14 @@ extension Period {
         return waits(after: head) ? waiting : head ?? replaced
     }
 
-    /// The refunded or revoked period that ends last.
+    /// Returns the index of the refunded or revoked period that ends last.
     private static func indexOfRefunded(in periods: [Period]) -> Int? {
         periods.indices.reduce(nil) { known, index in
             periods[index].isRefunded ? later(known, index, in: periods) : known
         }
     }
 
-    /// Whether it comes after everything live, so that its refund is the last word.
+    /// Returns whether the period comes after every live one, so that its refund decides.
     private func follows(_ head: Period?) -> Bool {
         guard let head else { return true }
         return expiresAt > head.expiresAt && purchasedAt >= head.purchasedAt
@@ -61,8 +62,8 @@ extension Period {
 }
 
 extension SubscriptionEvidence {
-    /// The renewal row that speaks of a product: the one for it, else the one that renews to it, else one that will
-    /// renew, else the first. Never by its place alone.
+    /// Returns the renewal row about a product: the row of that product, else the row that renews to it, else a row
+    /// that will renew, else the first row. The position alone never decides while another criterion fits.
     func renewal(for product: ProductID) -> RenewalRow? {
         renewals.first { $0.renewal.productID == product }
             ?? renewals.first { $0.renewal.renewsToProductID == product }

@@ -1,20 +1,20 @@
-/// One stretch of a subscription, every fact with its own clock.
+/// One period of a subscription, with a separate clock for every fact.
 ///
 /// Its identity is resolved, not computed: see `PeriodGrouping`.
 package struct Period: Sendable {
-    /// The ledger's key, nil while it is not stored. Ignored by equality; merging keeps the known, smaller one.
+    /// The ledger's key; nil while the period is not stored. Ignored by equality; merging keeps the known, smaller one.
     package var id: Int64?
     /// `web_order_line_item_id`; two periods of one subscription never share one.
     package var webOrderLineItemID: WebOrderLineItemID?
     /// Every delivery of the period seen so far.
     package var transactionIDs: Set<TransactionID>
-    /// Product, start, end and quantity, as the newest row gives them.
+    /// Product, start, end and quantity, from the newest row.
     package var terms: Fact<Terms>
-    /// Whether it was taken back; `FactOrigin.unspoken` when only device receipts without a cancellation spoke of it.
+    /// Whether it was taken back; `FactOrigin.unspoken` if only device receipts without a cancellation mentioned it.
     package var revocation: Fact<Revocation>
-    /// What rows may or may not say; silence never removes it.
+    /// Optional fields of rows; absence never removes them.
     package var details: PeriodDetails
-    /// What Apple said of the renewal that follows it.
+    /// Apple's information about the renewal that follows the period.
     package var renewal: RenewalFacts?
 
     /// A period from its parts.
@@ -32,7 +32,7 @@ package struct Period: Sendable {
         self.renewal = renewal
     }
 
-    /// The period one row speaks of; nil for a row without an expiry.
+    /// Creates the period of one row; nil for a row without an expiry.
     ///
     /// `replacedBy` is the other subscription that took over, if the row is replaced and the answer shows one.
     package init?(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
@@ -47,17 +47,17 @@ package struct Period: Sendable {
             revocation: Fact(row: row), details: PeriodDetails(row: row, replacedBy: replacedBy))
     }
 
-    /// The last renewal information that spoke of its end, every field from its newest speaker.
+    /// The last renewal information about the period's end, with every field from its newest source.
     package var ending: Fact<Renewal>? { renewal?.said }
-    /// The newest row that spoke of it.
+    /// The instant of the newest row about the period.
     package var asOf: Instant { terms.asOf }
-    /// Where that row stood.
+    /// The place of that row in its answer.
     package var path: String { terms.path }
-    /// Its product.
+    /// The product.
     package var productID: ProductID { terms.value.productID }
-    /// When it starts.
+    /// The start of the period.
     package var purchasedAt: Instant { terms.value.purchasedAt }
-    /// When its paid time ends, before any grace.
+    /// The end of the paid time, before any grace.
     package var expiresAt: Instant { terms.value.expiresAt }
     /// `cancellation_date`, if it was taken back.
     package var cancelledAt: Instant? { revocation.value.cancelledAt }
@@ -74,7 +74,7 @@ package struct Period: Sendable {
 }
 
 extension Fact<Revocation> {
-    /// What a row says about being taken back.
+    /// Creates the revocation that a row states.
     init(row: TransactionRow) {
         let value = Revocation(
             cancelledAt: row.cancelledAt, reason: row.cancelledAt == nil ? nil : row.cancellationReason,
@@ -86,20 +86,20 @@ extension Fact<Revocation> {
 }
 
 extension Period: Hashable {
-    /// Whether both say the same with the same clocks and paths; the ledger's key does not count.
+    /// Returns whether both state the same, with the same clocks and paths; the ledger's key does not count.
     package static func == (left: Period, right: Period) -> Bool {
         left.webOrderLineItemID == right.webOrderLineItemID && left.transactionIDs == right.transactionIDs
             && left.terms == right.terms && left.revocation == right.revocation && left.details == right.details
             && left.renewal == right.renewal
     }
 
-    /// Hashes what equality compares, as far as it pays.
+    /// Hashes enough of the parts that equality compares.
     package func hash(into hasher: inout Hasher) {
         hasher.combine(webOrderLineItemID)
         hasher.combine(terms)
     }
 
-    /// Whether both say the same, whoever said it when: a mere re-confirmation.
+    /// Returns whether both state the same, regardless of source and instant: a mere re-confirmation.
     package func sameMeaning(as other: Period) -> Bool {
         webOrderLineItemID == other.webOrderLineItemID && transactionIDs == other.transactionIDs
             && terms.value == other.terms.value && revocation.value == other.revocation.value

@@ -1,4 +1,4 @@
-/// What a row may say of its period besides the terms. A row that does not say it takes nothing away.
+/// The optional details of a period, besides its terms. A row without a detail does not remove it.
 package struct PeriodDetails: Hashable, Sendable {
     /// `original_purchase_date`.
     package var originalPurchasedAt: Fact<Instant>?
@@ -16,13 +16,13 @@ package struct PeriodDetails: Hashable, Sendable {
     package var ownership: Fact<Ownership>?
     /// `app_account_token`.
     package var appAccountToken: Fact<String>?
-    /// The subscription of the same group that took over where this period was replaced.
+    /// The subscription of the same group that took over, if this period was replaced.
     package var replacedBy: Fact<OriginalTransactionID>?
 
-    /// Nothing said.
+    /// Creates empty details.
     package init() {}
 
-    /// What one row says.
+    /// Creates the details that one row states.
     package init(row: TransactionRow, replacedBy: OriginalTransactionID? = nil) {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
         func said<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: origin) } }
@@ -37,7 +37,7 @@ package struct PeriodDetails: Hashable, Sendable {
         self.replacedBy = row.isUpgraded ? said(replacedBy) : nil
     }
 
-    /// The newest of both, detail by detail.
+    /// Merges both and keeps the newer of each detail.
     package func merging(_ other: PeriodDetails) -> PeriodDetails {
         var merged = PeriodDetails()
         merged.originalPurchasedAt = newest(originalPurchasedAt, other.originalPurchasedAt)
@@ -52,7 +52,8 @@ package struct PeriodDetails: Hashable, Sendable {
         return merged
     }
 
-    /// Whether both say the same, whoever said it when; an offer denied is an offer not mentioned.
+    /// Returns whether both state the same, regardless of source and instant; an offer denied equals an offer not
+    /// mentioned.
     package func sameMeaning(as other: PeriodDetails) -> Bool {
         originalPurchasedAt?.value == other.originalPurchasedAt?.value
             && isTrial?.value ?? false == other.isTrial?.value ?? false

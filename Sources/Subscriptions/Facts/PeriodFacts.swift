@@ -1,10 +1,10 @@
-/// What every row says of its period, taken from one row as a whole.
+/// The facts that every row states about its period, taken from one row as a whole.
 package struct Terms: Hashable, Sendable, FactValue {
     /// `product_id`.
     package var productID: ProductID
-    /// `purchase_date`: when the period starts.
+    /// `purchase_date`: the start of the period.
     package var purchasedAt: Instant
-    /// `expires_date`: when the paid period ends, before any grace.
+    /// `expires_date`: the end of the paid period, before any grace.
     package var expiresAt: Instant
     /// `quantity`.
     package var quantity: Int
@@ -17,15 +17,15 @@ package struct Terms: Hashable, Sendable, FactValue {
         self.quantity = quantity
     }
 
-    /// The later expiry is kept, then the later start, the greater product, the greater quantity.
+    /// Keeps the later expiry, then the later start, the greater product, the greater quantity.
     package func yields(to other: Terms) -> Bool {
         (expiresAt, purchasedAt, productID, quantity)
             < (other.expiresAt, other.purchasedAt, other.productID, other.quantity)
     }
 }
 
-/// Whether and when a period or a purchase was taken back. Spoken by a row of `latest_receipt_info` always; by a row of
-/// a device receipt only when it carries a cancellation, for that is a frozen snapshot.
+/// Whether and when a period or a purchase was taken back. A row of `latest_receipt_info` always states it. A row of a
+/// device receipt states it only with a cancellation, because a device receipt is a frozen snapshot.
 package struct Revocation: Hashable, Sendable, FactValue {
     /// `cancellation_date`.
     package var cancelledAt: Instant?
@@ -34,14 +34,14 @@ package struct Revocation: Hashable, Sendable, FactValue {
     /// `is_upgraded`: replaced by another row rather than refunded.
     package var isUpgraded: Bool
 
-    /// A revocation from its parts; without arguments, that nothing was taken back.
+    /// Creates a revocation from its parts; without arguments, one that states that nothing was taken back.
     package init(cancelledAt: Instant? = nil, reason: String? = nil, isUpgraded: Bool = false) {
         self.cancelledAt = cancelledAt
         self.reason = reason
         self.isUpgraded = isUpgraded
     }
 
-    /// A cancellation is kept over none, the later over the earlier; then an upgrade, then the greater reason.
+    /// Keeps a cancellation over none, and the later over the earlier; then an upgrade, then the greater reason.
     package func yields(to other: Revocation) -> Bool {
         let (left, right) = (cancelledAt?.milliseconds ?? .min, other.cancelledAt?.milliseconds ?? .min)
         if left != right { return left < right }
@@ -52,6 +52,6 @@ package struct Revocation: Hashable, Sendable, FactValue {
 }
 
 extension FactOrigin {
-    /// The origin of something nobody has said yet: older than every speaker.
+    /// The origin of a fact that no source has stated yet: older than every source.
     package static let unspoken = FactOrigin(asOf: Instant(milliseconds: .min), path: "")
 }

@@ -1,11 +1,12 @@
-/// Which rows speak of the same period.
+/// Decides which rows describe the same period.
 ///
-/// The same `web_order_line_item_id` does; two different ones never do. A row without one belongs to the period that
-/// knows its transaction id, else to the one of the same product and start. Groups are found over all rows together, so
-/// the order in which rows arrive does not matter as long as the rows of a period agree on product and start, and a row
-/// without identifier fits one period only; if it fits several, the one with the smallest identifier takes it.
+/// Rows with the same `web_order_line_item_id` do; rows with two different ones never do. A row without one belongs to
+/// the period that knows its transaction id, else to the period with the same product and start. Grouping considers all
+/// rows together. The order in which rows arrive therefore does not matter, as long as the rows of a period agree on
+/// product and start, and a row without identifier fits only one period. If it fits several, the one with the smallest
+/// identifier takes it.
 enum PeriodGrouping {
-    /// The rows merged into periods, in canonical order.
+    /// Returns the rows merged into periods, in canonical order.
     static func grouped(_ rows: [Period]) -> [Period] {
         var numbered: [WebOrderLineItemID: Period] = [:]
         var unnumbered: [Period] = []
@@ -30,7 +31,7 @@ enum PeriodGrouping {
         return (numbered.values + rest).sorted(by: Period.precedes)
     }
 
-    /// Rows without identifier that share a transaction, or product and start, directly or through others.
+    /// Groups rows without identifier that share a transaction, or product and start, directly or through other rows.
     private static func connected(_ rows: [Period]) -> [[Period]] {
         var parent = Array(rows.indices)
         func root(_ index: Int) -> Int {
@@ -54,7 +55,7 @@ enum PeriodGrouping {
         return Dictionary(grouping: rows.indices, by: root).values.map { members in members.map { rows[$0] } }
     }
 
-    /// What numbered periods are found by.
+    /// Finds periods that have an identifier.
     private struct Index {
         var byTransaction: [TransactionID: WebOrderLineItemID] = [:]
         var byStart: [Start: WebOrderLineItemID] = [:]
@@ -87,7 +88,7 @@ enum PeriodGrouping {
 }
 
 extension Period {
-    /// Two sightings of the same period as one.
+    /// Merges two descriptions of the same period.
     func merging(_ other: Period) -> Period {
         Period(
             id: id.map { min($0, other.id ?? $0) } ?? other.id,

@@ -1,4 +1,4 @@
-/// Finds a period that was known before among the periods known now, in which it may have been merged with others.
+/// Finds a previously known period among the current periods, in which it may have been merged with others.
 struct PeriodMatch {
     private var byIdentifier: [WebOrderLineItemID: Int] = [:]
     private var byTransaction: [TransactionID: Int] = [:]
@@ -10,7 +10,7 @@ struct PeriodMatch {
         }
     }
 
-    /// The index of the period; nil if it is not among them.
+    /// Returns the index of the period; nil if it is not among them.
     func index(of period: Period) -> Int? {
         if let id = period.webOrderLineItemID { return byIdentifier[id] }
         return period.transactionIDs.compactMap { byTransaction[$0] }.min()

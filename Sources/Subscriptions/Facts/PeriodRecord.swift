@@ -1,8 +1,8 @@
-/// A period as it is written down: values, and only those clocks that differ from the subscription's.
+/// The stored form of a period: its values, and only the clocks that differ from the subscription's.
 ///
-/// `asOf` nil means "the clock of the subscription", `ending`'s nil clock means "the clock of the subscription's
-/// renewal". So an answer that merely confirms what is known moves two clocks of the subscription and writes no period.
-/// The form is exact: `SubscriptionFacts(…, records:…)` gives back what `records` was made from.
+/// `asOf` nil means "the clock of the subscription"; a nil clock of `ending` means "the clock of the subscription's
+/// renewal". An answer that merely confirms known facts therefore moves two clocks of the subscription and writes no
+/// period. The form is exact: `SubscriptionFacts(…, records:…)` restores the facts from which `records` was made.
 package struct PeriodRecord: Sendable, Hashable {
     /// The facts of a period that can have a clock of their own; the names are stored.
     package enum FactName: String, Sendable, Hashable, CaseIterable {
@@ -28,17 +28,17 @@ package struct PeriodRecord: Sendable, Hashable {
         case replacedBy = "replaced_by"
     }
 
-    /// Renewal information as it is written down with a period.
+    /// The stored form of a period's renewal information.
     package struct Ending: Sendable, Hashable {
-        /// What was said, every field by its newest speaker.
+        /// The renewal, with every field from its newest source.
         package var renewal: Renewal
-        /// When its newest row said so; nil for the clock of the subscription's renewal.
+        /// The instant of the newest row; nil for the clock of the subscription's renewal.
         package var asOf: Instant?
-        /// Where it stood in the answer.
+        /// The row's place in the answer.
         package var path: String
-        /// Fields that the newest row does not say, with their speakers.
+        /// Fields that the newest row does not state, with their sources.
         package var olderFields: [RenewalField: FactOrigin]
-        /// The first answer that gave up charging: see `RenewalFacts`.
+        /// The first answer that shows that Apple gave up charging: see `RenewalFacts`.
         package var gaveUpAt: Instant?
 
         /// An ending from its parts.
@@ -54,7 +54,7 @@ package struct PeriodRecord: Sendable, Hashable {
         }
     }
 
-    /// The ledger's key, nil while it is not stored.
+    /// The ledger's key; nil while the period is not stored.
     package var id: Int64?
     /// `web_order_line_item_id`.
     package var webOrderLineItemID: WebOrderLineItemID?
@@ -66,7 +66,7 @@ package struct PeriodRecord: Sendable, Hashable {
     package var revocation: Revocation
     /// `original_purchase_date`.
     package var originalPurchasedAt: Instant?
-    /// `is_trial_period`; false with an unspoken origin among `olderFacts` where no row mentioned it.
+    /// `is_trial_period`; false, with an unspoken origin in `olderFacts`, if no row mentioned it.
     package var isTrial: Bool
     /// `is_in_intro_offer_period`; likewise.
     package var isIntro: Bool
@@ -82,16 +82,16 @@ package struct PeriodRecord: Sendable, Hashable {
     package var appAccountToken: String?
     /// The subscription that took over.
     package var replacedBy: OriginalTransactionID?
-    /// The newest row that spoke of it; nil for the subscription's `asOf`.
+    /// The instant of the newest row about the period; nil for the subscription's `asOf`.
     package var asOf: Instant?
-    /// Where that row stood.
+    /// The place of that row in its answer.
     package var path: String
-    /// Facts whose speaker is another than the newest row.
+    /// Facts whose source is not the newest row.
     package var olderFacts: [FactName: FactOrigin]
-    /// What Apple said of the renewal that follows it.
+    /// Apple's information about the renewal that follows the period.
     package var ending: Ending?
 
-    /// A record from its columns.
+    /// Creates a record from its columns.
     package init(
         id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>, terms: Terms,
         revocation: Revocation, originalPurchasedAt: Instant? = nil, isTrial: Bool = false, isIntro: Bool = false,

@@ -1,5 +1,5 @@
 extension Renewal: FactValue {
-    /// Any total order does: two different renewals of one instant are not known to happen.
+    /// Orders renewals. Any total order suffices: no two different renewals of one instant are known to occur.
     package func yields(to other: Renewal) -> Bool {
         orderedFields.lexicographicallyPrecedes(other.orderedFields)
     }

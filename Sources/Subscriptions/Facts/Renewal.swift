@@ -1,4 +1,4 @@
-/// What Apple says about the renewal of a subscription: the meaning of one row of `pending_renewal_info`.
+/// Apple's information about the renewal of a subscription: the meaning of one row of `pending_renewal_info`.
 package struct Renewal: Hashable, Sendable {
     /// `product_id`: the current product.
     package var productID: ProductID
@@ -10,7 +10,7 @@ package struct Renewal: Hashable, Sendable {
     package var expirationIntent: String?
     /// `is_in_billing_retry_period`; also true during grace.
     package var inBillingRetry: Bool?
-    /// `grace_period_expires_date`; it stays in the data after grace is over.
+    /// `grace_period_expires_date`; it remains in the data after grace is over.
     package var graceExpiresAt: Instant?
     /// `price_consent_status`, raw: "0" means the customer was asked and has not agreed.
     package var priceConsentStatus: String?
@@ -40,7 +40,7 @@ package struct Renewal: Hashable, Sendable {
         self.offerCodeRefName = offerCodeRefName
     }
 
-    /// Whether nothing speaks against a renewal: not switched off, no intent, no billing retry.
+    /// Whether nothing contradicts a renewal: not switched off, no intent, no billing retry.
     package var isExpected: Bool {
         willRenew != false && expirationIntent == nil && inBillingRetry != true
     }

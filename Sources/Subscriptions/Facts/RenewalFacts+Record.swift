@@ -13,7 +13,7 @@ extension PeriodRecord {
 }
 
 extension PeriodRecord.Ending {
-    /// Renewal information with the clocks that differ from those of the subscription's renewal and of its newest row.
+    /// Creates an ending with the clocks that differ from those of the subscription's renewal and of the newest row.
     init(_ facts: RenewalFacts, renewalAsOf: Instant?) {
         var older: [PeriodRecord.RenewalField: FactOrigin] = [:]
         func note<Value>(_ field: PeriodRecord.RenewalField, _ fact: Fact<Value>?) {
@@ -30,7 +30,7 @@ extension PeriodRecord.Ending {
 }
 
 extension RenewalFacts {
-    /// The facts a record was made from.
+    /// Restores the facts from which a record was made.
     init(_ ending: PeriodRecord.Ending, renewalAsOf: Instant) {
         let newest = FactOrigin(asOf: ending.asOf ?? renewalAsOf, path: ending.path)
         func fact<Value>(_ field: PeriodRecord.RenewalField, _ value: Value?) -> Fact<Value>? {

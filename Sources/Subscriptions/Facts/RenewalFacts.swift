@@ -1,17 +1,17 @@
-/// What Apple said of the renewal that follows one period, every field from its newest speaker.
+/// Apple's information about the renewal that follows one period, with every field from its newest source.
 ///
-/// A row of `pending_renewal_info` says some fields in both senses and leaves others out unless they apply (Apple:
-/// "responseBody.Pending_renewal_info"), so a missing field means one of two things:
+/// A row of `pending_renewal_info` states some fields whether they are true or false, and states others only while they
+/// apply (Apple: "responseBody.Pending_renewal_info"). A missing field therefore means one of two things:
 ///
-/// * `auto_renew_product_id`, `auto_renew_status`, `is_in_billing_retry_period` and `grace_period_expires_date`: unsaid.
-///   What was said last goes on. Apple writes "0" where a status is over, and leaves the date of grace in its data when
-///   grace is over, so that a row without them ends nothing.
-/// * `expiration_intent`, the two price statuses and the offers of the next renewal: denied. Apple writes them only while
-///   they apply.
+/// * `auto_renew_product_id`, `auto_renew_status`, `is_in_billing_retry_period` and `grace_period_expires_date`: not
+///   stated. The last known value remains. Apple writes "0" when a status is over, and leaves the date of grace in its
+///   data after grace is over, so a row without these fields ends nothing.
+/// * `expiration_intent`, the two price statuses and the offers of the next renewal: denied. Apple writes them only
+///   while they apply.
 ///
 /// Merging is commutative, associative and idempotent.
 package struct RenewalFacts: Hashable, Sendable {
-    /// What the newest row says of its product, and says or denies of everything else that is denied by silence.
+    /// The newest row's product, and every field whose absence is a denial.
     package var row: Fact<Renewal>
     /// `auto_renew_product_id`.
     package var renewsToProductID: Fact<ProductID>?
@@ -21,11 +21,12 @@ package struct RenewalFacts: Hashable, Sendable {
     package var inBillingRetry: Fact<Bool>?
     /// `grace_period_expires_date`.
     package var graceExpiresAt: Fact<Instant>?
-    /// The first answer that gave up, without a date of grace: it said why the subscription ended, and that Apple no longer
-    /// tries to charge, or a reason other than a failed payment.
+    /// The first answer, without a date of grace, that shows that Apple gave up: it gives the reason why the
+    /// subscription ended, and either states that Apple no longer tries to charge, or gives a reason other than a
+    /// failed payment.
     package var gaveUpAt: Instant?
 
-    /// What one row says.
+    /// Creates the facts that one row states.
     package init(_ said: Fact<Renewal>) {
         func fact<Value>(_ value: Value?) -> Fact<Value>? { value.map { Fact($0, origin: said.origin) } }
         let renewal = said.value
@@ -37,10 +38,10 @@ package struct RenewalFacts: Hashable, Sendable {
         gaveUpAt = renewal.isGivenUp && renewal.graceExpiresAt == nil ? said.asOf : nil
     }
 
-    /// The instant for which its newest row speaks.
+    /// The instant of the newest row.
     package var asOf: Instant { row.asOf }
 
-    /// All of it as one row would say it now, under the name of the newest row.
+    /// All fields combined as one row would state them now, with the origin of the newest row.
     package var said: Fact<Renewal> {
         var renewal = row.value
         renewal.renewsToProductID = renewsToProductID?.value
@@ -50,7 +51,7 @@ package struct RenewalFacts: Hashable, Sendable {
         return Fact(renewal, origin: row.origin)
     }
 
-    /// Both together.
+    /// Merges both.
     package func merging(_ other: RenewalFacts) -> RenewalFacts {
         var merged = self
         merged.row = row.merging(other.row)
@@ -62,8 +63,8 @@ package struct RenewalFacts: Hashable, Sendable {
         return merged
     }
 
-    /// When grace ends: at Apple's date, or at the first answer before it that gave up, unless the date was said again
-    /// since and holds. Until then access was given, whatever Apple says later.
+    /// The end of grace: Apple's date, or the first earlier answer that shows that Apple gave up, unless Apple stated
+    /// the date again since and it still stands. Access until then remains granted, whatever Apple states later.
     var graceEndsAt: Instant? {
         guard let grace = graceExpiresAt else { return nil }
         guard let gaveUpAt else { return grace.value }
@@ -72,20 +73,21 @@ package struct RenewalFacts: Hashable, Sendable {
     }
 }
 
-/// Merges what may not have been said at all.
+/// Merges renewal information that may be missing.
 func merged(_ left: RenewalFacts?, _ right: RenewalFacts?) -> RenewalFacts? {
     guard let left, let right else { return left ?? right }
     return left.merging(right)
 }
 
 extension Renewal {
-    /// Whether it says why the subscription ended for good: retry counts beside intent 2 only, as in the decision table.
+    /// Whether it states why the subscription ended for good: retry counts only beside intent 2, as in the decision
+    /// table.
     fileprivate var isGivenUp: Bool {
         guard let expirationIntent else { return false }
         return expirationIntent != "2" || inBillingRetry == false
     }
 
-    /// What a row that leaves it out denies: without the fields whose absence says nothing.
+    /// The fields whose absence is a denial, without those whose absence means nothing.
     var withoutStanding: Renewal {
         var rest = self
         rest.renewsToProductID = nil

@@ -1,12 +1,13 @@
-/// What replaced the upgraded periods of one subscription.
+/// Finds the replacements of the upgraded periods of one subscription.
 ///
-/// A period that began replaces an upgraded one if it starts later, or with it as another product, or if it is another
-/// product that was under way when a period charged ahead of time was taken back before it began. It does so even if it
-/// was itself taken back since.
+/// A period that began replaces an upgraded period in three cases: it starts later; it starts at the same instant as
+/// another product; or it is another product that was in progress when the upgraded period, charged ahead of time, was
+/// taken back before it began. It remains the replacement even if it was itself taken back since.
 enum Replacement {
-    /// For every period the instant at which another took its place; nil where none did, or it is not upgraded.
+    /// Returns, for every period, the instant at which another took its place; nil if none did, or if it is not
+    /// upgraded.
     ///
-    /// `periods` are in canonical order; one pass.
+    /// `periods` must be in canonical order; takes one pass.
     static func instants(in periods: [Period]) -> [Instant?] {
         var instants = [Instant?](repeating: nil, count: periods.count)
         guard periods.contains(where: \.isUpgraded) else { return instants }
@@ -29,7 +30,7 @@ enum Replacement {
         return instants
     }
 
-    /// When the access of two products ended that last longest, of all that started so far.
+    /// Of all periods that started so far, the two products whose access ends last, and when it ends.
     private struct LatestEnds {
         private var latest: (product: ProductID, end: Instant)?
         private var other: (product: ProductID, end: Instant)?
@@ -49,7 +50,7 @@ enum Replacement {
             }
         }
 
-        /// When another product took the place of a period that was taken back before it began.
+        /// Returns when another product took the place of a period that was taken back before it began.
         func takeover(of period: Period) -> Instant? {
             guard period.neverBegan, let cancelledAt = period.cancelledAt else { return nil }
             let rival = latest?.product == period.productID ? other : latest
@@ -59,7 +60,7 @@ enum Replacement {
 }
 
 extension Period {
-    /// When its access ended: its expiry, or earlier when it was taken back.
+    /// The end of its access: its expiry, or earlier if it was taken back.
     var accessEnd: Instant { min(cancelledAt ?? expiresAt, expiresAt) }
 
     /// Whether it was taken back before it began: charged ahead of time, then refunded or replaced.

@@ -1,5 +1,5 @@
 extension SubscriptionFacts {
-    /// Facts from what the ledger wrote down.
+    /// Restores facts from the ledger's records.
     package init(
         originalTransactionID: OriginalTransactionID, asOf: Instant, records: [PeriodRecord], renewal: Fact<Renewal>?
     ) {
@@ -9,14 +9,14 @@ extension SubscriptionFacts {
             renewal: renewal)
     }
 
-    /// Its periods as they are written down, in canonical order.
+    /// The stored form of its periods, in canonical order.
     package var records: [PeriodRecord] {
         periods.map { PeriodRecord($0, subscriptionAsOf: asOf, renewalAsOf: renewal?.asOf) }
     }
 
-    /// The records that must be inserted (`id` nil) or updated when `stored` is what is written.
+    /// Returns the records to insert (`id` nil) or update if `stored` is already written.
     ///
-    /// A record that differs from the stored one in paths only is not written again.
+    /// A record that differs from the stored one only in paths is not written again.
     package func recordsToWrite(since stored: SubscriptionFacts?) -> [PeriodRecord] {
         var written: [Int64: PeriodRecord] = [:]
         for record in stored?.records ?? [] {
@@ -28,7 +28,7 @@ extension SubscriptionFacts {
         }
     }
 
-    /// Keys of stored periods that turned out to be the same as another: their rows are to be deleted.
+    /// Returns the keys of stored periods that turned out to be duplicates; their rows must be deleted.
     package func periodIDsToDelete(since stored: SubscriptionFacts?) -> [Int64] {
         let kept = Set(periods.compactMap(\.id))
         return (stored?.periods ?? []).compactMap(\.id).filter { !kept.contains($0) }.sorted()
@@ -36,7 +36,7 @@ extension SubscriptionFacts {
 }
 
 extension PeriodRecord {
-    /// The record with every path emptied: rows change places in every answer.
+    /// The record with every path emptied, because rows change places in every answer.
     package var withoutPaths: PeriodRecord {
         var copy = self
         copy.path = ""
@@ -46,7 +46,7 @@ extension PeriodRecord {
         return copy
     }
 
-    /// A period with the clocks that differ from the subscription's.
+    /// Creates the record of a period, with the clocks that differ from the subscription's.
     init(_ period: Period, subscriptionAsOf: Instant, renewalAsOf: Instant?) {
         let details = period.details
         var older: [FactName: FactOrigin] = [:]
@@ -77,7 +77,7 @@ extension PeriodRecord {
 }
 
 extension Period {
-    /// The period a record was made from.
+    /// Restores the period from which a record was made.
     init(_ record: PeriodRecord, subscriptionAsOf: Instant, renewalAsOf: Instant) {
         let common = FactOrigin(asOf: record.asOf ?? subscriptionAsOf, path: record.path)
         func fact<Value>(_ name: PeriodRecord.FactName, _ value: Value) -> Fact<Value> {
@@ -102,7 +102,7 @@ extension Period {
 }
 
 extension Fact<Bool> {
-    /// How a flag that no row mentioned is written down.
+    /// The stored form of a flag that no row mentioned.
     fileprivate static var unspoken: Fact { Fact(false, origin: .unspoken) }
 
     /// The flag, nil if no row mentioned it.

@@ -1,11 +1,12 @@
 extension SubscriptionFacts {
-    /// The renewal information that speaks of the end of the last period, as one row would say it.
+    /// The renewal information about the end of the last period, as one row would state it.
     package var currentRenewal: Fact<Renewal>? { currentRenewalFacts?.said }
 
-    /// What was said of the last period itself, or newer of one that is listed behind it but is not the last word.
+    /// The renewal information about the last period, or newer information about a period listed after it that is not
+    /// the deciding one.
     ///
-    /// What Apple said of an earlier period never ends a later one: the later one has answered it, even where it starts at
-    /// the old expiry, long before that was said.
+    /// Information about an earlier period never ends a later one. The later period supersedes it, even if it starts at
+    /// the old expiry, long before Apple gave that information.
     var currentRenewalFacts: RenewalFacts? {
         guard let index = Period.indexOfLast(in: periods) else { return renewal.map(RenewalFacts.init) }
         let last = periods[index]

@@ -1,4 +1,4 @@
-/// Everything Apple has said of one subscription, merged so that the newest speaker wins per fact.
+/// Everything Apple has stated about one subscription, merged so that the newest source wins for each fact.
 ///
 /// Merging is commutative, associative and idempotent: the order in which answers are settled does not matter.
 package struct SubscriptionFacts: Sendable, Hashable {
@@ -8,10 +8,10 @@ package struct SubscriptionFacts: Sendable, Hashable {
     package let asOf: Instant
     /// Its periods in canonical order: by start, then end, then identifier.
     package let periods: [Period]
-    /// The newest row about renewal, of whichever period, as it stood: see `currentRenewal` for what it means.
+    /// The newest renewal row of any period, as received; `currentRenewal` gives its meaning.
     package let renewal: Fact<Renewal>?
 
-    /// Facts from stored parts; brings the periods into canonical order.
+    /// Creates facts from stored parts; brings the periods into canonical order.
     package init(
         originalTransactionID: OriginalTransactionID, asOf: Instant, periods: [Period], renewal: Fact<Renewal>?
     ) {
@@ -21,7 +21,7 @@ package struct SubscriptionFacts: Sendable, Hashable {
         self.renewal = renewal
     }
 
-    /// What one answer says.
+    /// Creates the facts that one answer states.
     package init(_ slice: SubscriptionEvidence) {
         var periods = PeriodGrouping.grouped(slice.sightings)
         var renewal: Fact<Renewal>?
@@ -40,19 +40,19 @@ package struct SubscriptionFacts: Sendable, Hashable {
             originalTransactionID: slice.originalTransactionID, asOf: slice.asOf, periods: periods, renewal: renewal)
     }
 
-    /// Both together.
+    /// Merges both.
     package func merging(_ other: SubscriptionFacts) -> SubscriptionFacts {
         SubscriptionFacts(
             originalTransactionID: originalTransactionID, asOf: max(asOf, other.asOf),
             periods: PeriodGrouping.grouped(periods + other.periods), renewal: newest(renewal, other.renewal))
     }
 
-    /// These facts and what one more answer says.
+    /// Returns these facts merged with one more answer.
     package func adding(_ slice: SubscriptionEvidence) -> SubscriptionFacts {
         merging(SubscriptionFacts(slice))
     }
 
-    /// Whether both say the same, whoever said it when.
+    /// Returns whether both state the same, regardless of source and instant.
     package func sameMeaning(as other: SubscriptionFacts) -> Bool {
         periods.count == other.periods.count
             && zip(periods, other.periods).allSatisfy { $0.sameMeaning(as: $1) }
@@ -61,22 +61,22 @@ package struct SubscriptionFacts: Sendable, Hashable {
     /// The earliest purchase of its periods.
     package var startedAt: Instant? { periods.first?.purchasedAt }
 
-    /// The subscription's group, as the newest speaker gives it.
+    /// The subscription's group, from the newest source.
     package var groupID: SubscriptionGroupID? {
         periods.reduce(nil as Fact<SubscriptionGroupID>?) { newest($0, $1.details.groupID) }?.value
     }
 
-    /// The customer's token, as the newest speaker gives it. It belongs to the purchaser.
+    /// The customer's token, from the newest source. It belongs to the purchaser.
     package var appAccountToken: String? {
         periods.reduce(nil as Fact<String>?) { newest($0, $1.details.appAccountToken) }?.value
     }
 }
 
 extension SubscriptionEvidence {
-    /// Its rows as periods, each on its own.
+    /// The evidence's rows as periods, not yet grouped.
     ///
-    /// Another subscription that took over did so from the upgraded row that starts last; earlier ones had successors
-    /// of their own.
+    /// Another subscription that took over replaced the upgraded row that starts last; earlier upgraded rows had
+    /// successors of their own.
     fileprivate var sightings: [Period] {
         let lastUpgrade = transactions.filter(\.isUpgraded).map(\.purchasedAt).max()
         return transactions.compactMap { row in

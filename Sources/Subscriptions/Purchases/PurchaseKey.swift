@@ -1,4 +1,4 @@
-/// Names a one-time purchase within one environment of one app. Transaction ids are aliases of it.
+/// The key of a one-time purchase within one environment of one app. Transaction ids are its aliases.
 package struct PurchaseKey: Sendable, Hashable, Comparable {
     /// `original_transaction_id`.
     package let originalTransactionID: OriginalTransactionID
@@ -17,7 +17,7 @@ package struct PurchaseKey: Sendable, Hashable, Comparable {
     }
 }
 
-/// What one answer says of one one-time purchase: rows without an expiry.
+/// The part of one answer about one one-time purchase: rows without an expiry.
 package struct PurchaseEvidence: Sendable, Hashable {
     /// The purchase.
     package var key: PurchaseKey

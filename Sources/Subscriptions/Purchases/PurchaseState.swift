@@ -1,10 +1,10 @@
-/// What every row says of a one-time purchase, taken from one row as a whole.
+/// The facts that every row states about a one-time purchase, taken from one row as a whole.
 package struct PurchaseTerms: Hashable, Sendable, FactValue {
     /// `purchase_date`.
     package var purchasedAt: Instant
     /// `quantity`.
     package var quantity: Int
-    /// `transaction_id` of the newest speaker; others are aliases.
+    /// `transaction_id` of the newest source; others are aliases.
     package var transactionID: TransactionID
 
     /// Terms from their parts.
@@ -14,14 +14,14 @@ package struct PurchaseTerms: Hashable, Sendable, FactValue {
         self.transactionID = transactionID
     }
 
-    /// The earlier purchase is kept: a restored row may carry the moment of the restore.
+    /// Keeps the earlier purchase: a restored row may carry the instant of the restore.
     package func yields(to other: PurchaseTerms) -> Bool {
         if purchasedAt != other.purchasedAt { return purchasedAt > other.purchasedAt }
         return (quantity, transactionID) < (other.quantity, other.transactionID)
     }
 }
 
-/// Everything Apple has said of one one-time purchase, merged like the facts of a subscription.
+/// Everything Apple has stated about one one-time purchase, merged like the facts of a subscription.
 package struct PurchaseFacts: Sendable, Hashable {
     /// The purchase.
     package var key: PurchaseKey
@@ -29,16 +29,16 @@ package struct PurchaseFacts: Sendable, Hashable {
     package var asOf: Instant
     /// Every delivery of the purchase seen so far.
     package var transactionIDs: Set<TransactionID>
-    /// When and how many.
+    /// Purchase date, quantity and transaction.
     package var terms: Fact<PurchaseTerms>
-    /// Whether it was taken back; `FactOrigin.unspoken` when only device receipts without a cancellation spoke of it.
+    /// Whether it was taken back; `FactOrigin.unspoken` if only device receipts without a cancellation mentioned it.
     package var revocation: Fact<Revocation>
     /// `in_app_ownership_type`.
     package var ownership: Fact<Ownership>?
     /// `app_account_token`.
     package var appAccountToken: Fact<String>?
 
-    /// Facts from stored parts.
+    /// Creates facts from stored parts.
     package init(
         key: PurchaseKey, asOf: Instant, transactionIDs: Set<TransactionID>, terms: Fact<PurchaseTerms>,
         revocation: Fact<Revocation>, ownership: Fact<Ownership>? = nil, appAccountToken: Fact<String>? = nil
@@ -52,7 +52,7 @@ package struct PurchaseFacts: Sendable, Hashable {
         self.appAccountToken = appAccountToken
     }
 
-    /// What one row says, in an answer of `asOf`.
+    /// Creates the facts that one row states, in an answer of `asOf`.
     init(_ row: TransactionRow, key: PurchaseKey, asOf: Instant) {
         let origin = FactOrigin(asOf: row.asOf, path: row.path)
         self.init(
@@ -65,7 +65,7 @@ package struct PurchaseFacts: Sendable, Hashable {
             appAccountToken: row.appAccountToken.map { Fact($0, origin: origin) })
     }
 
-    /// Both together.
+    /// Merges both.
     package func merging(_ other: PurchaseFacts) -> PurchaseFacts {
         PurchaseFacts(
             key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),
@@ -74,7 +74,7 @@ package struct PurchaseFacts: Sendable, Hashable {
             appAccountToken: newest(appAccountToken, other.appAccountToken))
     }
 
-    /// Whether both say the same, whoever said it when.
+    /// Returns whether both state the same, regardless of source and instant.
     package func sameMeaning(as other: PurchaseFacts) -> Bool {
         transactionIDs == other.transactionIDs && terms.value == other.terms.value
             && revocation.value == other.revocation.value && ownership?.value == other.ownership?.value
@@ -82,11 +82,11 @@ package struct PurchaseFacts: Sendable, Hashable {
     }
 }
 
-/// What the ledger remembers of one one-time purchase.
+/// The ledger's state of one one-time purchase.
 package struct PurchaseState: Sendable, Hashable {
-    /// What Apple has said.
+    /// The facts Apple has stated.
     package let facts: PurchaseFacts
-    /// Counts the changes, from 1.
+    /// The number of changes, from 1.
     package let version: Int64
 
     /// A state from its parts.
@@ -95,25 +95,25 @@ package struct PurchaseState: Sendable, Hashable {
         self.version = version
     }
 
-    /// The delivery to show: the newest speaker's.
+    /// The delivery to show: that of the newest source.
     package var transactionID: TransactionID { facts.terms.value.transactionID }
-    /// When it was bought.
+    /// The instant of the purchase.
     package var purchasedAt: Instant { facts.terms.value.purchasedAt }
-    /// How many.
+    /// The quantity bought.
     package var quantity: Int { facts.terms.value.quantity }
-    /// When Apple took it back, nil while it holds.
+    /// The instant at which Apple took it back; nil while it is valid.
     package var revokedAt: Instant? { facts.revocation.value.cancelledAt }
     /// Apple's clock at the newest verified answer.
     package var asOf: Instant { facts.asOf }
 }
 
-/// What one more answer made of a one-time purchase.
+/// The result of merging one more answer into a one-time purchase.
 package struct ReconciledPurchase: Sendable, Hashable {
-    /// The new state; its version is higher by one if `changed`.
+    /// The new state; its version is one higher if `changed`.
     package var state: PurchaseState
-    /// What happened, in order.
+    /// The events, in order.
     package var events: [Event]
-    /// Whether anything but clocks and paths differs.
+    /// Whether anything besides clocks and paths differs.
     package var changed: Bool
 
     /// A result from its parts.

@@ -1,6 +1,6 @@
-/// What one more answer makes of a one-time purchase. Pure, without a clock.
+/// Merges one more answer into a one-time purchase. A pure function, without a clock.
 ///
-/// Returns nil when the evidence has no rows and nothing is stored.
+/// Returns nil if the evidence has no rows and nothing is stored.
 package func reconcilePurchase(_ stored: PurchaseState?, with evidence: PurchaseEvidence) -> ReconciledPurchase? {
     let rows = evidence.transactions.map {
         PurchaseFacts($0.speaking(inAnswerOf: evidence.asOf), key: evidence.key, asOf: evidence.asOf)
@@ -14,7 +14,7 @@ package func reconcilePurchase(_ stored: PurchaseState?, with evidence: Purchase
     return ReconciledPurchase(state: PurchaseState(facts: facts, version: version), events: events, changed: changed)
 }
 
-/// A purchase that is refunded when first seen was made and refunded: sums over events stay right.
+/// Returns both a purchase and a refund for a purchase refunded when first seen, so that sums over events stay correct.
 private func purchaseEvents(_ old: PurchaseFacts?, _ new: PurchaseFacts) -> [Event] {
     let terms = new.terms.value
     var detail: [String: DetailValue] = [

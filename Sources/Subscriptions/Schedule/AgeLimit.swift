@@ -1,8 +1,8 @@
-/// How old the newest answer about a subscription gets before Apple is asked again, while Apple and the app's rate allow;
-/// a lease comes on top. Nil when nothing more is asked before a new receipt or a hint.
+/// Returns the age that the newest answer about a subscription reaches before Apple is asked again, while Apple and the
+/// app's rate limit allow; a lease comes on top. Nil if no check is planned before a new receipt or a hint.
 ///
-/// It follows from the same constants as `nextCheck`, which never plans a check later than this. The rows of the table are
-/// in docs/schedule.md.
+/// It follows from the same constants as `nextCheck`, which never plans a check later than this. The rows of the table
+/// are in docs/schedule.md.
 package func ageLimit(of glance: Glance, environment: StoreEnvironment, policy: Policy) -> Delay? {
     let limits = AgeLimits(glance: glance, policy: policy)
     let limit: Delay? =
@@ -22,7 +22,7 @@ private struct AgeLimits {
         case .active:
             return earlier(sweep, untilKnown)
         case .awaitingRenewal:
-            // A replacement is mostly awaited since Apple said so, a renewal since an end that the clock brought.
+            // A replacement is usually awaited since Apple reported it, a renewal since an end that the clock brought.
             guard glance.reason != .replacement else { return longest(scaled(Rhythm.longestStep), untilKnown) }
             guard let end = glance.expiresAt else { return sweep }
             return glance.answeredAt < end ? untilKnown : unknownOutcome(after: glance.answeredAt - end)
@@ -41,12 +41,13 @@ private struct AgeLimits {
         }
     }
 
-    /// Up to the first check after the end.
+    /// The time until the first check after the end.
     private var untilKnown: Delay? {
         glance.expiresAt.map { $0 + scaled(Rhythm.afterEnd + Rhythm.afterEndSpread) - glance.answeredAt }
     }
 
-    /// The steps grow with the time passed, for each is a part longer than the one before.
+    /// Returns the next step. Steps grow with the elapsed time, because each is longer than the previous one by a fixed
+    /// ratio.
     private func unknownOutcome(after elapsed: Delay) -> Delay {
         let growth = Delay(milliseconds: elapsed.milliseconds * (Rhythm.stepGrowthTenths - 10) / 10)
         return min(scaled(Rhythm.firstStep) + growth, scaled(Rhythm.longestStep))
@@ -58,7 +59,7 @@ private struct AgeLimits {
         return glance.answeredAt - since < scaled(Rhythm.revokedIsYoung) ? weekly : expired
     }
 
-    /// What was refunded may be charged again when it ends, unless renewal is off.
+    /// The limit for a refunded period: Apple may charge again when it ends, unless renewal is off.
     private var nextCharge: Delay? {
         guard glance.isRenewalOff == false, let end = glance.expiresAt else { return nil }
         let elapsed = glance.answeredAt - end
@@ -76,7 +77,7 @@ private struct AgeLimits {
 
     private var retrying: Delay? {
         guard let end = glance.expiresAt else { return spread(Rhythm.retryLater) }
-        // Grace or retries that the clock began are learnt about like every end.
+        // Grace or retries that the clock began are discovered like any other end.
         guard glance.answeredAt >= end else { return untilKnown }
         let elapsed = glance.answeredAt - end
         guard elapsed < scaled(Rhythm.retryGrowsUntil) else { return spread(Rhythm.retryLater) }
@@ -85,7 +86,7 @@ private struct AgeLimits {
         return part + part.divided(by: Rhythm.retrySpreadPart)
     }
 
-    /// The next of the days; whoever does not know the end knows the longest stretch between two of them.
+    /// The time until the next of the planned days; if the end is unknown, the longest interval between two of them.
     private var expired: Delay? {
         guard let end = glance.expiresAt else { return spread(.days(30)) }
         let next = Rhythm.expiredDays.lazy.map { Delay.days($0) }.first { end + scaled($0) > glance.answeredAt }

@@ -1,5 +1,5 @@
 extension CheckMoments {
-    /// When one subscription next needs an answer; nil when nothing is expected of it any more.
+    /// Returns when one subscription next needs an answer; nil if no further change is expected.
     func next(_ outlook: Outlook) -> Instant? {
         let routine: Instant? =
             switch environment {
@@ -37,8 +37,8 @@ extension CheckMoments {
         }
     }
 
-    /// Before the end of a period: shortly ahead of it, where an expected renewal usually shows already, else just
-    /// after it. The lead is at most a tenth of the period.
+    /// Returns the check around the end of a period. If a renewal is expected, it comes shortly before the end, when
+    /// the renewal usually shows already; otherwise just after the end. The lead is at most a tenth of the period.
     private func beforeEnd(_ outlook: Outlook) -> Instant {
         let end = outlook.expiresAt
         guard outlook.renewalExpected else {
@@ -52,7 +52,8 @@ extension CheckMoments {
         return early > now ? early : end + scaled(Rhythm.afterEnd)
     }
 
-    /// After an end without news: 90 seconds, then steps growing by 1.7 from 3 minutes up to 6 hours.
+    /// Returns the check after an end without news: after 90 seconds, then in steps growing by 1.7 from 3 minutes to 6
+    /// hours.
     private func unknownOutcome(since end: Instant) -> Instant {
         var moment = end + scaled(Rhythm.afterEnd)
         var step = Rhythm.firstStep
@@ -65,14 +66,15 @@ extension CheckMoments {
         return moment
     }
 
-    /// What was refunded ends when Apple may charge again: asked about like every end whose outcome is unknown, and past the
-    /// leeway daily for as long as Apple may be trying.
+    /// Returns the check for a refunded period, which ends when Apple may charge again. It is checked like any end of
+    /// unknown outcome, and after the leeway daily for as long as Apple may be trying.
     private func nextCharge(at end: Instant) -> Instant? {
         if now < end + max(policy.leeway, scaled(Rhythm.afterEnd)) { return unknownOutcome(since: end) }
         return now - end < scaled(Rhythm.retryEnds) ? after(Rhythm.expiredUnsaid, from: now) : nil
     }
 
-    /// Apple keeps trying: a quarter of the time passed, between an hour and a day; from day 16 on every second day.
+    /// Returns the check while Apple retries: after a quarter of the elapsed time, between an hour and a day; from day
+    /// 16 on every second day.
     private func retrying(since end: Instant) -> Instant {
         let elapsed = max(now - end, .zero)
         guard elapsed < scaled(Rhythm.retryGrowsUntil) else { return after(Rhythm.retryLater, from: now) }
@@ -81,13 +83,13 @@ extension CheckMoments {
         return now + part + jitter(part.divided(by: Rhythm.retrySpreadPart), at: now)
     }
 
-    /// After 1, 7, 30, 60, 90 days, then monthly to a year.
+    /// Returns the check after an expiry: after 1, 7, 30, 60, 90 days, then monthly up to a year.
     private func expired(at end: Instant) -> Instant? {
         Rhythm.expiredDays.lazy.map { end + scaled(.days($0) + jitter(Rhythm.expiredSpread, at: $0)) }
             .first { $0 > now }
     }
 
-    /// After 15 s, 1, 2, 5, 15 and 60 minutes, then daily for a week.
+    /// Returns the check in the sandbox: after 15 s, 1, 2, 5, 15 and 60 minutes, then daily for a week.
     private func sandbox(_ end: Instant) -> Instant? {
         Rhythm.sandbox.lazy.map {
             end + scaled($0 + jitter($0.divided(by: Rhythm.sandboxSpreadPart), at: end.milliseconds))
@@ -104,7 +106,7 @@ extension Instant {
 }
 
 extension Delay {
-    /// So many of it; saturates instead of overflowing.
+    /// Returns a multiple of the delay; saturates instead of overflowing.
     func times(_ factor: Int64) -> Delay {
         let (product, overflow) = milliseconds.multipliedReportingOverflow(by: factor)
         return Delay(milliseconds: overflow ? .max : product)

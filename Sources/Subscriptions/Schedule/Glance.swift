@@ -1,18 +1,18 @@
-/// What somebody who looks a subscription up knows of it; what is not known makes a stated age longer, never wrong.
+/// The facts about a subscription that a lookup knows. An unknown fact makes a stated age limit longer, never wrong.
 package struct Glance: Sendable, Hashable {
-    /// Its state.
+    /// The state.
     package var state: State
-    /// Why, for expired, revoked and awaiting.
+    /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
-    /// When the newest verified answer came.
+    /// The instant of the newest verified answer.
     package var answeredAt: Instant
     /// Apple's expiry of the last period charged.
     package var expiresAt: Instant?
-    /// When access ends if nothing more is learnt.
+    /// The end of access if nothing more is learnt.
     package var accessEndsAt: Instant?
-    /// When the state began.
+    /// The start of the state.
     package var since: Instant?
-    /// When the last period charged starts.
+    /// The start of the last period charged.
     package var chargedAt: Instant?
     /// Whether Apple says that renewal is off.
     package var isRenewalOff: Bool?

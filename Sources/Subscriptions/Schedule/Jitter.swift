@@ -1,11 +1,11 @@
-/// Spreads checks so that receipts of the same moment are not asked about at once.
+/// Spreads checks so that receipts due at the same moment are not checked at once.
 ///
 /// The same receipt, moment and purpose always give the same spread: a repeated settlement plans the same check.
 struct Jitter {
     /// The receipt's own number.
     let seed: UInt64
 
-    /// A delay from zero up to, not including, `limit`, for one moment.
+    /// Returns a delay from zero up to, not including, `limit`, for one moment.
     func delay(below limit: Delay, at moment: Int64) -> Delay {
         guard limit > .zero else { return .zero }
         let hash = Self.mix(seed ^ Self.mix(UInt64(bitPattern: moment)))

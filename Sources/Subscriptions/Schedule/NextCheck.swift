@@ -1,8 +1,8 @@
-/// When to ask Apple again about a receipt that polls these subscriptions and holds these purchases.
+/// Returns when to ask Apple again about a receipt that polls these subscriptions and holds these purchases.
 ///
-/// `now` is the clock the plan is made in, `attempts` the number of equal outcomes in a row without knowledge (empty
-/// answers, refusals, failures), `seed` the receipt's own number. The minimum over everything the receipt is asked for;
-/// never in the past. The rows of the table are in docs/schedule.md.
+/// `now` is the clock of the plan, `attempts` the number of equal consecutive outcomes without knowledge (empty
+/// answers, refusals, failures), `seed` the receipt's own number. The result is the earliest of all checks the receipt
+/// is needed for; never in the past. The rows of the table are in docs/schedule.md.
 package func nextCheck(
     for states: [SubscriptionState], purchases: [PurchaseState] = [], environment: StoreEnvironment,
     outcome: CheckOutcome, now: Instant, seed: UInt64, attempts: Int = 1, policy: Policy
@@ -22,8 +22,8 @@ package func nextCheck(
     }
 }
 
-/// When to ask Apple again about a verified receipt that polls subscriptions with these outlooks and holds one-time
-/// purchases of these moments.
+/// Returns when to ask Apple again about a verified receipt that polls subscriptions with these outlooks and holds
+/// one-time purchases made at these instants.
 package func nextCheck(
     for outlooks: [Outlook], purchasedAt: [Instant] = [], environment: StoreEnvironment, now: Instant, seed: UInt64,
     policy: Policy
@@ -32,7 +32,7 @@ package func nextCheck(
     return moments.plan(moments.next(outlooks, purchasedAt: purchasedAt))
 }
 
-/// The moments of the schedule for one receipt at one time.
+/// The planned instants for one receipt at one time.
 struct CheckMoments {
     let environment: StoreEnvironment
     let now: Instant
@@ -43,28 +43,29 @@ struct CheckMoments {
         moment.map { .at(max($0, now + shortestDelay)) } ?? .retired
     }
 
-    /// A delay of the schedule under the policy's speedup.
+    /// Returns a delay of the schedule, divided by the policy's speedup.
     func scaled(_ delay: Delay) -> Delay { max(delay.divided(by: policy.speedup), shortestDelay) }
 
-    /// An instant spread over a twentieth of its delay, at most half an hour.
+    /// Returns the instant after a delay, spread over a twentieth of the delay, at most half an hour.
     func after(_ delay: Delay, from start: Instant) -> Instant {
         let spread = jitter.delay(
             below: min(delay.divided(by: Rhythm.spreadPart), Rhythm.spreadLongest), at: start.milliseconds)
         return start + scaled(delay + spread)
     }
 
-    /// The earliest of everything that is asked for; nil when nothing is.
+    /// Returns the earliest of all needed checks; nil if there is none.
     func next(_ outlooks: [Outlook], purchasedAt: [Instant]) -> Instant? {
         (outlooks.map(next) + purchasedAt.map(next(purchasedAt:))).compactMap(\.self).min()
     }
 
-    /// A receipt without purchases: taken too early, or never to hold any.
+    /// Returns the check of a receipt without purchases: taken too early, or never to hold any.
     func empty(attempts: Int) -> Instant? {
         step(Rhythm.emptySteps, attempts: attempts)
     }
 
-    /// A refusal: three tries in 24 hours, or daily until three equal ones over 72 hours for a receipt Apple vouched
-    /// for before or an account that is gone. A wrong secret is the app's fault and no attempt of the receipt.
+    /// Returns the check after a refusal: three tries in 24 hours. For a receipt Apple vouched for before, or an
+    /// account that is gone, it is daily until three equal refusals over 72 hours. A wrong secret is the app's fault
+    /// and does not count as an attempt of the receipt.
     func rejected(_ kind: Refusal.Kind, attempts: Int, since: Instant, wasVerified: Bool) -> Instant? {
         switch kind {
         case .wrongSecret:
@@ -86,7 +87,7 @@ struct CheckMoments {
         return attempts >= Rhythm.refusalsFinal && lasted ? nil : after(Rhythm.refusedDaily, from: now)
     }
 
-    /// A one-time purchase: swept for refunds until day 90. Sandbox purchases are not.
+    /// Returns the refund check of a one-time purchase, until day 90; nil in the sandbox.
     func next(purchasedAt: Instant) -> Instant? {
         switch environment {
         case .sandbox: nil
@@ -94,13 +95,13 @@ struct CheckMoments {
         }
     }
 
-    /// Looks for refunds, less often the older the newest charge is, and as much less as the policy says.
+    /// Returns the next refund check: less often the older the newest charge is, stretched by the policy's factor.
     func sweep(_ charge: Instant) -> Instant {
         after(sweepDelay(charge), from: now)
     }
 
-    /// The same where something else is due anyway: that serves for the sweep too when it comes at most half a delay, and
-    /// at most four days, after it.
+    /// Returns the next refund check, or another check that is due anyway. The other check serves for both if it comes
+    /// at most half a delay, and at most four days, after the refund check.
     func sweep(_ charge: Instant, orBy other: Instant) -> Instant {
         let delay = sweepDelay(charge)
         let part = scaled(delay).divided(by: Rhythm.sweepPatiencePart)

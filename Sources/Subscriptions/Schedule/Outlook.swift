@@ -1,24 +1,24 @@
-/// Where a subscription stands at an instant and what is to come: all that the schedule needs to know of it.
+/// The state of a subscription at an instant and what comes next: everything the schedule needs to know about it.
 package struct Outlook: Sendable, Hashable {
     /// The state.
     package var state: State
-    /// Why, for expired, revoked and awaiting.
+    /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
-    /// When that began.
+    /// The start of that state.
     package var since: Instant
-    /// When that ends if nothing more is learnt; nil for never.
+    /// The end of that state if nothing more is learnt; nil for never.
     package var until: Instant?
-    /// When access ends if nothing more is learnt; nil without access.
+    /// The end of access if nothing more is learnt; nil without access.
     package var accessEndsAt: Instant?
     /// Apple's expiry of the last period charged.
     package var expiresAt: Instant
-    /// When that period starts.
+    /// The start of that period.
     package var headStartsAt: Instant
     /// Whether the end of access is only the absence of good news.
     package var renewalExpected: Bool
-    /// Whether access goes on past its end because Apple has not been asked since.
+    /// Whether the outage allowance extends access past its end because Apple has not been asked since.
     package var isHeld: Bool
-    /// Whether a second answer has to confirm an expiry that moved back.
+    /// Whether a second answer must confirm an expiry that moved back.
     package var isSuspected: Bool
     /// Whether Apple says that renewal is off.
     package var isRenewalOff: Bool
@@ -42,7 +42,8 @@ package struct Outlook: Sendable, Hashable {
         self.isRenewalOff = isRenewalOff
     }
 
-    /// The outlook of a subscription at an instant, not before Apple's own clock; nil before its first period.
+    /// Creates the outlook of a subscription at an instant, but not before Apple's own clock; nil before its first
+    /// period.
     package init?(of subscription: SubscriptionState, at now: Instant, policy: Policy) {
         guard let span = subscription.timeline.span(at: max(now, subscription.asOf)) else { return nil }
         self.init(

@@ -1,7 +1,7 @@
-/// How long to wait after the n-th failed call in a row (1 is the first): full jitter, deterministic by seed and n.
+/// Returns the wait after the n-th consecutive failed call (1 is the first): full jitter, deterministic by seed and n.
 ///
-/// The limit doubles from 2 s to 5 min for a new receipt somebody waits for, from 30 s to 1 h for others. The policy's
-/// speedup divides it; never under 250 ms.
+/// The limit doubles from 2 s to 5 min for a new receipt that a customer waits for, and from 30 s to 1 h for others.
+/// The policy's speedup divides it; never under 250 ms.
 package func retryDelay(afterFailures count: Int, new: Bool, seed: UInt64, policy: Policy) -> Delay {
     let (first, most) = new ? Rhythm.retryNew : Rhythm.retryOthers
     let doublings = min(max(count, 1) - 1, 30)
@@ -10,5 +10,5 @@ package func retryDelay(afterFailures count: Int, new: Bool, seed: UInt64, polic
     return max(delay.divided(by: policy.speedup), shortestDelay)
 }
 
-/// No check follows another sooner, whatever the speedup.
+/// The shortest delay between two checks, whatever the speedup.
 let shortestDelay = Delay(milliseconds: 250)

@@ -1,4 +1,4 @@
-/// How long to wait for a second answer where the first one left out what it should speak of; divided by the speed-up.
+/// Returns the wait for a second answer if the first one omitted an expected subject; divided by the speedup.
 package func secondAnswerDelay(policy: Policy) -> Delay {
     max(Rhythm.suspected.divided(by: policy.speedup), shortestDelay)
 }

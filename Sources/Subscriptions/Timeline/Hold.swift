@@ -1,8 +1,8 @@
-/// Whether the end of access would be news or merely the absence of news.
+/// The basis of the outage allowance: when access ends, and whether that end is only the absence of news.
 package struct Hold: Sendable, Hashable {
     /// Whether the end is only the absence of good news: a renewal is expected, or grace runs out.
     package var expected: Bool
-    /// When access ends if nothing more is learnt: the end of the run of entitled spans at, or last before, `as_of`.
+    /// The end of access if nothing more is learnt: the end of the run of entitled spans at, or last before, `as_of`.
     package var accessEndsAt: Instant?
 
     /// A hold from its parts.
@@ -13,7 +13,7 @@ package struct Hold: Sendable, Hashable {
 }
 
 extension Hold {
-    /// What the end of access of a timeline depends on.
+    /// Creates the hold of a timeline's end of access.
     package init(of facts: SubscriptionFacts, timeline: Timeline) {
         guard let end = timeline.endOfAccess(at: facts.asOf) else {
             self.init(expected: false, accessEndsAt: nil)
@@ -35,7 +35,8 @@ extension Hold {
 }
 
 extension Timeline {
-    /// The last span of the run of entitled spans that contains, or else last precedes, the instant, and what follows.
+    /// Returns the last span of the run of entitled spans that contains, or else last precedes, the instant, and the
+    /// span after it.
     fileprivate func endOfAccess(at instant: Instant) -> (last: Span, next: Span?)? {
         guard var index = index(at: instant) else { return nil }
         while !spans[index].entitled {
@@ -48,14 +49,15 @@ extension Timeline {
 }
 
 extension Hold {
-    /// When the outage allowance is used up; nil when the end of access is not held.
+    /// Returns the end of the outage allowance; nil if the end of access gets none.
     package func allowanceEnd(policy: Policy) -> Instant? {
         expected ? accessEndsAt.map { $0 + policy.outageAllowance } : nil
     }
 
-    /// Whether access goes on at `now` although the timeline ended it, because Apple has not been asked since.
+    /// Returns whether the outage allowance extends access at `now`: the timeline has ended it, but Apple has not been
+    /// asked since.
     ///
-    /// A held subscription is awaiting its renewal, entitled and stale. `asOf` is Apple's clock at the newest answer.
+    /// Such a subscription is awaiting its renewal, entitled and stale. `asOf` is Apple's clock at the newest answer.
     package func holds(at now: Instant, asOf: Instant, policy: Policy) -> Bool {
         guard expected, let end = accessEndsAt else { return false }
         return asOf < end && now >= end && now < end + policy.outageAllowance

@@ -1,16 +1,16 @@
-/// What the ledger remembers of one subscription. All but `version`, `facts`, `leeway` and `suspectedShrink` follows.
+/// The ledger's state of one subscription. All but `version`, `facts`, `leeway` and `suspectedShrink` is derived.
 package struct SubscriptionState: Sendable, Hashable {
-    /// What Apple has said.
+    /// The facts Apple has stated.
     package let facts: SubscriptionFacts
-    /// What it means over time.
+    /// The meaning of the facts over time.
     package let timeline: Timeline
-    /// Counts the changes, from 1.
+    /// The number of changes, from 1.
     package let version: Int64
-    /// The leeway the timeline was made with.
+    /// The leeway used to make the timeline.
     package let leeway: Delay
-    /// Whether the end of access waits for an answer.
+    /// The end of access, and whether it waits for an answer.
     package let hold: Hold
-    /// Apple's `auto_renew_status`, nil where unknown.
+    /// Apple's `auto_renew_status`; nil if unknown.
     package let willRenew: Bool?
     /// The product that will renew; nil unless `willRenew` is true.
     package let renewsToProductID: ProductID?
@@ -18,17 +18,17 @@ package struct SubscriptionState: Sendable, Hashable {
     package let startedAt: Instant
     /// Apple's expiry of the last period charged, as of `facts.asOf`.
     package let expiresAt: Instant
-    /// When that period starts.
+    /// The start of that period.
     package let headStartsAt: Instant
-    /// A newer answer moved the head's expiry back without a reason; waits for a second equal answer.
+    /// Set if a newer answer moved the head's expiry back without a reason; waits for a second equal answer.
     package let suspectedShrink: SuspectedShrink?
 
-    /// How many distinct periods are known, refunded and replaced ones too.
+    /// The number of distinct known periods, including refunded and replaced ones.
     package var periods: Int { facts.periods.count }
     /// Apple's clock at the newest verified answer.
     package var asOf: Instant { facts.asOf }
 
-    /// The state that follows from the facts.
+    /// Derives the state from the facts.
     package init(
         facts: SubscriptionFacts, policy: Policy, version: Int64, suspectedShrink: SuspectedShrink? = nil
     ) {
@@ -48,7 +48,7 @@ package struct SubscriptionState: Sendable, Hashable {
             facts.periods.last { $0.expiresAt == verdict.expiresAt }?.purchasedAt ?? facts.startedAt ?? facts.asOf
     }
 
-    /// The same state under another version.
+    /// Copies a state under another version.
     init(copying other: SubscriptionState, version: Int64) {
         self.version = version
         facts = other.facts
@@ -64,13 +64,13 @@ package struct SubscriptionState: Sendable, Hashable {
     }
 }
 
-/// An expiry that a newer answer gives for the last period, earlier than known, without cancellation or upgrade.
+/// An expiry from a newer answer for the last period that is earlier than known, without cancellation or upgrade.
 ///
-/// That is what a lagging replica of Apple's does; the second answer that says so is believed.
+/// A lagging replica at Apple gives such an answer; the second answer that gives the same expiry is accepted.
 package struct SuspectedShrink: Sendable, Hashable {
     /// The earlier expiry.
     package var expiresAt: Instant
-    /// The answer that gave it first.
+    /// The instant of the first answer that gave it.
     package var asOf: Instant
 
     /// A suspicion from its parts.

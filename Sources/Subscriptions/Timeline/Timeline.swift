@@ -1,25 +1,25 @@
-/// A stretch of time in which the verdict is the same.
+/// A stretch of time with one unchanged verdict.
 package struct Span: Sendable, Hashable {
-    /// When it starts.
+    /// The start.
     package var from: Instant
-    /// When it ends; nil for never.
+    /// The end; nil for never.
     package var to: Instant?
     /// The state.
     package var state: State
-    /// Why, for expired, revoked and awaiting.
+    /// The reason, for expired, revoked and awaiting renewal.
     package var reason: Reason?
-    /// Whether access is given.
+    /// Whether the customer has access.
     package var entitled: Bool
     /// The product.
     package var productID: ProductID
     /// Apple's expiry of the last period charged.
     package var expiresAt: Instant
-    /// When access ends if nothing more is learnt; nil without access.
+    /// The end of access if nothing more is learnt; nil without access.
     package var entitledUntil: Instant?
-    /// Sorted.
+    /// The flags, sorted.
     package var flags: [Flag]
 
-    /// A span of a verdict.
+    /// Creates a span from a verdict.
     package init(from: Instant, to: Instant?, verdict: Verdict) {
         self.from = from
         self.to = to
@@ -32,12 +32,12 @@ package struct Span: Sendable, Hashable {
         flags = verdict.flags
     }
 
-    /// Whether the instant lies in it.
+    /// Returns whether the span contains the instant.
     package func contains(_ instant: Instant) -> Bool {
         from <= instant && to.map { instant < $0 } ?? true
     }
 
-    /// Whether both say the same, whenever.
+    /// Returns whether both are equal apart from their start and end.
     package func saysTheSame(as other: Span) -> Bool {
         var moved = other
         moved.from = from
@@ -46,14 +46,14 @@ package struct Span: Sendable, Hashable {
     }
 }
 
-/// A subscription's whole life, from its first period to infinity, on the assumption that nothing more is learnt.
+/// The whole life of a subscription, from its first period to infinity, assuming that nothing more is learnt.
 ///
-/// Spans follow each other without gap; the last has no end.
+/// Spans follow each other without a gap; the last has no end.
 package struct Timeline: Sendable, Hashable {
-    /// In order.
+    /// The spans, in order.
     package let spans: [Span]
 
-    /// The timeline of the facts: their verdict at every instant.
+    /// Creates the timeline of the facts: their verdict at every instant.
     package init(of facts: SubscriptionFacts, policy: Policy) {
         var spans: [Span] = []
         let table = DecisionTable(facts, policy: policy)
@@ -70,12 +70,12 @@ package struct Timeline: Sendable, Hashable {
         self.spans = spans
     }
 
-    /// The span that contains the instant; nil before the first.
+    /// Returns the span that contains the instant; nil before the first.
     package func span(at instant: Instant) -> Span? {
         index(at: instant).map { spans[$0] }
     }
 
-    /// The index of the span that contains the instant, by bisection; nil before the first.
+    /// Returns the index of the span that contains the instant, by bisection; nil before the first.
     func index(at instant: Instant) -> Int? {
         var low = 0
         var high = spans.count
