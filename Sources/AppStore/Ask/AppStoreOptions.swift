@@ -2,32 +2,32 @@ import AsyncHTTPClient
 import NIOCore
 import NIOSSL
 
-/// Where and how to ask Apple, with a limit on everything.
+/// The addresses and limits for asking Apple.
 package struct AppStoreOptions: Sendable {
     /// Apple's production endpoint.
     package static let appleProductionURL = "https://buy.itunes.apple.com/verifyReceipt"
     /// Apple's sandbox endpoint, also for TestFlight and App Review purchases.
     package static let appleSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
 
-    /// Asked about production receipts.
+    /// The address for production receipts.
     package var productionURL: String
-    /// Asked about sandbox receipts.
+    /// The address for sandbox receipts.
     package var sandboxURL: String
-    /// How long a connection may take, TLS included. Takes effect through `clientConfiguration`.
+    /// The limit for establishing a connection, TLS included. Takes effect through `clientConfiguration`.
     package var connectTimeout: Duration
-    /// How long one `verify` may take with all its calls.
+    /// The limit for one `verify` with all its calls.
     package var deadline: Duration
     /// The largest answer read, in bytes. Answers with long histories reach several MB.
     package var responseBytesMax: Int
     /// The longest receipt sent, in bytes of Base64; the rest of the request adds less than a kilobyte.
     package var requestBytesMax: Int
-    /// How many connections to one endpoint are kept. Takes effect through `clientConfiguration`.
+    /// The number of connections kept to one endpoint. Takes effect through `clientConfiguration`.
     package var connectionsPerHostMax: Int
-    /// The only authorities whose word about a store's certificate counts; nil: the system's. Takes effect through
+    /// The only authorities that may vouch for a store's certificate; nil for the system's. Takes effect through
     /// `clientConfiguration`.
     package var trustedRoots: TrustedRoots?
 
-    /// Apple's endpoints and the suggested limits.
+    /// Creates options with Apple's endpoints and the suggested limits.
     package init(
         productionURL: String = appleProductionURL, sandboxURL: String = appleSandboxURL,
         connectTimeout: Duration = .seconds(5), deadline: Duration = .seconds(30),
@@ -44,9 +44,9 @@ package struct AppStoreOptions: Sendable {
         self.trustedRoots = trustedRoots
     }
 
-    /// How the `HTTPClient` given to `AppStoreClient.live` must be configured: no redirects, since one would carry the shared
-    /// secret elsewhere, HTTP/1.1, since one dead HTTP/2 connection would take every call with it, and TLS 1.2 at least, with
-    /// every certificate verified.
+    /// The required configuration of the `HTTPClient` given to `AppStoreClient.live`. No redirects, because one would
+    /// carry the shared secret elsewhere. HTTP/1.1, because one dead HTTP/2 connection would break every call. TLS 1.2
+    /// or newer, with every certificate verified.
     package var clientConfiguration: HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.minimumTLSVersion = .tlsv12
@@ -61,7 +61,7 @@ package struct AppStoreOptions: Sendable {
         return configuration
     }
 
-    /// The address of one store.
+    /// Returns the address of one store.
     func url(of environment: Endpoint) -> String {
         switch environment {
         case .production: productionURL
@@ -71,13 +71,13 @@ package struct AppStoreOptions: Sendable {
 }
 
 extension Duration {
-    /// This length in nanoseconds; saturates far beyond any time-out.
+    /// The duration in nanoseconds; saturates far beyond any time-out.
     var wholeNanoseconds: Int64 {
         let seconds = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
         guard !seconds.overflow else { return components.seconds > 0 ? .max : .min }
         return seconds.partialValue + components.attoseconds / 1_000_000_000
     }
 
-    /// This length in milliseconds, rounded down.
+    /// The duration in milliseconds, rounded down.
     var wholeMilliseconds: Int { Int(wholeNanoseconds / 1_000_000) }
 }

@@ -1,17 +1,18 @@
-/// One receipt to ask Apple about. Printing it never shows the receipt or a secret.
+/// A request to Apple about one receipt. Printing it never shows the receipt or a secret.
 package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The receipt in standard Base64 on one line: `ReceiptData.base64`, or Apple's `latest_receipt`.
     package var receipt: String
-    /// The app's shared secret; without one `password` is left out, which Apple accepts for receipts without subscriptions.
+    /// The app's shared secret; if nil, `password` is omitted, which Apple accepts for receipts without subscriptions.
     package var secret: String?
-    /// The secret before the last rotation; tried once when Apple answers 21004.
+    /// The secret before the last rotation; tried once if Apple answers 21004.
     package var previousSecret: String?
-    /// Where to ask first: what was remembered for this receipt, else production (App Review uses production builds).
+    /// The store to ask first: the one remembered for this receipt, else production (App Review uses production
+    /// builds).
     package var askFirst: Endpoint
-    /// Whether sandbox receipts are accepted. When false, sandbox is never asked and 21007 is final.
+    /// Whether sandbox receipts are accepted. If false, sandbox is never asked and 21007 is final.
     package var sandboxAllowed: Bool
 
-    /// A request; everything but the receipt has a default.
+    /// Creates a request; every argument except the receipt has a default.
     package init(
         receipt: String, secret: String? = nil, previousSecret: String? = nil,
         askFirst: Endpoint = .production, sandboxAllowed: Bool = true
@@ -23,15 +24,15 @@ package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomDebugSt
         self.sandboxAllowed = sandboxAllowed
     }
 
-    /// What may be printed.
+    /// A description that is safe to print.
     package var description: String {
         "AppStoreRequest(\(receipt.utf8.count) characters, askFirst: \(askFirst.rawValue), sandboxAllowed: \(sandboxAllowed))"
     }
 
-    /// What may be printed.
+    /// A description that is safe to print.
     package var debugDescription: String { description }
 
-    /// What may be dumped.
+    /// A mirror that is safe to dump.
     package var customMirror: Mirror {
         Mirror(self, children: ["askFirst": askFirst, "sandboxAllowed": sandboxAllowed])
     }

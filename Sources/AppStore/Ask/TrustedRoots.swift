@@ -1,16 +1,16 @@
 import NIOSSL
 
-/// Certificates of authorities, for a store whose certificate the system's authorities do not vouch for.
+/// Root certificates, for a store whose certificate the system's authorities do not vouch for.
 package struct TrustedRoots: Sendable {
-    /// Why a text is no list of certificates.
+    /// The error for a text that is not a list of certificates.
     package struct Unreadable: Error, Sendable, CustomStringConvertible {
-        /// One sentence.
+        /// The reason in one sentence.
         package let description: String
     }
 
     let certificates: [NIOSSLCertificate]
 
-    /// Reads certificates in PEM form, one at least.
+    /// Reads certificates in PEM form, at least one; throws ``Unreadable`` otherwise.
     package init(pem: String) throws(Unreadable) {
         let nothing = Unreadable(description: "it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----).")
         do {

@@ -1,4 +1,4 @@
-/// The members of Apple's objects that we read, wherever they stand. Dates are `AnswerDate`.
+/// The members we read from Apple's objects, wherever they occur. Dates are `AnswerDate`.
 enum AnswerField: Int, CaseIterable {
     // The answer.
     case status, environment, exception, isRetryable, isRetryableUnderscored
@@ -52,15 +52,15 @@ enum AnswerField: Int, CaseIterable {
         }
     }
 
-    /// Where `LenientFields` keeps it.
+    /// The slot of this field in `LenientFields`.
     var slot: Int { rawValue }
 }
 
-/// The instants that we read. Each has up to four members, one for every form Apple writes it in.
+/// The instants we read. Each has up to four members, one for every form in which Apple writes it.
 enum AnswerDate: Int, CaseIterable {
     case receiptCreation, request, purchase, originalPurchase, expires, cancellation, gracePeriodExpires
 
-    /// The forms, in the order they are kept.
+    /// The forms, in storage order.
     enum Form: Int, CaseIterable {
         case plain, milliseconds, pacific, formatted
 
@@ -87,7 +87,7 @@ enum AnswerDate: Int, CaseIterable {
         }
     }
 
-    /// Where `LenientFields` keeps one form of it: after all the plain fields.
+    /// Returns the slot of one form in `LenientFields`: after all the plain fields.
     func slot(_ form: Form) -> Int {
         AnswerField.allCases.count + rawValue * Form.allCases.count + form.rawValue
     }

@@ -3,11 +3,11 @@
 final class FieldNames: Sendable {
     static let known = FieldNames()
 
-    /// How many slots there are.
+    /// The number of slots.
     let count: Int
     /// The names by length.
     private let names: [(key: KeyWords, slot: Int)]
-    /// For every length, its stretch of `names`.
+    /// The range of `names` for every length.
     private let groups: [Range<Int>]
 
     private init() {
@@ -28,7 +28,7 @@ final class FieldNames: Sendable {
         names = byLength.joined().map { name, slot in (name.withUnsafeBytes { KeyWords($0) }, slot) }
     }
 
-    /// The slot of a key; nil when nobody reads it.
+    /// Returns the slot of a key; nil if the key is not read.
     func slot(of key: UnsafeRawBufferPointer) -> Int? {
         guard key.count <= KeyWords.bytesMax, !groups[key.count].isEmpty else { return nil }
         let words = KeyWords(key)
@@ -37,14 +37,14 @@ final class FieldNames: Sendable {
     }
 }
 
-/// All bytes of a key as numbers; keys of one length are the same when these are.
+/// All bytes of a key as numbers. Keys of the same length are equal if these numbers are.
 struct KeyWords: Equatable {
-    /// The longest key; longer ones are of no interest to anybody.
+    /// The length of the longest key; longer keys are never read.
     static let bytesMax = 40
 
     private let words: (UInt64, UInt64, UInt64, UInt64, UInt64)
 
-    /// The words of a key of at most `bytesMax` bytes. Those at its end overlap.
+    /// Creates the words of a key of at most `bytesMax` bytes. The words at its end overlap.
     init(_ key: UnsafeRawBufferPointer) {
         guard key.count >= 8 else {
             words = (key.reduce(0) { $0 << 8 | UInt64($1) }, 0, 0, 0, 0)

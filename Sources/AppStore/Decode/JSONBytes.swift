@@ -1,17 +1,17 @@
 extension UInt8 {
-    /// What may stand between JSON's values: space, tab, line feed, carriage return.
+    /// Whether this is white space between JSON values: space, tab, line feed, carriage return.
     var isJSONSpace: Bool { self == 0x20 || self == 0x0A || self == 0x0D || self == 0x09 }
 
-    /// `0` to `9`.
+    /// Whether this is `0` to `9`.
     var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
 
-    /// A hexadecimal digit in either case.
+    /// Whether this is a hexadecimal digit in either case.
     var isHexadecimal: Bool { isDigit || (self | 0x20) &- UInt8(ascii: "a") < 6 }
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Where the next quote or backslash stands, from `start` on; the end when there is none. Looks at eight bytes at
-    /// once: most of an answer is strings.
+    /// Returns the position of the next quote or backslash from `start` on; the end if there is none. It examines eight
+    /// bytes at once, because most of an answer is strings.
     func endOfPlainText(from start: Int) -> Int {
         var at = start
         let raw = UnsafeRawBufferPointer(self)
@@ -30,6 +30,6 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension UInt64 {
-    /// The top bit of every byte that is zero. Bytes above the lowest of them may be marked wrongly.
+    /// The top bit of every byte that is zero. Bytes above the lowest such byte may be marked wrongly.
     fileprivate var zeroBytes: UInt64 { (self &- 0x0101_0101_0101_0101) & ~self & 0x8080_8080_8080_8080 }
 }

@@ -1,6 +1,6 @@
-/// The escapes of JSON strings, both ways.
+/// The escapes of JSON strings, in both directions.
 enum JSONEscapes {
-    /// The text of a string's content, whose escapes the reader has checked; half a surrogate pair becomes U+FFFD.
+    /// Returns the text of a string whose escapes the reader has checked. Half a surrogate pair becomes U+FFFD.
     static func removed(from content: ArraySlice<UInt8>) -> String {
         var plain: [UInt8] = []
         plain.reserveCapacity(content.count)
@@ -23,7 +23,7 @@ enum JSONEscapes {
         return String(decoding: plain, as: UTF8.self)
     }
 
-    /// A JSON string with its quotes.
+    /// Returns a JSON string with its quotes.
     static func quoted(_ text: String) -> String {
         // A receipt is a long text with nothing to escape.
         var text = text

@@ -1,7 +1,8 @@
 /// Reads JSON into a flat list of nodes. Total on any bytes: it returns or throws, within bounded depth and memory.
 ///
-/// Strict wherever leniency could take something else for an answer: the text must be complete and alone, its numbers
-/// and escapes must be JSON's. Duplicate keys, control characters in strings and broken UTF-8 are let through.
+/// Strict wherever leniency could mistake other text for an answer: the text must be complete, with nothing after it,
+/// and its numbers and escapes must be valid JSON. Duplicate keys, control characters in strings and broken UTF-8 are
+/// accepted.
 struct JSONReader {
     static let bytesMax = 64 * 1024 * 1024
     static let depthMax = 64
@@ -11,7 +12,7 @@ struct JSONReader {
     private var nodes: [JSONNode] = []
     private let bytes: UnsafeBufferPointer<UInt8>
 
-    /// The whole of `bytes` as JSON; throws what is wrong with it.
+    /// Reads all of `bytes` as JSON; throws an error that describes the fault.
     static func read(_ bytes: [UInt8]) throws(AnswerUnreadable) -> JSONText {
         guard bytes.count <= bytesMax else {
             throw AnswerUnreadable("a body of \(bytes.count) bytes, more than \(bytesMax)")
@@ -148,8 +149,8 @@ struct JSONReader {
         at += letters.count
     }
 
-    /// `-`, then `0` or digits that do not begin with 0, then a fraction, then an exponent; all but the digits may be
-    /// missing.
+    /// Reads a number: `-`, then `0` or digits that do not begin with 0, then a fraction, then an exponent. Everything
+    /// except the digits is optional.
     private mutating func readNumber() throws(AnswerUnreadable) {
         let start = at
         if bytes[at] == UInt8(ascii: "-") { at += 1 }

@@ -1,5 +1,5 @@
-/// A JSON text read once: a flat list of nodes over its bytes. Strings and numbers stay where they stand until asked
-/// for, so ids keep all their digits and an answer of a thousand rows costs one pass.
+/// A JSON text read once: a flat list of nodes over its bytes. Strings and numbers are not converted until they are
+/// requested, so ids keep all their digits and an answer of a thousand rows costs one pass.
 struct JSONText: Sendable {
     /// The index of the outermost value.
     static let root = 0
@@ -15,22 +15,22 @@ struct JSONNode: Sendable {
     }
 
     let kind: Kind
-    /// The first byte of the content; for a string, after its quote.
+    /// The first byte of the content; for a string, the byte after its quote.
     let start: Int32
     /// The byte after the content.
     var end: Int32
-    /// The node after this value and everything in it.
+    /// The node after this value and its contents.
     var next: Int32
 
     var isObject: Bool { kind == .object }
     var isArray: Bool { kind == .array }
-    /// Where the content stands.
+    /// The byte range of the content.
     var content: Range<Int> { Int(start)..<Int(end) }
 }
 
-/// Values read leniently: a scalar is a text whether it came as string, number or boolean.
+/// Lenient reading of values: a scalar is text, whether it arrived as a string, a number or a boolean.
 extension JSONText {
-    /// The values of the array at `index`; empty for anything else.
+    /// Returns the values of the array at `index`; empty for anything else.
     func elements(_ index: Int) -> [Int] {
         guard nodes[index].isArray else { return [] }
         var values: [Int] = []
@@ -42,7 +42,7 @@ extension JSONText {
         return values
     }
 
-    /// Whether there is nothing at `index`: null, or a string of nothing but white space.
+    /// Returns whether the value at `index` counts as absent: null, or a string of only white space.
     func isAbsent(_ index: Int) -> Bool {
         switch nodes[index].kind {
         case .null: true
@@ -51,8 +51,8 @@ extension JSONText {
         }
     }
 
-    /// The text of a string, number or boolean without white space around it; nil for nothing, null, arrays and
-    /// objects.
+    /// Returns the text of a string, number or boolean without surrounding white space; nil for empty text, null,
+    /// arrays and objects.
     func scalar(_ index: Int) -> String? {
         let node = nodes[index]
         switch node.kind {
@@ -63,8 +63,8 @@ extension JSONText {
         }
     }
 
-    /// The number that a string or number at `index` is, when it is nothing but digits; nil says only that care is
-    /// needed.
+    /// Returns the number in a string or number at `index` that consists only of digits; nil means only that a careful
+    /// reading is needed.
     func digits(_ index: Int) -> Int64? {
         let node = nodes[index]
         guard node.kind == .string || node.kind == .number, (1...18).contains(node.content.count) else { return nil }
@@ -78,7 +78,7 @@ extension JSONText {
         }
     }
 
-    /// The text of a key or string with its escapes removed.
+    /// Returns the text of a key or string with its escapes removed.
     func unescaped(_ node: JSONNode) -> String { JSONEscapes.removed(from: bytes[node.content]) }
 
     private func plain(_ node: JSONNode) -> String {
@@ -87,7 +87,7 @@ extension JSONText {
         }
     }
 
-    /// Whether a string is empty, or begins or ends with white space.
+    /// Returns whether a string is empty, or begins or ends with white space.
     private func touchesSpace(_ node: JSONNode) -> Bool {
         node.start == node.end || bytes[Int(node.start)].isWhiteSpace || bytes[Int(node.end) - 1].isWhiteSpace
     }

@@ -1,20 +1,20 @@
-/// Tells which subscription a renewal means that does not name one, by the rows of the same answer. Looked through
-/// once, and only when somebody asks.
+/// Determines, from the rows of the same answer, which subscription a renewal without an original transaction id
+/// belongs to. The rows are searched once, and only on demand.
 struct KnownSubscriptions {
     private let rows: [TransactionFields]
 
-    /// What `rows` tell.
+    /// Creates the lookup over `rows`.
     init(_ rows: [TransactionFields]) {
         self.rows = rows
     }
 
-    /// The product of the row that ends last, of the subscription `original` or, where none is named, of all.
+    /// Returns the product of the row that ends last, in the subscription `original` or, if that is nil, in all rows.
     mutating func newestProduct(of original: String?) -> String? {
         guard let original else { return rows.max(by: Self.endsBefore)?.productID }
         return newest[original]?.productID
     }
 
-    /// The one subscription with this product; nil when there is none, or several to choose from.
+    /// Returns the one subscription with this product; nil if there is none or more than one.
     mutating func onlySubscription(of product: String) -> String? {
         guard let originals = originals[product], originals.count == 1 else { return nil }
         return originals.first

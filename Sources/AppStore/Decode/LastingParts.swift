@@ -1,8 +1,8 @@
 import Foundation
 
 extension AppStoreAnswer {
-    /// The parts of the body that stay the same from one answer of a meaning to the next: everything but the values of
-    /// `request_date`, its other forms, and `latest_receipt`.
+    /// The parts of the body that stay the same between two answers of the same meaning: everything except the values
+    /// of `request_date`, its other forms, and `latest_receipt`.
     package var lastingParts: [Range<Int>] {
         body.withUnsafeBytes { bytes in
             var parts: [Range<Int>] = []
@@ -24,8 +24,8 @@ extension AppStoreAnswer {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The text after `"request_date`, `"request_date_ms` and so on, or after `"latest_receipt`, where `index` is the key's
-    /// opening quote; nil for every other quote.
+    /// Returns the string value after `"request_date`, `"request_date_ms` and so on, or after `"latest_receipt`, if
+    /// `index` is the key's opening quote; nil for every other quote.
     fileprivate func passingValue(ofKeyAt index: Int) -> Range<Int>? {
         let name = index + 1
         if holds("request_date", at: name) {
@@ -35,7 +35,7 @@ extension UnsafeRawBufferPointer {
         return holds("latest_receipt\"", at: name) ? stringValue(after: name + 15) : nil
     }
 
-    /// The string that follows a colon, quotes included.
+    /// Returns the string that follows a colon, including its quotes.
     private func stringValue(after index: Int) -> Range<Int>? {
         var start = index
         while start < count, [UInt8(ascii: ":"), UInt8(ascii: " ")].contains(self[start]) { start += 1 }
@@ -48,7 +48,7 @@ extension UnsafeRawBufferPointer {
         return memcmp(base + index, text.utf8Start, text.utf8CodeUnitCount) == 0
     }
 
-    /// memchr(3), for the newest receipt alone is thousands of bytes without a quote.
+    /// Uses memchr(3), because the newest receipt alone has thousands of bytes without a quote.
     fileprivate func firstIndex(of byte: UInt8, from start: Int) -> Int? {
         guard start < count, let base = baseAddress, let found = memchr(base + start, Int32(byte), count - start)
         else { return nil }

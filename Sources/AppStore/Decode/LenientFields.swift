@@ -1,23 +1,23 @@
-/// The members of one object, read as Apple's documentation means them whatever type they came as.
+/// The members of one object, read as Apple documents them, whatever type they arrived as.
 struct LenientFields {
     private let text: JSONText
-    /// The value of every slot. 0 is absent: the node 0 is the whole text, which is nobody's member.
+    /// The value of every slot. 0 means absent: node 0 is the whole text, which is never a member.
     private var values: [Int32]
 
-    /// The members of the object at `index`; none when there is something else.
+    /// Reads the members of the object at `index`; none if the value is not an object.
     init(_ text: JSONText, at index: Int) {
         self.text = text
         values = [Int32](repeating: 0, count: FieldNames.known.count)
         find(in: index)
     }
 
-    /// Turns to another object of the same text.
+    /// Switches to another object of the same text.
     mutating func turn(to index: Int) {
         for slot in values.indices { values[slot] = 0 }
         find(in: index)
     }
 
-    /// Looks once at every key; the last one counts when it is there twice.
+    /// Examines every key once; of duplicate keys, the last counts.
     private mutating func find(in index: Int) {
         guard text.nodes[index].isObject else { return }
         let names = FieldNames.known
@@ -39,7 +39,7 @@ struct LenientFields {
         return Array(text.unescaped(key).utf8).withUnsafeBytes { names.slot(of: $0) }
     }
 
-    /// The value of a field, whatever it is; nil when the key is missing.
+    /// Returns the value of a field, of any type; nil if the key is missing.
     func value(_ field: AnswerField) -> Int? { value(field.slot) }
 
     private func value(_ slot: Int) -> Int? {
@@ -47,29 +47,29 @@ struct LenientFields {
         return index == 0 ? nil : Int(index)
     }
 
-    /// Text; nil when absent, null or empty.
+    /// Returns the text of a field; nil if absent, null or empty.
     func text(_ field: AnswerField) -> String? {
         guard let index = value(field.slot) else { return nil }
         return text.scalar(index)
     }
 
-    /// One form of an instant as text; nil when absent, null or empty.
+    /// Returns one form of an instant as text; nil if absent, null or empty.
     func text(_ date: AnswerDate, _ form: AnswerDate.Form) -> String? {
         guard let index = value(date.slot(form)) else { return nil }
         return text.scalar(index)
     }
 
-    /// An id: text with every digit, also when it came as a JSON integer of any length.
+    /// Returns an id: text with every digit, even if it arrived as a JSON integer of any length.
     func identifier(_ field: AnswerField) -> String? {
         guard let index = value(field.slot), let id = text.scalar(index) else { return nil }
-        // A proxy that passes numbers through floating point writes 1.0E15: below 2^53 the integer is still exact.
+        // A proxy that converts numbers to floating point writes 1.0E15: below 2^53 the integer is still exact.
         guard text.digits(index) == nil, id.utf8.contains(UInt8(ascii: ".")), let whole = LenientNumber.whole(id) else {
             return id
         }
         return String(whole)
     }
 
-    /// A whole number; nil when absent or not one.
+    /// Returns a whole number; nil if absent or not a whole number.
     func whole(_ field: AnswerField) -> Int64? { whole(field.slot) }
 
     func whole(_ slot: Int) -> Int64? {
@@ -79,7 +79,7 @@ struct LenientFields {
         return LenientNumber.whole(scalar)
     }
 
-    /// A truth: true, 1, "1" and "true" in any case, and their opposites; nil when absent or something else.
+    /// Returns a boolean: true, 1, "1" and "true" in any case, and their opposites; nil if absent or another value.
     func flag(_ field: AnswerField) -> Bool? {
         guard let scalar = text(field) else { return nil }
         switch scalar {
@@ -89,15 +89,15 @@ struct LenientFields {
         }
     }
 
-    /// Whether the row says an instant in any of its forms, readable or not.
+    /// Returns whether the row contains an instant in any of its forms, readable or not.
     func mentions(_ date: AnswerDate) -> Bool {
         text(date, .plain) != nil || text(date, .milliseconds) != nil || text(date, .pacific) != nil
             || text(date, .formatted) != nil
     }
 
-    /// An instant in milliseconds since 1970: the member ending in `_ms` first, the text forms only when that is missing
-    /// or zero, as others write for nothing. A plain field of digits is milliseconds too (legacy `expires_date`).
-    /// Instants before 1970 or after 9999 count as absent.
+    /// Returns an instant in milliseconds since 1970. The member ending in `_ms` comes first. The text forms count only
+    /// if it is missing or zero, which some sources write for no value. A plain field of digits is milliseconds too
+    /// (legacy `expires_date`). Instants before 1970 or after 9999 count as absent.
     func instant(_ date: AnswerDate) -> Int64? {
         let milliseconds = whole(date.slot(.milliseconds)) ?? whole(date.slot(.plain))
         if let milliseconds, milliseconds != 0 { return LenientInstant.believable(milliseconds) }
@@ -106,9 +106,9 @@ struct LenientFields {
     }
 }
 
-/// Whole numbers as proxies and old answers write them.
+/// Reads whole numbers as proxies and old answers write them.
 enum LenientNumber {
-    /// `"21002"`, `21002` and `21002.0`; nil for anything else, or where floating point would have lost digits.
+    /// Accepts `"21002"`, `21002` and `21002.0`; nil for anything else, or if floating point would have lost digits.
     static func whole(_ text: String) -> Int64? {
         if let exact = Int64(text) { return exact }
         guard text.utf8.allSatisfy(isNumberByte),

@@ -3,14 +3,14 @@ extension LenientInstant {
     private static let months = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
-    /// Hours east of Greenwich of the zones that RFC 822 names.
+    /// The offsets, in hours east of Greenwich, of the zones that RFC 822 names.
     private static let zones: [String: Int64] = [
         "ut": 0, "utc": 0, "gmt": 0, "z": 0,
         "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7,
     ]
 
-    /// Reads the dates of RFC 822 and its successors: `Wed, 12 Nov 2014 15:10:33 +0000`. The weekday and the seconds may be
-    /// missing, the year may have two digits, a comment may follow; the zone is one of those or an offset.
+    /// Reads the dates of RFC 822 and its successors: `Wed, 12 Nov 2014 15:10:33 +0000`. The weekday and the seconds
+    /// are optional, the year may have two digits, and a comment may follow. The zone is one of `zones` or an offset.
     static func dateOfMail(_ text: String) -> Int64? {
         var words = text.prefix { $0 != "(" }.lowercased().split(separator: " ")
         if let first = words.first, first.last == "," {
@@ -28,7 +28,7 @@ extension LenientInstant {
         return believable((clock - offset) * 1000)
     }
 
-    /// Of two digits, 50 and more are of the last century (RFC 5322, section 4.3).
+    /// Reads a year. Two digits of 50 or more belong to the last century (RFC 5322, section 4.3).
     private static func year(_ word: Substring) -> Int? {
         switch word.utf8.count {
         case 2: number(word).map { $0 < 50 ? 2000 + $0 : 1900 + $0 }
@@ -41,7 +41,7 @@ extension LenientInstant {
         zones[String(word)].map { $0 * 3600 } ?? offset(Array(word.utf8)[...])
     }
 
-    /// A number of one or two digits.
+    /// Reads a number of one or two digits.
     private static func number(_ word: Substring) -> Int? {
         (1...2).contains(word.utf8.count) ? digits(Array(word.utf8)[...]) : nil
     }

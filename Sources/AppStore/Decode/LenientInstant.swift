@@ -1,16 +1,16 @@
-/// Instants as milliseconds since 1970, and Apple's text form of them.
+/// Reads instants as milliseconds since 1970, and Apple's text form of them.
 enum LenientInstant {
     /// The last millisecond of the year 9999.
     static let latest: Int64 = 253_402_300_799_999
 
-    /// The instant itself, or nil when no purchase can have been then.
+    /// Returns the instant itself; nil if no purchase can have happened then.
     static func believable(_ milliseconds: Int64) -> Int64? {
         (0...latest).contains(milliseconds) ? milliseconds : nil
     }
 
     /// Reads `yyyy-MM-dd HH:mm:ss Etc/GMT` the same way on every machine: no locale, no time zone of the host. Also
-    /// takes `T` between date and time, and `Z`, `GMT` or `UTC` at the end; RFC 3339 with an offset; and RFC 822. Another
-    /// zone is not guessed at.
+    /// accepts `T` between date and time, and `Z`, `GMT` or `UTC` at the end; RFC 3339 with an offset; and RFC 822. It
+    /// never guesses at another zone.
     static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         return apples(bytes) ?? milliseconds(withOffset: bytes[...]) ?? dateOfMail(text)
@@ -41,7 +41,7 @@ enum LenientInstant {
         return believable((clock - offset) * 1000 + milliseconds)
     }
 
-    /// Seconds east of Greenwich: `Z`, `+0300` or `+03:00`.
+    /// Reads an offset as seconds east of Greenwich: `Z`, `+0300` or `+03:00`.
     static func offset(_ zone: ArraySlice<UInt8>) -> Int64? {
         switch zone.first {
         case UInt8(ascii: "Z"): return zone.count == 1 ? 0 : nil
@@ -55,7 +55,7 @@ enum LenientInstant {
         }
     }
 
-    /// Seconds since 1970 of the date and time in the first 19 bytes, as if in Greenwich; nil when there are fewer.
+    /// Reads the date and time in the first 19 bytes as seconds since 1970 in UTC; nil if there are fewer bytes.
     private static func clock(_ text: ArraySlice<UInt8>) -> Int64? {
         let at = text.startIndex
         guard text.count >= 19, text[at + 4] == UInt8(ascii: "-"), text[at + 7] == UInt8(ascii: "-"),
@@ -68,7 +68,7 @@ enum LenientInstant {
         return seconds(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
     }
 
-    /// Seconds since 1970 as if in Greenwich; nil for a date or a time of day that does not exist, or before 1970.
+    /// Returns seconds since 1970 in UTC; nil for a date or a time of day that does not exist, or before 1970.
     static func seconds(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) -> Int64? {
         guard year >= 1970, (1...12).contains(month), (1...daysIn(month, of: year)).contains(day),
             hour < 24, minute < 60, second < 60
@@ -97,7 +97,7 @@ enum LenientInstant {
         }
     }
 
-    /// Days of a common year before each month.
+    /// The number of days before each month in a common year.
     private static let daysBefore = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334]
 
     private static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int {

@@ -1,26 +1,27 @@
-/// What Apple says about the next renewal of one subscription, as it stands.
+/// Apple's information about the next renewal of one subscription, unchanged.
 ///
 /// Instants are milliseconds since 1970. Apple: "responseBody.Pending_renewal_info".
 package struct RenewalFields: Sendable, Hashable {
-    /// `pending_renewal_info[0]`; empty in legacy answers, whose renewal fields stand at the top.
+    /// The row's path, such as `pending_renewal_info[0]`; empty in legacy answers, whose renewal fields are at the top
+    /// level.
     package let path: String
-    /// The subscription. Old answers leave it out; then it is the only one in the answer with this product.
+    /// The subscription. If an old answer omits it, it is the only subscription in the answer with this product.
     package let originalTransactionID: String
     /// The current product.
     package let productID: String
-    /// The product that will renew; another one than `productID` when a change is scheduled.
+    /// The product that will renew; differs from `productID` if a change is scheduled.
     package let autoRenewProductID: String?
     /// Whether it will renew.
     package let autoRenewStatus: Bool?
-    /// Why it expired, `1` to `5`, raw: 1 renewal off, 2 billing, 3 price, 4 product not for sale, 5 other.
+    /// The reason it expired, `1` to `5`, raw: 1 renewal off, 2 billing, 3 price, 4 product not for sale, 5 other.
     package let expirationIntent: String?
     /// Whether Apple is still trying to charge; also true during grace.
     package let isInBillingRetry: Bool?
-    /// End of access during grace; stays in the data after grace is over.
+    /// The end of access during grace; remains in the data after grace is over.
     package let graceExpiresAt: Int64?
-    /// How the end of grace was written.
+    /// The notation of the end of grace.
     package let graceForm: DateForm?
-    /// `0` or `1` once the customer was told of an increase that needs consent, raw.
+    /// `0` or `1` once the customer was informed of an increase that needs consent, raw.
     package let priceConsentStatus: String?
     /// `0` not answered, `1` agreed or no consent needed, raw.
     package let priceIncreaseStatus: String?
@@ -29,10 +30,10 @@ package struct RenewalFields: Sendable, Hashable {
     /// The offer code of the next renewal.
     package let offerCodeRefName: String?
 
-    /// The path of one field, for an explanation: `pending_renewal_info[0].auto_renew_status`.
+    /// Returns the path of one field, for an explanation: `pending_renewal_info[0].auto_renew_status`.
     package func path(of field: String) -> String { path.isEmpty ? field : path + "." + field }
 
-    /// The first field that makes an object a renewal, by its name; nil when it says nothing.
+    /// Returns the name of the first field that makes an object a renewal; nil if there is none.
     static func firstWord(in fields: LenientFields) -> String? {
         let words: [AnswerField] = [
             .autoRenewStatus, .autoRenewProductID, .expirationIntent, .isInBillingRetryPeriod, .priceConsentStatus,
@@ -43,7 +44,7 @@ package struct RenewalFields: Sendable, Hashable {
             .map { AnswerDate.gracePeriodExpires.name + $0.suffix }
     }
 
-    /// Reads a row; nil when it says nothing, or it cannot be told which subscription it speaks of.
+    /// Reads a row; nil if it contains no renewal field, or if its subscription cannot be determined.
     init?(reading fields: LenientFields, path: String, among known: inout KnownSubscriptions) {
         guard Self.firstWord(in: fields) != nil else { return nil }
         let renewsTo = fields.text(.autoRenewProductID)

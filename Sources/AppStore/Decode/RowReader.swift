@@ -1,25 +1,25 @@
-/// Reads lists of rows that may be an array, a single object or nothing. An odd row is remembered by its path and never
-/// loses the others.
+/// Reads lists of rows that may be an array, a single object or nothing. The path of an unreadable row is recorded; the
+/// other rows are still read.
 struct RowReader {
-    /// How many rows one list may have. The longest seen have some hundreds.
+    /// The most rows that one list may have. The longest lists seen have some hundreds.
     static let rowsMax = 100_000
-    /// How many unreadable rows are remembered.
+    /// The most unreadable rows that are recorded.
     static let unreadableMax = 1000
 
     private let text: JSONText
     private(set) var unreadable: [String] = []
 
-    /// A reader of lists in `text`.
+    /// Creates a reader of lists in `text`.
     init(_ text: JSONText) {
         self.text = text
     }
 
-    /// The transactions at `value`.
+    /// Returns the transactions at `value`.
     mutating func transactions(_ value: Int?, path: String) throws(AnswerUnreadable) -> [TransactionFields] {
         try rows(value, path: path) { TransactionFields(reading: $0, path: $1) }
     }
 
-    /// The renewals at `value`; `rows` tell which subscription an unnamed one speaks of.
+    /// Returns the renewals at `value`; `rows` identify the subscription of a renewal that does not name one.
     mutating func renewals(
         _ value: Int?, path: String, among rows: [TransactionFields]
     ) throws(AnswerUnreadable) -> [RenewalFields] {
@@ -27,12 +27,12 @@ struct RowReader {
         return try self.rows(value, path: path) { RenewalFields(reading: $0, path: $1, among: &known) }
     }
 
-    /// The single renewal of a legacy answer, whose fields stand at the top of it.
+    /// Returns the single renewal of a legacy answer, whose fields are at its top level.
     mutating func legacyRenewal(_ top: LenientFields, among rows: [TransactionFields]) -> [RenewalFields] {
         guard let word = RenewalFields.firstWord(in: top) else { return [] }
         var known = KnownSubscriptions(rows)
         if let renewal = RenewalFields(reading: top, path: "", among: &known) { return [renewal] }
-        // Nothing says whose renewal this is; without any row it is also of no use to anybody.
+        // The renewal's subscription is unknown; without any row the renewal is also of no use.
         if !rows.isEmpty { remember(word) }
         return []
     }
@@ -71,7 +71,7 @@ struct RowReader {
         if unreadable.count < Self.unreadableMax { unreadable.append(path) }
     }
 
-    /// `latest_receipt_info[3]`, without the detour through interpolation: every row has one.
+    /// Returns `latest_receipt_info[3]`, without the cost of interpolation, because every row has a path.
     private static func path(_ list: String, at place: Int) -> String {
         var path = list
         path.reserveCapacity(list.utf8.count + 8)

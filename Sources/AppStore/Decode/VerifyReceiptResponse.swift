@@ -1,41 +1,41 @@
-/// A verifyReceipt answer, decoded leniently: what Apple said, in types, with nothing concluded.
+/// A verifyReceipt answer, decoded leniently: Apple's statements as typed values, without conclusions.
 ///
-/// Takes unified answers (iOS 7 and later) and legacy ones; strings, numbers or booleans; an array or a single object.
-/// Instants are milliseconds since 1970. Apple: "responseBody", App Store Receipts.
+/// Accepts unified answers (iOS 7 and later) and legacy ones; strings, numbers or booleans; an array or a single
+/// object. Instants are milliseconds since 1970. Apple: "responseBody", App Store Receipts.
 package struct VerifyReceiptResponse: Sendable, Hashable {
-    /// Apple's status code; nil when there is none, and then the answer says nothing.
+    /// Apple's status code; nil if there is none, and then the answer says nothing.
     package let status: Int?
-    /// `Production` or `Sandbox` as Apple wrote it; old answers leave it out.
+    /// `Production` or `Sandbox` as Apple wrote it; old answers omit it.
     package let environment: String?
     /// Whether another try may help; Apple documents it for 21100 to 21199.
     package let isRetryable: Bool?
     /// An undocumented text beside 21002.
     package let exception: String?
-    /// Whose receipt this is: `bundle_id`, in legacy answers `bid`.
+    /// The app of the receipt: `bundle_id`, in legacy answers `bid`.
     package let bundleID: String?
     /// Whether the answer is about an iOS 6 style transaction receipt.
     package let isLegacy: Bool
-    /// When the receipt was made: the instant for which `inApp` speaks.
+    /// The creation of the receipt: the instant for which `inApp` speaks.
     package let receiptCreatedAt: Int64?
     /// Apple's clock at this call: the instant for which everything else speaks.
     package let requestedAt: Int64?
-    /// Rows of the device's receipt; in legacy answers the receipt itself.
+    /// The rows of the device's receipt; in legacy answers the receipt itself.
     package let inApp: [TransactionFields]
-    /// Rows of Apple's own knowledge, in the order they came, which means nothing.
+    /// The rows of Apple's own knowledge, in the order received, which has no meaning.
     package let latestReceiptInfo: [TransactionFields]
-    /// What Apple says about coming renewals.
+    /// Apple's information about coming renewals.
     package let renewals: [RenewalFields]
-    /// The newest receipt in Base64, fit to be asked about next time.
+    /// The newest receipt in Base64, suitable for the next request.
     package let latestReceipt: String?
-    /// Paths of rows that could not be read, at most 1,000.
+    /// The paths of rows that could not be read, at most 1,000.
     package let unreadableRows: [String]
 
-    /// Whether every row of Apple's own knowledge could be read, whatever the device's receipt holds.
+    /// Whether every row of Apple's own knowledge could be read, regardless of the device's receipt.
     package var isComplete: Bool {
         unreadableRows.allSatisfy { $0.hasPrefix(AnswerField.receipt.name) }
     }
 
-    /// Decodes a body. Throws when it is not one complete JSON object; then it says nothing about the receipt.
+    /// Decodes a body. Throws if it is not one complete JSON object; such a body says nothing about the receipt.
     package init(parsing body: [UInt8]) throws(AnswerUnreadable) {
         let text = try JSONReader.read(body)
         guard text.nodes[JSONText.root].isObject else { throw AnswerUnreadable("JSON that is not an object") }
@@ -59,7 +59,7 @@ package struct VerifyReceiptResponse: Sendable, Hashable {
         latest += try reader.transactions(
             top.value(.latestExpiredReceiptInfo), path: AnswerField.latestExpiredReceiptInfo.name)
         latestReceiptInfo = latest
-        // Apple's own knowledge tells better than the device's receipt which subscription an unnamed renewal means.
+        // Apple's own knowledge identifies the subscription of an unnamed renewal better than the device's receipt.
         let rows = latest.isEmpty ? inApp : latest
         let pending = top.value(.pendingRenewalInfo)
         if pending.map(text.isAbsent) ?? true {
@@ -71,7 +71,7 @@ package struct VerifyReceiptResponse: Sendable, Hashable {
     }
 }
 
-/// The `receipt` of an answer: app-level fields with rows in `in_app`, or in legacy answers one row itself.
+/// The `receipt` of an answer: app-level fields with rows in `in_app`, or in legacy answers a single row.
 struct ReceiptPart {
     let fields: LenientFields?
     let isLegacy: Bool
