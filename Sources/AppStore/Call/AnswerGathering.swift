@@ -3,17 +3,17 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// Gathers one answer on the client's event loop, up to a bounded size; what arrived before a failure is kept.
+/// Gathers one answer on the client's event loop, up to a bounded size; keeps the part that arrived before a failure.
 final class AnswerGathering: HTTPClientResponseDelegate {
     typealias Response = Void
 
-    /// The answer announced or brought more bytes than allowed.
+    /// The answer announced or contained more bytes than allowed.
     struct TooLarge: Error {}
 
-    /// The answer comes so slowly that it only keeps a place occupied.
+    /// The answer comes so slowly that it only occupies a connection.
     struct TooSlow: Error {}
 
-    /// How long a body may take its time, in seconds, and how many bytes a second must have come from then on.
+    /// The seconds a body may arrive at any speed, and the minimum average in bytes per second from then on.
     static let slowSecondsMax = 5.0
     static let bytesPerSecondMin = 1024.0
 
@@ -32,10 +32,10 @@ final class AnswerGathering: HTTPClientResponseDelegate {
         self.slowSecondsMax = slowSecondsMax
     }
 
-    /// What has arrived.
+    /// The part that has arrived.
     var exchange: Exchange { arrived.withLock { $0.exchange } }
 
-    /// Whether the answer came from somewhere else than where the question went.
+    /// Whether the answer came from an address other than the one asked.
     var followedRedirect: Bool { arrived.withLock { $0.heads > 1 } }
 
     func didVisitURL(task: HTTPClient.Task<Void>, _ request: HTTPClient.Request, _ head: HTTPResponseHead) {
@@ -50,7 +50,7 @@ final class AnswerGathering: HTTPClientResponseDelegate {
         }
         let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
         if announced > bytesMax { return task.eventLoop.makeFailedFuture(TooLarge()) }
-        // What a server announces is no reason to hold much memory before it comes.
+        // An announced length does not justify reserving much memory before the bytes arrive.
         arrived.withLock { $0.exchange.body.reserveCapacity(min(max(announced, 0), 1 << 20)) }
         return task.eventLoop.makeSucceededVoidFuture()
     }

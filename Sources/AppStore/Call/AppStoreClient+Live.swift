@@ -3,16 +3,16 @@ import Foundation
 import NIOCore
 
 extension AppStoreClient {
-    /// The real App Store over HTTP.
+    /// Returns a client of the real App Store over HTTP.
     ///
-    /// Switches store on 21007 or 21008 at most once, tries the previous secret once on 21004, always asks for full
-    /// histories, keeps no cookies. `note` gets a sentence for the operator, once per announcement, when Apple sends a
-    /// `Sunset` or `Deprecation` header.
+    /// Switches store on 21007 or 21008 at most once, tries the previous secret once on 21004, always requests full
+    /// histories, keeps no cookies. If Apple sends a `Sunset` or `Deprecation` header, `note` gets a sentence for the
+    /// operator, once per announcement.
     ///
     /// - Parameters:
-    ///   - options: addresses and limits.
-    ///   - client: made with `options.clientConfiguration`; the caller shuts it down.
-    ///   - note: called from any thread; never gets a secret or a receipt.
+    /// - options: addresses and limits.
+    /// - client: made with `options.clientConfiguration`; the caller shuts it down.
+    /// - note: called from any thread; never gets a secret or a receipt.
     package static func live(
         _ options: AppStoreOptions, client: HTTPClient, note: @escaping @Sendable (String) -> Void
     ) -> AppStoreClient {
@@ -59,7 +59,8 @@ struct LiveCheck: Sendable {
 
     private var secrets: Secrets { Secrets(current: request.secret, previous: request.previousSecret) }
 
-    /// Full histories always: an expired sandbox subscription may otherwise return an old row instead of the newest.
+    /// Always requests full histories: otherwise an expired sandbox subscription may return an old row instead of the
+    /// newest.
     private func body(_ password: String?) -> ByteBuffer {
         let secret = password.map { #""password":\#(JSONEscapes.quoted($0)),"# } ?? ""
         let end = #",\#(secret)"exclude-old-transactions":false}"#

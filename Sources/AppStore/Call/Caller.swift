@@ -3,12 +3,12 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// Makes one call: sends a body to an address, reads a bounded answer before a moment in time.
+/// Makes one call: sends a body to an address and reads a bounded answer before a deadline.
 struct Caller: Sendable {
     let client: HTTPClient
     let look: CertificateLook
     let responseBytesMax: Int
-    /// How long a body may take its time before it must come at the least speed, in seconds.
+    /// The seconds a body may arrive at any speed before the minimum speed applies.
     let slowSecondsMax: Double
 
     init(client: HTTPClient, responseBytesMax: Int, slowSecondsMax: Double = AnswerGathering.slowSecondsMax) {
@@ -45,7 +45,7 @@ struct Caller: Sendable {
         if let status = exchange.httpStatus, status != 200 {
             exchange.trouble = Trouble.http(status, body: exchange.body)
         }
-        // The client may have been made without our configuration: an answer from elsewhere is not Apple's.
+        // The client may have been made without our configuration: an answer from another address is not Apple's.
         if gathering.followedRedirect {
             exchange.body = []
             exchange.trouble = Trouble.followedRedirect
@@ -53,7 +53,7 @@ struct Caller: Sendable {
         return exchange
     }
 
-    /// What had arrived when the call failed, and why it failed.
+    /// Returns the part that had arrived when the call failed, with the reason for the failure.
     private func failed(_ arrived: Exchange, _ error: any Error) -> Exchange {
         var exchange = arrived
         if error is AnswerGathering.TooLarge {

@@ -4,14 +4,15 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Looks at the certificates of a store that were not believed, to say what is wrong with them: the TLS library does not.
+/// Inspects the certificates of a store that failed verification, to say what is wrong with them, because the TLS
+/// library does not.
 ///
-/// A look believes nothing and sends nothing: it ends the handshake as soon as it has seen the certificates. What one look
-/// found is good for everyone who asks about the same address within a few seconds.
+/// An inspection trusts nothing and sends nothing: it ends the handshake as soon as it has seen the certificates. Its
+/// result serves every caller that asks about the same address within a few seconds.
 final class CertificateLook: Sendable {
-    /// How long a look may take.
+    /// The longest duration of an inspection.
     static let limit = Duration.seconds(2)
-    /// How long it is remembered.
+    /// How long its result is remembered.
     static let memory = TimeAmount.seconds(10)
 
     private struct Look {
@@ -24,16 +25,16 @@ final class CertificateLook: Sendable {
         let port: Int
     }
 
-    /// The last look at each address; a process knows a few.
+    /// The last inspection of each address; a process knows only a few.
     private let looks = Mutex<[Address: Look]>([:])
     private let group: any EventLoopGroup
 
-    /// Looks over connections of this group's.
+    /// Creates an inspector that uses connections of this group.
     init(on group: any EventLoopGroup) {
         self.group = group
     }
 
-    /// What is wrong with the certificates at `url`; `.unverified` when they cannot be seen.
+    /// Returns the fault of the certificates at `url`; `.unverified` if they cannot be seen.
     func trouble(at url: String) async -> TLSTrouble {
         guard let parts = URL(string: url), let host = parts.host else { return .unverified }
         let address = Address(host: host, port: parts.port ?? 443)
@@ -80,7 +81,7 @@ final class CertificateLook: Sendable {
         return seen.futureResult
     }
 
-    /// Shows what it sees and refuses it, whatever it is.
+    /// Returns a handler that reports the certificates it sees and rejects them in every case.
     private static func handler(
         _ host: String, _ seen: EventLoopPromise<[NIOSSLCertificate]>
     ) throws -> NIOSSLClientHandler {
@@ -95,7 +96,7 @@ final class CertificateLook: Sendable {
 }
 
 extension String {
-    /// An address has no name for the server to choose a certificate by.
+    /// Whether the text is an IP address, which gives the server no name by which to choose a certificate.
     fileprivate var isIPAddress: Bool {
         do {
             _ = try SocketAddress(ipAddress: self, port: 0)

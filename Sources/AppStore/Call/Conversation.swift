@@ -1,7 +1,7 @@
-/// What to ask next, decided from the last status alone: which store, with which secret.
+/// The next request, decided from the last status alone: which store, with which secret.
 ///
-/// At most one switch of store and one change of secret, so at most three calls. A store that sends us back to the one we
-/// came from is Apple's fault and final.
+/// It allows at most one switch of store and one change of secret, so at most three calls. If a store sends us back to
+/// the one we came from, that is Apple's fault and final.
 struct Conversation: Equatable {
     private(set) var environment: Endpoint
     private(set) var usesPreviousSecret = false
@@ -15,10 +15,10 @@ struct Conversation: Equatable {
         secrets = Secrets(current: request.secret, previous: request.previousSecret)
     }
 
-    /// The password of the next call; nil when there is none to send.
+    /// The password of the next call; nil if there is none to send.
     var password: String? { usesPreviousSecret ? secrets.previous : secrets.current }
 
-    /// Takes the status of the last call; true when there is something else to ask.
+    /// Processes the status of the last call; returns true if another call is needed.
     mutating func goesOn(after status: Int?) -> Bool {
         switch (status, environment) {
         case (21007, .production):
@@ -46,13 +46,13 @@ struct Secrets: Equatable {
     let current: String?
     let previous: String?
 
-    /// Empty secrets count as none, and a previous secret equal to the current one is not worth a call.
+    /// Treats empty secrets as none; a previous secret equal to the current one is not worth a call.
     init(current: String?, previous: String?) {
         self.current = current.flatMap { $0.isEmpty ? nil : $0 }
         self.previous = previous.flatMap { $0.isEmpty || $0 == current ? nil : $0 }
     }
 
-    /// `text` without any secret in it, should a server have echoed one.
+    /// Returns `text` without any secret in it, in case a server echoed one.
     func hidden(in text: String) -> String {
         [current, previous].compactMap(\.self).filter { $0.utf8.count <= text.utf8.count }
             .reduce(text) { $0.replacing($1, with: "(secret)") }

@@ -1,9 +1,9 @@
 import NIOHTTP1
 import Synchronization
 
-/// Passes on Apple's announcement that the endpoint will end (headers in the style of RFC 8594), once per value.
+/// Reports Apple's announcement that the endpoint will end (headers in the style of RFC 8594), once per value.
 final class RetirementNotes: Sendable {
-    /// How many different values are remembered; more would be noise.
+    /// The most different values that are remembered; more would be noise.
     static let valuesMax = 32
 
     private let note: @Sendable (String) -> Void
@@ -13,7 +13,7 @@ final class RetirementNotes: Sendable {
         self.note = note
     }
 
-    /// Looks for `Sunset` and `Deprecation` among response headers.
+    /// Looks for `Sunset` and `Deprecation` among the response headers.
     func look(at headers: HTTPHeaders, from environment: Endpoint, hiding secrets: Secrets) {
         for name in ["Sunset", "Deprecation"] {
             for value in headers[name] {

@@ -1,24 +1,27 @@
 import Foundation
 import NIOHTTP1
 
-/// How long a server asks to be left alone: the header `Retry-After` in the forms it has in the wild.
+/// Reads how long a server asks clients to wait: the header `Retry-After` in the forms that occur in the wild.
 ///
-/// RFC 9110 section 10.2.3 knows seconds and an HTTP date; Apple's newer API sends the moment in milliseconds since 1970.
+/// RFC 9110 section 10.2.3 defines seconds and an HTTP date; Apple's newer API sends the instant in milliseconds since
+/// 1970.
 enum RetryAfter {
-    /// A number this large is no delay but a moment, in seconds or in milliseconds since 1970.
+    /// A number this large is not a delay but an instant, in seconds or in milliseconds since 1970.
     static let momentSecondsMin = 1e9
     static let momentMillisecondsMin = 1e11
 
-    /// Seconds to wait, never negative; nil when nothing readable is asked. The longest of several.
+    /// Returns the seconds to wait, never negative; nil if there is no readable value. Of several values, the longest
+    /// wait.
     ///
-    /// Moments are compared with the server's own clock (the header `Date`), and with `now` only when it gives none.
+    /// Instants are compared with the server's own clock (the header `Date`), and with `now` only if the server gives
+    /// none.
     static func seconds(in headers: HTTPHeaders, now: Date) -> Double? {
         let clock = headers.first(name: "date").flatMap(date) ?? now
         return headers[canonicalForm: "retry-after"].compactMap { seconds(String($0), since: clock) }.max()
             .map { max(0, $0) } ?? dated(headers, since: clock)
     }
 
-    /// A date holds a comma, at which lists are split.
+    /// Reads HTTP dates from unsplit headers: a date contains a comma, at which lists are split.
     private static func dated(_ headers: HTTPHeaders, since clock: Date) -> Double? {
         headers["retry-after"].compactMap(date).map { max(0, $0.timeIntervalSince(clock)) }.max()
     }
@@ -33,7 +36,7 @@ enum RetryAfter {
         return number
     }
 
-    /// An HTTP date in one of its three forms.
+    /// Reads an HTTP date in any of its three forms.
     private static func date(_ text: String) -> Date? {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")

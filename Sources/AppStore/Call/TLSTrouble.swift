@@ -1,27 +1,27 @@
 import Foundation
 import NIOSSL
 
-/// Why no call went through a TLS connection: sentences that name no host, for they are stored and shown.
+/// The reason a TLS connection failed. Its sentences name no host, because they are stored and shown.
 enum TLSTrouble: Equatable {
-    /// The store's certificate is in order, but another host's.
+    /// The store's certificate is valid but belongs to another host.
     case wrongName
-    /// The certificate was not believed; why is not known.
+    /// The certificate could not be verified; the reason is unknown.
     case unverified
-    /// A certificate's time has passed; whether it is the store's own or one above it.
+    /// A certificate has expired: the store's own, or one above it.
     case expired(since: Date, isStores: Bool)
-    /// A certificate's time has not begun.
+    /// A certificate is not valid yet.
     case notYetValid(until: Date, isStores: Bool)
-    /// No authority that is trusted here vouches for the certificate.
+    /// No authority trusted here vouches for the certificate.
     case unknownAuthority
-    /// The two did not come to the point of a certificate.
+    /// The handshake failed before it reached the certificates.
     case noHandshake
 
-    /// Nil when the error is none of TLS.
+    /// Classifies an error; nil if it is not a TLS error.
     init?(_ error: any Error) {
         if let error = error as? NIOSSLExtraError {
             self = error == .failedToValidateHostname ? .wrongName : .noHandshake
         } else if case .handshakeFailed(.sslError(let stack))? = error as? NIOSSLError {
-            // BoringSSL has a code for this; the package shows it as a text only.
+            // BoringSSL has a code for this; the package exposes it only as text.
             let isUnverified = stack.contains { $0.description.contains("CERTIFICATE_VERIFY_FAILED") }
             self = isUnverified ? .unverified : .noHandshake
         } else if String(reflecting: type(of: error)).contains("SSL") || Trouble.name(of: error).contains("SSL") {
@@ -31,9 +31,9 @@ enum TLSTrouble: Equatable {
         }
     }
 
-    /// What is wrong with certificates that were not believed.
+    /// Determines the fault of certificates that failed verification.
     ///
-    /// - Parameter chain: as the server showed them, its own first.
+    /// - Parameter chain: as the server sent it, its own certificate first.
     init(in chain: [NIOSSLCertificate], at now: Date) {
         for (place, certificate) in chain.enumerated() {
             let begin = Date(timeIntervalSince1970: TimeInterval(certificate.notValidBefore))
@@ -50,7 +50,7 @@ enum TLSTrouble: Equatable {
         self = .unknownAuthority
     }
 
-    /// What is wrong and what to do.
+    /// The fault and its remedy.
     var sentence: String {
         switch self {
         case .wrongName:

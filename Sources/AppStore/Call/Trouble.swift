@@ -2,8 +2,8 @@ import AsyncHTTPClient
 import NIOCore
 import NIOSSL
 
-/// Sentences for everything that can go wrong on the way to Apple. None quotes a body or a request: they may hold secrets;
-/// none quotes the network either, which names hosts: what it calls an error is its detail, for the log.
+/// Sentences for every failure on the way to Apple. None quotes a body or a request, because those may contain secrets.
+/// None quotes the network's error either, because it names hosts; that text is the detail, for the log.
 enum Trouble {
     static let followedRedirect =
         "The answer came from a redirect and is not trusted; make the HTTP client with AppStoreOptions.clientConfiguration."
@@ -25,7 +25,7 @@ enum Trouble {
 
     static func brokenTransfer(bytes: Int) -> String { "The answer broke off after \(bytes) bytes." }
 
-    /// An HTTP status other than 200, with what kind of body came.
+    /// Describes an HTTP status other than 200, with the kind of body received.
     static func http(_ status: Int, body: [UInt8]) -> String {
         switch status {
         case 300..<400: "The store answered HTTP \(status); redirects are not followed, check the configured address."
@@ -35,19 +35,19 @@ enum Trouble {
         }
     }
 
-    /// Whether our patience ended, not the transfer.
+    /// Returns whether our own time limit ended the transfer, rather than a transfer failure.
     static func isOutOfTime(_ error: any Error) -> Bool {
         guard let error = error as? HTTPClientError else { return error is CancellationError }
         return [.cancelled, .deadlineExceeded, .readTimeout].contains(error)
     }
 
-    /// A call that brought no answer.
+    /// Describes a call that brought no answer.
     static func failure(_ error: any Error) -> String { known(error) ?? unreachable(error) }
 
-    /// What the network calls an error, in a few printable words; nil where `failure` says as much.
+    /// Returns the network's name of an error, in a few printable words; nil if `failure` says as much.
     static func detail(of error: any Error) -> String? { known(error) == nil ? name(of: error) : nil }
 
-    /// The sentence of an error that needs no detail.
+    /// Returns the sentence of an error that needs no detail.
     private static func known(_ error: any Error) -> String? {
         if error is CancellationError { return "The check was cancelled, for example because the process is stopping." }
         if error as? NIOSSLError == .uncleanShutdown { return closedTooEarly }
@@ -68,7 +68,7 @@ enum Trouble {
         TLSTrouble(error)?.sentence ?? "The store could not be reached."
     }
 
-    /// What the network calls an error, in a few printable words.
+    /// Returns the network's name of an error, in a few printable words.
     static func name(of error: any Error) -> String {
         let text = (error as? HTTPClientError)?.shortDescription ?? String(describing: error)
         return text.printable(charactersMax: 160)

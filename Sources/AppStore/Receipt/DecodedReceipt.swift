@@ -1,4 +1,4 @@
-/// Receipt bytes and what they look like.
+/// Receipt bytes and their apparent form.
 struct DecodedReceipt {
     let bytes: [UInt8]
     let form: ReceiptForm
@@ -8,7 +8,7 @@ struct DecodedReceipt {
         form = ReceiptForm(sniffing: bytes)
     }
 
-    /// Strict decoding of the standard alphabet; padding may be missing, unused bits are dropped.
+    /// Decodes the standard alphabet strictly; padding may be missing, unused bits are dropped.
     init(base64 text: [UInt8]) throws(ReceiptDataError) {
         if let bytes = text.withUnsafeBufferPointer(StandardBase64.decoded) {
             self.init(bytes: bytes)
@@ -17,7 +17,7 @@ struct DecodedReceipt {
         }
     }
 
-    /// One character at a time, to say exactly what is wrong and where.
+    /// Decodes one character at a time, to report the exact fault and its position.
     init(oddBase64 text: [UInt8]) throws(ReceiptDataError) {
         let unpadded = text.prefix { $0 != UInt8(ascii: "=") }
         if let odd = text[unpadded.endIndex...].firstIndex(where: { $0 != UInt8(ascii: "=") }) {
@@ -41,8 +41,8 @@ struct DecodedReceipt {
         self.init(bytes: decoded)
     }
 
-    /// How sure we are that this is a receipt in one piece: 2 when the outer DER length agrees, 1 when the form is
-    /// known.
+    /// The confidence that this is a complete receipt: 2 if the outer DER length agrees, 1 if only the form is known, 0
+    /// if the form is unknown.
     var plausibility: Int {
         guard form != .unknown else { return 0 }
         return derLengthAgrees ? 2 : 1
@@ -66,7 +66,7 @@ struct DecodedReceipt {
         }
     }
 
-    /// Names the character for a person, whole even when it takes several bytes.
+    /// Names the character for a person, whole even if it takes several bytes.
     private static func foreign(_ byte: UInt8, in text: [UInt8], at index: Int) -> ReceiptDataError {
         let shown: String
         if byte < 0x80 {

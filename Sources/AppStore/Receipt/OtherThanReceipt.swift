@@ -1,6 +1,6 @@
-/// Things people post where a receipt belongs, each recognised by its first characters.
+/// Recognises other data posted in place of a receipt by its first characters.
 enum OtherThanReceipt {
-    /// Throws what `bytes`, trimmed and as sent, are when they are something else than a receipt.
+    /// Throws the kind of `bytes`, trimmed and as sent, if they are something other than a receipt.
     static func refuse(_ bytes: [UInt8]) throws(ReceiptDataError) {
         guard let first = bytes.first else { throw .empty }
         if bytes.count <= 12, wordsForNothing.contains(String(decoding: bytes, as: UTF8.self).lowercased()) {

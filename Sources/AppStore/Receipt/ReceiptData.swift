@@ -1,24 +1,25 @@
 import Foundation
 
-/// A receipt as Apple wants it: standard Base64, padded, on one line. Two spellings of the same bytes become equal.
+/// A receipt in the form Apple requires: standard Base64, padded, on one line. Two spellings of the same bytes are
+/// equal.
 ///
-/// Nearly every answer 21002 in practice comes from a damaged spelling, so the usual damage is repaired here. The
-/// decoding after the repair is strict, and what cannot be a receipt is refused with a sentence.
+/// Nearly every 21002 in practice comes from a damaged spelling, so the usual damage is repaired here. Decoding after
+/// the repair is strict. Text that cannot be a receipt is rejected with an explanation.
 package struct ReceiptData: Sendable, Hashable {
     /// The most characters accepted, before any repair: 8 MiB. Real receipts reach about 100 kB.
     package static let charactersMax = 8 * 1024 * 1024
 
-    /// The decoded receipt; what to store and to digest.
+    /// The decoded receipt: the bytes to store and to digest.
     package let bytes: [UInt8]
-    /// What the bytes look like.
+    /// The apparent form of the bytes.
     package let form: ReceiptForm
 
-    /// The receipt in standard, padded Base64 without white space; what to send. Made anew at every call.
+    /// The receipt in standard, padded Base64 without white space, ready to send. Encoded anew at every access.
     package var base64: String { Data(bytes).base64EncodedString() }
 
-    /// Repairs what devices, proxies and editors do to Base64, then decodes strictly.
+    /// Repairs the damage that devices, proxies and editors do to Base64, then decodes strictly.
     ///
-    /// Repaired are line breaks, spaces for pluses, the URL-safe alphabet, missing padding, JSON escapes, quotes, a
+    /// It repairs line breaks, spaces for pluses, the URL-safe alphabet, missing padding, JSON escapes, quotes, a
     /// `data:` prefix, PEM armour, percent encoding and Base64 in Base64.
     package init(normalising raw: String) throws(ReceiptDataError) {
         guard raw.utf8.count <= Self.charactersMax else { throw .tooLarge(characters: raw.utf8.count) }
@@ -29,7 +30,7 @@ package struct ReceiptData: Sendable, Hashable {
         }
     }
 
-    /// The way for every text; for an ordinary one it comes to the same.
+    /// Decodes any text by the full repair; for ordinary text it gives the same result as the short way.
     init(normalisingWithCare raw: String) throws(ReceiptDataError) {
         var decoded = try Self.decode(raw)
         if decoded.form == .unknown, let inner = try Self.recognisedInside(decoded.bytes, layersLeft: 3) {
@@ -43,7 +44,8 @@ package struct ReceiptData: Sendable, Hashable {
         form = decoded.form
     }
 
-    /// A receipt that needs no repair: clean Base64 of a form we know. Nil says only that care is needed.
+    /// Returns a receipt that needs no repair: clean Base64 of a known form. Nil means only that the full repair is
+    /// needed.
     private static func ordinary(_ raw: String) -> ReceiptData? {
         guard let bytes = raw.utf8.withContiguousStorageIfAvailable(StandardBase64.decoded) ?? nil else { return nil }
         let decoded = DecodedReceipt(bytes: bytes)
@@ -57,9 +59,10 @@ package struct ReceiptData: Sendable, Hashable {
         try ReceiptSpelling(repairing: text).decoded()
     }
 
-    /// The receipt inside bytes that are themselves Base64 text; nil when they are not, or lead to nothing we know.
+    /// Returns the receipt inside bytes that are themselves Base64 text; nil if they are not, or lead to no known form.
     ///
-    /// A layer is taken off only when the inside is recognised, so that bytes which merely happen to be letters stay.
+    /// A layer is removed only if its content is recognised, so that bytes that merely happen to be letters stay
+    /// unchanged.
     private static func recognisedInside(
         _ bytes: [UInt8], layersLeft: Int
     ) throws(ReceiptDataError) -> DecodedReceipt? {

@@ -1,16 +1,17 @@
-/// Why a text cannot be sent to Apple as `receipt-data`; every sentence says what it looks like and what to do.
+/// The reason a text cannot be sent to Apple as `receipt-data`. Each sentence names what the text appears to be and the
+/// remedy.
 package enum ReceiptDataError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Nothing is left once white space and quotes are gone, or the text is a word for nothing such as `null`.
+    /// Nothing is left after white space and quotes are removed, or the text is a word for nothing such as `null`.
     case empty
-    /// More characters than `ReceiptData.charactersMax`.
+    /// The text has more characters than `ReceiptData.charactersMax`.
     case tooLarge(characters: Int)
     /// A StoreKit 2 transaction or another signed JSON web token.
     case signedTransaction
     /// The body of an App Store Server Notification, version 2.
     case serverNotification
-    /// Some other JSON object, for example a whole request or an answer of Apple.
+    /// Another JSON object, for example a whole request or an answer from Apple.
     case json
-    /// A property list that was not Base64 encoded, as old transaction receipts are before encoding.
+    /// A property list that was not Base64 encoded, such as an old transaction receipt before encoding.
     case propertyList
     /// A web page.
     case webPage
@@ -19,7 +20,7 @@ package enum ReceiptDataError: Error, Sendable, Hashable, CustomStringConvertibl
     /// A length that Base64 cannot have; the end is missing.
     case cutShort(characters: Int)
 
-    /// One sentence for a person.
+    /// The error in one sentence for a person.
     package var description: String {
         switch self {
         case .empty:

@@ -1,13 +1,13 @@
-/// What a receipt's bytes look like, read without trusting them.
+/// The apparent form of a receipt's bytes, read without trusting them.
 package enum ReceiptForm: Sendable, Hashable {
     /// PKCS#7 signed data: the app receipt of iOS 7 and later, and of macOS.
     case unified
-    /// An old property list with `purchase-info` and `signature`: the transaction receipt of iOS 6 style.
+    /// An old property list with `purchase-info` and `signature`: the iOS 6 style transaction receipt.
     case legacy
     /// Neither; Apple decides.
     case unknown
 
-    /// Sniffs decoded receipt bytes; looks at no more than it needs.
+    /// Detects the form of decoded receipt bytes; examines no more bytes than needed.
     init(sniffing bytes: some Collection<UInt8>) {
         if bytes.first == 0x30, bytes.prefix(64).holds(Self.signedDataIdentifier) {
             self = .unified
@@ -25,7 +25,7 @@ package enum ReceiptForm: Sendable, Hashable {
 }
 
 extension Collection<UInt8> {
-    /// Whether `needle` stands somewhere in these bytes.
+    /// Returns whether these bytes contain `needle`.
     func holds(_ needle: [UInt8]) -> Bool {
         guard let first = needle.first else { return true }
         var rest = self[...]

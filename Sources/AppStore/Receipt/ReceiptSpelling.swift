@@ -1,12 +1,13 @@
-/// A receipt text whose usual damage is undone; what remains is one or two readings of Base64 to decode strictly.
+/// A receipt text with the usual damage repaired: one or two readings of Base64 remain, to be decoded strictly.
 struct ReceiptSpelling {
-    /// Readings in standard alphabet without white space, the likelier first. Two only when spaces are ambiguous.
+    /// Readings in the standard alphabet without white space, the likelier first. Two only if spaces are ambiguous.
     private let readings: [[UInt8]]
 
-    /// Undoes quoting, escaping, armour and alphabets; refuses what is something else altogether.
+    /// Removes quoting, escaping, armour and other alphabets; rejects text that is something else altogether.
     init(repairing text: String) throws(ReceiptDataError) {
         var bytes = Self.visible(text)
-        // Wrappings come in layers (quotes inside percent encoding, escapes inside quotes): a few rounds take all off.
+        // Wrappings come in layers (quotes inside percent encoding, escapes inside quotes): a few rounds remove them
+        // all.
         for _ in 0..<4 {
             let before = bytes
             bytes = Self.trimmed(bytes)
@@ -17,7 +18,7 @@ struct ReceiptSpelling {
         readings = Self.readings(of: bytes)
     }
 
-    /// The most plausible reading, decoded. Throws what is wrong with the likelier reading when none can be decoded.
+    /// Decodes the most plausible reading. If none can be decoded, throws the fault of the likelier reading.
     func decoded() throws(ReceiptDataError) -> DecodedReceipt {
         guard let first = readings.first else { throw .empty }
         guard readings.count > 1 else { return try DecodedReceipt(base64: first) }
@@ -35,7 +36,7 @@ struct ReceiptSpelling {
         do { return try DecodedReceipt(base64: reading) } catch { return nil }
     }
 
-    /// Form decoding turns `+` into a space, editors add spaces: both happen, so ambiguous spaces give two readings.
+    /// Returns two readings if spaces are ambiguous: form decoding turns `+` into a space, and editors add spaces.
     private static func readings(of bytes: [UInt8]) -> [[UInt8]] {
         let standard = bytes.map { byte -> UInt8 in
             switch byte {
@@ -53,14 +54,14 @@ struct ReceiptSpelling {
         return [pluses, without]
     }
 
-    /// Whether spaces stand where MIME or PEM line breaks would: every 76 or 64 characters.
+    /// Returns whether spaces replace MIME or PEM line breaks: every 76 or 64 characters.
     private static func isWrapped(_ bytes: [UInt8]) -> Bool {
         let lines = bytes.split(separator: UInt8(ascii: " "))
         guard let width = lines.first?.count, width == 76 || width == 64 else { return false }
         return lines.dropLast().allSatisfy { $0.count == width }
     }
 
-    /// The text as bytes, without characters nobody can see.
+    /// Returns the text as bytes, without invisible characters.
     private static func visible(_ text: String) -> [UInt8] {
         guard text.utf8.contains(where: { $0 >= 0x80 }) else { return Array(text.utf8) }
         var visible = String.UnicodeScalarView()
@@ -82,6 +83,6 @@ struct ReceiptSpelling {
 }
 
 extension UInt8 {
-    /// Space, tab, line feed, vertical tab, form feed or carriage return.
+    /// Whether this is a space, tab, line feed, vertical tab, form feed or carriage return.
     var isWhiteSpace: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
 }

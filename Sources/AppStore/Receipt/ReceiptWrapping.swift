@@ -1,6 +1,6 @@
-/// What surrounds or disguises the Base64 of a receipt on its way through other programs.
+/// Removes wrappings that other programs put around the Base64 of a receipt.
 enum ReceiptWrapping {
-    /// One layer of quotes, `data:` prefix, PEM armour, backslash escapes and percent encoding taken off.
+    /// Removes one layer of quotes, `data:` prefix, PEM armour, backslash escapes and percent encoding.
     static func removed(from bytes: [UInt8]) -> [UInt8] {
         var bytes = unquoted(bytes)
         let isDataURL = bytes.prefix(5).map { $0 | 0x20 } == Array("data:".utf8)
@@ -27,7 +27,8 @@ enum ReceiptWrapping {
         return Array(inner.joined(separator: [UInt8(ascii: "\n")]))
     }
 
-    /// `\/` is a slash, `\n`, `\r` and `\t` are white space, `\u002b` is a plus, `\"` is a quote around it all.
+    /// Replaces escapes: `\/` is a slash, `\n`, `\r` and `\t` are white space, `\u002b` is a plus, `\"` is an outer
+    /// quote.
     private static func unescaped(_ bytes: [UInt8]) -> [UInt8] {
         var plain: [UInt8] = []
         plain.reserveCapacity(bytes.count)
@@ -57,7 +58,7 @@ enum ReceiptWrapping {
         return plain
     }
 
-    /// Decodes `%2B` and the like; a percent sign without two digits stays and is refused later by its name.
+    /// Decodes `%2B` and the like; a percent sign without two digits stays, and a later step rejects it by name.
     private static func percentDecoded(_ bytes: [UInt8]) -> [UInt8] {
         var plain: [UInt8] = []
         plain.reserveCapacity(bytes.count)

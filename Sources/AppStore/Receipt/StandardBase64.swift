@@ -1,17 +1,18 @@
-/// Standard Base64 as well-behaved clients write it, four characters at a time.
+/// Decodes standard Base64 as well-behaved clients write it, four characters at a time.
 ///
-/// This is the ordinary case and nothing else: everything odd is nil, for `ReceiptSpelling` to look at with care. An
-/// import of millions of receipts spends its time here.
+/// It handles only this ordinary case. Everything else yields nil and goes to `ReceiptSpelling` for a careful reading.
+/// An import of millions of receipts spends its time here.
 enum StandardBase64 {
-    /// The bytes that `text` spells; nil unless it is whole groups of the standard alphabet, padded at the end only.
-    /// Unused bits in the last group are dropped.
+    /// Returns the bytes that `text` encodes; nil unless it is whole groups of the standard alphabet, padded only at
+    /// the end. Unused bits in the last group are dropped.
     static func decoded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard let last = text.last, text.count.isMultiple(of: 4) else { return nil }
         let pad = UInt8(ascii: "=")
         let padding = last == pad ? (text[text.count - 2] == pad ? 2 : 1) : 0
         let wholeGroups = text.count / 4 - (padding == 0 ? 0 : 1)
         var isForeign = false
-        // A group is stored as four bytes, of which the next group overwrites the last: hence one byte of room more.
+        // A group is stored as four bytes, and the next group overwrites the last one: hence one extra byte of
+        // capacity.
         var bytes = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3 + 1) { room, count in
             sextets.withUnsafeBufferPointer { sextets in
                 let raw = UnsafeMutableRawBufferPointer(room)
@@ -39,7 +40,7 @@ enum StandardBase64 {
         return sextets
     }()
 
-    /// A bit no six-bit value has, even shifted to the front of its group.
+    /// A bit that no six-bit value has, even when shifted to the front of its group.
     private static let foreign: UInt32 = 1 << 31
 
     private static func twentyFourBits(
@@ -53,7 +54,7 @@ enum StandardBase64 {
         return first << 18 | second << 12 | third << 6 | fourth
     }
 
-    /// One or two bytes from the two or three characters of a padded group.
+    /// Decodes one or two bytes from the two or three characters of a padded group.
     private static func paddedGroup(_ characters: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8]? {
         let values = characters.map { sextets[Int($0)] }
         guard !values.contains(foreign) else { return nil }

@@ -1,4 +1,4 @@
-/// One element of BER (X.690): its tag, and where its content stands among the bytes.
+/// One element of BER (X.690): its tag, and the range of its content among the bytes.
 struct BERElement {
     static let integer: UInt8 = 0x02
     static let octetString: UInt8 = 0x04
@@ -10,33 +10,33 @@ struct BERElement {
     let content: Range<Int>
 }
 
-/// Steps over elements that stand one after another. Builds no tree, so what nobody asks for costs one step.
+/// Steps over consecutive elements. It builds no tree, so an element that is not needed costs one step.
 ///
-/// Lengths may be indefinite, as Xcode writes them; an element that claims more bytes than there are ends the walk.
+/// Lengths may be indefinite, as Xcode writes them. An element that claims more bytes than there are ends the walk.
 struct BERCursor {
-    /// How deep elements of indefinite length may be nested. Receipts nest six; every level costs another look.
+    /// The deepest nesting of elements of indefinite length. Receipts nest six; every level costs another pass.
     static let depthMax = 16
 
     private var at: Int
     private let end: Int
 
-    /// Before the first element of `stretch`.
+    /// Creates a cursor before the first element of `stretch`.
     init(_ stretch: Range<Int>) {
         at = stretch.lowerBound
         end = stretch.upperBound
     }
 
-    /// Whether everything was read; when false after the last `next`, the rest makes no sense.
+    /// Whether everything was read; if false after the last `next`, the rest is malformed.
     var isAtEnd: Bool { at == end }
 
-    /// The next element; nil at the end, and where the bytes make no sense.
+    /// Returns the next element; nil at the end, or if the bytes are malformed.
     mutating func next(in bytes: [UInt8]) -> BERElement? {
         guard let (element, after) = Self.element(in: bytes, at: at, end: end, depth: 1) else { return nil }
         at = after
         return element
     }
 
-    /// The next element with `tag`, in one piece or in parts, stepping over others.
+    /// Returns the next element with `tag`, in one piece or in parts, and skips others.
     mutating func next(tagged tag: UInt8, in bytes: [UInt8]) -> BERElement? {
         while let element = next(in: bytes) {
             if element.tag | BERElement.constructed == tag | BERElement.constructed { return element }
@@ -59,7 +59,7 @@ struct BERCursor {
         return (BERElement(tag: tag, content: at..<(at + length)), after: at + length)
     }
 
-    /// Where the two zero bytes stand that end an element of indefinite length.
+    /// Returns the position of the two zero bytes that end an element of indefinite length.
     private static func endOfContents(in bytes: [UInt8], from start: Int, end: Int, depth: Int) -> Int? {
         var at = start
         while end - at >= 2 {
@@ -70,7 +70,7 @@ struct BERCursor {
         return nil
     }
 
-    /// The first byte of the tag; the number of a long tag is stepped over, nothing in a receipt has one.
+    /// Takes the first byte of the tag. The number of a long tag is skipped; no element of a receipt has one.
     private static func takeTag(in bytes: [UInt8], _ at: inout Int, _ end: Int) -> UInt8? {
         guard at < end else { return nil }
         let tag = bytes[at]
@@ -81,7 +81,7 @@ struct BERCursor {
         return at <= end ? tag : nil
     }
 
-    /// A definite length of at most seven bytes, which no receipt needs.
+    /// Takes a definite length of at most seven bytes, more than any receipt needs.
     private static func takeLength(in bytes: [UInt8], _ at: inout Int, _ end: Int) -> Int? {
         guard at < end else { return nil }
         let first = bytes[at]

@@ -1,6 +1,6 @@
-/// The content of an octet string: a stretch of the receipt, or bytes put together when it came in parts.
+/// The content of an octet string: a range of the receipt, or joined bytes if it came in parts.
 struct BEROctets {
-    /// How deep parts may be nested; Xcode nests one.
+    /// The deepest nesting of parts; Xcode nests one level.
     static let depthMax = 4
 
     let bytes: [UInt8]
@@ -11,7 +11,7 @@ struct BEROctets {
         self.stretch = stretch
     }
 
-    /// The content of `element`, which stands in `bytes`; nil when it is no octet string, or its parts are none.
+    /// Reads the content of `element`, a range of `bytes`; nil if it or one of its parts is not an octet string.
     init?(_ element: BERElement, in bytes: [UInt8]) {
         switch element.tag {
         case BERElement.octetString:
@@ -25,7 +25,7 @@ struct BEROctets {
         }
     }
 
-    /// Before the first element in here.
+    /// A cursor before the first element of the content.
     var cursor: BERCursor { BERCursor(stretch) }
 
     private static func join(_ parts: Range<Int>, in bytes: [UInt8], to joined: inout [UInt8], depth: Int) -> Bool {

@@ -1,4 +1,4 @@
-/// Reads the transaction receipt of iOS 6 style: a property list whose `purchase-info` is the Base64 of another one.
+/// Reads the iOS 6 style transaction receipt: a property list whose `purchase-info` is the Base64 of another one.
 enum LegacyReceipt {
     static func reading(of bytes: [UInt8]) -> LocalReading {
         let outer = PropertyListTexts(in: bytes)
@@ -23,7 +23,7 @@ enum LegacyReceipt {
                 purchases: [purchase], unreadableParts: 0))
     }
 
-    /// Milliseconds where they are given (a legacy `expires-date` is that too), else the text form.
+    /// Returns milliseconds if they are given (also in a legacy `expires-date`), else reads the text form.
     private static func instant(in fields: PropertyListTexts, _ names: String...) -> Int64? {
         for name in names {
             guard let text = fields[name] else { continue }
@@ -34,14 +34,14 @@ enum LegacyReceipt {
     }
 }
 
-/// The `"name" = "text";` pairs of an old property list. Everything else in it is passed over.
+/// The `"name" = "text";` pairs of an old property list. Everything else in it is skipped.
 struct PropertyListTexts {
-    /// How many pairs are read; real receipts have about twenty.
+    /// The most pairs that are read; real receipts have about twenty.
     static let pairsMax = 256
 
     private var texts: [String: String] = [:]
 
-    /// Reads the pairs in `bytes`; the last one counts where a name is there twice.
+    /// Reads the pairs in `bytes`; of duplicate names, the last counts.
     init(in bytes: [UInt8]) {
         var rest = bytes[...]
         var pairs = 0
@@ -58,7 +58,7 @@ struct PropertyListTexts {
     /// The text called `name`; nil when it is missing or empty.
     subscript(_ name: String) -> String? { texts[name].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// Takes what stands between the next two quotes; a backslash keeps the character after it.
+    /// Takes the text between the next two quotes; a backslash keeps the character after it.
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> String? {
         guard let quote = rest.firstIndex(of: UInt8(ascii: "\"")) else { return nil }
         rest = rest[(quote + 1)...]

@@ -1,12 +1,12 @@
-/// The outcome of reading a receipt locally: what it says, or why it cannot be told. Never an error, because a receipt
-/// that nobody but Apple can read is still Apple's to judge.
+/// The outcome of reading a receipt locally: its contents, or the reason it is unreadable. Never an error, because
+/// Apple may still judge a receipt that only Apple can read.
 package enum LocalReading: Sendable, Hashable {
-    /// What the receipt says.
+    /// The receipt's contents.
     case read(LocalReceipt)
-    /// What is wrong with it, as half a sentence: "a property list without purchase-info".
+    /// The fault, as half a sentence: "a property list without purchase-info".
     case unreadable(String)
 
-    /// Reads decoded receipt bytes, in time that grows with their number. Signature and certificates are stepped over.
+    /// Reads decoded receipt bytes, in time that grows with their number. Skips signature and certificates.
     package init(of bytes: [UInt8]) {
         guard bytes.count <= LocalReceipt.bytesMax else {
             self = .unreadable("\(bytes.count) bytes, more than \(LocalReceipt.bytesMax)")
@@ -19,7 +19,7 @@ package enum LocalReading: Sendable, Hashable {
         }
     }
 
-    /// What the receipt says; nil when it cannot be read.
+    /// The receipt's contents; nil if it cannot be read.
     package var receipt: LocalReceipt? {
         switch self {
         case .read(let receipt): receipt

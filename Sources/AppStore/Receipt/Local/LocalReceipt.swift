@@ -1,40 +1,41 @@
-/// What a receipt says by itself, read without asking Apple and without checking any signature.
+/// The contents of a receipt, read without asking Apple and without checking any signature.
 ///
-/// Anybody can make bytes that read like this. So it may refuse (a receipt that names another app), prioritise (what to
-/// ask about first, and which store) and deduplicate (receipts of one subscription). It never grants: only Apple's
-/// answer does. Apple may change the format, so a receipt that cannot be read here is still asked about.
+/// Bytes that read like this can be forged. The contents may therefore serve to refuse (a receipt that names another
+/// app), prioritise (which receipt to ask about first, and at which store) and deduplicate (receipts of one
+/// subscription). They never grant access: only Apple's answer does. Apple may change the format, so Apple is still
+/// asked about a receipt that cannot be read here.
 package struct LocalReceipt: Sendable, Hashable {
-    /// The most bytes read: what `ReceiptData.charactersMax` of Base64 can hold.
+    /// The most bytes that are read: the capacity of `ReceiptData.charactersMax` characters of Base64.
     package static let bytesMax = ReceiptData.charactersMax / 4 * 3
-    /// The most purchases read. Real receipts hold some hundreds.
+    /// The most purchases that are read. Real receipts contain some hundreds.
     package static let purchasesMax = 10_000
 
-    /// How the receipt is written: PKCS#7 signed data, or an old property list.
+    /// The format of the receipt: PKCS#7 signed data, or an old property list.
     package let form: ReceiptForm
-    /// The app that made the receipt, as it says.
+    /// The app that made the receipt, as the receipt claims.
     package let bundleID: String?
-    /// The receipt's own word, raw: `Production`, `ProductionSandbox`, `ProductionVPP`, `ProductionVPPSandbox` or
+    /// The receipt's own value, raw: `Production`, `ProductionSandbox`, `ProductionVPP`, `ProductionVPPSandbox` or
     /// `Xcode`; in legacy receipts `Sandbox` or nothing.
     package let environment: String?
-    /// When the receipt was made, in milliseconds since 1970; legacy receipts do not say.
+    /// The creation of the receipt, in milliseconds since 1970; legacy receipts do not state it.
     package let createdAt: Int64?
-    /// The purchases it holds, in the order they stand, which means nothing.
+    /// The purchases in the receipt, in its order, which has no meaning.
     package let purchases: [LocalPurchase]
-    /// How many attributes and purchases were passed over because they could not be read, or were too many.
+    /// The number of attributes and purchases skipped because they could not be read, or were too many.
     package let unreadableParts: Int
 
-    /// The subscriptions and purchases it speaks of, each once, sorted as text.
+    /// The subscriptions and purchases in the receipt, each once, sorted as text.
     package var originalTransactionIDs: [String] { Set(purchases.map(\.originalTransactionID)).sorted() }
 
-    /// Every transaction it speaks of, each once, sorted as text.
+    /// Every transaction in the receipt, each once, sorted as text.
     package var transactionIDs: [String] { Set(purchases.compactMap(\.transactionID)).sorted() }
 
     /// The latest end of a paid period that was not cancelled, in milliseconds since 1970; nil without any
     /// subscription.
     package var latestExpiry: Int64? { purchases.filter { $0.cancelledAt == nil }.compactMap(\.expiresAt).max() }
 
-    /// The store that made it, which spares the question to the other one; nil when it does not say, or was made by
-    /// Xcode.
+    /// The store that made the receipt, which saves a request to the other store; nil if the receipt does not state it,
+    /// or Xcode made it.
     package var store: Endpoint? {
         switch environment {
         case "Production", "ProductionVPP": .production
@@ -43,7 +44,7 @@ package struct LocalReceipt: Sendable, Hashable {
         }
     }
 
-    /// Whether it names an app, and that app is not `bundleID`: Apple would vouch for it, but not to us.
+    /// Returns whether the receipt names an app other than `bundleID`: Apple would vouch for it, but not to us.
     package func isOfAnotherApp(than bundleID: String) -> Bool {
         self.bundleID.map { $0 != bundleID } ?? false
     }

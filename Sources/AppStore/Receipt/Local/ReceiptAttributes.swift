@@ -1,13 +1,13 @@
-/// The attributes of a receipt, or of one purchase in it: each a number that says what it is, and a value.
+/// The attributes of a receipt, or of one purchase in it: each has a number that identifies it, and a value.
 ///
 /// Apple: "Validating receipts on the device", the field tables of the receipt.
 struct ReceiptAttributes {
     private let octets: BEROctets
     private var cursor: BERCursor
-    /// How many attributes were passed over so far.
+    /// The number of attributes skipped so far.
     private(set) var unreadable = 0
 
-    /// Before the first attribute; nil when there is no set of them in `octets`.
+    /// Starts before the first attribute; nil if `octets` contain no set of attributes.
     init?(in octets: BEROctets) {
         var outer = octets.cursor
         guard let set = outer.next(in: octets.bytes), set.tag == BERElement.set || set.tag == BERElement.sequence else {
@@ -17,7 +17,7 @@ struct ReceiptAttributes {
         cursor = BERCursor(set.content)
     }
 
-    /// The next attribute that can be read. One that cannot be read loses no other, unless its length is a lie.
+    /// Returns the next readable attribute. An unreadable one does not lose any other, unless its length is false.
     mutating func next() -> (type: Int64, value: BEROctets)? {
         while let element = cursor.next(in: octets.bytes) {
             if let attribute = attribute(element) { return attribute }
@@ -41,7 +41,7 @@ struct ReceiptAttributes {
 }
 
 extension BEROctets {
-    /// The text in here; nil when it is empty, too long for anything in a receipt, or has characters nobody can see.
+    /// The text in the content; nil if it is empty, too long for a receipt, or has invisible characters.
     var text: String? {
         var cursor = cursor
         guard let element = cursor.next(in: bytes) else { return nil }
@@ -52,7 +52,7 @@ extension BEROctets {
         }
     }
 
-    /// An id, which Apple writes as a text or as a number; nil when it is empty or 0.
+    /// An id, which Apple writes as text or as a number; nil if it is empty or 0.
     var identifier: String? {
         var cursor = cursor
         guard let element = cursor.next(in: bytes) else { return nil }
@@ -60,7 +60,7 @@ extension BEROctets {
         return bytes.integer(element).flatMap { $0 > 0 ? String($0) : nil }
     }
 
-    /// An instant in milliseconds since 1970; nil when it is empty or no date.
+    /// An instant in milliseconds since 1970; nil if it is empty or not a date.
     var instant: Int64? {
         var cursor = cursor
         guard let element = cursor.next(in: bytes) else { return nil }
@@ -75,7 +75,7 @@ extension [UInt8] {
     /// The most bytes of a text in a receipt that is worth keeping.
     static let visibleTextMax = 1024
 
-    /// The UTF-8 text of a stretch; nil when it is empty, broken or longer than `visibleTextMax`, or has control
+    /// Returns the UTF-8 text of a range; nil if it is empty, broken or longer than `visibleTextMax`, or has control
     /// characters.
     func visibleText(_ stretch: Range<Int>) -> String? {
         guard (1...Self.visibleTextMax).contains(stretch.count) else { return nil }
@@ -84,7 +84,7 @@ extension [UInt8] {
         return String(validating: text, as: UTF8.self)
     }
 
-    /// The value of an INTEGER of at most eight bytes.
+    /// Returns the value of an INTEGER of at most eight bytes.
     func integer(_ element: BERElement) -> Int64? {
         guard element.tag == BERElement.integer, (1...8).contains(element.content.count) else { return nil }
         let negative = self[element.content.lowerBound] >= 0x80

@@ -1,9 +1,8 @@
-/// Reads the app receipt of iOS 7 and later: attributes inside PKCS#7 signed data, whose signature nobody looks at
-/// here.
+/// Reads the app receipt of iOS 7 and later: attributes inside PKCS#7 signed data. It does not check the signature.
 enum UnifiedReceipt {
     /// The tags from the outside in: content info, its content, signed data, its content info, its content.
     private static let wayToContent: [UInt8] = [0x30, 0xA0, 0x30, 0x30, 0xA0]
-    /// How many octet strings may be wrapped around the attributes.
+    /// The most octet strings that may wrap the attributes.
     private static let wrappingsMax = 4
 
     static func reading(of bytes: [UInt8]) -> LocalReading {
@@ -20,7 +19,8 @@ enum UnifiedReceipt {
         return .read(draft.receipt)
     }
 
-    /// What stands at the end of the way; an element with the right tag that leads nowhere does not stop the search.
+    /// Returns the element at the end of the path. An element with the right tag that leads nowhere does not stop the
+    /// search.
     private static func content(in bytes: [UInt8], within stretch: Range<Int>, way: ArraySlice<UInt8>) -> BERElement? {
         var cursor = BERCursor(stretch)
         guard let tag = way.first else { return cursor.next(in: bytes) }
@@ -30,7 +30,7 @@ enum UnifiedReceipt {
         return nil
     }
 
-    /// Without the octet strings that some signers wrap around their content once more.
+    /// Removes the octet strings that some signers wrap around their content once more.
     private static func unwrapped(_ octets: BEROctets) -> BEROctets {
         var octets = octets
         for _ in 0..<wrappingsMax {
@@ -43,7 +43,7 @@ enum UnifiedReceipt {
         return octets
     }
 
-    /// A receipt while its attributes are read. Where an attribute is there twice, the last one counts.
+    /// A receipt while its attributes are read. Of duplicate attributes, the last counts.
     private struct Draft {
         var bundleID: String?
         var environment: String?
