@@ -4,8 +4,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Inspects the certificates of a store that failed verification, to say what is wrong with them, because the TLS
-/// library does not.
+/// Inspects the certificates of a store that failed verification, to report their fault, because the TLS library
+/// does not.
 ///
 /// An inspection trusts nothing and sends nothing: it ends the handshake as soon as it has seen the certificates. Its
 /// result serves every caller that asks about the same address within a few seconds.

@@ -39,7 +39,7 @@ final class FieldNames: Sendable {
 
 /// All bytes of a key as numbers. Keys of the same length are equal if these numbers are.
 struct KeyWords: Equatable {
-    /// The length of the longest key; longer keys are never read.
+    /// The most bytes of a key; longer keys are never read.
     static let bytesMax = 40
 
     private let words: (UInt64, UInt64, UInt64, UInt64, UInt64)

@@ -55,7 +55,7 @@ enum LenientInstant {
         }
     }
 
-    /// Reads the date and time in the first 19 bytes as seconds since 1970 in UTC; nil if there are fewer bytes.
+    /// Reads the date and time in the first 19 bytes as seconds since 1970, as if in UTC; nil if there are fewer bytes.
     private static func clock(_ text: ArraySlice<UInt8>) -> Int64? {
         let at = text.startIndex
         guard text.count >= 19, text[at + 4] == UInt8(ascii: "-"), text[at + 7] == UInt8(ascii: "-"),
@@ -68,7 +68,7 @@ enum LenientInstant {
         return seconds(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
     }
 
-    /// Returns seconds since 1970 in UTC; nil for a date or a time of day that does not exist, or before 1970.
+    /// Returns seconds since 1970, as if in UTC; nil for a date or a time of day that does not exist, or before 1970.
     static func seconds(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) -> Int64? {
         guard year >= 1970, (1...12).contains(month), (1...daysIn(month, of: year)).contains(day),
             hour < 24, minute < 60, second < 60

@@ -71,7 +71,7 @@ struct RowReader {
         if unreadable.count < Self.unreadableMax { unreadable.append(path) }
     }
 
-    /// Returns `latest_receipt_info[3]`, without the cost of interpolation, because every row has a path.
+    /// Returns a path such as `latest_receipt_info[3]`. Every row has one, so it avoids the cost of interpolation.
     private static func path(_ list: String, at place: Int) -> String {
         var path = list
         path.reserveCapacity(list.utf8.count + 8)

@@ -18,7 +18,7 @@ package struct Evidence: Sendable {
     package var renewals: [RenewalRow] { didSet { index = EvidenceIndex(transactions, renewals) } }
     private var index: EvidenceIndex
 
-    /// Evidence from its parts.
+    /// Creates evidence from its parts.
     package init(
         environment: StoreEnvironment, bundleID: BundleID? = nil, asOf: Instant, receiptCreatedAt: Instant? = nil,
         clockAhead: Delay? = nil, transactions: [TransactionRow] = [], renewals: [RenewalRow] = [],

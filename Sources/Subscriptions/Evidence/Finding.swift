@@ -35,7 +35,7 @@ package struct Refusal: Sendable, Hashable {
     /// The kind of refusal.
     package var kind: Kind
 
-    /// A refusal from its parts.
+    /// Creates a refusal from its parts.
     package init(reason: String, status: Int?, retryable: Bool, kind: Kind) {
         self.reason = reason
         self.status = status

@@ -24,7 +24,7 @@ package struct RenewalRow: Sendable, Hashable {
         self.graceForm = graceForm
     }
 
-    /// A row from its fields.
+    /// Creates a row from its fields.
     package init(
         path: String, asOf: Instant, originalTransactionID: OriginalTransactionID, productID: ProductID,
         renewsToProductID: ProductID? = nil, willRenew: Bool? = nil, expirationIntent: String? = nil,

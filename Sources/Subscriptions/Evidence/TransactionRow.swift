@@ -47,7 +47,7 @@ package struct TransactionRow: Sendable, Hashable {
     /// The notation of the cancellation; nil for the usual form.
     package var cancellationForm: InstantForm?
 
-    /// A row from its fields.
+    /// Creates a row from its fields.
     package init(
         path: String, source: EvidenceSource, asOf: Instant, transactionID: TransactionID,
         originalTransactionID: OriginalTransactionID, webOrderLineItemID: WebOrderLineItemID? = nil,

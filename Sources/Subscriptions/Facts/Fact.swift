@@ -35,7 +35,7 @@ package struct FactOrigin: Sendable {
     /// The notation of the fact's instant; nil for the usual form. Not stored and ignored by equality.
     package var form: InstantForm?
 
-    /// An origin from its parts.
+    /// Creates an origin from its parts.
     package init(asOf: Instant, path: String, form: InstantForm? = nil) {
         self.asOf = asOf
         self.path = path
@@ -68,13 +68,13 @@ package struct Fact<Value: FactValue>: Hashable, Sendable {
     /// The fact's place in the answer.
     package var path: String { origin.path }
 
-    /// A fact from its parts.
+    /// Creates a fact from its parts.
     package init(_ value: Value, origin: FactOrigin) {
         self.value = value
         self.origin = origin
     }
 
-    /// A fact from its parts.
+    /// Creates a fact from its parts.
     package init(_ value: Value, asOf: Instant, path: String) {
         self.init(value, origin: FactOrigin(asOf: asOf, path: path))
     }

@@ -17,7 +17,7 @@ package struct Period: Sendable {
     /// Apple's information about the renewal that follows the period.
     package var renewal: RenewalFacts?
 
-    /// A period from its parts.
+    /// Creates a period from its parts.
     package init(
         id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>,
         terms: Fact<Terms>, revocation: Fact<Revocation>, details: PeriodDetails = PeriodDetails(),

@@ -41,7 +41,7 @@ package struct PeriodRecord: Sendable, Hashable {
         /// The first answer that shows that Apple gave up charging: see `RenewalFacts`.
         package var gaveUpAt: Instant?
 
-        /// An ending from its parts.
+        /// Creates an ending from its parts.
         package init(
             renewal: Renewal, asOf: Instant?, path: String, olderFields: [RenewalField: FactOrigin] = [:],
             gaveUpAt: Instant? = nil

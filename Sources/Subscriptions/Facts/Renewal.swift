@@ -21,7 +21,7 @@ package struct Renewal: Hashable, Sendable {
     /// `offer_code_ref_name` of the next renewal.
     package var offerCodeRefName: String?
 
-    /// A renewal from its fields.
+    /// Creates a renewal from its fields.
     package init(
         productID: ProductID, renewsToProductID: ProductID? = nil, willRenew: Bool? = nil,
         expirationIntent: String? = nil, inBillingRetry: Bool? = nil, graceExpiresAt: Instant? = nil,

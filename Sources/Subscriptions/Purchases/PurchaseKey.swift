@@ -5,7 +5,7 @@ package struct PurchaseKey: Sendable, Hashable, Comparable {
     /// `product_id`.
     package let productID: ProductID
 
-    /// A key from its parts.
+    /// Creates a key from its parts.
     package init(originalTransactionID: OriginalTransactionID, productID: ProductID) {
         self.originalTransactionID = originalTransactionID
         self.productID = productID
@@ -26,7 +26,7 @@ package struct PurchaseEvidence: Sendable, Hashable {
     /// Its rows, from both lists.
     package var transactions: [TransactionRow]
 
-    /// Evidence from its parts.
+    /// Creates evidence from its parts.
     package init(key: PurchaseKey, asOf: Instant, transactions: [TransactionRow]) {
         self.key = key
         self.asOf = asOf

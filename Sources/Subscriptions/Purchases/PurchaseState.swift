@@ -89,7 +89,7 @@ package struct PurchaseState: Sendable, Hashable {
     /// The number of changes, from 1.
     package let version: Int64
 
-    /// A state from its parts.
+    /// Creates a state from its parts.
     package init(facts: PurchaseFacts, version: Int64) {
         self.facts = facts
         self.version = version
@@ -116,7 +116,7 @@ package struct ReconciledPurchase: Sendable, Hashable {
     /// Whether anything besides clocks and paths differs.
     package var changed: Bool
 
-    /// A result from its parts.
+    /// Creates a result from its parts.
     package init(state: PurchaseState, events: [Event], changed: Bool) {
         self.state = state
         self.events = events

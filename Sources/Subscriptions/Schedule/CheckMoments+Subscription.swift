@@ -66,7 +66,7 @@ extension CheckMoments {
         return moment
     }
 
-    /// Returns the check for a refunded period, which ends when Apple may charge again. It is checked like any end of
+    /// Returns the check for a refunded period, at whose end Apple may charge again. It is checked like any end of
     /// unknown outcome, and after the leeway daily for as long as Apple may be trying.
     private func nextCharge(at end: Instant) -> Instant? {
         if now < end + max(policy.leeway, scaled(Rhythm.afterEnd)) { return unknownOutcome(since: end) }

@@ -12,7 +12,7 @@ struct Jitter {
         return Delay(milliseconds: Int64(hash % UInt64(limit.milliseconds)))
     }
 
-    /// The finishing step of SplitMix64: every bit of the input reaches every bit of the output.
+    /// Applies the finishing step of SplitMix64: every bit of the input reaches every bit of the output.
     private static func mix(_ value: UInt64) -> UInt64 {
         var mixed = value &+ 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -87,7 +87,7 @@ struct CheckMoments {
         return attempts >= Rhythm.refusalsFinal && lasted ? nil : after(Rhythm.refusedDaily, from: now)
     }
 
-    /// Returns the refund check of a one-time purchase, until day 90; nil in the sandbox.
+    /// Returns the refund check of a one-time purchase; nil after day 90, and in the sandbox.
     func next(purchasedAt: Instant) -> Instant? {
         switch environment {
         case .sandbox: nil

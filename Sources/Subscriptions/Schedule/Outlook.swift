@@ -23,7 +23,7 @@ package struct Outlook: Sendable, Hashable {
     /// Whether Apple says that renewal is off.
     package var isRenewalOff: Bool
 
-    /// An outlook from its parts.
+    /// Creates an outlook from its parts.
     package init(
         state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
         headStartsAt: Instant, renewalExpected: Bool, isHeld: Bool = false, isSuspected: Bool = false,

@@ -5,7 +5,7 @@ package struct Hold: Sendable, Hashable {
     /// The end of access if nothing more is learnt: the end of the run of entitled spans at, or last before, `as_of`.
     package var accessEndsAt: Instant?
 
-    /// A hold from its parts.
+    /// Creates a hold from its parts.
     package init(expected: Bool, accessEndsAt: Instant?) {
         self.expected = expected
         self.accessEndsAt = accessEndsAt

@@ -73,7 +73,7 @@ package struct SuspectedShrink: Sendable, Hashable {
     /// The instant of the first answer that gave it.
     package var asOf: Instant
 
-    /// A suspicion from its parts.
+    /// Creates a suspicion from its parts.
     package init(expiresAt: Instant, asOf: Instant) {
         self.expiresAt = expiresAt
         self.asOf = asOf
