@@ -8,6 +8,9 @@ struct Reckoning {
     let simulator: Simulator
     let told: Told
     let spans: [String: [ToldSpan]]
+    /// Subscriptions that an undated receipt contains, which is a property list and begins with a brace. Its answers show the newest period only, so periods in between are
+    /// known later than the ones after them.
+    private let undated: Set<String>
     private let feed: [(position: Int64, stream: String, version: Int64, ordinal: Int)]
 
     init(_ world: PretendWorld) async throws {
@@ -15,6 +18,17 @@ struct Reckoning {
         told = try await world.told()
         let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
         spans = try await ToldSpan.all(in: database)
+        undated = try await Set(
+            database.query(
+                Statement(
+                    name: "undated",
+                    sql: """
+                        SELECT DISTINCT s.original_transaction_id AS id
+                        FROM ledger.subscription s JOIN ledger.receipt_subscription USING (subscription_id)
+                        JOIN ledger.receipt r USING (receipt_id)
+                        WHERE octet_length(r.data) > 0 AND get_byte(r.data, 0) = ascii('{')
+                        """)
+            ).map { try $0.text("id") })
         feed = try await database.query(
             Statement(
                 name: "feed",
@@ -63,7 +77,7 @@ struct Reckoning {
 
     /// Each period that came later and each refund is told exactly once, in order; the feed has no gap.
     func expectEveryChangeOnce() {
-        for (_, truth) in comparable {
+        for (_, truth) in comparable where !undated.contains(truth.originalTransactionID) {
             let id = truth.originalTransactionID
             let events = told.events[id] ?? []
             #expect(events.first.map { Told.beginnings.contains($0.kind) } == true, "beginning of \(id)")
