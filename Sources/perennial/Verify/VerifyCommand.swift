@@ -8,10 +8,10 @@ struct VerifyCommand: AsyncParsableCommand {
         commandName: "verify",
         abstract: "Checks every invariant against the live database; 2 where one is violated.",
         discussion: """
-            Reads slice by slice, without a lock, beside workers and servers; what it sees it looks at again a moment later.
-            Each violation has a line with what to do. With --repair, subscriptions whose next check nobody would make are
-            given to a receipt that can vouch for them and scheduled, with a row in the audit; the exit status is 0 when
-            nothing is left.
+            The command reads slice by slice, without a lock, beside workers and servers. It checks each suspected
+            violation again a moment later. Each violation has a line with the action to take. With --repair, the command gives a
+            subscription or purchase that no worker would check to a receipt that can vouch for it, schedules the receipt
+            and writes a row to the audit. The exit status is 0 when no violation is left.
 
             Examples:
               perennial verify
@@ -25,7 +25,7 @@ struct VerifyCommand: AsyncParsableCommand {
         case json
     }
 
-    @Flag(help: "Restore coverage: the invariants coverage, poller, next_check and age.")
+    @Flag(help: "Restore coverage: coverage, purchase_coverage, poller, next_check and age.")
     var repair = false
 
     @Option(help: ArgumentHelp("Only this invariant; may be repeated.", valueName: "NAME"))
