@@ -69,7 +69,7 @@ struct RebuildTests {
             }
             for one in explanation.subscriptions {
                 for step in one.steps(of: one.verdict(at: whole.at)) {
-                    let after = try await without(step).subscriptions.first { $0.id == one.id }?.told
+                    let after = try await without(step).subscriptions.first { $0.id == one.id }?.replayed
                     #expect(
                         after.map { Outcome($0, one, at: whole.at) } != Outcome(one.state, one, at: whole.at),
                         "\(step.rule) \(step.path) of \(one.state.facts.originalTransactionID)")

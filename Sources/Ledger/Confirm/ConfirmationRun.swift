@@ -27,9 +27,9 @@ struct ConfirmationRun {
 
     private static func confirmed(_ answer: EqualAnswer, _ known: LockedReceipts, speedup: Int) -> Confirmed? {
         let receipt = answer.claim.receiptID.number
-        guard let environment = answer.claim.environment, let told = known.told[receipt],
+        guard let environment = answer.claim.environment, let answered = known.answered[receipt],
             let outlooks = known.outlooks(of: receipt),
-            let bought = told.unchanged(known.purchases, asOf: answer.asOf)
+            let bought = answered.unchanged(known.purchases, asOf: answer.asOf)
         else { return nil }
         let now = Instant(microseconds: known.recordedMicroseconds)
         let policy = answer.claim.app.policy(for: environment, speedup: speedup)
@@ -111,7 +111,7 @@ private struct ConfirmedPurchase {
 
 /// The stored data of a confirmation's receipts, locked.
 private struct LockedReceipts {
-    let told: [Int64: ToldPurchases]
+    let answered: [Int64: AnsweredPurchases]
     let purchases: [Int64: KnownPurchase]
     /// The database's clock after the locks were taken.
     let recordedMicroseconds: Int64
@@ -125,13 +125,13 @@ private struct LockedReceipts {
                 .int4(worker.number), .int8s(answers.map(\.claim.receiptID.number)),
                 .int8s(answers.map(\.claim.leaseToken)), .byteas(answers.map(\.fingerprint.bytes)),
             ])
-        told = try schedules.reduce(into: [:]) { $0[try $1.int8("receipt_id")] = try ToldPurchases(row: $1) }
+        answered = try schedules.reduce(into: [:]) { $0[try $1.int8("receipt_id")] = try AnsweredPurchases(row: $1) }
         polled = try grouped(
-            transaction.query(Queries.lockPolled, [.int8s(Array(told.keys))]), { try $0.int8("subscription_id") },
+            transaction.query(Queries.lockPolled, [.int8s(Array(answered.keys))]), { try $0.int8("subscription_id") },
             by: "polled_by")
         let rows = try transaction.query(Queries.readOutlooks, [.int8s(polled.values.flatMap(\.self))])
         standing = try grouped(rows, PolledOutlook.init(row:), by: "polled_by")
-        let ids = told.values.flatMap(\.rowIDs)
+        let ids = answered.values.flatMap(\.rowIDs)
         let bought = ids.isEmpty ? [] : try transaction.query(Queries.lockConfirmedPurchases, [.int8s(ids)])
         purchases = try bought.reduce(into: [:]) { $0[try $1.int8("purchase_id")] = try KnownPurchase(row: $1) }
         recordedMicroseconds = try (rows.first ?? bought.first)?.timestamptz("recorded_at") ?? 0

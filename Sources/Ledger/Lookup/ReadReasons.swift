@@ -67,7 +67,7 @@ private struct ReasonsReading {
                 ?? (isTold ? nil : "What is stored is not what the answers say; run `perennial rebuild --verify`.")
             return SubscriptionReasons(
                 id: SubscriptionReasons.ID(rowID: draft.rowID), environment: draft.key.environment,
-                state: gap == nil ? replayed ?? stored : stored, told: replayed, policy: policy,
+                state: gap == nil ? replayed ?? stored : stored, replayed: replayed, policy: policy,
                 observations: replay.observations,
                 gap: gap, ownership: try Reasons.Ownership(row: row),
                 heldUntil: draft.storedSpans.first { $0.isHeld(at: at) }?.heldUntil,

@@ -98,7 +98,7 @@ package struct SubscriptionReasons: Sendable {
     /// The state; its paths lead into the observations unless there is a gap.
     package let state: SubscriptionState
     /// The state that the stored answers give, whatever is stored as the state; nil when no answer is stored.
-    package let told: SubscriptionState?
+    package let replayed: SubscriptionState?
     /// The operator's tolerances.
     package let policy: Policy
     /// The observations about it, by number.

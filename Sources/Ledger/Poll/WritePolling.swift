@@ -51,16 +51,15 @@ extension SettlementRun {
     private func writeUnchecked(in transaction: Transaction) throws {
         let kept = subscriptions.values.filter { $0.polling.isChanged && !$0.wasChecked }.sorted { $0.rowID < $1.rowID }
         let bought = purchases.values.filter { $0.polling.isChanged && !$0.wasChecked }.sorted { $0.rowID < $1.rowID }
-        if !kept.isEmpty || !bought.isEmpty {
-            try transaction.query(
-                Queries.writePolling,
-                [
-                    .int8s(kept.map(\.rowID)), .int8s(kept.map(\.polling.poller?.number)),
-                    .instants(kept.map(\.polling.nextCheckAt)),
-                    .int8s(bought.map(\.rowID)), .int8s(bought.map(\.polling.poller?.number)),
-                    .instants(bought.map(\.polling.nextCheckAt)),
-                ])
-        }
+        guard !kept.isEmpty || !bought.isEmpty else { return }
+        try transaction.query(
+            Queries.writePolling,
+            [
+                .int8s(kept.map(\.rowID)), .int8s(kept.map(\.polling.poller?.number)),
+                .instants(kept.map(\.polling.nextCheckAt)),
+                .int8s(bought.map(\.rowID)), .int8s(bought.map(\.polling.poller?.number)),
+                .instants(bought.map(\.polling.nextCheckAt)),
+            ])
     }
 
     /// Stores what verified answers left out, so that no receipt takes over what its answers do not contain.

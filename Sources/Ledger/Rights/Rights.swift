@@ -36,13 +36,13 @@ package final class Rights: Sendable {
         self.lastsUntil = lastsUntil
     }
 
-    /// Returns the result of `tell` for the entitlements, computed once for as long as they are in memory.
-    package func told<Words: Sendable>(by tell: ([Entitlement]) -> Words) -> Words {
+    /// Returns the result of `render` for the entitlements, computed once for as long as they are in memory.
+    package func rendered<Words: Sendable>(by render: ([Entitlement]) -> Words) -> Words {
         words.withLock { words in
             if let words = words as? Words { return words }
-            let told = tell(entitlements)
-            words = told
-            return told
+            let rendered = render(entitlements)
+            words = rendered
+            return rendered
         }
     }
 }
@@ -50,10 +50,10 @@ package final class Rights: Sendable {
 extension Rights {
     /// Returns the same entitlements after Apple confirmed some of their sources.
     func checked(_ checks: [RightCheck]) -> Rights {
-        let told = zip(entitlements, sources).map { entitlement, source in
+        let checked = zip(entitlements, sources).map { entitlement, source in
             checks.first { $0.thing == source }.map(entitlement.checked) ?? entitlement
         }
-        return Rights(told, from: sources, isTied: isTied, basis: basis, lastsUntil: lastsUntil)
+        return Rights(checked, from: sources, isTied: isTied, basis: basis, lastsUntil: lastsUntil)
     }
 }
 

@@ -13,7 +13,7 @@ struct ReceiptPlan: Sendable {
     /// Stored only when an equal answer next time would be no news.
     var fingerprint: Fingerprint?
     /// The one-time purchases in the fingerprinted answer.
-    var purchases = ToldPurchases()
+    var purchases = AnsweredPurchases()
     /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
     var isForgiven = false
     /// Whether to forget the newest receipt, because the answer about it left out something that is polled through it.
@@ -85,7 +85,7 @@ extension SettlementRun {
             rejectedSince: nil, emptyAnswers: empties,
             fingerprint: isEmpty || isPolledElsewhere || omits || held.contains { $0.state?.asOf != evidence.asOf }
                 ? nil : settlement.fingerprint,
-            purchases: ToldPurchases(held), forgetsLatest: omits && settlement.claim.asksLatest)
+            purchases: AnsweredPurchases(held), forgetsLatest: omits && settlement.claim.asksLatest)
     }
 
     private func rejectedPlan(_ settlement: Settlement, _ refusal: Refusal) -> ReceiptPlan {

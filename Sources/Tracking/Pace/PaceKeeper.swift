@@ -8,15 +8,15 @@ actor PaceKeeper {
 
     /// Records settled answers; returns the rounds that change a rate limit.
     func record(_ batch: [Checked]) -> [(owner: PaceOwner, round: AnswerRound)] {
-        var told: [(owner: PaceOwner, round: AnswerRound)] = []
+        var complete: [(owner: PaceOwner, round: AnswerRound)] = []
         for (id, answers) in Dictionary(grouping: batch, by: \.claim.app.id) {
             let isFailing = answers.contains { $0.claim.app.pace.failures > 0 }
-            told += whole(.app(id), answers, whileFailing: isFailing)
+            complete += whole(.app(id), answers, whileFailing: isFailing)
         }
         // A complete lack of answers is not the fault of one app. Failures of the sandbox affect no paying customer.
         let calls = batch.filter { $0.answer.calls > 0 && $0.answer.environment == .production }
-        told += whole(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
-        return told
+        complete += whole(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
+        return complete
     }
 
     private func whole(
@@ -42,8 +42,8 @@ actor PaceKeeper {
 extension Tracker {
     /// Slows down, stops and resumes the calls according to the answers.
     func keepPace(_ batch: [Checked], _ keeper: PaceKeeper) async {
-        let told = await keeper.record(batch)
-        for (owner, round) in told {
+        let complete = await keeper.record(batch)
+        for (owner, round) in complete {
             await attempt("keep the pace of calls") {
                 try await ledger.changePace(of: owner) { pace, now in
                     let (next, pause) = pace.after(round, now: now)
@@ -52,6 +52,6 @@ extension Tracker {
                 }
             }
         }
-        if !told.isEmpty { await seeStandings() }
+        if !complete.isEmpty { await seeStandings() }
     }
 }

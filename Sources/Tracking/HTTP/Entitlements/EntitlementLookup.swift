@@ -29,7 +29,7 @@ struct EntitlementLookup: Sendable {
         // A `knownAt` in the future means everything known now.
         let known = min(knownAt ?? now, now)
         freshness = Freshness(of: rights.entitlements.map { $0.freshness(at: time ?? now, now: known, terms) })
-        told = rights.told(by: ToldEntitlements.init)
+        told = rights.rendered(by: ToldEntitlements.init)
     }
 
     /// Returns the answer, or 304 when the caller has it already.

@@ -3,7 +3,7 @@ import Subscriptions
 
 /// The one-time purchases in an answer, and their versions: while these stay the same, an equal answer says nothing
 /// new.
-struct ToldPurchases: Sendable, Hashable {
+struct AnsweredPurchases: Sendable, Hashable {
     /// The row numbers, in ascending order.
     let rowIDs: [Int64]
     /// The sum of their versions, which only increase; nil without purchases.
