@@ -15,8 +15,8 @@ extension Queries {
     package static let askRefusedAgain = SQLFile("ask_refused_again", PackageResources.ask_refused_again_sql)
     /// `queries/audit_uploads.sql`
     package static let auditUploads = SQLFile("audit_uploads", PackageResources.audit_uploads_sql)
-    /// `queries/beat_worker.sql`
-    package static let beatWorker = SQLFile("beat_worker", PackageResources.beat_worker_sql)
+    /// `queries/store_heartbeat.sql`
+    package static let storeHeartbeat = SQLFile("store_heartbeat", PackageResources.store_heartbeat_sql)
     /// `queries/claim.sql`
     package static let claim = SQLFile("claim", PackageResources.claim_sql)
     /// `queries/claim_one.sql`
@@ -58,8 +58,8 @@ extension Queries {
     package static let endHandGrants = SQLFile("end_hand_grants", PackageResources.end_hand_grants_sql)
     /// `queries/end_ownerships.sql`
     package static let endOwnerships = SQLFile("end_ownerships", PackageResources.end_ownerships_sql)
-    /// `queries/erase_people.sql`
-    package static let erasePeople = SQLFile("erase_people", PackageResources.erase_people_sql)
+    /// `queries/erase_customers.sql`
+    package static let eraseCustomers = SQLFile("erase_customers", PackageResources.erase_customers_sql)
     /// `queries/erase_receipts.sql`
     package static let eraseReceipts = SQLFile("erase_receipts", PackageResources.erase_receipts_sql)
     /// `queries/erase_tokens.sql`
@@ -94,8 +94,8 @@ extension Queries {
     package static let insertEvents = SQLFile("insert_events", PackageResources.insert_events_sql)
     /// `queries/insert_grants.sql`
     package static let insertGrants = SQLFile("insert_grants", PackageResources.insert_grants_sql)
-    /// `queries/insert_hand_grant.sql`
-    package static let insertHandGrant = SQLFile("insert_hand_grant", PackageResources.insert_hand_grant_sql)
+    /// `queries/insert_manual_grant.sql`
+    package static let insertManualGrant = SQLFile("insert_manual_grant", PackageResources.insert_manual_grant_sql)
     /// `queries/insert_observations.sql`
     package static let insertObservations = SQLFile("insert_observations", PackageResources.insert_observations_sql)
     /// `queries/insert_ownerships.sql`
@@ -110,18 +110,18 @@ extension Queries {
     package static let insertSpans = SQLFile("insert_spans", PackageResources.insert_spans_sql)
     /// `queries/insert_subscriptions.sql`
     package static let insertSubscriptions = SQLFile("insert_subscriptions", PackageResources.insert_subscriptions_sql)
-    /// `queries/keep_checked.sql`
-    package static let keepChecked = SQLFile("keep_checked", PackageResources.keep_checked_sql)
-    /// `queries/keep_notification.sql`
-    package static let keepNotification = SQLFile("keep_notification", PackageResources.keep_notification_sql)
+    /// `queries/store_checked_at.sql`
+    package static let storeCheckedAt = SQLFile("store_checked_at", PackageResources.store_checked_at_sql)
+    /// `queries/store_notification.sql`
+    package static let storeNotification = SQLFile("store_notification", PackageResources.store_notification_sql)
     /// `queries/link_purchases.sql`
     package static let linkPurchases = SQLFile("link_purchases", PackageResources.link_purchases_sql)
     /// `queries/link_receipts.sql`
     package static let linkReceipts = SQLFile("link_receipts", PackageResources.link_receipts_sql)
     /// `queries/lock_apple_breaker.sql`
     package static let lockAppleBreaker = SQLFile("lock_apple_breaker", PackageResources.lock_apple_breaker_sql)
-    /// `queries/lock_bringer.sql`
-    package static let lockBringer = SQLFile("lock_bringer", PackageResources.lock_bringer_sql)
+    /// `queries/lock_uploader.sql`
+    package static let lockUploader = SQLFile("lock_uploader", PackageResources.lock_uploader_sql)
     /// `queries/lock_catalog.sql`
     package static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
     /// `queries/lock_confirmed.sql`
@@ -129,8 +129,8 @@ extension Queries {
     /// `queries/lock_confirmed_purchases.sql`
     package static let lockConfirmedPurchases = SQLFile(
         "lock_confirmed_purchases", PackageResources.lock_confirmed_purchases_sql)
-    /// `queries/lock_ended_holds.sql`
-    package static let lockEndedHolds = SQLFile("lock_ended_holds", PackageResources.lock_ended_holds_sql)
+    /// `queries/lock_ended_allowances.sql`
+    package static let lockEndedAllowances = SQLFile("lock_ended_allowances", PackageResources.lock_ended_allowances_sql)
     /// `queries/lock_feed.sql`
     package static let lockFeed = SQLFile("lock_feed", PackageResources.lock_feed_sql)
     /// `queries/lock_grantee.sql`
@@ -143,10 +143,10 @@ extension Queries {
     package static let lockOwned = SQLFile("lock_owned", PackageResources.lock_owned_sql)
     /// `queries/lock_owned_purchases.sql`
     package static let lockOwnedPurchases = SQLFile("lock_owned_purchases", PackageResources.lock_owned_purchases_sql)
-    /// `queries/lock_pace.sql`
-    package static let lockPace = SQLFile("lock_pace", PackageResources.lock_pace_sql)
-    /// `queries/lock_people.sql`
-    package static let lockPeople = SQLFile("lock_people", PackageResources.lock_people_sql)
+    /// `queries/lock_rate_limit.sql`
+    package static let lockRateLimit = SQLFile("lock_rate_limit", PackageResources.lock_rate_limit_sql)
+    /// `queries/lock_customers.sql`
+    package static let lockCustomers = SQLFile("lock_customers", PackageResources.lock_customers_sql)
     /// `queries/lock_polled.sql`
     package static let lockPolled = SQLFile("lock_polled", PackageResources.lock_polled_sql)
     /// `queries/lock_purchases.sql`
@@ -231,16 +231,16 @@ extension Queries {
     package static let takeBudget = SQLFile("take_budget", PackageResources.take_budget_sql)
     /// `queries/take_refusals_back.sql`
     package static let takeRefusalsBack = SQLFile("take_refusals_back", PackageResources.take_refusals_back_sql)
-    /// `queries/tend_feed.sql`
-    package static let tendFeed = SQLFile("tend_feed", PackageResources.tend_feed_sql)
-    /// `queries/tend_right_log.sql`
-    package static let tendRightLog = SQLFile("tend_right_log", PackageResources.tend_right_log_sql)
+    /// `queries/check_feed_place.sql`
+    package static let checkFeedPlace = SQLFile("check_feed_place", PackageResources.check_feed_place_sql)
+    /// `queries/prune_right_log.sql`
+    package static let pruneRightLog = SQLFile("prune_right_log", PackageResources.prune_right_log_sql)
     /// `queries/upsert_products.sql`
     package static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
     /// `queries/write_apple_breaker.sql`
     package static let writeAppleBreaker = SQLFile("write_apple_breaker", PackageResources.write_apple_breaker_sql)
-    /// `queries/write_pace.sql`
-    package static let writePace = SQLFile("write_pace", PackageResources.write_pace_sql)
+    /// `queries/write_rate_limit.sql`
+    package static let writeRateLimit = SQLFile("write_rate_limit", PackageResources.write_rate_limit_sql)
     /// `queries/write_periods.sql`
     package static let writePeriods = SQLFile("write_periods", PackageResources.write_periods_sql)
     /// `queries/write_polling.sql`

@@ -1,7 +1,7 @@
 /// The statements Perennial sends, one per file; the first line of each states its purpose. These only read.
 package enum Queries {
-    /// `queries/count_brought.sql`
-    package static let countBrought = SQLFile("count_brought", PackageResources.count_brought_sql)
+    /// `queries/count_uploaded.sql`
+    package static let countUploaded = SQLFile("count_uploaded", PackageResources.count_uploaded_sql)
     /// `queries/count_due.sql`
     package static let countDue = SQLFile("count_due", PackageResources.count_due_sql)
     /// `queries/count_owned.sql`
@@ -25,14 +25,14 @@ package enum Queries {
     package static let findCustomers = SQLFile("find_customers", PackageResources.find_customers_sql)
     /// `queries/find_digests.sql`
     package static let findDigests = SQLFile("find_digests", PackageResources.find_digests_sql)
-    /// `queries/find_ended_holds.sql`
-    package static let findEndedHolds = SQLFile("find_ended_holds", PackageResources.find_ended_holds_sql)
+    /// `queries/find_ended_allowances.sql`
+    package static let findEndedAllowances = SQLFile("find_ended_allowances", PackageResources.find_ended_allowances_sql)
     /// `queries/find_key.sql`
     package static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
     /// `queries/find_notified_app.sql`
     package static let findNotifiedApp = SQLFile("find_notified_app", PackageResources.find_notified_app_sql)
-    /// `queries/find_people.sql`
-    package static let findPeople = SQLFile("find_people", PackageResources.find_people_sql)
+    /// `queries/find_named_customers.sql`
+    package static let findNamedCustomers = SQLFile("find_named_customers", PackageResources.find_named_customers_sql)
     /// `queries/find_purchases_after.sql`
     package static let findPurchasesAfter = SQLFile("find_purchases_after", PackageResources.find_purchases_after_sql)
     /// `queries/find_receipts.sql`
@@ -42,8 +42,8 @@ package enum Queries {
     /// `queries/find_subscriptions_after.sql`
     package static let findSubscriptionsAfter = SQLFile(
         "find_subscriptions_after", PackageResources.find_subscriptions_after_sql)
-    /// `queries/find_tellers.sql`
-    package static let findTellers = SQLFile("find_tellers", PackageResources.find_tellers_sql)
+    /// `queries/find_probe_receipts.sql`
+    package static let findProbeReceipts = SQLFile("find_probe_receipts", PackageResources.find_probe_receipts_sql)
     /// `queries/find_unsummarised.sql`
     package static let findUnsummarised = SQLFile("find_unsummarised", PackageResources.find_unsummarised_sql)
     /// `queries/find_pollers.sql`
@@ -94,8 +94,8 @@ package enum Queries {
     package static let readFeed = SQLFile("read_feed", PackageResources.read_feed_sql)
     /// `queries/read_feed_head.sql`
     package static let readFeedHead = SQLFile("read_feed_head", PackageResources.read_feed_head_sql)
-    /// `queries/read_hand_clock.sql`
-    package static let readHandClock = SQLFile("read_hand_clock", PackageResources.read_hand_clock_sql)
+    /// `queries/read_manual_clock.sql`
+    package static let readManualClock = SQLFile("read_manual_clock", PackageResources.read_manual_clock_sql)
     /// `queries/read_hand_grants.sql`
     package static let readHandGrants = SQLFile("read_hand_grants", PackageResources.read_hand_grants_sql)
     /// `queries/read_held.sql`
@@ -110,14 +110,14 @@ package enum Queries {
     package static let readLastCheck = SQLFile("read_last_check", PackageResources.read_last_check_sql)
     /// `queries/read_links.sql`
     package static let readLinks = SQLFile("read_links", PackageResources.read_links_sql)
-    /// `queries/read_merged_things.sql`
-    package static let readMergedThings = SQLFile("read_merged_things", PackageResources.read_merged_things_sql)
+    /// `queries/read_merged_contents.sql`
+    package static let readMergedContents = SQLFile("read_merged_contents", PackageResources.read_merged_contents_sql)
     /// `queries/read_migrations.sql`
     package static let readMigrations = SQLFile("read_migrations", PackageResources.read_migrations_sql)
     /// `queries/read_observations.sql`
     package static let readObservations = SQLFile("read_observations", PackageResources.read_observations_sql)
-    /// `queries/read_outlooks.sql`
-    package static let readOutlooks = SQLFile("read_outlooks", PackageResources.read_outlooks_sql)
+    /// `queries/read_schedule_inputs.sql`
+    package static let readScheduleInputs = SQLFile("read_schedule_inputs", PackageResources.read_schedule_inputs_sql)
     /// `queries/read_ownerships.sql`
     package static let readOwnerships = SQLFile("read_ownerships", PackageResources.read_ownerships_sql)
     /// `queries/read_periods.sql`

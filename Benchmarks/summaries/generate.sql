@@ -38,7 +38,7 @@ INSERT INTO ledger.app_budget (app_id) VALUES (:app);
 INSERT INTO ledger.product (app_id, product_id, group_id, level, period, price_milliunits, currency) VALUES
     (:app, 'monthly', 'g', 2, 'P1M', 9990, 'USD'), (:app, 'yearly', 'g', 1, 'P1Y', 79990, 'USD'),
     (:app, 'pack', NULL, NULL, NULL, 2990, 'USD');
-SELECT count(ledger.say_price(:app, p.product_id, p.storefront, p.valid, p.price, p.currency, '2020-01-01Z'))
+SELECT count(ledger.record_price(:app, p.product_id, p.storefront, p.valid, p.price, p.currency, '2020-01-01Z'))
 FROM (VALUES
     ('monthly', '', tstzrange(NULL, :'midnight'::timestamptz - interval '365 days'), 8990, 'USD'),
     ('monthly', '', tstzrange(:'midnight'::timestamptz - interval '365 days', NULL), 9990, 'USD'),
@@ -80,7 +80,7 @@ INSERT INTO ledger.upload (receipt_id, customer_id, uploaded_at, imported, settl
 SELECT i, i, GREATEST(begins, :'imported'), true, true, CASE WHEN pg_temp.luck(i, 7) < 0.2 THEN 'DEU' END,
        CASE WHEN pg_temp.luck(i, 8) < 0.02 THEN 4990 END, CASE WHEN pg_temp.luck(i, 8) < 0.02 THEN 'USD' END
 FROM life ORDER BY i;
-INSERT INTO ledger.said_price (receipt_id, customer_id, said_at, storefront, price_milliunits, currency)
+INSERT INTO ledger.stated_price (receipt_id, customer_id, stated_at, storefront, price_milliunits, currency)
 SELECT receipt_id, customer_id, uploaded_at, storefront, price_milliunits, currency FROM ledger.upload
 WHERE num_nonnulls(storefront, price_milliunits) > 0 ORDER BY receipt_id;
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
@@ -120,7 +120,7 @@ SELECT period_id, subscription_id, tstzrange(recorded_at, cancellation_recorded_
 FROM ledger.period WHERE cancellation_recorded_at > recorded_at;
 
 INSERT INTO ledger.subscription_span
-    (subscription_id, valid, known, state, reason, entitled, product_id, flags, held_until, version)
+    (subscription_id, valid, known, state, reason, entitled, product_id, flags, allowed_until, version)
 SELECT i, tstzrange(span.since, NULLIF(span.until, 'infinity')), telling.known, span.state::ledger.state,
        span.reason::ledger.reason, span.state <> 'expired', product_id, span.flags::text[],
        CASE WHEN span.reason = 'unknown' THEN span.since + interval '30 days' END, telling.version

@@ -13,21 +13,21 @@ package final class Simulator: Sendable {
 
     let clock: SimulatorClock
     let world: World
-    let troubles: Troubles
+    let conditions: Troubles
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS.
     package init(_ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil) {
-        let epoch = options.epochMilliseconds.map { Moment(milliseconds: $0) } ?? clock.now
+        let epoch = options.epochMilliseconds.map { StoreTime(milliseconds: $0) } ?? clock.now
         self.options = options
         self.identity = identity
         self.clock = clock
         self.epochMilliseconds = epoch.milliseconds
         self.world = World(options: options, epoch: epoch)
-        self.troubles = Troubles(seed: options.seed, faults: options.faults)
+        self.conditions = Troubles(seed: options.seed, faults: options.faults)
     }
 
     /// The instant the lives have reached; the epoch when they stand still.
-    var now: Moment { options.standsStill ? Moment(milliseconds: epochMilliseconds) : clock.now }
+    var now: StoreTime { options.standsStill ? StoreTime(milliseconds: epochMilliseconds) : clock.now }
 
     /// Answers the body of one verifyReceipt call, without HTTP and without faults.
     package func answer(_ body: [UInt8], at environment: StoreEnvironment) -> [UInt8] {
@@ -38,9 +38,9 @@ package final class Simulator: Sendable {
     /// Returns the response and the instant for its gap.
     func finishedAnswer(
         _ body: [UInt8], at environment: StoreEnvironment
-    ) -> (answer: RenderedAnswer, requestedAt: Moment) {
+    ) -> (answer: RenderedAnswer, requestedAt: StoreTime) {
         let now = clock.now
-        func refused(_ check: StatusCheck) -> (answer: RenderedAnswer, requestedAt: Moment) {
+        func refused(_ check: StatusCheck) -> (answer: RenderedAnswer, requestedAt: StoreTime) {
             (RenderedAnswer(whole: check.errorBody(at: environment)), now)
         }
         guard let request = VerifyRequest(body) else { return refused(.unreadableRequest) }

@@ -6,13 +6,13 @@ extension Simulator {
     package func rotateSecret(to secret: String) { world.secret = Array(secret.utf8) }
 
     /// Adds a fault to verifyReceipt over HTTP.
-    package func add(_ fault: Fault) { troubles.add(fault) }
+    package func add(_ fault: Fault) { conditions.add(fault) }
 
     /// Removes all faults.
-    package func clearFaults() { troubles.clear() }
+    package func clearFaults() { conditions.clear() }
 
     /// The number of verifyReceipt calls over HTTP.
-    package var callCount: Int { troubles.calls }
+    package var callCount: Int { conditions.calls }
 
     /// The number of customers in both environments, including created ones and arrivals.
     package var customerCount: Int { world.customerCount(at: now) }
@@ -42,7 +42,7 @@ extension Simulator {
     /// 1970, in order of time: a receipt with every purchase and every return, with renewals where the app sends them,
     /// and restores.
     package func uploads(since: Int64 = .min, until: Int64? = nil) -> [SimulatedUpload] {
-        let now = until.map { min(Moment(milliseconds: $0), self.now) } ?? self.now
+        let now = until.map { min(StoreTime(milliseconds: $0), self.now) } ?? self.now
         let found = indices(from: 0, count: .max, at: now).flatMap { index -> [SimulatedUpload] in
             guard let account = world.account(index, asOf: now) else { return [] }
             return account.uploads.filter { $0.at.milliseconds > since }
@@ -63,7 +63,7 @@ extension Simulator {
         of customer: String, writtenAt milliseconds: Int64, restore: Int = 0, _ kind: DeviceReceipt = .dated
     ) -> String? {
         CustomerName.index(of: customer).flatMap { world.account($0, at: now) }.map { account in
-            let creation = min(max(Moment(milliseconds: milliseconds), account.start), now)
+            let creation = min(max(StoreTime(milliseconds: milliseconds), account.start), now)
             let restore = min(max(restore, 0), SubscriptionIDs.restoresMax)
             return world.receipt(of: account, creation: creation, restore: restore, kind)
         }
@@ -79,7 +79,7 @@ extension Simulator {
     /// Returns the store's data about the customers from position `from` on, at most `count`, in order: now, or at an
     /// instant in milliseconds since 1970. For a future instant it assumes no manual actions.
     package func truth(at milliseconds: Int64? = nil, from: Int = 0, count: Int = .max) -> [CustomerTruth] {
-        let moment = milliseconds.map { Moment(milliseconds: $0) } ?? now
+        let moment = milliseconds.map { StoreTime(milliseconds: $0) } ?? now
         return indices(from: from, count: count, at: moment).compactMap { index in
             account(index, at: milliseconds).map { CustomerTruth($0, in: world) }
         }
@@ -87,10 +87,10 @@ extension Simulator {
 
     private func account(_ index: Int, at milliseconds: Int64?) -> Account? {
         guard let milliseconds else { return world.account(index, at: now) }
-        return world.account(index, asOf: Moment(milliseconds: milliseconds))
+        return world.account(index, asOf: StoreTime(milliseconds: milliseconds))
     }
 
-    private func indices(from: Int, count: Int, at moment: Moment) -> [Int] {
+    private func indices(from: Int, count: Int, at moment: StoreTime) -> [Int] {
         let end = world.customerCount(at: moment)
         let start = min(max(0, from), end)
         return world.indices(start..<(start + min(max(0, count), end - start)))

@@ -30,10 +30,10 @@ package struct Tracker: Sendable {
     let options: TrackerOptions
     let logger: Logger
     let metrics: TrackerMetrics
-    let troubles: TroubleWatch
+    let conditions: ConditionMonitor
     let counting = CheckCounting()
     let identity = CheckerIdentity()
-    let checksUnderWay = ChecksUnderWay()
+    let singleFlight = SingleFlight()
     let tally = AnswerTally()
     let feedBell = FeedBell()
 
@@ -47,7 +47,7 @@ package struct Tracker: Sendable {
         self.options = options
         self.logger = logger
         self.metrics = TrackerMetrics(metrics)
-        troubles = TroubleWatch(logger: logger)
+        conditions = ConditionMonitor(logger: logger)
     }
 
     /// Returns the same tracker for `actor`, who is recorded as the author of everything written through it.
@@ -109,8 +109,8 @@ package struct Tracker: Sendable {
     }
 
     /// Ends access where the outage allowance is exhausted.
-    func endHolds() async throws {
-        try await ledger.endHolds(speedup: options.speedup) { stored, silence, policy in
+    func endAllowances() async throws {
+        try await ledger.endAllowances(speedup: options.speedup) { stored, silence, policy in
             reconcile(stored, with: silence, policy: policy)
         }
     }
@@ -119,16 +119,16 @@ package struct Tracker: Sendable {
         let endpoint = claim.environment.map(Endpoint.init) ?? .production
         do {
             let secrets = try ledger.secrets(of: claim.app)
-            troubles.well(.sealedSecret(claim.app.bundleID))
+            conditions.clear(.sealedSecret(claim.app.bundleID))
             return await appStore.verify(
                 AppStoreRequest(
                     receipt: Data(claim.receipt).base64EncodedString(), secret: secrets.current,
                     previousSecret: secrets.previous, askFirst: endpoint, sandboxAllowed: claim.app.sandboxAllowed))
         } catch {
-            troubles.troubled(.sealedSecret(claim.app.bundleID), by: "\(error)")
+            conditions.raise(.sealedSecret(claim.app.bundleID), by: "\(error)")
             return AppStoreAnswer(
                 environment: endpoint, httpStatus: nil, body: [], response: nil,
-                trouble: "The app's shared secret cannot be read here; the log says why.", calls: 0,
+                failure: "The app's shared secret cannot be read here; the log says why.", calls: 0,
                 usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
         }
     }

@@ -31,14 +31,14 @@ struct Perennial: AsyncParsableCommand {
                 subcommands: [CustomerCommand.self, GrantCommand.self, RevokeGrantCommand.self]),
             CommandGroup(name: "Receipts", subcommands: [ReceiptCommand.self, ImportCommand.self]),
             CommandGroup(
-                name: "Look",
+                name: "Inspect",
                 subcommands: [
                     EntitlementsCommand.self, ExplainCommand.self, StatusCommand.self, ReportCommand.self,
                 ]),
             CommandGroup(
-                name: "Mend",
+                name: "Repair",
                 subcommands: [VerifyCommand.self, RebuildCommand.self, PruneCommand.self, FeedCommand.self]),
-            CommandGroup(name: "Try", subcommands: [SimulatorCommand.self]),
+            CommandGroup(name: "Development", subcommands: [SimulatorCommand.self]),
         ])
 
     static func main() async {
@@ -50,7 +50,7 @@ struct Perennial: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            Ending.end(with: error)
+            ExitStatus.end(with: error)
         }
     }
 }

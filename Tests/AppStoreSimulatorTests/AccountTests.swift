@@ -3,7 +3,7 @@ import Testing
 @testable import AppStoreSimulator
 
 @Suite struct AccountTests {
-    let hand = HandClock()
+    let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }

@@ -4,7 +4,7 @@ import Testing
 @testable import AppStoreSimulator
 
 @Suite struct AnswerTests {
-    let hand = HandClock()
+    let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }

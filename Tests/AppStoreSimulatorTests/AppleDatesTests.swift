@@ -22,7 +22,7 @@ import Testing
     @Test(arguments: pairs)
     func textForms(seconds: Int64, greenwich: String, pacific: String) {
         // Milliseconds do not show in the text.
-        let moment = Moment(milliseconds: seconds * 1000 + 586)
+        let moment = StoreTime(milliseconds: seconds * 1000 + 586)
         var bytes: [UInt8] = []
         AppleDates.appendGreenwich(moment, to: &bytes)
         #expect(bytes == Array((greenwich + " Etc/GMT").utf8))
@@ -40,7 +40,7 @@ import Testing
         var numbers = SeededGenerator(seed: 11, stream: 0)
         for _ in 0..<20_000 {
             let seconds = Int64(1_200_000_000 + numbers.below(1_000_000_000))
-            let ours = AppleDates.pacificOffset(at: Moment(milliseconds: seconds * 1000))
+            let ours = AppleDates.pacificOffset(at: StoreTime(milliseconds: seconds * 1000))
             let theirs = zone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds)))
             try #require(ours == Int64(theirs), "seed 11, second \(seconds)")
         }

@@ -60,7 +60,7 @@ import Testing
 
     @Test(arguments: pairs)
     func sameKeysAndTypes(name: String, kind: ScriptKind, seconds: Double) throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(kind.script)
         hand.move(seconds: seconds)
@@ -74,7 +74,7 @@ import Testing
 
     /// That sample's device took a new receipt after the end; ours is frozen at the purchase.
     @Test func aRevokedShareHasTheSampleRows() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(ScriptKind.familyRevoked.script)
         hand.move(seconds: 100)
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test func sandboxHasItsConstants() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(CustomerScript(), environment: .sandbox)
         hand.move(seconds: 60 * 14)

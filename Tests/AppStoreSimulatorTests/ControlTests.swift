@@ -4,7 +4,7 @@ import Testing
 @testable import AppStoreSimulator
 
 @Suite struct ControlTests {
-    let hand = HandClock()
+    let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }
@@ -88,7 +88,7 @@ import Testing
                 store.respond(to: SimulatorRequest(method: "POST", path: "/verifyReceipt", body: Array(body)))
             }
         }
-        let until = HandClock.start + 10_000
+        let until = ManualClock.start + 10_000
         #expect(
             try store.control(
                 "POST", "/simulator/faults", #"{"kind":"http","code":500,"share":0.25,"until":\#(until)}"#

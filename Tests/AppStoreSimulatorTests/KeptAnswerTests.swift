@@ -7,7 +7,7 @@ import Testing
 @Suite struct KeptAnswerTests {
     static let seed: UInt64 = 5
 
-    private func stores(_ hand: HandClock, _ options: SimulatorOptions) -> (Simulator, Simulator) {
+    private func stores(_ hand: ManualClock, _ options: SimulatorOptions) -> (Simulator, Simulator) {
         var forgetful = options
         forgetful.keptAnswerBytesMax = 0
         return (Simulator(options, clock: hand.clock), Simulator(forgetful, clock: hand.clock))
@@ -20,7 +20,7 @@ import Testing
 
     @Test func aKeptAnswerIsTheAnswer() throws {
         print("seed \(Self.seed)")
-        let hand = HandClock()
+        let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
         options.customers = 40
         let (keeping, forgetful) = stores(hand, options)
@@ -38,14 +38,14 @@ import Testing
     @Test func roomIsMadeOnce() throws {
         let answer = RenderedAnswer(whole: [UInt8](repeating: 0, count: 1000))
         let shard = Shard(keptBytesMax: 10_500)
-        let world = World(options: SimulatorOptions(), epoch: Moment(milliseconds: HandClock.start))
+        let world = World(options: SimulatorOptions(), epoch: StoreTime(milliseconds: ManualClock.start))
         var made = 0
         for index in Array(0..<15) + Array(10..<15) {
             let identity = ReceiptIdentity(
                 customer: index, creation: world.population.epoch, environment: .production)
             let found = shard.answer(
                 index, at: world.population.epoch,
-                for: Resident.AnswerKey(identity: identity, excludesOldTransactions: false),
+                for: KnownAccount.AnswerKey(identity: identity, excludesOldTransactions: false),
                 made: { CustomerScript().account(index, in: world) },
                 rendered: { _ in
                     made += 1
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func onlyTheRequestDateMoves() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(CustomerScript())
         let body = try request(customer.receipt, store)
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test func stillLivesHaveMovingRequestDates() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
         options.customers = 30
         options.arrivalsPerMonth = 100
@@ -98,7 +98,7 @@ import Testing
 
     /// Many at once, while lives go on and people act: every answer is whole and about the right subscription.
     @Test func manyAtOnce() async throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
         options.customers = 20
         options.traits = .none

@@ -9,7 +9,7 @@ import Testing
         var options = SimulatorOptions(seed: seed)
         options.customers = 300
         options.sandboxCustomers = 30
-        return World(options: options, epoch: Moment(milliseconds: HandClock.start))
+        return World(options: options, epoch: StoreTime(milliseconds: ManualClock.start))
     }
 
     private func story(_ account: Account, in world: World) -> [String] {
@@ -23,7 +23,7 @@ import Testing
 
     private func account(_ index: Int, in world: World, after milliseconds: Int64) -> Account {
         var account = world.population.account(index)
-        account.advance(to: Moment(milliseconds: HandClock.start + milliseconds))
+        account.advance(to: StoreTime(milliseconds: ManualClock.start + milliseconds))
         return account
     }
 
@@ -35,12 +35,12 @@ import Testing
         for index in 0..<330 {
             var often = world.population.account(index)
             var numbers = SeededGenerator(seed: Self.seed, stream: UInt64(index))
-            var now = HandClock.start
-            while now < HandClock.start + length {
-                often.advance(to: Moment(milliseconds: now))
+            var now = ManualClock.start
+            while now < ManualClock.start + length {
+                often.advance(to: StoreTime(milliseconds: now))
                 now += 1 + Int64(numbers.below(9000))
             }
-            often.advance(to: Moment(milliseconds: HandClock.start + length))
+            often.advance(to: StoreTime(milliseconds: ManualClock.start + length))
             let once = account(index, in: world, after: length)
             try #require(story(often, in: world) == story(once, in: world), "customer \(index)")
         }
@@ -72,17 +72,17 @@ import Testing
         #expect(lives(1) != lives(2))
     }
 
-    /// A population of ordinary size shows every kind of happening within an hour.
+    /// A population of ordinary size shows every kind of lifeEvent within an hour.
     @Test func everyKindHappens() {
         print("seed \(Self.seed)")
         let world = world()
-        var seen: Set<HappeningKind> = []
+        var seen: Set<LifeEventKind> = []
         for index in 0..<330 {
             let account = account(index, in: world, after: 3_600_000)
-            seen.formUnion(account.begun.flatMap { $0.happenings.map { $0.kind } })
+            seen.formUnion(account.begun.flatMap { $0.lifeEvents.map { $0.kind } })
         }
         // Nobody of the drawn customers takes a chosen product back.
-        #expect(Set(HappeningKind.allCases).subtracting(seen) == [.changeWithdrawn])
+        #expect(Set(LifeEventKind.allCases).subtracting(seen) == [.changeWithdrawn])
     }
 
     @Test func wholeSecondsAndNoOverlapAndRisingLogs() throws {
@@ -99,7 +99,7 @@ import Testing
                 {
                     try #require(earlier.expires <= later.purchase, "customer \(index)")
                 }
-                for (earlier, later) in zip(life.happenings, life.happenings.dropFirst()) {
+                for (earlier, later) in zip(life.lifeEvents, life.lifeEvents.dropFirst()) {
                     try #require(earlier.at <= later.at, "customer \(index)")
                 }
             }

@@ -4,7 +4,7 @@ import Testing
 
 /// Offers, prices and products that are not for sale, as an outsider reads them.
 @Suite struct OfferTests {
-    let hand = HandClock()
+    let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }

@@ -5,8 +5,8 @@ import Testing
 @Suite struct PopulationTests {
     static let seed: UInt64 = 1
 
-    private func store(_ change: (inout SimulatorOptions) -> Void = { _ in }) -> (Simulator, HandClock) {
-        let hand = HandClock()
+    private func store(_ change: (inout SimulatorOptions) -> Void = { _ in }) -> (Simulator, ManualClock) {
+        let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
         change(&options)
         return (Simulator(options, clock: hand.clock), hand)
@@ -37,9 +37,9 @@ import Testing
         count("renewals sent") { $0.script.sendsRenewals }
         count("token") { $0.script.hasAccountToken }
         count("legacy") { $0.script.sendsLegacyReceipts }
-        for kind in HappeningKind.allCases where kind != .changeWithdrawn && kind != .accountDeleted {
+        for kind in LifeEventKind.allCases where kind != .changeWithdrawn && kind != .accountDeleted {
             #expect(
-                accounts.reduce(0) { $0 + $1.lives.reduce(0) { $0 + $1.happenings.count { $0.kind == kind } } } >= 12,
+                accounts.reduce(0) { $0 + $1.lives.reduce(0) { $0 + $1.lifeEvents.count { $0.kind == kind } } } >= 12,
                 "\(kind), seed \(Self.seed)")
         }
     }
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func longLivesKeepRenewingAndAnswersStayBounded() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         var script = CustomerScript()
         script.product = .weekly
@@ -105,7 +105,7 @@ import Testing
         hand.move(seconds: 15 * 1000 + 1)
         let answer = try store.ask(customer.receipt)
         #expect(answer.latestRows.count == AnswerBody.rowsMax)
-        #expect(answer.latestRows[0]["expires_date_ms"] as? String == "\(HandClock.start + 15 * 1001 * 1000)")
+        #expect(answer.latestRows[0]["expires_date_ms"] as? String == "\(ManualClock.start + 15 * 1001 * 1000)")
         let truth = try #require(store.truth(of: customer.customer)?.subscriptions.first)
         #expect(truth.periods.count == 1001 && truth.access == .paid)
     }

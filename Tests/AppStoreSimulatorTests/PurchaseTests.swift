@@ -3,7 +3,7 @@ import Testing
 @testable import AppStoreSimulator
 
 @Suite struct PurchaseTests {
-    let hand = HandClock()
+    let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }

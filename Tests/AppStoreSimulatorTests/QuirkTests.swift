@@ -5,7 +5,7 @@ import Testing
 
 /// Odd forms say the same as the usual ones.
 @Suite struct QuirkTests {
-    let hand = HandClock()
+    let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }
@@ -47,7 +47,7 @@ import Testing
 
 /// Receipts of iOS 6, compared with samples beside the repository when they are there.
 @Suite struct LegacyTests {
-    let hand = HandClock()
+    let hand = ManualClock()
     let store: Simulator
     let customer: SimulatedCustomer
 

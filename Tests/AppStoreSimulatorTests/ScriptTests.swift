@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct ScriptTests {
     /// What each script leads to within five months of 60 seconds.
-    static let stories: [(ScriptKind, [HappeningKind])] = [
+    static let stories: [(ScriptKind, [LifeEventKind])] = [
         (.loyal, [.purchased, .renewed, .renewed, .renewed, .renewed]),
         (.cancels, [.purchased, .renewalDisabled, .lapsed]),
         (.refunded, [.purchased, .renewed, .refunded, .renewalDisabled]),
@@ -37,8 +37,8 @@ import Testing
     ]
 
     @Test(arguments: stories)
-    func story(kind: ScriptKind, expected: [HappeningKind]) throws {
-        let hand = HandClock()
+    func story(kind: ScriptKind, expected: [LifeEventKind]) throws {
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(kind.script)
         // Just before the fifth month ends.
@@ -49,7 +49,7 @@ import Testing
 
     @Test func recoveryInGraceKeepsTheAnchorAndLaterMovesIt() throws {
         for (kind, gap) in [(ScriptKind.graceRecovers, Int64(0)), (.retryRecovers, 42_000)] {
-            let hand = HandClock()
+            let hand = ManualClock()
             let store = hand.emptyStore()
             let customer = store.createCustomer(kind.script)
             hand.move(seconds: 110)
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func theSandboxRenewsTwelveTimes() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(ScriptKind.loyal.script, environment: .sandbox)
         hand.move(seconds: 60 * 20)
@@ -72,7 +72,7 @@ import Testing
 
     @Test func earlyAndLateChargesAreBookedWhereTheyShould() throws {
         for habit in CustomerScript.ChargeHabit.allCases {
-            let hand = HandClock()
+            let hand = ManualClock()
             let store = hand.emptyStore()
             var script = CustomerScript()
             script.chargeHabit = habit
@@ -92,12 +92,12 @@ import Testing
     }
 
     @Test func aCustomerMadeWithAPastHasOne() throws {
-        let store = HandClock().emptyStore()
+        let store = ManualClock().emptyStore()
         var script = CustomerScript()
         script.pastPeriods = 4
         let customer = store.createCustomer(script)
         let periods = try #require(store.truth(of: customer.customer)?.subscriptions.first?.periods)
         #expect(periods.count == 5)
-        #expect(periods.last?.purchase == HandClock.start)
+        #expect(periods.last?.purchase == ManualClock.start)
     }
 }

@@ -9,7 +9,7 @@ import Testing
         options.port = 0
         options.customers = 5
         options.bodyBytesMax = 4096
-        return Simulator(options, clock: HandClock().clock)
+        return Simulator(options, clock: ManualClock().clock)
     }
 
     @Test func applesHeadersOverHTTP() async throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import AppStoreSimulator
 
 @Suite struct StatusTests {
-    let hand = HandClock()
+    let hand = ManualClock()
     let store: Simulator
     let customer: SimulatedCustomer
     let tester: SimulatedCustomer
@@ -63,7 +63,7 @@ import Testing
 
     @Test func aRestartWithTheSameSeedAndEpochKnowsItsReceipts() throws {
         var options = SimulatorOptions(seed: 3)
-        options.epochMilliseconds = HandClock.start
+        options.epochMilliseconds = ManualClock.start
         let before = Simulator(options, clock: hand.clock)
         let after = Simulator(options, clock: hand.clock)
         options.seed = 4
@@ -81,7 +81,7 @@ import Testing
     @Test func anyChangedByteIsNoticed() throws {
         let codec = ReceiptCodec(seed: 5)
         let identity = ReceiptIdentity(
-            customer: 17, creation: Moment(milliseconds: HandClock.start), environment: .sandbox)
+            customer: 17, creation: StoreTime(milliseconds: ManualClock.start), environment: .sandbox)
         let bytes = codec.encode(identity) { $0.utf8("payload") }
         #expect(bytes.first == 0x30)
         #expect(codec.read(bytes) == .genuine(identity))

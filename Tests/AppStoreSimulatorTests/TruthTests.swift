@@ -15,7 +15,7 @@ import Testing
 
     @Test func thePastIsToldAsItWas() throws {
         print("seed \(Self.seed)")
-        let hand = HandClock()
+        let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
         options.customers = 80
         options.arrivalsPerMonth = 5
@@ -39,20 +39,21 @@ import Testing
     }
 
     @Test func theFutureIsToldAndNotLived() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(CustomerScript())
-        #expect(store.truth(of: customer.customer, at: HandClock.start + 130_000)?.subscriptions[0].periods.count == 3)
+        #expect(
+            store.truth(of: customer.customer, at: ManualClock.start + 130_000)?.subscriptions[0].periods.count == 3)
         #expect(store.truth(of: customer.customer)?.subscriptions[0].periods.count == 1)
-        #expect(store.truth(of: customer.customer, at: HandClock.start - 1) == nil)
+        #expect(store.truth(of: customer.customer, at: ManualClock.start - 1) == nil)
     }
 
     @Test func access() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(ScriptKind.graceEnds.script)
         func access(after seconds: Int64) -> AccessTruth? {
-            store.truth(of: customer.customer, at: HandClock.start + seconds * 1000)?.subscriptions.first?.access
+            store.truth(of: customer.customer, at: ManualClock.start + seconds * 1000)?.subscriptions.first?.access
         }
         #expect(access(after: 59) == .paid)
         #expect(access(after: 60) == .grace)
@@ -61,7 +62,7 @@ import Testing
     }
 
     @Test func overTheControlAPI() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         _ = store.createCustomer(CustomerScript())
         hand.move(seconds: 130)
@@ -71,7 +72,7 @@ import Testing
             return (subscription?["periods"] as? [Any])?.count
         }
         #expect(try periods("") == 3)
-        #expect(try periods("?at=\(HandClock.start + 61_000)") == 2)
+        #expect(try periods("?at=\(ManualClock.start + 61_000)") == 2)
         #expect(try periods("?at=2025-01-10T09:00:01Z") == 1)
         #expect(try store.control("GET", "/simulator/truth?at=yesterday").code == 400)
         let all = try store.control("GET", "/simulator/truth?at=2025-01-10T09:00:01Z").json

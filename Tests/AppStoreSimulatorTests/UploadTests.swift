@@ -7,7 +7,7 @@ import Testing
     static let seed: UInt64 = 47
 
     @Test func aNewReceiptAtEachRenewal() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         var script = ScriptKind.resubscribes.script
         script.sendsRenewals = true
@@ -28,7 +28,7 @@ import Testing
     /// Asking often since the last time misses nothing and tells nothing twice.
     @Test func sinceMissesNothing() throws {
         print("seed \(Self.seed)")
-        let hand = HandClock()
+        let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
         options.customers = 60
         options.arrivalsPerMonth = 20
@@ -52,10 +52,10 @@ import Testing
 
     @Test("A device may hold a receipt of any time, without a date, or of another app")
     func heldReceipts() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(CustomerScript()).customer
-        let bought = HandClock.start
+        let bought = ManualClock.start
         hand.move(seconds: 190)
         let now = bought + 190_000
         func ask(_ writtenAt: Int64, restore: Int = 0, _ kind: DeviceReceipt = .dated) throws -> [String: Any] {
@@ -75,26 +75,26 @@ import Testing
 
     @Test("The control API gives a held receipt, and says which words it knows")
     func heldReceiptsOverTheControlAPI() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(CustomerScript()).customer
         let path = "/simulator/receipts/\(customer)"
-        let given = try store.control("GET", "\(path)?kind=undated&at=\(HandClock.start)").json["receipt"] as? String
-        #expect(given == store.receipt(of: customer, writtenAt: HandClock.start, .undated))
+        let given = try store.control("GET", "\(path)?kind=undated&at=\(ManualClock.start)").json["receipt"] as? String
+        #expect(given == store.receipt(of: customer, writtenAt: ManualClock.start, .undated))
         #expect(try store.control("GET", "\(path)?kind=old").code == 400)
         #expect(try store.control("GET", "\(path)?restore=5").code == 400)
         #expect(try store.control("GET", "/simulator/receipts/c000099").code == 404)
     }
 
     @Test func overTheControlAPI() throws {
-        let hand = HandClock()
+        let hand = ManualClock()
         let store = hand.emptyStore()
         _ = store.createCustomer(CustomerScript())
-        let json = try store.control("GET", "/simulator/uploads?since=\(HandClock.start - 1)").json
+        let json = try store.control("GET", "/simulator/uploads?since=\(ManualClock.start - 1)").json
         let upload = try #require((json["uploads"] as? [[String: Any]])?.first)
         #expect(upload["customer"] as? String == "c000000" && upload["reason"] as? String == "purchase")
-        #expect(json["now_ms"] as? Int64 == HandClock.start)
-        let since = try store.control("GET", "/simulator/uploads?since=\(HandClock.start)").json
+        #expect(json["now_ms"] as? Int64 == ManualClock.start)
+        let since = try store.control("GET", "/simulator/uploads?since=\(ManualClock.start)").json
         #expect((since["uploads"] as? [Any])?.count == 0)
         let lines = store.respond(to: SimulatorRequest(method: "GET", path: "/simulator/uploads?format=ndjson"))
         #expect(lines.body.split(separator: UInt8(ascii: "\n")).count == 1)

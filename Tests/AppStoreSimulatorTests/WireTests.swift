@@ -12,7 +12,7 @@ import Testing
         options.customers = 5
         options.traits = .none
         change(&options)
-        return Simulator(options, clock: HandClock().clock)
+        return Simulator(options, clock: ManualClock().clock)
     }
 
     @Test func chunkedBodies() async throws {

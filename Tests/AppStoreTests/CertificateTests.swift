@@ -15,7 +15,7 @@ import Testing
     @Test(arguments: ["localhost", "127.0.0.1"])
     func `a store with a good certificate is asked`(host: String) async throws {
         let answer = try await Self.ask(.good, at: host)
-        #expect(answer.trouble == nil, "\(answer.troubleInFull ?? "")")
+        #expect(answer.failure == nil, "\(answer.failureInFull ?? "")")
         #expect(answer.httpStatus == 200 && answer.response?.status == 21002)
     }
 
@@ -28,22 +28,22 @@ import Testing
     func `a store with a bad certificate gives no answer`(certificate: StoreCertificate, words: String) async throws {
         for host in ["localhost", "127.0.0.1"] {
             let answer = try await Self.ask(certificate, at: host)
-            let trouble = try #require(answer.trouble)
-            #expect(trouble.hasPrefix(words), "\(trouble)")
+            let failure = try #require(answer.failure)
+            #expect(failure.hasPrefix(words), "\(failure)")
             #expect(answer.response == nil && answer.httpStatus == nil && answer.body.isEmpty && answer.calls == 1)
-            #expect(!trouble.contains(host) && !trouble.contains("hush") && trouble.hasSuffix("."), "\(trouble)")
-            #expect(answer.troubleDetail != nil)
+            #expect(!failure.contains(host) && !failure.contains("hush") && failure.hasSuffix("."), "\(failure)")
+            #expect(answer.failureDetail != nil)
         }
     }
 
     @Test func `without roots of its own the system's count, which the pretend store has none of`() async throws {
         let answer = try await Self.ask(.good, at: "localhost", trusting: nil)
-        #expect(answer.trouble?.contains("an authority that is not trusted here") == true, "\(answer)")
+        #expect(answer.failure?.contains("an authority that is not trusted here") == true, "\(answer)")
     }
 
     @Test func `the reason has the date of expiry`() async throws {
-        let trouble = try #require(try await Self.ask(.expired, at: "localhost").trouble)
-        let date = try #require(trouble.firstMatch(of: /expired on ([0-9TZ:-]+); check the clock/)?.1, "\(trouble)")
+        let failure = try #require(try await Self.ask(.expired, at: "localhost").failure)
+        let date = try #require(failure.firstMatch(of: /expired on ([0-9TZ:-]+); check the clock/)?.1, "\(failure)")
         let ago = Date().timeIntervalSince(try Date(String(date), strategy: .iso8601))
         #expect(abs(ago - 86_400) < 600, "\(date)")
     }

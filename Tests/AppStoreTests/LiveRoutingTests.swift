@@ -12,7 +12,7 @@ import Testing
             .text(#"{"status":0,"environment":"Production"}"#, .ok, [id: "ABC123", .setCookie: "itspod=1"])
         } _: { options in
             let answer = try await store.verify(AppStoreRequest(receipt: "AA+/", secret: #"a"\b"#), options)
-            #expect(answer.httpStatus == 200 && answer.trouble == nil && answer.calls == 1)
+            #expect(answer.httpStatus == 200 && answer.failure == nil && answer.calls == 1)
             #expect(answer.environment == .production && answer.response?.status == 0 && !answer.usedPreviousSecret)
             #expect(answer.body == Array(#"{"status":0,"environment":"Production"}"#.utf8))
             #expect(answer.correlationID == "ABC123")
@@ -55,7 +55,7 @@ import Testing
         } _: { options in
             let answer = try await store.verify(AppStoreRequest(receipt: "AAAA"), options)
             #expect(answer.environment == .sandbox && answer.httpStatus == 503 && answer.response == nil)
-            #expect(answer.calls == 2 && answer.trouble?.contains("503 with an empty body") == true)
+            #expect(answer.calls == 2 && answer.failure?.contains("503 with an empty body") == true)
         }
     }
 
@@ -104,7 +104,7 @@ import Testing
                 let answer = try await store.verify(AppStoreRequest(receipt: "AAAA"), options) {
                     if followed { $0.redirectConfiguration = .follow(max: 3, allowCycles: false) }
                 }
-                #expect(answer.response == nil && answer.trouble?.contains("redirect") == true)
+                #expect(answer.response == nil && answer.failure?.contains("redirect") == true)
                 #expect(answer.httpStatus == (followed ? 200 : 307))
             }
             #expect(store.asked.map(\.path) == (followed ? ["/production", "/elsewhere"] : ["/production"]))

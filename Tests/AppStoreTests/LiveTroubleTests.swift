@@ -17,12 +17,12 @@ import Testing
             var options = local
             change(&options)
             let answer = try await store.verify(Self.request, options)
-            let trouble = try #require(answer.trouble)
-            #expect(trouble.contains(words), "\(trouble)")
+            let failure = try #require(answer.failure)
+            #expect(failure.contains(words), "\(failure)")
             #expect(answer.response == nil && answer.httpStatus == http && answer.calls == calls)
-            #expect(answer.body.count == bytes, "\(trouble)")
-            #expect(!trouble.contains("hush") && !store.notes.joined().contains("hush"))
-            #expect(trouble.hasSuffix("."))
+            #expect(answer.body.count == bytes, "\(failure)")
+            #expect(!failure.contains("hush") && !store.notes.joined().contains("hush"))
+            #expect(failure.hasSuffix("."))
         }
     }
 
@@ -121,12 +121,12 @@ import Testing
         options.connectTimeout = .milliseconds(300)
         let answer = try await store.verify(Self.request, options)
         #expect(answer.httpStatus == nil && answer.response == nil && answer.body.isEmpty && answer.calls == 1)
-        let trouble = try #require(answer.trouble)
+        let failure = try #require(answer.failure)
         #expect(
-            ["The store could not be reached.", "No connection to the store could be made in time."].contains(trouble))
+            ["The store could not be reached.", "No connection to the store could be made in time."].contains(failure))
         // What the network calls it is for the log.
-        #expect(answer.troubleDetail != nil || trouble.contains("in time"), "\(answer)")
-        #expect(answer.troubleInFull?.hasPrefix(trouble) == true)
+        #expect(answer.failureDetail != nil || failure.contains("in time"), "\(answer)")
+        #expect(answer.failureInFull?.hasPrefix(failure) == true)
         #expect(store.asked.isEmpty)
     }
 
@@ -140,9 +140,9 @@ import Testing
             options.connectTimeout = .milliseconds(500)
             let answer = try await store.verify(Self.request, options)
             #expect(answer.httpStatus == nil && answer.response == nil)
-            let trouble = try #require(answer.trouble)
-            #expect(trouble.hasPrefix("The TLS handshake with the store failed; check that the configured address"))
-            #expect(answer.troubleDetail != nil)
+            let failure = try #require(answer.failure)
+            #expect(failure.hasPrefix("The TLS handshake with the store failed; check that the configured address"))
+            #expect(answer.failureDetail != nil)
         }
     }
 
@@ -150,7 +150,7 @@ import Testing
         let store = PretendStore()
         for url in ["", "not a url", "ftp://127.0.0.1/x", "http://"] {
             let answer = try await store.verify(Self.request, AppStoreOptions(productionURL: url))
-            #expect(answer.trouble != nil && answer.httpStatus == nil, "\(url)")
+            #expect(answer.failure != nil && answer.httpStatus == nil, "\(url)")
         }
     }
 
@@ -168,7 +168,7 @@ import Testing
                 group.cancelAll()
                 return try await group.next()
             }
-            #expect(answer?.trouble?.contains("cancelled") == true, "\(answer?.trouble ?? "no trouble")")
+            #expect(answer?.failure?.contains("cancelled") == true, "\(answer?.failure ?? "no failure")")
         }
     }
 }

@@ -22,10 +22,10 @@ import Testing
                 })
         } _: { options in
             let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
-            let caller = Caller(client: client, responseBytesMax: 1_000_000, slowSecondsMax: 0.1)
+            let caller = HTTPCall(client: client, responseBytesMax: 1_000_000, slowSecondsMax: 0.1)
             let exchange = await caller.call(
                 options.productionURL, sending: ByteBuffer(string: "{}"), until: .now + .seconds(60))
-            #expect(exchange.trouble == Trouble.tooSlow)
+            #expect(exchange.failure == CallFailure.tooSlow)
             #expect(exchange.httpStatus == 200)
             #expect(exchange.body.isEmpty)
             try await client.shutdown()

@@ -4,7 +4,7 @@ import Testing
 @testable import AppStore
 
 @Suite struct TornBodyTests {
-    @Test func everyTruncationIsSaidToBeOne() {
+    @Test func everyTruncationIsStatedToBeOne() {
         let body = Array(ResponseTests.unified.utf8)
         for length in 0..<body.count {
             do throws(AnswerUnreadable) {

@@ -16,7 +16,7 @@ import Testing
             for (customer, reason) in [("=1+1", "+1"), ("-5", "a \"quoted\" = b"), ("@sum", "-x")] {
                 _ = try await ledger.grant(
                     "pro", to: customer, of: "com.example.app", until: nil,
-                    deciding: try HandDecision(by: "kim", because: reason))
+                    deciding: try ManualDecision(by: "kim", because: reason))
             }
             let folder = FileManager.default.temporaryDirectory.appending(path: "export-\(UUID())")
             defer { try? FileManager.default.removeItem(at: folder) }
@@ -27,7 +27,7 @@ import Testing
             try process.run()
             process.waitUntilExit()
             #expect(process.terminationStatus == 0)
-            let text = try String(contentsOf: folder.appending(path: "hand_grant_log.csv"), encoding: .utf8)
+            let text = try String(contentsOf: folder.appending(path: "manual_grant_log.csv"), encoding: .utf8)
             for cells in [
                 ",'=1+1,pro,", ",-5,pro,", ",'@sum,pro,", ",kim,'+1,", ",kim,\"a \"\"quoted\"\" = b\",", ",kim,'-x,",
             ] {

@@ -46,16 +46,16 @@ import Testing
             // Whoever looks at any time until the check must be told of an age at least as long.
             for part in [0, 1, 50, 99, 100] as [Int64] {
                 let moment = planned.answeredAt + Delay(milliseconds: wait.milliseconds / 100 * part)
-                guard let outlook = Outlook(of: planned.state, at: moment, policy: planned.policy) else { continue }
-                seen[outlook.state, default: 0] += 1
-                for glance in glances(outlook, planned) {
-                    let limit = ageLimit(of: glance, environment: planned.environment, policy: planned.policy)
+                guard let input = ScheduleInput(of: planned.state, at: moment, policy: planned.policy) else { continue }
+                seen[input.state, default: 0] += 1
+                for input in glances(input, planned) {
+                    let limit = ageLimit(of: input, environment: planned.environment, policy: planned.policy)
                     // The last of all checks may lie a spread behind the last day that is promised.
                     guard let limit else {
-                        #expect(wait <= .hours(9), "\(seed): no bound for \(glance), planned after \(wait)")
+                        #expect(wait <= .hours(9), "\(seed): no bound for \(input), planned after \(wait)")
                         continue
                     }
-                    #expect(wait <= limit, "\(seed): \(glance) of \(planned.environment) at \(moment)")
+                    #expect(wait <= limit, "\(seed): \(input) of \(planned.environment) at \(moment)")
                 }
             }
         }
@@ -63,14 +63,14 @@ import Testing
     }
 
     /// What somebody may know who looks: everything, or as little as a lookup.
-    private func glances(_ outlook: Outlook, _ planned: Planned) -> [Glance] {
-        let state = outlook.isHeld ? State.awaitingRenewal : outlook.state
-        let reason = outlook.isHeld ? Reason.renewal : outlook.reason
-        var all = Glance(
-            state: state, reason: reason, answeredAt: planned.answeredAt, expiresAt: outlook.expiresAt,
-            accessEndsAt: outlook.isHeld ? nil : outlook.accessEndsAt, since: outlook.since,
-            chargedAt: outlook.headStartsAt, isRenewalOff: outlook.isRenewalOff)
-        if outlook.isHeld { all.since = nil }
+    private func glances(_ input: ScheduleInput, _ planned: Planned) -> [FreshnessInput] {
+        let state = input.isInOutageAllowance ? State.awaitingRenewal : input.state
+        let reason = input.isInOutageAllowance ? Reason.renewal : input.reason
+        var all = FreshnessInput(
+            state: state, reason: reason, answeredAt: planned.answeredAt, expiresAt: input.expiresAt,
+            accessEndsAt: input.isInOutageAllowance ? nil : input.accessEndsAt, since: input.since,
+            chargedAt: input.headStartsAt, isRenewalOff: input.isRenewalOff)
+        if input.isInOutageAllowance { all.since = nil }
         var little = all
         (little.since, little.chargedAt, little.isRenewalOff) = (nil, nil, nil)
         return [all, little]
@@ -85,11 +85,11 @@ import Testing
         ) -> Double? {
             var policy = policy
             policy.sweepStretch = stretch
-            let glance = Glance(
+            let input = FreshnessInput(
                 state: state, reason: nil, answeredAt: now, expiresAt: end.map { day($0) },
                 since: since.map { day($0) },
                 chargedAt: charged.map { day($0) }, isRenewalOff: off)
-            return ageLimit(of: glance, environment: .production, policy: policy)
+            return ageLimit(of: input, environment: .production, policy: policy)
                 .map { Double($0.milliseconds) / 3_600_000 }
         }
         #expect([99, 80, 30, 1].map { limit(.active, end: 400, charged: $0) } == [108, 252, 336, 816])

@@ -19,7 +19,7 @@ import Testing
     func silence() {
         let state = reconcile(nil, with: answer(1, [row("1", 0, 30)], renewal()), policy: standardPolicy).state
         #expect(state.timeline.span(at: day(45))?.entitled == false, "the table alone would end it")
-        #expect(state.hold.holds(at: day(45), asOf: state.asOf, policy: standardPolicy))
+        #expect(state.outageAllowance.applies(at: day(45), asOf: state.asOf, policy: standardPolicy))
     }
 
     @Test("7: a refund counts in whichever list it stands")
@@ -189,11 +189,11 @@ import Testing
     func outage() {
         let slice = answer(1, [row("1", 0, 30)], renewal())
         let state = reconcile(nil, with: slice, policy: strictPolicy).state
-        #expect(state.hold.allowanceEnd(policy: strictPolicy) == day(60))
+        #expect(state.outageAllowance.allowanceEnd(policy: strictPolicy) == day(60))
         let silent = SubscriptionEvidence.silence(of: subscriptionID, until: day(60))
         let ended = reconcile(state, with: silent, policy: strictPolicy)
         #expect(ended.events.map(\.kind) == [.subscriptionExpired])
-        #expect(!ended.state.hold.holds(at: day(60), asOf: ended.state.asOf, policy: strictPolicy))
+        #expect(!ended.state.outageAllowance.applies(at: day(60), asOf: ended.state.asOf, policy: strictPolicy))
         let back = reconcile(
             ended.state, with: answer(61, [row("1", 0, 30), row("2", 30, 60), row("3", 60, 90)], renewal()),
             policy: strictPolicy)

@@ -88,7 +88,8 @@ struct RenewalFactsTests {
             state.map { drawing($0.timeline) }
                 == "0 active monthly | 30 active monthly | 60 awaiting_renewal/renewal monthly"
                 + " | 60.083 expired/unknown monthly")
-        #expect(state?.hold == Hold(expected: true, accessEndsAt: day(60) + standardPolicy.leeway))
+        #expect(
+            state?.outageAllowance == OutageAllowance(expected: true, accessEndsAt: day(60) + standardPolicy.leeway))
         let lagging = settle([answer(33, recovered, renewal()), answer(34, [month], inGrace)]).state
         #expect(lagging?.facts.currentRenewal?.value == renewal(), "an answer without the row speaks of the one before")
     }

@@ -93,12 +93,12 @@ import Testing
     private func leads(endingAt end: Instant, spread: Delay) -> [Double] {
         var policy = standardPolicy
         policy.preCheckSpread = spread
-        let outlook = Outlook(
+        let input = ScheduleInput(
             state: .active, reason: nil, since: end - .days(30), until: end, accessEndsAt: end, expiresAt: end,
             headStartsAt: end - .days(30), renewalExpected: true)
         return (0..<300).compactMap { (seed: UInt64) -> Double? in
             let plan = nextCheck(
-                for: [outlook], environment: .production, now: end - .days(1), seed: seed, policy: policy)
+                for: [input], environment: .production, now: end - .days(1), seed: seed, policy: policy)
             guard case .at(let instant) = plan else { return nil }
             return Double((end - instant).milliseconds) / 60_000
         }
@@ -129,11 +129,11 @@ import Testing
             let age = Int64.random(in: 0...400, using: &random)
             let now = day(500)
             let end = now + .days(Int64.random(in: 1...400, using: &random))
-            let outlook = Outlook(
+            let input = ScheduleInput(
                 state: .active, reason: nil, since: now - .days(age), until: end, accessEndsAt: end, expiresAt: end,
                 headStartsAt: now - .days(age), renewalExpected: Bool.random(using: &random))
             let plan = nextCheck(
-                for: [outlook], environment: .production, now: now, seed: random.next(), policy: standardPolicy)
+                for: [input], environment: .production, now: now, seed: random.next(), policy: standardPolicy)
             let stated: Int64 = age < 14 ? 5 : age < 60 ? 11 : age < 90 ? 15 : 36
             guard case .at(let next) = plan else {
                 Issue.record("an active subscription is asked about no more")

@@ -103,36 +103,36 @@ import Testing
         ]
         for (name, evidence, policy, expected, end) in table {
             let facts = SubscriptionFacts(evidence)
-            let hold = Hold(of: facts, timeline: Timeline(of: facts, policy: policy))
-            #expect(hold == Hold(expected: expected, accessEndsAt: end.map(day)), "\(name)")
+            let hold = OutageAllowance(of: facts, timeline: Timeline(of: facts, policy: policy))
+            #expect(hold == OutageAllowance(expected: expected, accessEndsAt: end.map(day)), "\(name)")
         }
     }
 
     @Test func holdEndsWithTheAllowanceOrAnAnswer() {
         let facts = SubscriptionFacts(answer(10, [row("1", 0, 30)], renewal()))
         let asked = facts.adding(answer(30, [row("1", 0, 30)], renewal()))
-        func isHeld(_ facts: SubscriptionFacts, _ now: Double) -> Bool {
-            Hold(of: facts, timeline: Timeline(of: facts, policy: strictPolicy))
-                .holds(at: day(now), asOf: facts.asOf, policy: strictPolicy)
+        func isInOutageAllowance(_ facts: SubscriptionFacts, _ now: Double) -> Bool {
+            OutageAllowance(of: facts, timeline: Timeline(of: facts, policy: strictPolicy))
+                .applies(at: day(now), asOf: facts.asOf, policy: strictPolicy)
         }
-        #expect(!isHeld(facts, 29.9))
-        #expect(isHeld(facts, 30))
-        #expect(isHeld(facts, 59.9))
-        #expect(!isHeld(facts, 60))
-        #expect(!isHeld(asked, 30))
+        #expect(!isInOutageAllowance(facts, 29.9))
+        #expect(isInOutageAllowance(facts, 30))
+        #expect(isInOutageAllowance(facts, 59.9))
+        #expect(!isInOutageAllowance(facts, 60))
+        #expect(!isInOutageAllowance(asked, 30))
     }
 
     @Test func anAnswerThatWasNotReadInFullDoesNotEndAccess() {
-        func isHeld(_ settings: Renewal, isComplete: Bool) -> Bool {
+        func isInOutageAllowance(_ settings: Renewal, isComplete: Bool) -> Bool {
             var told = evidence(31, [row("1", 0, 30)], [subscriptionID: settings])
             told.isComplete = isComplete
             let facts = SubscriptionFacts(told.slice(of: subscriptionID))
-            return Hold(of: facts, timeline: Timeline(of: facts, policy: strictPolicy))
-                .holds(at: day(31), asOf: facts.asOf, policy: strictPolicy)
+            return OutageAllowance(of: facts, timeline: Timeline(of: facts, policy: strictPolicy))
+                .applies(at: day(31), asOf: facts.asOf, policy: strictPolicy)
         }
-        #expect(isHeld(renewal(), isComplete: false))
-        #expect(!isHeld(renewal(), isComplete: true))
-        #expect(!isHeld(renewal(false), isComplete: false), "an end the customer chose needs no news")
+        #expect(isInOutageAllowance(renewal(), isComplete: false))
+        #expect(!isInOutageAllowance(renewal(), isComplete: true))
+        #expect(!isInOutageAllowance(renewal(false), isComplete: false), "an end the customer chose needs no news")
     }
 
     @Test func spansFollowEachOtherForEver() {

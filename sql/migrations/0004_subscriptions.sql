@@ -171,7 +171,7 @@ CREATE TABLE ledger.subscription_span (
     entitled         boolean NOT NULL,
     product_id       text NOT NULL,
     flags            text[] NOT NULL DEFAULT '{}',
-    held_until       timestamptz,
+    allowed_until       timestamptz,
     version          bigint NOT NULL,
     CONSTRAINT subscription_span_is_not_empty CHECK (NOT isempty(valid) AND NOT isempty(known)),
     CONSTRAINT subscription_span_reason_fits CHECK (
@@ -184,15 +184,15 @@ CREATE TABLE ledger.subscription_span (
         END),
     CONSTRAINT subscription_span_entitled_fits CHECK
         (entitled = (state IN ('active', 'grace_period', 'awaiting_renewal'))),
-    CONSTRAINT subscription_span_held_only_without_access CHECK
-        (held_until IS NULL OR (NOT entitled AND held_until > lower(valid))),
+    CONSTRAINT subscription_span_allowed_only_without_access CHECK
+        (allowed_until IS NULL OR (NOT entitled AND allowed_until > lower(valid))),
     CONSTRAINT subscription_span_says_one_thing EXCLUDE USING gist
         (subscription_id WITH =, valid WITH &&, known WITH &&)
 );
 CREATE UNIQUE INDEX subscription_span_open ON ledger.subscription_span (subscription_id, lower(valid))
     WHERE upper_inf(known);
-CREATE INDEX subscription_span_held ON ledger.subscription_span (held_until)
-    WHERE upper_inf(known) AND held_until IS NOT NULL;
+CREATE INDEX subscription_span_allowed ON ledger.subscription_span (allowed_until)
+    WHERE upper_inf(known) AND allowed_until IS NOT NULL;
 -- What perennial.timeline compares: without these the planner takes spans that hold now to be rare.
 CREATE STATISTICS ledger.span_known_until ON (upper(known)) FROM ledger.subscription_span;
 CREATE STATISTICS ledger.span_valid_from ON (COALESCE(lower(valid), '-infinity')) FROM ledger.subscription_span;
@@ -202,17 +202,17 @@ COMMENT ON TABLE ledger.subscription_span IS
     'rows whose known has no end';
 COMMENT ON COLUMN ledger.subscription_span.valid IS
     'When the state holds for the customer, by Apple''s clock; half-open';
-COMMENT ON COLUMN ledger.subscription_span.known IS 'When Perennial said so, by our clock; half-open';
-COMMENT ON COLUMN ledger.subscription_span.held_until IS
+COMMENT ON COLUMN ledger.subscription_span.known IS 'When Perennial recorded it, by our clock; half-open';
+COMMENT ON COLUMN ledger.subscription_span.allowed_until IS
     'The end of the outage allowance. Access ends at the start of valid only because no good news came, so it goes '
-    'on until held_until while Apple was not asked since; null: it ends';
+    'on until allowed_until while Apple was not asked since; null: it ends';
 
-CREATE FUNCTION ledger.is_held(valid tstzrange, held_until timestamptz, at timestamptz) RETURNS boolean
+CREATE FUNCTION ledger.is_in_outage_allowance(valid tstzrange, allowed_until timestamptz, at timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT COALESCE(at >= lower(valid) AND at < held_until, false)
+    SELECT COALESCE(at >= lower(valid) AND at < allowed_until, false)
 $$;
-COMMENT ON FUNCTION ledger.is_held IS
-    'Whether the outage allowance carries access at an instant. Swift has the same rule as StoredSpan.isHeld(at:)';
+COMMENT ON FUNCTION ledger.is_in_outage_allowance IS
+    'Whether the outage allowance carries access at an instant. Swift has the same rule as StoredSpan.isInOutageAllowance(at:)';
 
 CREATE TABLE ledger.purchase (
     purchase_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -40,7 +40,7 @@ COMMENT ON FUNCTION ledger.customer_at IS 'The customer whose things a customer'
 CREATE TABLE ledger.upload (
     receipt_id        bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
     customer_id       bigint NOT NULL REFERENCES ledger.customer,
-    brought_by        bigint REFERENCES ledger.customer,
+    uploaded_as        bigint REFERENCES ledger.customer,
     storefront        text,
     price_milliunits  bigint,
     currency          text,
@@ -50,12 +50,12 @@ CREATE TABLE ledger.upload (
     PRIMARY KEY (receipt_id, customer_id)
 );
 CREATE INDEX upload_of_customer ON ledger.upload (customer_id);
-CREATE INDEX upload_brought_by ON ledger.upload (brought_by) WHERE brought_by IS NOT NULL;
+CREATE INDEX upload_uploaded_as ON ledger.upload (uploaded_as) WHERE uploaded_as IS NOT NULL;
 COMMENT ON TABLE ledger.upload IS 'Which customer sent which receipt: the newest upload of each pair';
-COMMENT ON COLUMN ledger.upload.brought_by IS
+COMMENT ON COLUMN ledger.upload.uploaded_as IS
     'The customer whose upload it was before the name was merged, so that a merge can be undone; null: it never moved';
 COMMENT ON COLUMN ledger.upload.storefront IS
-    'The storefront that the device saw, with the price below; ledger.said_price has each';
+    'The storefront that the device saw, with the price below; ledger.stated_price has each';
 COMMENT ON COLUMN ledger.upload.price_milliunits IS 'In thousandths of currency';
 COMMENT ON COLUMN ledger.upload.imported IS
     'Whether an import brought it; an import never takes a live subscription from its owner';
@@ -85,4 +85,4 @@ COMMENT ON COLUMN ledger.ownership.cause IS
     'Why the customer owns it: an upload or an import of theirs, the app_account_token in it, a merge, its undoing '
     '(split), or an assignment by hand; null: unknown';
 COMMENT ON COLUMN ledger.ownership.valid IS 'When the customer owned it; half-open';
-COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial said so, by our clock; half-open';
+COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial recorded it, by our clock; half-open';

@@ -21,7 +21,7 @@ CREATE TABLE ledger.observation (
 ALTER SEQUENCE ledger.observation_id_seq OWNED BY ledger.observation.observation_id;
 CREATE INDEX observation_of_receipt ON ledger.observation (receipt_id, observation_id);
 COMMENT ON TABLE ledger.observation IS
-    'What Apple said about a receipt: one row per meaning, from first_as_of to last_as_of. An equal answer only '
+    'What Apple stated about a receipt: one row per meaning, from first_as_of to last_as_of. An equal answer only '
     'moves the end';
 COMMENT ON COLUMN ledger.observation.lease_token IS 'The claim that brought the first answer with this meaning';
 COMMENT ON COLUMN ledger.observation.status IS 'Apple''s status code; null: the answer had none';

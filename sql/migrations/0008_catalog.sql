@@ -35,7 +35,7 @@ COMMENT ON TABLE ledger.catalog_grant IS 'Which product grants which entitlement
 COMMENT ON COLUMN ledger.catalog_grant.entitlement IS
     'The entitlement; empty: the catalog names the product, so it does not grant its own id';
 COMMENT ON COLUMN ledger.catalog_grant.valid IS 'When the grant applies; half-open';
-COMMENT ON COLUMN ledger.catalog_grant.known IS 'When the catalog said so, by our clock; half-open';
+COMMENT ON COLUMN ledger.catalog_grant.known IS 'When the catalog changed, by our clock; half-open';
 
 CREATE FUNCTION ledger.grants(app_id int, product_id text, valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (entitlement text)
@@ -68,45 +68,45 @@ CREATE TABLE ledger.product_price (
     CONSTRAINT product_price_says_one_thing EXCLUDE USING gist
         (app_id WITH =, product_id WITH =, storefront WITH =, valid WITH &&, known WITH &&)
 );
-COMMENT ON TABLE ledger.product_price IS 'What a product costs. A change closes known and adds rows (ledger.say_price)';
+COMMENT ON TABLE ledger.product_price IS 'What a product costs. A change closes known and adds rows (ledger.record_price)';
 COMMENT ON COLUMN ledger.product_price.storefront IS 'The storefront as uploads name it; empty: the default one';
 COMMENT ON COLUMN ledger.product_price.valid IS 'When the price applies; half-open';
-COMMENT ON COLUMN ledger.product_price.known IS 'When the catalog said so, by our clock; half-open';
+COMMENT ON COLUMN ledger.product_price.known IS 'When the catalog changed, by our clock; half-open';
 COMMENT ON COLUMN ledger.product_price.price_milliunits IS 'In thousandths of currency';
 
-CREATE FUNCTION ledger.say_price(
+CREATE FUNCTION ledger.record_price(
     app_id int, product_id text, storefront text, valid tstzrange, price_milliunits bigint, currency text,
     at timestamptz DEFAULT clock_timestamp())
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    told ledger.product_price;
+    reported ledger.product_price;
 BEGIN
-    FOR told IN
-        UPDATE ledger.product_price p SET known = tstzrange(lower(p.known), say_price.at)
-        WHERE p.app_id = say_price.app_id AND p.product_id = say_price.product_id
-          AND p.storefront = say_price.storefront
-          AND upper_inf(p.known) AND p.valid && say_price.valid
+    FOR reported IN
+        UPDATE ledger.product_price p SET known = tstzrange(lower(p.known), record_price.at)
+        WHERE p.app_id = record_price.app_id AND p.product_id = record_price.product_id
+          AND p.storefront = record_price.storefront
+          AND upper_inf(p.known) AND p.valid && record_price.valid
         RETURNING p.*
     LOOP
         INSERT INTO ledger.product_price
-        SELECT told.app_id, told.product_id, told.storefront, rest.valid, tstzrange(say_price.at, NULL),
-               told.price_milliunits, told.currency
+        SELECT reported.app_id, reported.product_id, reported.storefront, rest.valid, tstzrange(record_price.at, NULL),
+               reported.price_milliunits, reported.currency
         FROM (VALUES
-            (CASE WHEN lower_inf(say_price.valid) THEN 'empty'
-                  ELSE told.valid * tstzrange(NULL, lower(say_price.valid)) END),
-            (CASE WHEN upper_inf(say_price.valid) THEN 'empty'
-                  ELSE told.valid * tstzrange(upper(say_price.valid), NULL) END)
+            (CASE WHEN lower_inf(record_price.valid) THEN 'empty'
+                  ELSE reported.valid * tstzrange(NULL, lower(record_price.valid)) END),
+            (CASE WHEN upper_inf(record_price.valid) THEN 'empty'
+                  ELSE reported.valid * tstzrange(upper(record_price.valid), NULL) END)
         ) rest (valid)
         WHERE NOT isempty(rest.valid);
     END LOOP;
-    IF say_price.price_milliunits IS NOT NULL THEN
+    IF record_price.price_milliunits IS NOT NULL THEN
         INSERT INTO ledger.product_price VALUES
-            (say_price.app_id, say_price.product_id, say_price.storefront, say_price.valid,
-             tstzrange(say_price.at, NULL), say_price.price_milliunits, say_price.currency);
+            (record_price.app_id, record_price.product_id, record_price.storefront, record_price.valid,
+             tstzrange(record_price.at, NULL), record_price.price_milliunits, record_price.currency);
     END IF;
 END $$;
-COMMENT ON FUNCTION ledger.say_price IS
-    'States what a product costs in a stretch of time and keeps what the catalog said before; price_milliunits '
+COMMENT ON FUNCTION ledger.record_price IS
+    'States what a product costs in a stretch of time and keeps what the catalog stated before; price_milliunits '
     'null: the product has no price then. at is the instant of the statement';
 
 CREATE TABLE ledger.small_business (
@@ -119,41 +119,41 @@ COMMENT ON TABLE ledger.small_business IS
     'When the app''s owner is in the Small Business Program: Apple keeps 15 % of everything then. valid and known '
     'as in ledger.product_price';
 
-CREATE TABLE ledger.said_price (
-    said_id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+CREATE TABLE ledger.stated_price (
+    stated_id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     receipt_id        bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
     customer_id       bigint NOT NULL REFERENCES ledger.customer ON DELETE CASCADE,
-    said_at           timestamptz NOT NULL,
+    stated_at           timestamptz NOT NULL,
     storefront        text,
     price_milliunits  bigint,
     currency          text,
-    CONSTRAINT said_price_says_something CHECK (num_nonnulls(storefront, price_milliunits) > 0),
-    CONSTRAINT said_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL))
+    CONSTRAINT stated_price_says_something CHECK (num_nonnulls(storefront, price_milliunits) > 0),
+    CONSTRAINT stated_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL))
 );
-CREATE INDEX said_price_of_receipt ON ledger.said_price (receipt_id);
-COMMENT ON TABLE ledger.said_price IS
+CREATE INDEX stated_price_of_receipt ON ledger.stated_price (receipt_id);
+COMMENT ON TABLE ledger.stated_price IS
     'Every storefront and price that an upload reported; ledger.upload keeps only the newest';
-COMMENT ON COLUMN ledger.said_price.said_at IS 'When the upload came, by our clock';
-COMMENT ON COLUMN ledger.said_price.price_milliunits IS 'In thousandths of currency';
+COMMENT ON COLUMN ledger.stated_price.stated_at IS 'When the upload came, by our clock';
+COMMENT ON COLUMN ledger.stated_price.price_milliunits IS 'In thousandths of currency';
 
-CREATE FUNCTION ledger.keep_said_price() RETURNS trigger
+CREATE FUNCTION ledger.store_stated_price() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO ledger.said_price (receipt_id, customer_id, said_at, storefront, price_milliunits, currency)
+    INSERT INTO ledger.stated_price (receipt_id, customer_id, stated_at, storefront, price_milliunits, currency)
     SELECT NEW.receipt_id, NEW.customer_id, NEW.uploaded_at, NEW.storefront,
            CASE WHEN NEW.currency IS NOT NULL THEN NEW.price_milliunits END,
            CASE WHEN NEW.price_milliunits IS NOT NULL THEN NEW.currency END
     WHERE num_nonnulls(NEW.storefront, NEW.price_milliunits + length(NEW.currency)) > 0;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION ledger.keep_said_price IS
+COMMENT ON FUNCTION ledger.store_stated_price IS
     'Keeps the storefront and the price of an upload; it ignores a price without currency';
 CREATE TRIGGER upload_says_price AFTER INSERT ON ledger.upload FOR EACH ROW
-    WHEN (num_nonnulls(NEW.storefront, NEW.price_milliunits) > 0) EXECUTE FUNCTION ledger.keep_said_price();
+    WHEN (num_nonnulls(NEW.storefront, NEW.price_milliunits) > 0) EXECUTE FUNCTION ledger.store_stated_price();
 CREATE TRIGGER upload_says_another_price AFTER UPDATE ON ledger.upload FOR EACH ROW
     WHEN ((NEW.storefront, NEW.price_milliunits, NEW.currency)
           IS DISTINCT FROM (OLD.storefront, OLD.price_milliunits, OLD.currency))
-    EXECUTE FUNCTION ledger.keep_said_price();
+    EXECUTE FUNCTION ledger.store_stated_price();
 
 CREATE VIEW ledger.price_mark AS
 SELECT l.app_id, md5(string_agg(l.line, ',' ORDER BY l.line COLLATE "C"))::uuid AS price_mark

@@ -1,6 +1,6 @@
 -- What customers may use: the sources besides Apple, and the functions that every lookup goes through.
-CREATE TABLE ledger.hand_grant (
-    hand_grant_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+CREATE TABLE ledger.manual_grant (
+    manual_grant_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     customer_id    bigint NOT NULL REFERENCES ledger.customer,
     entitlement    text NOT NULL,
     valid          tstzrange NOT NULL,
@@ -9,40 +9,40 @@ CREATE TABLE ledger.hand_grant (
     reason         text NOT NULL,
     ended_by       text,
     end_reason     text,
-    CONSTRAINT hand_grant_entitlement_is_short CHECK (entitlement <> '' AND length(entitlement) <= 255),
-    CONSTRAINT hand_grant_says_who_and_why CHECK
+    CONSTRAINT manual_grant_entitlement_is_short CHECK (entitlement <> '' AND length(entitlement) <= 255),
+    CONSTRAINT manual_grant_says_who_and_why CHECK
         (given_by <> '' AND length(given_by) <= 255 AND reason <> '' AND length(reason) <= 1000
          AND (ended_by IS NULL) = (end_reason IS NULL)),
-    CONSTRAINT hand_grant_is_not_empty CHECK (NOT isempty(valid) AND NOT isempty(known)),
-    CONSTRAINT hand_grant_says_one_thing EXCLUDE USING gist
+    CONSTRAINT manual_grant_is_not_empty CHECK (NOT isempty(valid) AND NOT isempty(known)),
+    CONSTRAINT manual_grant_says_one_thing EXCLUDE USING gist
         (customer_id WITH =, entitlement WITH =, valid WITH &&, known WITH &&)
 );
-CREATE INDEX hand_grant_of_customer ON ledger.hand_grant (customer_id);
-COMMENT ON TABLE ledger.hand_grant IS
+CREATE INDEX manual_grant_of_customer ON ledger.manual_grant (customer_id);
+COMMENT ON TABLE ledger.manual_grant IS
     'Entitlements that an operator gave by hand. A change closes known and adds a row';
-COMMENT ON COLUMN ledger.hand_grant.valid IS 'When the grant applies; half-open';
-COMMENT ON COLUMN ledger.hand_grant.known IS 'When Perennial said so, by our clock; half-open';
+COMMENT ON COLUMN ledger.manual_grant.valid IS 'When the grant applies; half-open';
+COMMENT ON COLUMN ledger.manual_grant.known IS 'When Perennial recorded it, by our clock; half-open';
 
 CREATE TABLE ledger.provisional (
     customer_id  bigint NOT NULL REFERENCES ledger.customer ON DELETE CASCADE,
     receipt_id   bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
     product_id   text NOT NULL,
-    said_at      timestamptz NOT NULL,
+    stated_at      timestamptz NOT NULL,
     since        timestamptz NOT NULL,
     until        timestamptz NOT NULL,
     environment  ledger.environment NOT NULL,
-    PRIMARY KEY (customer_id, receipt_id, product_id, said_at),
+    PRIMARY KEY (customer_id, receipt_id, product_id, stated_at),
     CONSTRAINT provisional_product_is_short CHECK (product_id <> '' AND length(product_id) <= 255),
     CONSTRAINT provisional_is_for_90_days
-        CHECK (since <= said_at AND until BETWEEN since AND since + interval '90 days')
+        CHECK (since <= stated_at AND until BETWEEN since AND since + interval '90 days')
 );
 CREATE INDEX provisional_of_receipt ON ledger.provisional (receipt_id);
 CREATE INDEX provisional_until ON ledger.provisional (until);
 COMMENT ON TABLE ledger.provisional IS
     'What the operator says a customer has until Apple is asked about the receipt. Rows are only added: the newest '
     'of a customer, receipt and product counts';
-COMMENT ON COLUMN ledger.provisional.said_at IS 'When the import said so, by our clock';
-COMMENT ON COLUMN ledger.provisional.since IS 'When an import said so first; the 90 days begin then';
+COMMENT ON COLUMN ledger.provisional.stated_at IS 'When the import came, by our clock';
+COMMENT ON COLUMN ledger.provisional.since IS 'When an import brought it first; the 90 days begin then';
 
 -- Each step is a set of all customers together, found from the step before by index. OFFSET 0 keeps the planner to
 -- that: it takes "known at this instant" to be rare and would read the spans of all customers. A clock that is later
@@ -51,14 +51,14 @@ CREATE FUNCTION ledger.right_source(customer_ids bigint[], valid_at timestamptz,
 RETURNS TABLE (
     customer_id bigint, place int, entitlement text, granted boolean, until timestamptz, product_id text, state text,
     reason text, environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz,
-    expires_at timestamptz, subscription_id bigint, purchase_id bigint, hand_grant_id bigint)
+    expires_at timestamptz, subscription_id bigint, purchase_id bigint, manual_grant_id bigint)
 LANGUAGE sql STABLE AS $$
     WITH owned AS MATERIALIZED (
         SELECT o.customer_id, o.subscription_id, o.purchase_id FROM ledger.ownership o
         WHERE o.customer_id = ANY(customer_ids) AND o.valid @> valid_at AND o.known @> known_at
     ), span AS MATERIALIZED (
         SELECT o.customer_id, s.subscription_id, s.app_id, s.environment, s.as_of, s.checked_at, s.expires_at,
-               told.valid, told.state, told.reason, told.entitled, told.product_id, told.held_until
+               reported.valid, reported.state, reported.reason, reported.entitled, reported.product_id, reported.allowed_until
         FROM owned o
         CROSS JOIN LATERAL (
             SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
@@ -69,25 +69,25 @@ LANGUAGE sql STABLE AS $$
             SELECT c.* FROM ledger.subscription_span c
             WHERE c.subscription_id = o.subscription_id AND NOT upper_inf(c.known) AND c.known @> known_at
               AND known_at < 'infinity'
-            OFFSET 0) told
+            OFFSET 0) reported
     ), bought AS MATERIALIZED (
         SELECT o.customer_id, p.purchase_id, p.app_id, p.environment, p.product_id, p.as_of, p.checked_at,
-               COALESCE(told.revoked_at <= valid_at, false) AS revoked
+               COALESCE(reported.revoked_at <= valid_at, false) AS revoked
         FROM owned o
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
         CROSS JOIN LATERAL (
             SELECT p.purchased_at, p.revoked_at WHERE COALESCE(p.facts_recorded_at, p.first_recorded_at) <= known_at
             UNION ALL
             SELECT h.purchased_at, h.revoked_at FROM ledger.purchase_past h
-            WHERE h.purchase_id = p.purchase_id AND h.known @> known_at) told
-        WHERE told.purchased_at <= valid_at
-    ), said AS MATERIALIZED (
+            WHERE h.purchase_id = p.purchase_id AND h.known @> known_at) reported
+        WHERE reported.purchased_at <= valid_at
+    ), stated AS MATERIALIZED (
         SELECT newest.*, r.app_id
         FROM (
             SELECT DISTINCT ON (p.customer_id, p.receipt_id, p.product_id) p.*
             FROM ledger.provisional p
-            WHERE p.customer_id = ANY(customer_ids) AND p.said_at <= known_at
-            ORDER BY p.customer_id, p.receipt_id, p.product_id, p.said_at DESC) newest
+            WHERE p.customer_id = ANY(customer_ids) AND p.stated_at <= known_at
+            ORDER BY p.customer_id, p.receipt_id, p.product_id, p.stated_at DESC) newest
         CROSS JOIN LATERAL (
             SELECT r.app_id, r.first_verified_at FROM ledger.receipt r
             WHERE r.receipt_id = newest.receipt_id OFFSET 0) r
@@ -96,7 +96,7 @@ LANGUAGE sql STABLE AS $$
         SELECT p.app_id, p.product_id, g.entitlement
         FROM (SELECT span.app_id, span.product_id FROM span
               UNION SELECT bought.app_id, bought.product_id FROM bought
-              UNION SELECT said.app_id, said.product_id FROM said) p
+              UNION SELECT stated.app_id, stated.product_id FROM stated) p
         CROSS JOIN LATERAL ledger.grants(p.app_id, p.product_id, valid_at, known_at) g
     ), past AS MATERIALIZED (
         SELECT DISTINCT s.subscription_id, g.entitlement
@@ -116,15 +116,15 @@ LANGUAGE sql STABLE AS $$
         GROUP BY s.subscription_id, p.entitlement
     )
     SELECT s.customer_id, 1, o.entitlement, granted,
-           CASE WHEN granted THEN CASE WHEN held THEN s.held_until ELSE o.changes END END, s.product_id,
-           CASE WHEN held THEN 'awaiting_renewal' ELSE s.state::text END,
-           CASE WHEN held THEN 'renewal' ELSE s.reason::text END, s.environment, 'verified',
+           CASE WHEN granted THEN CASE WHEN allowed THEN s.allowed_until ELSE o.changes END END, s.product_id,
+           CASE WHEN allowed THEN 'awaiting_renewal' ELSE s.state::text END,
+           CASE WHEN allowed THEN 'renewal' ELSE s.reason::text END, s.environment, 'verified',
            CASE WHEN s.checked_at <= known_at THEN s.as_of END,
            CASE WHEN s.checked_at <= known_at THEN s.checked_at END,
            CASE WHEN NOT granted THEN s.expires_at END, s.subscription_id, NULL::bigint, NULL::bigint
     FROM outlook o JOIN span s USING (subscription_id)
-    CROSS JOIN LATERAL (SELECT ledger.is_held(s.valid, s.held_until, valid_at) AS held) h
-    CROSS JOIN LATERAL (SELECT o.given AND (s.entitled OR held) AS granted) g
+    CROSS JOIN LATERAL (SELECT ledger.is_in_outage_allowance(s.valid, s.allowed_until, valid_at) AS allowed) h
+    CROSS JOIN LATERAL (SELECT o.given AND (s.entitled OR allowed) AS granted) g
     WHERE s.valid @> valid_at
     UNION ALL
     SELECT b.customer_id, 1, g.entitlement, NOT b.revoked, NULL, b.product_id,
@@ -138,10 +138,10 @@ LANGUAGE sql STABLE AS $$
     SELECT h.customer_id, CASE WHEN granted THEN 1 ELSE 3 END, h.entitlement, granted,
            CASE WHEN granted THEN upper(h.valid) END, NULL, CASE WHEN granted THEN 'active' ELSE 'expired' END,
            CASE WHEN NOT granted THEN 'other' END, 'Production', 'by_hand', NULL, NULL, NULL, NULL, NULL,
-           h.hand_grant_id
+           h.manual_grant_id
     FROM (
         SELECT DISTINCT ON (h.customer_id, h.entitlement) h.*
-        FROM ledger.hand_grant h
+        FROM ledger.manual_grant h
         WHERE h.customer_id = ANY(customer_ids) AND h.known @> known_at AND lower(h.valid) <= valid_at
         ORDER BY h.customer_id, h.entitlement, lower(h.valid) DESC) h
     CROSS JOIN LATERAL (SELECT h.valid @> valid_at AS granted) g
@@ -149,7 +149,7 @@ LANGUAGE sql STABLE AS $$
     SELECT s.customer_id, 2, g.entitlement, runs, CASE WHEN runs THEN s.until END, s.product_id,
            CASE WHEN runs THEN 'active' ELSE 'expired' END, CASE WHEN NOT runs THEN 'unknown' END, s.environment,
            'provisional', NULL, NULL, NULL, NULL, NULL, NULL
-    FROM said s JOIN product g USING (app_id, product_id)
+    FROM stated s JOIN product g USING (app_id, product_id)
     CROSS JOIN LATERAL (SELECT s.until > valid_at AS runs) r
 $$;
 COMMENT ON FUNCTION ledger.right_source IS

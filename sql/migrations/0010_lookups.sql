@@ -40,7 +40,7 @@ COMMENT ON COLUMN ledger.right_log.forgotten_below IS 'Changes of transactions b
 COMMENT ON COLUMN ledger.right_log.forgets_next IS
     'Changes of transactions before this one are deleted next, a minute after noted_at';
 
-CREATE FUNCTION ledger.tend_right_log() RETURNS void
+CREATE FUNCTION ledger.prune_right_log() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     due ledger.right_log;
@@ -58,8 +58,8 @@ BEGIN
     SET forgotten_below = due.forgets_next, forgets_next = pg_snapshot_xmin(pg_current_snapshot()), noted_at = now();
 END
 $$;
-REVOKE EXECUTE ON FUNCTION ledger.tend_right_log() FROM PUBLIC;
-COMMENT ON FUNCTION ledger.tend_right_log IS
+REVOKE EXECUTE ON FUNCTION ledger.prune_right_log() FROM PUBLIC;
+COMMENT ON FUNCTION ledger.prune_right_log IS
     'Begins a log where there is none, or only that of another cluster, whose transactions this one has yet to '
     'reach; deletes changes that no server which asks every minute needs. One caller at a time does so';
 
@@ -158,11 +158,11 @@ CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.ownership REFERENCI
     FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
 CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.ownership REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_insert AFTER INSERT ON ledger.hand_grant REFERENCING NEW TABLE AS changed
+CREATE TRIGGER rights_noted_on_insert AFTER INSERT ON ledger.manual_grant REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.hand_grant REFERENCING NEW TABLE AS changed
+CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.manual_grant REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.hand_grant REFERENCING OLD TABLE AS changed
+CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.manual_grant REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
 CREATE TRIGGER rights_noted_on_insert AFTER INSERT ON ledger.provisional REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
@@ -225,7 +225,7 @@ BEGIN
         UNION ALL
         SELECT o.customer_id, s.starts, s.ends FROM owned o
         CROSS JOIN LATERAL (
-            SELECT lower(s.valid) AS starts, s.held_until AS ends FROM ledger.subscription_span s
+            SELECT lower(s.valid) AS starts, s.allowed_until AS ends FROM ledger.subscription_span s
             WHERE s.subscription_id = o.subscription_id AND upper_inf(s.known) OFFSET 0) s
         UNION ALL
         SELECT o.customer_id, p.starts, p.ends FROM owned o
@@ -236,7 +236,7 @@ BEGIN
         SELECT p.customer_id, p.since, p.until FROM ledger.provisional p
         WHERE p.customer_id = ANY(ARRAY(SELECT w.whose FROM who w))
         UNION ALL
-        SELECT h.customer_id, lower(h.valid), upper(h.valid) FROM ledger.hand_grant h
+        SELECT h.customer_id, lower(h.valid), upper(h.valid) FROM ledger.manual_grant h
         WHERE h.customer_id = ANY(ARRAY(SELECT w.whose FROM who w)) AND upper_inf(h.known)
     ), changing AS (
         SELECT b.customer_id, LEAST(

@@ -134,7 +134,7 @@ CREATE TABLE ledger.verify_turn (
 INSERT INTO ledger.verify_turn (name) VALUES ('coverage'), ('everything');
 COMMENT ON TABLE ledger.verify_turn IS
     'What workers verify by turns: one worker at a time has the turn, and a worker that does not move loses it';
-COMMENT ON COLUMN ledger.verify_turn.moved_at IS 'When the worker last said that it goes on';
+COMMENT ON COLUMN ledger.verify_turn.moved_at IS 'When the worker last reported progress';
 COMMENT ON COLUMN ledger.verify_turn.ended_at IS 'When the turn was over; null: it is under way, or never began';
 
 CREATE TABLE ledger.invariant (

@@ -8,16 +8,16 @@ SELECT a.bundle_id,
        c.name AS customer,
        s.group_id AS subscription_group_identifier,
        current.product_id,
-       CASE WHEN held THEN 'awaiting_renewal' ELSE current.state::text END AS state,
-       CASE WHEN held THEN 'renewal' ELSE current.reason::text END AS reason,
-       (current.entitled OR held) AS entitled,
+       CASE WHEN allowed THEN 'awaiting_renewal' ELSE current.state::text END AS state,
+       CASE WHEN allowed THEN 'renewal' ELSE current.reason::text END AS reason,
+       (current.entitled OR allowed) AS entitled,
        s.expires_at,
-       CASE WHEN held THEN current.held_until
+       CASE WHEN allowed THEN current.allowed_until
             WHEN current.state = 'active' THEN s.expires_at
             WHEN current.entitled THEN upper(current.valid) END AS entitled_until,
        s.will_renew,
        s.renews_to_product_id,
-       CASE WHEN current.state = 'active' AND NOT held THEN ARRAY(
+       CASE WHEN current.state = 'active' AND NOT allowed THEN ARRAY(
             SELECT f FROM unnest(
                 current.flags || s.flags
                     || CASE WHEN s.head_starts_at > clock.at THEN '{future_dated}'::text[] ELSE '{}' END) f
@@ -35,7 +35,7 @@ JOIN LATERAL (
     SELECT * FROM ledger.subscription_span p
     WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known) AND lower(p.valid) <= clock.at
     ORDER BY lower(p.valid) DESC LIMIT 1) current ON true
-CROSS JOIN LATERAL ledger.is_held(current.valid, current.held_until, clock.at) held
+CROSS JOIN LATERAL ledger.is_in_outage_allowance(current.valid, current.allowed_until, clock.at) allowed
 LEFT JOIN ledger.ownership o
     ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND o.valid @> now()
 LEFT JOIN ledger.customer c USING (customer_id)
@@ -173,7 +173,7 @@ JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.subscription s USING (subscription_id)
 LEFT JOIN ledger.purchase p USING (purchase_id);
 COMMENT ON VIEW perennial.ownership_log IS
-    'Which customer owned which subscription or one-time purchase, when, and when Perennial said so';
+    'Which customer owned which subscription or one-time purchase, when, and when Perennial recorded it';
 
 CREATE VIEW perennial.claim_log AS
 SELECT a.bundle_id, s.environment::text AS environment, s.original_transaction_id, l.receipt_id, c.name AS customer,
@@ -185,15 +185,15 @@ JOIN ledger.upload u USING (receipt_id)
 JOIN ledger.customer c USING (customer_id);
 COMMENT ON VIEW perennial.claim_log IS 'Which customers sent a receipt that holds which subscription';
 
-CREATE VIEW perennial.hand_grant_log AS
+CREATE VIEW perennial.manual_grant_log AS
 SELECT a.bundle_id, c.name AS customer, h.entitlement, lower(h.valid) AS valid_from,
        COALESCE(upper(h.valid), 'infinity') AS valid_until, h.given_by, h.reason, h.ended_by, h.end_reason,
        lower(h.known) AS known_from, upper(h.known) AS known_until
-FROM ledger.hand_grant h
+FROM ledger.manual_grant h
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id);
-COMMENT ON VIEW perennial.hand_grant_log IS
-    'Entitlements given by hand: by whom and why, when they apply, and when Perennial said so';
+COMMENT ON VIEW perennial.manual_grant_log IS
+    'Entitlements given by hand: by whom and why, when they apply, and when Perennial recorded it';
 
 CREATE VIEW perennial.audit_log AS
 SELECT t.audit_id, t.happened_at, COALESCE('key ' || t.key_id, 'user ' || t.os_user, 'perennial') AS actor, t.action,

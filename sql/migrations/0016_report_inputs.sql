@@ -84,17 +84,17 @@ SELECT a.bundle_id, s.environment::text AS environment, s.subscription_id, s.ori
        t.state::text AS state, t.reason::text AS reason, t.entitled, t.flags,
        COALESCE(lower(t.valid), '-infinity') AS valid_from, COALESCE(upper(t.valid), 'infinity') AS valid_until,
        CASE WHEN t.entitled THEN COALESCE(upper(t.valid), 'infinity')
-            WHEN t.held_until IS NOT NULL THEN LEAST(t.held_until, COALESCE(upper(t.valid), 'infinity'))
+            WHEN t.allowed_until IS NOT NULL THEN LEAST(t.allowed_until, COALESCE(upper(t.valid), 'infinity'))
             END AS access_until,
        lower(t.known) AS known_from, upper(t.known) AS known_until
 FROM ledger.subscription_span t
 JOIN ledger.subscription s USING (subscription_id)
 JOIN ledger.app a USING (app_id);
 COMMENT ON VIEW perennial.timeline IS
-    'Every span of every timeline (valid), with when Perennial said so (known). The newest timeline is where '
+    'Every span of every timeline (valid), with when Perennial recorded it (known). The newest timeline is where '
     'known_until is null';
 
-CREATE VIEW perennial.period_told AS
+CREATE VIEW perennial.period_version AS
 SELECT p.subscription_id AS stream_id, p.period_id AS charge_id, p.product_id, p.quantity, p.purchased_at, p.expires_at,
        p.cancelled_at, p.is_upgraded,
        CASE WHEN p.is_trial THEN 'trial' WHEN p.is_intro THEN 'intro'
@@ -113,14 +113,14 @@ FROM (
            is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at,
            cancellation_recorded_at, lower(known), upper(known)
     FROM ledger.period_past WHERE NOT isempty(known)) p;
-COMMENT ON VIEW perennial.period_told IS
+COMMENT ON VIEW perennial.period_version IS
     'Every period as it was known for a while, without the names of what it belongs to';
 
 CREATE VIEW perennial.period_history AS
 SELECT k.bundle_id, k.environment, p.stream_id, p.charge_id, k.original_transaction_id, p.product_id, p.quantity,
        p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.offer, p.is_family_shared,
        p.first_known_at, p.cancellation_known_at, p.known_from, p.known_until
-FROM perennial.period_told p JOIN perennial.subscription_key k USING (stream_id);
+FROM perennial.period_version p JOIN perennial.subscription_key k USING (stream_id);
 COMMENT ON VIEW perennial.period_history IS
     'Every period as it was known for a while, with the names of its subscription';
 
@@ -171,7 +171,7 @@ SELECT a.bundle_id, p.product_id, p.storefront, p.price_milliunits, p.currency,
        COALESCE(lower(p.known), '-infinity') AS known_from, upper(p.known) AS known_until
 FROM ledger.product_price p JOIN ledger.app a USING (app_id) WHERE NOT isempty(p.known);
 COMMENT ON VIEW perennial.price_history IS
-    'The catalog''s prices, when they apply (valid), and when the catalog said so (known)';
+    'The catalog''s prices, when they apply (valid), and when the catalog changed (known)';
 
 CREATE VIEW perennial.small_business_history AS
 SELECT a.bundle_id, COALESCE(lower(b.valid), '-infinity') AS valid_from,
@@ -181,23 +181,23 @@ FROM ledger.small_business b JOIN ledger.app a USING (app_id) WHERE NOT isempty(
 COMMENT ON VIEW perennial.small_business_history IS
     'When an app''s owner is in the Small Business Program (valid), and when that was stated (known)';
 
-CREATE VIEW perennial.period_price_said AS
-SELECT w.said_id, w.said_at, l.subscription_id AS stream_id, w.storefront, w.price_milliunits, w.currency
-FROM ledger.said_price w JOIN ledger.receipt_subscription l USING (receipt_id);
-COMMENT ON VIEW perennial.period_price_said IS
+CREATE VIEW perennial.period_stated_price AS
+SELECT w.stated_id, w.stated_at, l.subscription_id AS stream_id, w.storefront, w.price_milliunits, w.currency
+FROM ledger.stated_price w JOIN ledger.receipt_subscription l USING (receipt_id);
+COMMENT ON VIEW perennial.period_stated_price IS
     'What uploads reported of storefront and price, once for each subscription in the receipt';
 
-CREATE VIEW perennial.purchase_price_said AS
-SELECT w.said_id, w.said_at, l.purchase_id AS stream_id, w.storefront, w.price_milliunits, w.currency
-FROM ledger.said_price w JOIN ledger.receipt_purchase l USING (receipt_id);
-COMMENT ON VIEW perennial.purchase_price_said IS
+CREATE VIEW perennial.purchase_stated_price AS
+SELECT w.stated_id, w.stated_at, l.purchase_id AS stream_id, w.storefront, w.price_milliunits, w.currency
+FROM ledger.stated_price w JOIN ledger.receipt_purchase l USING (receipt_id);
+COMMENT ON VIEW perennial.purchase_stated_price IS
     'What uploads reported of storefront and price, once for each one-time purchase in the receipt';
 
-CREATE VIEW perennial.price_said AS
-SELECT said_id, said_at, 'subscription' AS kind, stream_id, storefront, price_milliunits, currency
-FROM perennial.period_price_said
+CREATE VIEW perennial.stated_price AS
+SELECT stated_id, stated_at, 'subscription' AS kind, stream_id, storefront, price_milliunits, currency
+FROM perennial.period_stated_price
 UNION ALL
-SELECT said_id, said_at, 'purchase', stream_id, storefront, price_milliunits, currency
-FROM perennial.purchase_price_said;
-COMMENT ON VIEW perennial.price_said IS
+SELECT stated_id, stated_at, 'purchase', stream_id, storefront, price_milliunits, currency
+FROM perennial.purchase_stated_price;
+COMMENT ON VIEW perennial.stated_price IS
     'What uploads reported of storefront and price, once for each thing in the receipt that it may be about';

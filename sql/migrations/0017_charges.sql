@@ -2,7 +2,7 @@
 
 -- In this and the next files known_at 'infinity' means now, and streams limits a function to these subscriptions (null:
 -- all). The functions in SQL are one SELECT each without SECURITY DEFINER, so that the planner looks into them.
-CREATE FUNCTION perennial.price_speaks_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION perennial.stated_charge_price(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     is_purchase boolean, stream_id bigint, charge_id bigint, purchased_at timestamptz, price_milliunits bigint,
     currency text)
@@ -11,50 +11,50 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            newest.is_purchase, newest.stream_id, newest.charge_id, newest.purchased_at, newest.price_milliunits,
            newest.currency
     FROM (
-        SELECT DISTINCT ON (h.said_id) h.*
+        SELECT DISTINCT ON (h.stated_id) h.*
         FROM (
-            SELECT w.said_id, w.said_at, w.price_milliunits, w.currency, false AS is_purchase, p.stream_id, p.charge_id,
+            SELECT w.stated_id, w.stated_at, w.price_milliunits, w.currency, false AS is_purchase, p.stream_id, p.charge_id,
                    p.purchased_at
-            FROM perennial.period_price_said w
-            JOIN perennial.period_told p ON p.stream_id = w.stream_id
+            FROM perennial.period_stated_price w
+            JOIN perennial.period_version p ON p.stream_id = w.stream_id
                 -- Apple's clock and ours may differ by a little.
-                AND p.purchased_at <= w.said_at + interval '5 minutes'
+                AND p.purchased_at <= w.stated_at + interval '5 minutes'
             WHERE w.price_milliunits IS NOT NULL AND NOT p.is_family_shared
               AND p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
-              AND w.said_id IN (
-                  SELECT x.said_id FROM perennial.price_said x
-                  WHERE x.price_milliunits IS NOT NULL AND x.said_at <= known_at
+              AND w.stated_id IN (
+                  SELECT x.stated_id FROM perennial.stated_price x
+                  WHERE x.price_milliunits IS NOT NULL AND x.stated_at <= known_at
                     AND (streams IS NULL OR (x.kind = 'subscription' AND x.stream_id = ANY (streams))))
             UNION ALL
-            SELECT w.said_id, w.said_at, w.price_milliunits, w.currency, true, p.stream_id, p.stream_id, p.purchased_at
-            FROM perennial.purchase_price_said w
+            SELECT w.stated_id, w.stated_at, w.price_milliunits, w.currency, true, p.stream_id, p.stream_id, p.purchased_at
+            FROM perennial.purchase_stated_price w
             JOIN perennial.purchase_history p ON p.stream_id = w.stream_id
-                AND p.purchased_at <= w.said_at + interval '5 minutes'
+                AND p.purchased_at <= w.stated_at + interval '5 minutes'
             WHERE w.price_milliunits IS NOT NULL
               AND p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
-              AND w.said_id IN (
-                  SELECT x.said_id FROM perennial.price_said x
-                  WHERE x.price_milliunits IS NOT NULL AND x.said_at <= known_at
+              AND w.stated_id IN (
+                  SELECT x.stated_id FROM perennial.stated_price x
+                  WHERE x.price_milliunits IS NOT NULL AND x.stated_at <= known_at
                     AND (streams IS NULL OR (x.kind = 'subscription' AND x.stream_id = ANY (streams))))) h
-        ORDER BY h.said_id, h.purchased_at DESC, h.is_purchase DESC, h.charge_id) newest
-    ORDER BY newest.is_purchase, newest.charge_id, newest.said_at DESC, newest.said_id DESC
+        ORDER BY h.stated_id, h.purchased_at DESC, h.is_purchase DESC, h.charge_id) newest
+    ORDER BY newest.is_purchase, newest.charge_id, newest.stated_at DESC, newest.stated_id DESC
 $$;
-COMMENT ON FUNCTION perennial.price_speaks_of IS
+COMMENT ON FUNCTION perennial.stated_charge_price IS
     'The charge that each reported price is about, as known at an instant: the newest thing bought when the upload '
     'came';
 
 CREATE FUNCTION perennial.price_basis(
-    offer text, is_family_shared boolean, said bigint, storefront bigint, "default" bigint) RETURNS text
+    offer text, is_family_shared boolean, stated bigint, storefront bigint, "default" bigint) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN is_family_shared OR offer IS NOT DISTINCT FROM 'trial' THEN NULL
-                WHEN said IS NOT NULL THEN 'said'
+                WHEN stated IS NOT NULL THEN 'stated'
                 WHEN offer IS NOT NULL THEN 'unknown'
                 WHEN storefront IS NOT NULL THEN 'storefront'
                 WHEN "default" IS NOT NULL THEN 'default'
                 ELSE 'unknown' END
 $$;
 COMMENT ON FUNCTION perennial.price_basis IS
-    'Where the price of a charge comes from, given the prices that there are: said at intake or import; else the '
+    'Where the price of a charge comes from, given the prices that there are: stated at intake or import; else the '
     'catalog''s of the storefront; else that of the default one; else unknown. The catalog does not price offers. '
     'Trials and what a family shares are no charges: null';
 
@@ -62,11 +62,11 @@ CREATE FUNCTION perennial.storefronts_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, storefront text, valid_from timestamptz, valid_until timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT w.stream_id, w.storefront,
-           CASE WHEN row_number() OVER stream = 1 THEN '-infinity' ELSE w.said_at - interval '1 day' END,
-           COALESCE(lead(w.said_at) OVER stream - interval '1 day', 'infinity')
-    FROM perennial.period_price_said w
-    WHERE w.storefront IS NOT NULL AND w.said_at <= known_at AND (streams IS NULL OR w.stream_id = ANY (streams))
-    WINDOW stream AS (PARTITION BY w.stream_id ORDER BY w.said_at, w.said_id)
+           CASE WHEN row_number() OVER stream = 1 THEN '-infinity' ELSE w.stated_at - interval '1 day' END,
+           COALESCE(lead(w.stated_at) OVER stream - interval '1 day', 'infinity')
+    FROM perennial.period_stated_price w
+    WHERE w.storefront IS NOT NULL AND w.stated_at <= known_at AND (streams IS NULL OR w.stream_id = ANY (streams))
+    WINDOW stream AS (PARTITION BY w.stream_id ORDER BY w.stated_at, w.stated_id)
 $$;
 COMMENT ON FUNCTION perennial.storefronts_of IS
     'Where the customer of a subscription buys: what an upload reports holds from a day before it until the next '
@@ -81,14 +81,14 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.bundle_id, c.environment, c.stream_id, c.charge_id, c.original_transaction_id, c.product_id, c.quantity,
            c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer, c.is_family_shared, place.storefront,
-           c.quantity * CASE basis.word WHEN 'said' THEN said.price_milliunits
+           c.quantity * CASE basis.word WHEN 'stated' THEN stated.price_milliunits
                                         WHEN 'storefront' THEN there.price_milliunits
                                         WHEN 'default' THEN anywhere.price_milliunits END,
-           CASE basis.word WHEN 'said' THEN said.currency WHEN 'storefront' THEN there.currency
+           CASE basis.word WHEN 'stated' THEN stated.currency WHEN 'storefront' THEN there.currency
                            WHEN 'default' THEN anywhere.currency END,
            basis.word, c.first_known_at, c.cancellation_known_at
     FROM perennial.period_history c
-    LEFT JOIN perennial.price_speaks_of(known_at, streams) said ON NOT said.is_purchase AND said.charge_id = c.charge_id
+    LEFT JOIN perennial.stated_charge_price(known_at, streams) stated ON NOT stated.is_purchase AND stated.charge_id = c.charge_id
     LEFT JOIN perennial.storefronts_of(known_at, streams) place
         ON place.stream_id = c.stream_id AND place.valid_from <= c.purchased_at AND c.purchased_at < place.valid_until
     LEFT JOIN perennial.price_history there
@@ -100,7 +100,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     CROSS JOIN LATERAL (
-        SELECT perennial.price_basis(c.offer, c.is_family_shared, said.price_milliunits, there.price_milliunits,
+        SELECT perennial.price_basis(c.offer, c.is_family_shared, stated.price_milliunits, there.price_milliunits,
                                      anywhere.price_milliunits) AS word) basis
     WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
       AND (streams IS NULL OR c.stream_id = ANY (streams))
@@ -124,22 +124,22 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     UNION ALL
     SELECT c.bundle_id, c.environment, 'purchase', c.stream_id, c.stream_id, c.original_transaction_id, c.product_id,
            c.quantity, c.purchased_at, NULL, c.revoked_at, false, NULL, false, place.storefront,
-           c.quantity * COALESCE(said.price_milliunits, there.price_milliunits, anywhere.price_milliunits),
-           CASE WHEN said.price_milliunits IS NOT NULL THEN said.currency
+           c.quantity * COALESCE(stated.price_milliunits, there.price_milliunits, anywhere.price_milliunits),
+           CASE WHEN stated.price_milliunits IS NOT NULL THEN stated.currency
                 WHEN there.price_milliunits IS NOT NULL THEN there.currency ELSE anywhere.currency END,
-           CASE WHEN said.price_milliunits IS NOT NULL THEN 'said'
+           CASE WHEN stated.price_milliunits IS NOT NULL THEN 'stated'
                 WHEN there.price_milliunits IS NOT NULL THEN 'storefront'
                 WHEN anywhere.price_milliunits IS NOT NULL THEN 'default' ELSE 'unknown' END,
            c.first_known_at, c.revocation_known_at
     FROM perennial.purchase_history c
-    LEFT JOIN perennial.price_speaks_of(known_at, NULL) said ON said.is_purchase AND said.charge_id = c.stream_id
+    LEFT JOIN perennial.stated_charge_price(known_at, NULL) stated ON stated.is_purchase AND stated.charge_id = c.stream_id
     LEFT JOIN (
         SELECT w.stream_id, w.storefront,
                CASE WHEN row_number() OVER stream = 1 THEN '-infinity'
-                    ELSE w.said_at - interval '1 day' END AS valid_from,
-               COALESCE(lead(w.said_at) OVER stream - interval '1 day', 'infinity') AS valid_until
-        FROM perennial.purchase_price_said w WHERE w.storefront IS NOT NULL AND w.said_at <= known_at
-        WINDOW stream AS (PARTITION BY w.stream_id ORDER BY w.said_at, w.said_id)
+                    ELSE w.stated_at - interval '1 day' END AS valid_from,
+               COALESCE(lead(w.stated_at) OVER stream - interval '1 day', 'infinity') AS valid_until
+        FROM perennial.purchase_stated_price w WHERE w.storefront IS NOT NULL AND w.stated_at <= known_at
+        WINDOW stream AS (PARTITION BY w.stream_id ORDER BY w.stated_at, w.stated_id)
     ) place
         ON place.stream_id = c.stream_id AND place.valid_from <= c.purchased_at AND c.purchased_at < place.valid_until
     LEFT JOIN perennial.price_history there

@@ -29,10 +29,10 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT c.stream_id, min(c.charge_id), c.product_id, c.quantity, c.offer, c.is_family_shared, min(c.purchased_at),
            min(c.expires_at)
     FROM (
-        SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.said) IS TRUE AS is_said,
+        SELECT p.*, catalog.has_period IS TRUE AS has_period, p.purchased_at = ANY (own.stated) IS TRUE AS is_stated,
                COALESCE(width_bucket(p.purchased_at, catalog.instants), 0)
                    + COALESCE(width_bucket(p.purchased_at, own.instants), 0) AS run
-        FROM perennial.period_told p
+        FROM perennial.period_version p
         LEFT JOIN (
             SELECT COALESCE(h.product_id, d.product_id) AS product_id,
                    COALESCE(bool_and(d.period IS NOT NULL), false) AS has_period,
@@ -43,14 +43,14 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ) catalog ON catalog.product_id = p.product_id
         LEFT JOIN (
             SELECT odd.stream_id, array_agg(DISTINCT odd.at ORDER BY odd.at) AS instants,
-                   array_agg(odd.at) FILTER (WHERE odd.is_said) AS said
+                   array_agg(odd.at) FILTER (WHERE odd.is_stated) AS stated
             FROM (
-                SELECT o.stream_id, o.purchased_at AS at, false AS is_said FROM perennial.period_told o
+                SELECT o.stream_id, o.purchased_at AS at, false AS is_stated FROM perennial.period_version o
                 WHERE (o.offer IS NOT NULL OR o.is_family_shared OR o.quantity <> 1)
                   AND (streams IS NULL OR o.stream_id = ANY (streams))
                 UNION ALL
-                SELECT said.stream_id, said.purchased_at, true FROM perennial.price_speaks_of(known_at, streams) said
-                WHERE NOT said.is_purchase
+                SELECT stated.stream_id, stated.purchased_at, true FROM perennial.stated_charge_price(known_at, streams) stated
+                WHERE NOT stated.is_purchase
                 UNION ALL
                 SELECT place.stream_id, place.valid_from, false FROM perennial.storefronts_of(known_at, streams) place
                 WHERE place.valid_from > '-infinity') odd
@@ -59,7 +59,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         WHERE p.known_from <= known_at AND COALESCE(p.known_until > known_at, true)
           AND COALESCE(p.cancelled_at > p.purchased_at, true) AND (streams IS NULL OR p.stream_id = ANY (streams))) c
     GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared,
-             CASE WHEN c.offer IS NOT NULL OR c.is_said OR NOT c.has_period THEN c.charge_id END
+             CASE WHEN c.offer IS NOT NULL OR c.is_stated OR NOT c.has_period THEN c.charge_id END
 $$;
 COMMENT ON FUNCTION perennial.charge_runs_of IS
     'Charges of one product and subscription that follow each other and cost the same, as one run. A run ends where '
@@ -96,8 +96,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         FROM perennial.charge_runs_of(known_at, streams) r
         JOIN perennial.subscription_key n USING (stream_id)
         LEFT JOIN perennial.product_now d ON d.bundle_id = n.bundle_id AND d.product_id = r.product_id
-        LEFT JOIN perennial.price_speaks_of(known_at, streams) said
-            ON NOT said.is_purchase AND said.charge_id = r.charge_id
+        LEFT JOIN perennial.stated_charge_price(known_at, streams) stated
+            ON NOT stated.is_purchase AND stated.charge_id = r.charge_id
         LEFT JOIN perennial.storefronts_of(known_at, streams) place
             ON place.stream_id = r.stream_id AND place.valid_from <= r.begins_at AND r.begins_at < place.valid_until
         LEFT JOIN perennial.price_history there
@@ -110,13 +110,13 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
             AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
         CROSS JOIN LATERAL (
             SELECT p.basis,
-                   r.quantity * CASE p.basis WHEN 'said' THEN said.price_milliunits
+                   r.quantity * CASE p.basis WHEN 'stated' THEN stated.price_milliunits
                                              WHEN 'storefront' THEN there.price_milliunits
                                              WHEN 'default' THEN anywhere.price_milliunits END AS amount,
-                   CASE p.basis WHEN 'said' THEN said.currency WHEN 'storefront' THEN there.currency
+                   CASE p.basis WHEN 'stated' THEN stated.currency WHEN 'storefront' THEN there.currency
                                 WHEN 'default' THEN anywhere.currency END AS currency
             FROM (SELECT perennial.price_basis(
-                r.offer, r.is_family_shared, said.price_milliunits, there.price_milliunits,
+                r.offer, r.is_family_shared, stated.price_milliunits, there.price_milliunits,
                 anywhere.price_milliunits) AS basis) p) price
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
         AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
@@ -171,17 +171,17 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                NOT c.is_upgraded AND COALESCE(c.cancelled_at >= c.expires_at, true) AS comes_to_its_end,
                lead(c.charge_id) OVER stream AS next_charge_id, lead(c.purchased_at) OVER stream AS next_purchased_at,
                lead(paid.is_paid) OVER stream AS next_is_paid
-        FROM perennial.period_told c
+        FROM perennial.period_version c
         -- What is neither a trial nor shared by the family was paid.
         CROSS JOIN LATERAL (SELECT NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial' AS is_paid) paid
         WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
           AND COALESCE(c.cancelled_at > c.purchased_at, true) AND (streams IS NULL OR c.stream_id = ANY (streams))
         WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)) p
     JOIN perennial.subscription_key k USING (stream_id)
-    LEFT JOIN perennial.period_events_of(known_at, streams) told
-        ON told.charge_id = p.next_charge_id AND told.kind <> 'product.changed'
+    LEFT JOIN perennial.period_events_of(known_at, streams) reported
+        ON reported.charge_id = p.next_charge_id AND reported.kind <> 'product.changed'
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN told.kind IS NOT NULL THEN told.kind
+        SELECT CASE WHEN reported.kind IS NOT NULL THEN reported.kind
                     WHEN p.next_purchased_at IS NOT NULL THEN perennial.kind_of_return(
                         k.environment, p.next_purchased_at - p.expires_at,
                         p.next_purchased_at > p.expires_at AND EXISTS (
@@ -203,7 +203,7 @@ RETURNS TABLE (
     started_at timestamptz, ends_at timestamptz, paid_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT r.bundle_id, r.environment, r.stream_id, r.original_transaction_id, r.product_id, r.started_at, r.ends_at,
-           CASE WHEN COALESCE(told.kind,
+           CASE WHEN COALESCE(reported.kind,
                               perennial.kind_of_return(r.environment, r.next_purchased_at - r.ends_at, false))
                      <> 'subscription.reactivated' THEN r.next_purchased_at END
     FROM (
@@ -226,7 +226,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                   AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
                   AND (streams IS NULL OR c.stream_id = ANY (streams))
                   AND c.stream_id IN (
-                      SELECT h.stream_id FROM perennial.period_told h
+                      SELECT h.stream_id FROM perennial.period_version h
                       WHERE h.offer = 'trial' AND (streams IS NULL OR h.stream_id = ANY (streams)))
                 WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.charge_id)) b) p
         WHERE p.offer = 'trial'
@@ -235,7 +235,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ON first.stream_id = r.stream_id AND first.kind IN ('subscription.started', 'trial.started')
         AND first.recorded_at <= known_at AND first.as_of < r.ends_at
         AND COALESCE(first.recorded_at < r.next_known_at, true)
-    LEFT JOIN perennial.period_events_of(known_at, streams) told ON told.charge_id = r.next_charge_id
+    LEFT JOIN perennial.period_events_of(known_at, streams) reported ON reported.charge_id = r.next_charge_id
 $$;
 COMMENT ON FUNCTION perennial.trial_runs_of IS
     'Trials of one subscription that follow each other, as one, and when they became paid. Trials that had ended at '

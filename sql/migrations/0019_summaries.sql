@@ -89,7 +89,7 @@ BEGIN
     WHERE s.subscription_id = l.subscription_id;
     RETURN NULL;
 END $$;
-CREATE TRIGGER said_price_unsummarises AFTER INSERT ON ledger.said_price
+CREATE TRIGGER stated_price_unsummarises AFTER INSERT ON ledger.stated_price
     FOR EACH ROW EXECUTE FUNCTION ledger.unsummarise_priced();
 COMMENT ON FUNCTION ledger.unsummarise_priced IS
     'Marks the subscriptions of a receipt with a newly reported price: reports read their history until a worker '
@@ -166,17 +166,17 @@ SELECT k.bundle_id, k.environment, k.stream_id, k.original_transaction_id, t.pro
 FROM ledger.summary_trial t JOIN perennial.summarised k ON k.stream_id = t.subscription_id;
 COMMENT ON VIEW perennial.summary_trial IS 'Trials of summarised subscriptions';
 
--- The functions named untold_ are PL/pgSQL, so that their plan knows which subscriptions they read.
-CREATE FUNCTION perennial.untold(known_at timestamptz, streams bigint[]) RETURNS bigint[]
+-- The functions named …_from_history are PL/pgSQL, so that their plan knows which subscriptions they read.
+CREATE FUNCTION perennial.unsummarised_streams(known_at timestamptz, streams bigint[]) RETURNS bigint[]
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN streams IS NULL AND known_at = 'infinity' AND (SELECT is_complete FROM perennial.summary_now)
                 THEN ARRAY(SELECT stream_id FROM perennial.unsummarised) ELSE streams END
 $$;
-COMMENT ON FUNCTION perennial.untold IS
+COMMENT ON FUNCTION perennial.unsummarised_streams IS
     'The subscriptions whose history a report has to read at known_at: all (null), the given streams, or, for what '
     'is known now, those whose summary rows do not hold';
 
-CREATE FUNCTION perennial.untold_paying(known_at timestamptz, streams bigint[])
+CREATE FUNCTION perennial.paying_from_history(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
@@ -184,13 +184,13 @@ RETURNS TABLE (
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
-    untold bigint[] := perennial.untold(known_at, streams);
+    unread bigint[] := perennial.unsummarised_streams(known_at, streams);
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.paying_of(known_at, untold);
+    RETURN QUERY SELECT * FROM perennial.paying_of(known_at, unread);
 END $$;
-COMMENT ON FUNCTION perennial.untold_paying IS 'perennial.paying_of for the subscriptions of perennial.untold';
+COMMENT ON FUNCTION perennial.paying_from_history IS 'perennial.paying_of for the subscriptions of perennial.unsummarised_streams';
 
-CREATE FUNCTION perennial.paying_told(known_at timestamptz, streams bigint[])
+CREATE FUNCTION perennial.paying_combined(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
@@ -198,9 +198,9 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM perennial.summary_paying WHERE known_at = 'infinity' AND streams IS NULL
     UNION ALL
-    SELECT * FROM perennial.untold_paying(known_at, streams)
+    SELECT * FROM perennial.paying_from_history(known_at, streams)
 $$;
-COMMENT ON FUNCTION perennial.paying_told IS
+COMMENT ON FUNCTION perennial.paying_combined IS
     'perennial.paying_of, from summary rows where they hold and else from the history';
 
 CREATE FUNCTION perennial.paying_as_known(known_at timestamptz)
@@ -209,12 +209,12 @@ RETURNS TABLE (
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
     monthly_milliunits bigint, currency text, price_basis text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM perennial.paying_told(known_at, NULL)
+    SELECT * FROM perennial.paying_combined(known_at, NULL)
 $$;
 COMMENT ON FUNCTION perennial.paying_as_known IS
     'Stretches of paying at one price, of every subscription, as known at an instant (perennial.paying_of)';
 
-CREATE FUNCTION perennial.untold_revenue(known_at timestamptz)
+CREATE FUNCTION perennial.revenue_from_history(known_at timestamptz)
 RETURNS TABLE (
     occurred_at timestamptz, bundle_id text, environment text, charge_kind text, stream_id bigint, charge_id bigint,
     original_transaction_id text, kind text, product_id text, purchased_at timestamptz, offer text, storefront text,
@@ -223,12 +223,12 @@ RETURNS TABLE (
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
-    untold bigint[] := perennial.untold(known_at, NULL);
+    unread bigint[] := perennial.unsummarised_streams(known_at, NULL);
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.revenue_of(known_at, untold) r WHERE r.charge_kind = 'subscription';
+    RETURN QUERY SELECT * FROM perennial.revenue_of(known_at, unread) r WHERE r.charge_kind = 'subscription';
 END $$;
-COMMENT ON FUNCTION perennial.untold_revenue IS
-    'perennial.revenue_of for the subscriptions of perennial.untold, without one-time purchases';
+COMMENT ON FUNCTION perennial.revenue_from_history IS
+    'perennial.revenue_of for the subscriptions of perennial.unsummarised_streams, without one-time purchases';
 
 CREATE FUNCTION perennial.purchase_revenue(known_at timestamptz)
 RETURNS TABLE (
@@ -257,7 +257,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT r.occurred_at, r.bundle_id, r.environment, 'subscription', r.stream_id, r.charge_id,
            r.original_transaction_id, r.kind, r.product_id, r.purchased_at, r.offer, r.storefront, r.amount_milliunits,
            r.currency, r.price_basis, r.commission_percent, r.commission_reason, r.proceeds_milliunits, r.recorded_at
-    FROM perennial.untold_revenue(known_at) r
+    FROM perennial.revenue_from_history(known_at) r
     UNION ALL
     SELECT p.occurred_at, p.bundle_id, p.environment, 'purchase', p.stream_id, p.charge_id, p.original_transaction_id,
            p.kind, p.product_id, p.purchased_at, p.offer, p.storefront, p.amount_milliunits, p.currency, p.price_basis,
@@ -279,18 +279,18 @@ LEFT JOIN ledger.customer c ON c.customer_id = COALESCE(s.customer_id, p.custome
 COMMENT ON VIEW perennial.revenue_event IS
     'Charges, refunds and prorations as known now, signed, so that a sum is net revenue; an unknown amount is null';
 
-CREATE FUNCTION perennial.untold_renewals(known_at timestamptz)
+CREATE FUNCTION perennial.renewals_from_history(known_at timestamptz)
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, product_id text, expires_at timestamptz,
     next_purchased_at timestamptz, next_is_paid boolean, was_awaited boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
-    untold bigint[] := perennial.untold(known_at, NULL);
+    unread bigint[] := perennial.unsummarised_streams(known_at, NULL);
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.renewals_of(known_at, untold);
+    RETURN QUERY SELECT * FROM perennial.renewals_of(known_at, unread);
 END $$;
-COMMENT ON FUNCTION perennial.untold_renewals IS 'perennial.renewals_of for the subscriptions of perennial.untold';
+COMMENT ON FUNCTION perennial.renewals_from_history IS 'perennial.renewals_of for the subscriptions of perennial.unsummarised_streams';
 
 CREATE FUNCTION perennial.renewals_as_known(known_at timestamptz)
 RETURNS TABLE (
@@ -299,32 +299,32 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM perennial.summary_renewal WHERE known_at = 'infinity'
     UNION ALL
-    SELECT * FROM perennial.untold_renewals(known_at)
+    SELECT * FROM perennial.renewals_from_history(known_at)
 $$;
 COMMENT ON FUNCTION perennial.renewals_as_known IS
     'The paid periods that come to their end, of every subscription, as known at an instant (perennial.renewals_of)';
 
-CREATE FUNCTION perennial.untold_trial_runs(known_at timestamptz, streams bigint[])
+CREATE FUNCTION perennial.trial_runs_from_history(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, paid_at timestamptz)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
-    untold bigint[] := perennial.untold(known_at, streams);
+    unread bigint[] := perennial.unsummarised_streams(known_at, streams);
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.trial_runs_of(known_at, untold);
+    RETURN QUERY SELECT * FROM perennial.trial_runs_of(known_at, unread);
 END $$;
-COMMENT ON FUNCTION perennial.untold_trial_runs IS 'perennial.trial_runs_of for the subscriptions of perennial.untold';
+COMMENT ON FUNCTION perennial.trial_runs_from_history IS 'perennial.trial_runs_of for the subscriptions of perennial.unsummarised_streams';
 
-CREATE FUNCTION perennial.trial_runs_told(known_at timestamptz, streams bigint[])
+CREATE FUNCTION perennial.trial_runs_combined(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, paid_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM perennial.summary_trial WHERE known_at = 'infinity' AND streams IS NULL
     UNION ALL
-    SELECT * FROM perennial.untold_trial_runs(known_at, streams)
+    SELECT * FROM perennial.trial_runs_from_history(known_at, streams)
 $$;
-COMMENT ON FUNCTION perennial.trial_runs_told IS
+COMMENT ON FUNCTION perennial.trial_runs_combined IS
     'perennial.trial_runs_of, from summary rows where they hold and else from the history';

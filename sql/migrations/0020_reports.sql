@@ -13,7 +13,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM (
         SELECT p.*, (p.paying_from AT TIME ZONE time_zone)::date AS first_day,
                (p.paying_until AT TIME ZONE time_zone)::date AS end_day
-        FROM perennial.paying_told(known_at, streams) p) d
+        FROM perennial.paying_combined(known_at, streams) p) d
     WHERE d.first_day < d.end_day
     WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.first_day)
 $$;
@@ -122,7 +122,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM (
         SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
                t.ends_at, t.paid_at, min(e.occurred_at) AS lost_at
-        FROM perennial.trial_runs_told(known_at, streams) t
+        FROM perennial.trial_runs_combined(known_at, streams) t
         LEFT JOIN perennial.subscription_event e
             ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
             AND (streams IS NULL OR e.stream_id = ANY (streams))
@@ -174,13 +174,13 @@ COMMENT ON FUNCTION perennial.anniversaries IS
     'How many monthly anniversaries of an instant came before another one, each with a day for late renewals and '
     'the hour of daylight saving';
 
-CREATE FUNCTION perennial.told_between(known_before timestamptz, known_after timestamptz)
+CREATE FUNCTION perennial.changed_between(known_before timestamptz, known_after timestamptz)
 RETURNS TABLE (kind text, stream_id bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH told AS (
+    WITH reported AS (
         SELECT 'subscription' AS kind, t.subscription_id AS stream_id FROM perennial.timeline t
         WHERE (t.known_from > known_before AND t.known_from <= known_after)
            OR (t.known_until > known_before AND t.known_until <= known_after)
@@ -196,16 +196,16 @@ BEGIN
         WHERE (p.known_from > known_before AND p.known_from <= known_after)
            OR (p.known_until > known_before AND p.known_until <= known_after)
     )
-    SELECT t.kind, t.stream_id FROM told t
+    SELECT t.kind, t.stream_id FROM reported t
     UNION
     -- A reported price may now be about another thing in the same receipt.
     SELECT other.kind, other.stream_id
-    FROM perennial.price_said w JOIN perennial.price_said other USING (said_id)
-    WHERE (w.said_at > known_before AND w.said_at <= known_after)
-       OR (w.price_milliunits IS NOT NULL AND (w.kind, w.stream_id) IN (SELECT t.kind, t.stream_id FROM told t));
+    FROM perennial.stated_price w JOIN perennial.stated_price other USING (stated_id)
+    WHERE (w.stated_at > known_before AND w.stated_at <= known_after)
+       OR (w.price_milliunits IS NOT NULL AND (w.kind, w.stream_id) IN (SELECT t.kind, t.stream_id FROM reported t));
 END
 $$;
-COMMENT ON FUNCTION perennial.told_between IS
+COMMENT ON FUNCTION perennial.changed_between IS
     'The subscriptions and one-time purchases about which something became known after known_before and not after '
     'known_after';
 
@@ -222,7 +222,7 @@ DECLARE
 BEGIN
     SELECT COALESCE(array_agg(t.stream_id) FILTER (WHERE t.kind = 'subscription'), '{}'),
            COALESCE(array_agg(t.stream_id) FILTER (WHERE t.kind = 'purchase'), '{}')
-    INTO streams, bought FROM perennial.told_between(known_before, known_after) t;
+    INTO streams, bought FROM perennial.changed_between(known_before, known_after) t;
     FOR knowing IN SELECT * FROM (VALUES (known_before, -1), (known_after, 1)) AS k (at, sign) LOOP
         RETURN QUERY
         SELECT 'active_subscriptions', knowing.sign, t.bundle_id, t.environment, 'subscription', t.subscription_id,

@@ -155,35 +155,35 @@ BEGIN
     FOR slice IN SELECT * FROM perennial.slices() LOOP
         slice := ARRAY(SELECT k.stream_id FROM perennial.summarised k WHERE k.stream_id = ANY (slice));
         RETURN QUERY
-        SELECT (r.told).occurred_at, (r.told).bundle_id, (r.told).environment, COALESCE((r.told).currency, ''),
+        SELECT (r.reported).occurred_at, (r.reported).bundle_id, (r.reported).environment, COALESCE((r.reported).currency, ''),
                'revenue_rows', sum(r.sign)
         FROM (
-            SELECT t AS told, 1 AS sign FROM perennial.summary_revenue t WHERE t.stream_id = ANY (slice)
+            SELECT t AS reported, 1 AS sign FROM perennial.summary_revenue t WHERE t.stream_id = ANY (slice)
             UNION ALL
             SELECT ROW(h.*)::perennial.summary_revenue, -1 FROM perennial.revenue_of('infinity', slice) h) r
-        GROUP BY r.told HAVING sum(r.sign) <> 0;
+        GROUP BY r.reported HAVING sum(r.sign) <> 0;
         RETURN QUERY
-        SELECT (r.told).paying_from, (r.told).bundle_id, (r.told).environment, COALESCE((r.told).currency, ''),
+        SELECT (r.reported).paying_from, (r.reported).bundle_id, (r.reported).environment, COALESCE((r.reported).currency, ''),
                'paying_rows', sum(r.sign)
         FROM (
-            SELECT t AS told, 1 AS sign FROM perennial.summary_paying t WHERE t.stream_id = ANY (slice)
+            SELECT t AS reported, 1 AS sign FROM perennial.summary_paying t WHERE t.stream_id = ANY (slice)
             UNION ALL
             SELECT ROW(h.*)::perennial.summary_paying, -1 FROM perennial.paying_of('infinity', slice) h) r
-        GROUP BY r.told HAVING sum(r.sign) <> 0;
+        GROUP BY r.reported HAVING sum(r.sign) <> 0;
         RETURN QUERY
-        SELECT (r.told).expires_at, (r.told).bundle_id, (r.told).environment, '', 'renewal_rows', sum(r.sign)
+        SELECT (r.reported).expires_at, (r.reported).bundle_id, (r.reported).environment, '', 'renewal_rows', sum(r.sign)
         FROM (
-            SELECT t AS told, 1 AS sign FROM perennial.summary_renewal t WHERE t.stream_id = ANY (slice)
+            SELECT t AS reported, 1 AS sign FROM perennial.summary_renewal t WHERE t.stream_id = ANY (slice)
             UNION ALL
             SELECT ROW(h.*)::perennial.summary_renewal, -1 FROM perennial.renewals_of('infinity', slice) h) r
-        GROUP BY r.told HAVING sum(r.sign) <> 0;
+        GROUP BY r.reported HAVING sum(r.sign) <> 0;
         RETURN QUERY
-        SELECT (r.told).started_at, (r.told).bundle_id, (r.told).environment, '', 'trial_rows', sum(r.sign)
+        SELECT (r.reported).started_at, (r.reported).bundle_id, (r.reported).environment, '', 'trial_rows', sum(r.sign)
         FROM (
-            SELECT t AS told, 1 AS sign FROM perennial.summary_trial t WHERE t.stream_id = ANY (slice)
+            SELECT t AS reported, 1 AS sign FROM perennial.summary_trial t WHERE t.stream_id = ANY (slice)
             UNION ALL
             SELECT ROW(h.*)::perennial.summary_trial, -1 FROM perennial.trial_runs_of('infinity', slice) h) r
-        GROUP BY r.told HAVING sum(r.sign) <> 0;
+        GROUP BY r.reported HAVING sum(r.sign) <> 0;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION perennial.rows_differing IS

@@ -3,7 +3,7 @@
 SELECT t.* FROM (
     SELECT s.environment::text AS environment, s.original_transaction_id, lower(p.valid) AS valid_from,
            upper(p.valid) AS valid_until, p.state::text AS state, p.reason::text AS reason, p.entitled, p.product_id,
-           p.held_until
+           p.allowed_until
     FROM ledger.app a
     JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
     JOIN ledger.ownership o ON o.customer_id = c.customer_id AND upper_inf(o.known) AND o.valid @> now()

@@ -6,7 +6,7 @@ SELECT count(*) AS receipts, max((
              AND NOT EXISTS (
                  SELECT FROM ledger.provisional later
                  WHERE later.customer_id = p.customer_id AND later.receipt_id = p.receipt_id
-                   AND later.product_id = p.product_id AND later.said_at > p.said_at))) AS provisional_until
+                   AND later.product_id = p.product_id AND later.stated_at > p.stated_at))) AS provisional_until
 FROM ledger.app a
 JOIN ledger.customer c ON c.app_id = a.app_id AND c.name = $2::text
 JOIN ledger.upload u USING (customer_id)

@@ -21,7 +21,7 @@ GRANT INSERT, UPDATE, DELETE ON ledger.admin_session TO perennial_api;
 REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledger.event_feed
     FROM perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO perennial_worker, perennial_api;
-GRANT INSERT, UPDATE (known) ON ledger.hand_grant TO perennial_api;
+GRANT INSERT, UPDATE (known) ON ledger.manual_grant TO perennial_api;
 GRANT INSERT ON ledger.event, ledger.event_feed TO perennial_worker, perennial_api;
 GRANT UPDATE (position) ON ledger.feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
@@ -35,6 +35,6 @@ REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC
 GRANT EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) TO perennial_worker, perennial_api, perennial_owner;
 GRANT EXECUTE ON FUNCTION ledger.drop_empty_observation_months(timestamptz) TO perennial_owner;
 GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perennial_api;
-GRANT EXECUTE ON FUNCTION ledger.tend_right_log(), ledger.right_basis(bigint[]),
+GRANT EXECUTE ON FUNCTION ledger.prune_right_log(), ledger.right_basis(bigint[]),
     ledger.entitlement_sources(bigint[], timestamptz, timestamptz)
     TO perennial_worker, perennial_api, perennial_owner;

@@ -3,7 +3,7 @@ SELECT COALESCE(s.environment, p.environment)::text AS environment,
        COALESCE(s.original_transaction_id, p.original_transaction_id) AS original_transaction_id,
        s.subscription_id IS NOT NULL AS is_subscription, COALESCE(p.product_id, span.product_id) AS product_id,
        CASE WHEN p.purchase_id IS NOT NULL THEN CASE WHEN p.revoked_at <= now() THEN 'revoked' ELSE 'active' END
-            WHEN ledger.is_held(span.valid, span.held_until, now()) THEN 'awaiting_renewal' ELSE span.state::text END AS state,
+            WHEN ledger.is_in_outage_allowance(span.valid, span.allowed_until, now()) THEN 'awaiting_renewal' ELSE span.state::text END AS state,
        COALESCE(s.expires_at, p.revoked_at) AS ends_at, o.cause, lower(o.valid) AS since, upper(o.valid) AS until,
        (SELECT c.name FROM ledger.ownership n JOIN ledger.customer c USING (customer_id)
         WHERE (n.subscription_id = o.subscription_id OR n.purchase_id = o.purchase_id)

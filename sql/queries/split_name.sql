@@ -5,5 +5,5 @@ WITH renamed AS (
     UPDATE ledger.customer_merge m SET applies = tstzrange(lower(m.applies), $2::timestamptz)
     WHERE m.customer_id = $1::bigint AND upper_inf(m.applies)
 )
-UPDATE ledger.upload u SET customer_id = $1::bigint, brought_by = NULL
-WHERE u.brought_by = $1::bigint
+UPDATE ledger.upload u SET customer_id = $1::bigint, uploaded_as = NULL
+WHERE u.uploaded_as = $1::bigint

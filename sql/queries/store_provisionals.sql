@@ -9,17 +9,17 @@ WITH clock AS MATERIALIZED (
         AS n(receipt_id, customer_id, product_id, until, environment, place)
     ORDER BY n.receipt_id, n.customer_id, n.product_id, n.place DESC
 ), bounded AS (
-    SELECT g.customer_id, g.receipt_id, g.product_id, clock.at AS said_at, b.since,
-           GREATEST(b.since, LEAST(g.until, b.since + interval '90 days')) AS until, g.environment, earlier.until AS said
+    SELECT g.customer_id, g.receipt_id, g.product_id, clock.at AS stated_at, b.since,
+           GREATEST(b.since, LEAST(g.until, b.since + interval '90 days')) AS until, g.environment, earlier.until AS stated
     FROM given g CROSS JOIN clock
     JOIN ledger.receipt r ON r.receipt_id = g.receipt_id AND r.verified_at IS NULL
     LEFT JOIN LATERAL (
         SELECT p.since, p.until FROM ledger.provisional p
         WHERE p.customer_id = g.customer_id AND p.receipt_id = g.receipt_id AND p.product_id = g.product_id
-        ORDER BY p.said_at DESC LIMIT 1) earlier ON true
+        ORDER BY p.stated_at DESC LIMIT 1) earlier ON true
     CROSS JOIN LATERAL (SELECT COALESCE(earlier.since, clock.at) AS since) b
 )
-INSERT INTO ledger.provisional (customer_id, receipt_id, product_id, said_at, since, until, environment)
-SELECT customer_id, receipt_id, product_id, said_at, since, until, environment::ledger.environment
-FROM bounded WHERE until <> COALESCE(said, since)
+INSERT INTO ledger.provisional (customer_id, receipt_id, product_id, stated_at, since, until, environment)
+SELECT customer_id, receipt_id, product_id, stated_at, since, until, environment::ledger.environment
+FROM bounded WHERE until <> COALESCE(stated, since)
 ON CONFLICT DO NOTHING

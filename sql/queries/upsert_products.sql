@@ -7,13 +7,13 @@ WITH given AS MATERIALIZED (
 ), clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), priced AS MATERIALIZED (
-    SELECT ledger.say_price(
+    SELECT ledger.record_price(
         $1::int, n.product_id, '',
         tstzrange(CASE WHEN EXISTS (
             SELECT FROM ledger.product_price p
             WHERE p.app_id = $1::int AND p.product_id = n.product_id AND p.storefront = '' AND upper_inf(p.known))
             THEN clock.at END, NULL),
-        n.price_milliunits, n.currency, clock.at) AS said
+        n.price_milliunits, n.currency, clock.at) AS stated
     FROM clock CROSS JOIN given n
     LEFT JOIN ledger.product_price p
         ON p.app_id = $1::int AND p.product_id = n.product_id AND p.storefront = '' AND upper_inf(p.known)
@@ -23,7 +23,7 @@ WITH given AS MATERIALIZED (
 INSERT INTO ledger.product (app_id, product_id, group_id, level, period, price_milliunits, currency)
 SELECT $1::int, n.* FROM given n
 -- Refers to priced, so that PostgreSQL runs it.
-WHERE (SELECT count(said) FROM priced) >= 0
+WHERE (SELECT count(stated) FROM priced) >= 0
 ON CONFLICT (app_id, product_id) DO UPDATE
 SET group_id = EXCLUDED.group_id, level = EXCLUDED.level, period = EXCLUDED.period,
     price_milliunits = EXCLUDED.price_milliunits, currency = EXCLUDED.currency

@@ -48,6 +48,6 @@ SELECT * FROM (
            COALESCE(sum(grace_period) OVER sofar, 0) AS grace_period,
            COALESCE(sum(awaiting_renewal) OVER sofar, 0) AS awaiting_renewal
     FROM days LEFT JOIN moved USING (day, bundle_id, product_id)
-    WINDOW sofar AS (PARTITION BY bundle_id, product_id ORDER BY day)) told
+    WINDOW sofar AS (PARTITION BY bundle_id, product_id ORDER BY day)) reported
 WHERE day >= perennial.day_of(:'from', :'time_zone') AND subscriptions > 0
 ORDER BY day, bundle_id, product_id;

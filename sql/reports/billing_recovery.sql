@@ -35,7 +35,7 @@ WITH failing AS MATERIALIZED (
     WHERE first.recorded_at <= :'as_known_at'::timestamptz
     GROUP BY t.bundle_id, t.original_transaction_id, first.recorded_at, first.version, first.as_of
     HAVING bool_or(first.as_of < t.valid_until)
-), told AS (
+), reported AS (
     SELECT bundle_id, original_transaction_id, product_id, occurred_at, recorded_at, version, ordinal, kind, detail
     FROM perennial.event_log
     WHERE environment = perennial.known_environment(:'environment')
@@ -58,7 +58,7 @@ WITH failing AS MATERIALIZED (
                     'product.changed') AS recovers,
            kind IN ('subscription.expired', 'trial.expired', 'refund.granted', 'family.revoked')
                OR (kind = 'billing.grace_expired' AND detail ? 'reason') AS loses
-    FROM told
+    FROM reported
 ), numbered AS (
     SELECT b.*, count(*) FILTER (WHERE b.begins) OVER (
                PARTITION BY b.bundle_id, b.original_transaction_id ORDER BY b.version, b.ordinal) AS failure

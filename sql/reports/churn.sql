@@ -55,14 +55,14 @@ WITH recovery AS (
         LEAST(perennial.day_of(:'until', :'time_zone'),
               (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date) - interval '1 day',
         perennial.bucket_length(:'bucket')) since
-), told AS (
+), reported AS (
     SELECT since, bundle_id, COALESCE(new, 0) AS new, COALESCE(returned, 0) AS returned, COALESCE(recovered, 0) AS recovered,
            COALESCE(churned, 0) AS churned, COALESCE(voluntary, 0) AS voluntary, COALESCE(billing, 0) AS billing,
            COALESCE(refund, 0) AS refund,
            opening + sum(COALESCE(new + returned - churned, 0)) OVER (PARTITION BY bundle_id ORDER BY since) AS paying_at_end
     FROM buckets LEFT JOIN moved USING (since, bundle_id)
 ), opened AS (
-    SELECT *, paying_at_end - new - returned + churned AS paying_at_start FROM told
+    SELECT *, paying_at_end - new - returned + churned AS paying_at_start FROM reported
 )
 SELECT since::date AS since, bundle_id, paying_at_start, new, returned, recovered, churned, voluntary, billing, refund,
        churned - voluntary - billing - refund AS other, paying_at_end,

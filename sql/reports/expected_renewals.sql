@@ -27,8 +27,8 @@ WITH due AS (
 ), charged AS (
     -- Only a stated price of the same product, without an offer, applies to the renewal.
     SELECT DISTINCT ON (d.stream_id) d.*,
-           COALESCE(c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis = 'said', false) AS is_said,
-           c.amount_milliunits AS said_amount, c.currency AS said_currency
+           COALESCE(c.product_id = d.product_id AND c.offer IS NULL AND c.price_basis = 'stated', false) AS is_stated,
+           c.amount_milliunits AS stated_amount, c.currency AS stated_currency
     FROM due d
     LEFT JOIN perennial.revenue_as_known('infinity') c
         ON c.stream_id = d.stream_id AND c.charge_kind = 'subscription' AND c.kind = 'charge'
@@ -36,9 +36,9 @@ WITH due AS (
 ), placed AS (
     SELECT DISTINCT ON (d.stream_id) d.*, w.storefront
     FROM charged d
-    LEFT JOIN perennial.price_said w
+    LEFT JOIN perennial.stated_price w
         ON w.stream_id = d.stream_id AND w.kind = 'subscription' AND w.storefront IS NOT NULL
-    ORDER BY d.stream_id, w.said_at DESC NULLS LAST, w.said_id DESC
+    ORDER BY d.stream_id, w.stated_at DESC NULLS LAST, w.stated_id DESC
 ), renewal AS (
     SELECT d.*, COALESCE(again.at, d.expires_at) AS renews_at, again.nth IS NOT DISTINCT FROM 1 OR again.nth IS NULL AS is_next
     FROM placed d
@@ -49,9 +49,9 @@ WITH due AS (
 ), priced AS (
     SELECT (r.renews_at AT TIME ZONE :'time_zone')::date AS day, r.bundle_id, r.product_id, r.price_consent_pending,
            basis.word AS price_basis,
-           CASE basis.word WHEN 'said' THEN r.said_amount WHEN 'storefront' THEN there.price_milliunits
+           CASE basis.word WHEN 'stated' THEN r.stated_amount WHEN 'storefront' THEN there.price_milliunits
                            WHEN 'default' THEN anywhere.price_milliunits END AS amount,
-           CASE basis.word WHEN 'said' THEN r.said_currency WHEN 'storefront' THEN there.currency
+           CASE basis.word WHEN 'stated' THEN r.stated_currency WHEN 'storefront' THEN there.currency
                            WHEN 'default' THEN anywhere.currency END AS currency
     FROM renewal r
     LEFT JOIN perennial.price_history there
@@ -62,24 +62,24 @@ WITH due AS (
         AND anywhere.valid_from <= r.renews_at AND r.renews_at < anywhere.valid_until AND anywhere.known_until IS NULL
     CROSS JOIN LATERAL (
         SELECT CASE WHEN r.offer IS NOT NULL AND r.is_next THEN 'unknown'
-                    WHEN r.is_said THEN 'said'
+                    WHEN r.is_stated THEN 'stated'
                     WHEN there.price_milliunits IS NOT NULL THEN 'storefront'
                     WHEN anywhere.price_milliunits IS NOT NULL THEN 'default'
                     ELSE 'unknown' END AS word) basis
-), told AS (
+), reported AS (
     SELECT day, bundle_id, product_id, currency, count(*) AS renewals,
            count(*) FILTER (WHERE price_consent_pending) AS at_risk, sum(amount) AS expected,
-           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
     FROM priced GROUP BY day, bundle_id, product_id, currency
 )
 SELECT day, bundle_id, product_id, currency, renewals, at_risk, round(expected / 1000, 3) AS expected,
-       round(100.0 * sum(said) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(stated) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(renewals) OVER app, 0), 1) AS unknown_pct
-FROM told
+FROM reported
 WINDOW app AS (PARTITION BY bundle_id)
 ORDER BY day, bundle_id, product_id, currency;

@@ -19,7 +19,7 @@ WITH brought AS (
     SELECT stream_id, bundle_id, currency, min(occurred_at) FILTER (WHERE kind = 'charge') AS charged_at,
            count(*) AS movements, count(*) FILTER (WHERE kind = 'charge') AS charges,
            sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
-           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
@@ -37,9 +37,9 @@ WITH brought AS (
     -- One expression, because otherwise the planner underestimates the cohorts.
     WHERE COALESCE(began_at >= perennial.instant(:'from', :'time_zone')
                AND began_at < perennial.instant(:'until', :'time_zone'), false)
-), told AS (
+), reported AS (
     SELECT since, bundle_id, currency, sum(movements) AS movements, sum(charges) AS charges,
-           sum(net) AS net, sum(proceeds) AS proceeds, sum(said) AS said, sum(storefront) AS storefront,
+           sum(net) AS net, sum(proceeds) AS proceeds, sum(stated) AS stated, sum(storefront) AS storefront,
            sum("default") AS "default", sum(unknown) AS unknown,
            sum(count(*) FILTER (WHERE currencies = 1)) OVER (PARTITION BY since, bundle_id) AS subscriptions
     FROM member GROUP BY since, bundle_id, currency
@@ -49,12 +49,12 @@ SELECT since::date AS since, bundle_id, subscriptions, currency, charges, round(
        round(proceeds / subscriptions / 1000, 3) AS proceeds_each,
        GREATEST(0, (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date
            - (since + perennial.bucket_length(:'bucket'))::date) AS age_days,
-       round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(stated) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct,
        perennial.is_complete(
            since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
-FROM told
+FROM reported
 WINDOW app AS (PARTITION BY since, bundle_id)
 ORDER BY since, bundle_id, currency;

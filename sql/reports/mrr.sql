@@ -25,7 +25,7 @@ WITH edge AS (
     GROUP BY day, bundle_id, currency, price_basis
 ), moved AS (
     SELECT day, bundle_id, currency, sum(subscriptions) AS subscriptions, sum(monthly) AS monthly,
-           COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'said'), 0) AS said,
+           COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'stated'), 0) AS stated,
            COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'default'), 0) AS "default",
            COALESCE(sum(subscriptions) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
@@ -38,20 +38,20 @@ WITH edge AS (
         LEAST(perennial.day_of(:'until', :'time_zone'),
               (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date) - interval '1 day',
         interval '1 day') day
-), told AS (
+), reported AS (
     SELECT d.day, d.bundle_id, d.currency, sum(m.subscriptions) OVER sofar AS subscriptions,
-           sum(m.monthly) OVER sofar AS monthly, sum(m.said) OVER sofar AS said, sum(m.storefront) OVER sofar AS storefront,
+           sum(m.monthly) OVER sofar AS monthly, sum(m.stated) OVER sofar AS stated, sum(m.storefront) OVER sofar AS storefront,
            sum(m."default") OVER sofar AS "default", sum(m.unknown) OVER sofar AS unknown
     FROM days d
     LEFT JOIN moved m ON m.day = d.day AND m.bundle_id = d.bundle_id AND COALESCE(m.currency, '') = COALESCE(d.currency, '')
     WINDOW sofar AS (PARTITION BY d.bundle_id, d.currency ORDER BY d.day)
 )
 SELECT day, bundle_id, currency, subscriptions, round(monthly / 1000, 3) AS mrr,
-       round(100.0 * sum(said) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(stated) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(subscriptions) OVER app, 0), 1) AS unknown_pct
-FROM told
+FROM reported
 WHERE day >= perennial.day_of(:'from', :'time_zone') AND subscriptions > 0
 WINDOW app AS (PARTITION BY day, bundle_id)
 ORDER BY day, bundle_id, currency;

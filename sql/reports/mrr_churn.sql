@@ -31,7 +31,7 @@ WITH moves AS MATERIALIZED (
            sum(CASE WHEN kind = 'churn' AND ended_reason = 'refund' THEN monthly
                     WHEN currency IS NOT NULL THEN 0 END) AS refund,
            sum(monthly) AS net,
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'said'), 0) AS said,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'stated'), 0) AS stated,
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
@@ -51,7 +51,7 @@ SELECT since::date AS since, bundle_id, currency, movements, round(opening / 100
        round(refund / 1000, 3) AS refund, round((opening + net) / 1000, 3) AS closing,
        round(-100 * (churn + contraction) / NULLIF(opening, 0), 1) AS gross_churn_pct,
        round(-100 * (churn + contraction + expansion + reactivation) / NULLIF(opening, 0), 1) AS net_churn_pct,
-       round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(stated) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct,

@@ -22,7 +22,7 @@ WITH moves AS MATERIALIZED (
            sum(CASE WHEN kind = 'contraction' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS contraction,
            sum(CASE WHEN kind = 'churn' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS churn,
            sum(monthly) AS net,
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'said'), 0) AS said,
+           COALESCE(sum(movements) FILTER (WHERE price_basis = 'stated'), 0) AS stated,
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
            COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
@@ -40,7 +40,7 @@ SELECT day, bundle_id, currency, movements, round((closing - net) / 1000, 3) AS 
        round(expansion / 1000, 3) AS expansion,
        round(contraction / 1000, 3) AS contraction,
        round(churn / 1000, 3) AS churn, round(closing / 1000, 3) AS closing,
-       round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(stated) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct

@@ -18,7 +18,7 @@ WITH bought AS (
            count(*) FILTER (WHERE kind = 'charge') AS charges, count(*) FILTER (WHERE kind = 'refund') AS refunds,
            sum(amount_milliunits) FILTER (WHERE kind = 'charge') AS charged,
            COALESCE(sum(amount_milliunits) FILTER (WHERE kind = 'refund'), 0) AS refunded,
-           count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'said') AS said,
+           count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'default') AS "default",
            count(*) FILTER (WHERE kind = 'charge' AND price_basis = 'unknown') AS unknown
@@ -37,7 +37,7 @@ SELECT since::date AS since, bundle_id, product_id, currency, charges, refunds,
        round(-100 * refunded / NULLIF(charged, 0), 1) AS money_refunded_pct,
        since + perennial.bucket_length(:'bucket') + interval '90 days'
            <= LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone' AS is_mature,
-       round(100.0 * sum(said) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(stated) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(charges) OVER app, 0), 1) AS unknown_pct,

@@ -17,7 +17,7 @@ WITH refund AS (
     SELECT date_trunc(:'bucket', occurred_at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, currency,
            count(*) AS refunds, count(*) FILTER (WHERE charge_kind = 'subscription') AS of_subscriptions,
            count(*) FILTER (WHERE charge_kind = 'purchase') AS of_purchases, sum(amount_milliunits) AS amount,
-           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
@@ -30,7 +30,7 @@ WITH refund AS (
     GROUP BY since, bundle_id, product_id, currency
 )
 SELECT since, bundle_id, product_id, currency, refunds, of_subscriptions, of_purchases, round(amount / 1000, 3) AS amount,
-       round(100.0 * sum(said) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(stated) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(refunds) OVER app, 0), 1) AS unknown_pct,

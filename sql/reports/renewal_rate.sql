@@ -23,16 +23,16 @@ WITH due AS (
            CASE WHEN p.next_is_paid AND p.next_purchased_at <= clock.at
                     THEN CASE WHEN p.was_awaited THEN 'recovered' ELSE 'renewed' END
                 WHEN p.next_purchased_at <= clock.at THEN 'not_renewed'
-                WHEN told.state IN ('expired', 'revoked') AND COALESCE(told.access_until <= clock.at, true)
+                WHEN reported.state IN ('expired', 'revoked') AND COALESCE(reported.access_until <= clock.at, true)
                      THEN 'not_renewed'
                 ELSE 'undecided' END AS outcome
     FROM perennial.renewals_as_known(:'as_known_at'::timestamptz) p
     CROSS JOIN LATERAL (SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at) clock
-    LEFT JOIN perennial.timeline told
-        ON told.subscription_id = p.stream_id
-        AND told.valid_from <= clock.at AND clock.at < told.valid_until
-        AND told.known_from <= :'as_known_at'::timestamptz
-        AND COALESCE(told.known_until > :'as_known_at'::timestamptz, true)
+    LEFT JOIN perennial.timeline reported
+        ON reported.subscription_id = p.stream_id
+        AND reported.valid_from <= clock.at AND clock.at < reported.valid_until
+        AND reported.known_from <= :'as_known_at'::timestamptz
+        AND COALESCE(reported.known_until > :'as_known_at'::timestamptz, true)
     WHERE p.environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR p.bundle_id = perennial.known_app(:'bundle_id'))
       AND p.expires_at <= clock.at

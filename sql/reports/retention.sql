@@ -38,7 +38,7 @@ WITH clock AS (
     WHERE COALESCE(began_at >= perennial.instant(:'from', :'time_zone')
                AND began_at < perennial.instant(:'until', :'time_zone'), false)
     GROUP BY since, bundle_id, before_it, until_end, reached
-), told AS (
+), reported AS (
     SELECT since, bundle_id, month, sum(stretches) FILTER (WHERE reached IS NOT NULL) AS subscriptions,
            COALESCE(sum(stretches) FILTER (WHERE reached >= month), 0) AS reached,
            COALESCE(sum(stretches) FILTER (WHERE before_it < month AND month <= until_end), 0) AS retained
@@ -51,6 +51,6 @@ SELECT since::date AS since, bundle_id, month, subscriptions, reached, retained,
            AND since + perennial.bucket_length(:'bucket') <= (SELECT at FROM clock) AT TIME ZONE :'time_zone' AS is_mature,
        perennial.is_complete(
            since, :'bucket', :'time_zone', :'from', :'until', :'as_known_at'::timestamptz) AS is_complete
-FROM told
+FROM reported
 WHERE reached > 0
 ORDER BY since, bundle_id, month;

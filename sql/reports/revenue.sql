@@ -25,7 +25,7 @@ WITH moved AS (
            sum(amount_milliunits) FILTER (WHERE kind = 'refund') AS refunded,
            sum(amount_milliunits) FILTER (WHERE kind = 'proration') AS prorated,
            sum(amount_milliunits) AS net, sum(proceeds_milliunits) AS proceeds,
-           count(*) FILTER (WHERE price_basis = 'said') AS said,
+           count(*) FILTER (WHERE price_basis = 'stated') AS stated,
            count(*) FILTER (WHERE price_basis = 'storefront') AS storefront,
            count(*) FILTER (WHERE price_basis = 'default') AS "default",
            count(*) FILTER (WHERE price_basis = 'unknown') AS unknown
@@ -42,7 +42,7 @@ SELECT since, bundle_id, product_id, currency, commission_percent, commission_re
        CASE WHEN currency IS NOT NULL THEN round(COALESCE(refunded, 0) / 1000, 3) END AS refunded,
        CASE WHEN currency IS NOT NULL THEN round(COALESCE(prorated, 0) / 1000, 3) END AS prorated,
        round(net / 1000, 3) AS net, round(proceeds / 1000, 3) AS proceeds,
-       round(100.0 * sum(said) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS said_pct,
+       round(100.0 * sum(stated) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS stated_pct,
        round(100.0 * sum(storefront) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS storefront_pct,
        round(100.0 * sum("default") OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS default_pct,
        round(100.0 * sum(unknown) OVER app / NULLIF(sum(movements) OVER app, 0), 1) AS unknown_pct,

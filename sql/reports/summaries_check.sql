@@ -8,7 +8,7 @@
 -- about seven minutes.
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?environment} \else \set environment Production \endif
-WITH told AS (
+WITH reported AS (
     SELECT day, bundle_id, environment, currency, figure, summarised, recomputed
     FROM perennial.day_summary s
     FULL JOIN perennial.day_recomputed r USING (bundle_id, environment, day, currency)
@@ -26,7 +26,7 @@ WITH told AS (
     FROM perennial.rows_differing() GROUP BY 1, bundle_id, environment, currency, figure
 )
 SELECT day, bundle_id, currency, figure, summarised, recomputed
-FROM told
+FROM reported
 WHERE environment = perennial.known_environment(:'environment')
   AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
   AND day < (now() AT TIME ZONE 'UTC')::date

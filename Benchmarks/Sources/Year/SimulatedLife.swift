@@ -19,7 +19,7 @@ struct Turn {
     let at: Instant
     /// Nil where nothing happened but that time passed.
     let news: News?
-    let outlook: Outlook
+    let input: ScheduleInput
 }
 
 /// One subscription's life from its purchase to its end, drawn beforehand.
@@ -59,7 +59,7 @@ struct SimulatedLife {
             let head = start + .days(number * kind.days)
             return Turn(
                 at: number == 0 ? head : head - .hours(6), news: .renewed,
-                outlook: .active(from: head, to: head + .days(kind.days), renews: true))
+                input: .active(from: head, to: head + .days(kind.days), renews: true))
         }
     }
 }
@@ -87,17 +87,17 @@ private struct DrawnPeriod {
     ) {
         func part() -> Double { Double.random(in: 0..<1, using: &random) }
         (self.kind, self.start, end) = (kind, start, start + .days(kind.days))
-        let outlook = Outlook.active(from: start, to: end, renews: true)
+        let input = ScheduleInput.active(from: start, to: end, renews: true)
         switch charge {
         case .first:
-            turns.append(Turn(at: start, news: nil, outlook: outlook))
+            turns.append(Turn(at: start, news: nil, input: input))
         case .inTime:
             // Apple charges within the last day before a period ends.
-            turns.append(Turn(at: start - Delay.hours(24).times(part()), news: .renewed, outlook: outlook))
+            turns.append(Turn(at: start - Delay.hours(24).times(part()), news: .renewed, input: input))
         case .late:
-            turns.append(Turn(at: start + Delay.hours(1).times(part()), news: .renewedLate, outlook: outlook))
+            turns.append(Turn(at: start + Delay.hours(1).times(part()), news: .renewedLate, input: input))
         case .afterFailure:
-            turns.append(Turn(at: start, news: .recovered, outlook: outlook))
+            turns.append(Turn(at: start, news: .recovered, input: input))
         }
         // The device learns of a renewal when the customer next opens the app.
         paidAt = max(start, turns[0].at)
@@ -113,26 +113,26 @@ private struct DrawnPeriod {
         }
         if falls(on: kind.refunded) {
             let at = paidAt + min(end - paidAt, .days(45)).times(part() * part())
-            turns.append(Turn(at: at, news: .refunded, outlook: .over(.revoked, .refund, since: at, expiry: end)))
+            turns.append(Turn(at: at, news: .refunded, input: .over(.revoked, .refund, since: at, expiry: end)))
             goneAt = at
         } else if falls(on: kind.endedByCustomer) {
             let at = paidAt + (end - paidAt).times(part())
-            turns.append(Turn(at: at, news: .renewalOff, outlook: .active(from: start, to: end, renews: false)))
-            turns.append(Turn(at: end, news: .ended, outlook: .over(.expired, .voluntary, since: end, expiry: end)))
+            turns.append(Turn(at: at, news: .renewalOff, input: .active(from: start, to: end, renews: false)))
+            turns.append(Turn(at: end, news: .ended, input: .over(.expired, .voluntary, since: end, expiry: end)))
             goneAt = end
         } else if falls(on: kind.failing) {
-            turns.append(Turn(at: end, news: .failed, outlook: .over(.billingRetry, nil, since: end, expiry: end)))
+            turns.append(Turn(at: end, news: .failed, input: .over(.billingRetry, nil, since: end, expiry: end)))
             let late = part() * part()
             if part() < 0.6 {
                 next = (end + Delay.days(20).times(late), .afterFailure)
             } else {
                 let at = end + .days(60)
                 turns.append(
-                    Turn(at: at, news: .givenUp, outlook: .over(.expired, .billingError, since: at, expiry: end)))
+                    Turn(at: at, news: .givenUp, input: .over(.expired, .billingError, since: at, expiry: end)))
                 goneAt = at
             }
         } else if falls(on: kind.late) {
-            turns.append(Turn(at: end, news: nil, outlook: .awaiting(since: end, from: start)))
+            turns.append(Turn(at: end, news: nil, input: .awaiting(since: end, from: start)))
             next = (end, .late)
         } else {
             next = (end, .inTime)
@@ -140,21 +140,21 @@ private struct DrawnPeriod {
     }
 }
 
-extension Outlook {
-    fileprivate static func active(from start: Instant, to end: Instant, renews: Bool) -> Outlook {
-        Outlook(
+extension ScheduleInput {
+    fileprivate static func active(from start: Instant, to end: Instant, renews: Bool) -> ScheduleInput {
+        ScheduleInput(
             state: .active, reason: nil, since: start, until: end, accessEndsAt: end, expiresAt: end,
             headStartsAt: start, renewalExpected: renews)
     }
 
-    fileprivate static func awaiting(since end: Instant, from start: Instant) -> Outlook {
-        Outlook(
+    fileprivate static func awaiting(since end: Instant, from start: Instant) -> ScheduleInput {
+        ScheduleInput(
             state: .awaitingRenewal, reason: .renewal, since: end, until: end + .hours(2),
             accessEndsAt: end + .hours(2), expiresAt: end, headStartsAt: start, renewalExpected: true)
     }
 
-    fileprivate static func over(_ state: State, _ reason: Reason?, since: Instant, expiry: Instant) -> Outlook {
-        Outlook(
+    fileprivate static func over(_ state: State, _ reason: Reason?, since: Instant, expiry: Instant) -> ScheduleInput {
+        ScheduleInput(
             state: state, reason: reason, since: since, until: nil, accessEndsAt: nil, expiresAt: expiry,
             headStartsAt: expiry - .days(30), renewalExpected: false, isRenewalOff: state == .revoked)
     }

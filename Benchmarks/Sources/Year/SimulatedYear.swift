@@ -53,10 +53,10 @@ struct SimulatedYear {
             }
             guard let known else { return }
             let isOver = life.endsAt.map { at >= $0 } ?? false
-            let why = isNew ? .newReceipt : CallReason(known.outlook, isOver: isOver)
+            let why = isNew ? .newReceipt : CallReason(known.input, isOver: isOver)
             calls.countCall(at: at, kind: life.kind, why: why)
             let plan = nextCheck(
-                for: [known.outlook], environment: .production, now: at, seed: receipts, policy: policy)
+                for: [known.input], environment: .production, now: at, seed: receipts, policy: policy)
             switch plan {
             case .at(let next): planned = next
             case .retired: planned = nil
@@ -78,7 +78,7 @@ struct SimulatedYear {
         while at < begin + Delay.days(1).times(days), let turn = life.turns.last(where: { $0.at <= at }) {
             moments.append(Double((at - begin).milliseconds) / 86_400_000)
             let policy = Policy.standard(for: .production)
-            let plan = nextCheck(for: [turn.outlook], environment: .production, now: at, seed: 1, policy: policy)
+            let plan = nextCheck(for: [turn.input], environment: .production, now: at, seed: 1, policy: policy)
             guard case .at(let next) = plan else { break }
             at = next
         }

@@ -5,8 +5,8 @@ enum CallReason: String, CaseIterable {
     case newReceipt = "a new receipt", running = "running subscriptions", retry = "failed charges",
         over = "subscriptions that are over"
 
-    init(_ outlook: Outlook, isOver: Bool) {
-        switch outlook.state {
+    init(_ input: ScheduleInput, isOver: Bool) {
+        switch input.state {
         case .billingRetry, .gracePeriod: self = isOver ? .over : .retry
         case .active, .awaitingRenewal, .expired, .revoked: self = isOver ? .over : .running
         }
@@ -91,7 +91,7 @@ struct YearNews {
     /// A renewal matters from the moment at which access would have ended without it.
     mutating func tell(_ turn: Turn, at: Instant) {
         guard let news = turn.news, turn.at >= SimulatedYear.begin else { return }
-        let matters = news == .renewed ? max(turn.at, turn.outlook.headStartsAt) : turn.at
+        let matters = news == .renewed ? max(turn.at, turn.input.headStartsAt) : turn.at
         delays[news, default: []].append(max(0, Double((at - matters).milliseconds) / 1000))
     }
 }

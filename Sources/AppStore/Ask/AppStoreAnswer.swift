@@ -1,4 +1,4 @@
-/// The result of asking Apple about one receipt. An outage is a result too: `response` is nil and `trouble` says why.
+/// The result of asking Apple about one receipt. An outage is a result too: `response` is nil and `failure` says why.
 package struct AppStoreAnswer: Sendable, Equatable {
     /// The endpoint that gave the final answer, or failed to.
     package let environment: Endpoint
@@ -12,9 +12,9 @@ package struct AppStoreAnswer: Sendable, Equatable {
     package let response: VerifyReceiptResponse?
     /// The reason there is no usable response, in one sentence; nil if there is one. Never contains a secret, a receipt
     /// or a host name, so that it may be shown to any reader.
-    package let trouble: String?
-    /// The network's own description of the failure, if `trouble` says less; for the log. Never contains a secret.
-    package let troubleDetail: String?
+    package let failure: String?
+    /// The network's own description of the failure, if `failure` says less; for the log. Never contains a secret.
+    package let failureDetail: String?
     /// The number of requests sent for this answer: 0 to 3.
     package let calls: Int
     /// Whether the final call used the previous secret. If so, and its status is not 21004 again, the current secret is
@@ -31,7 +31,7 @@ package struct AppStoreAnswer: Sendable, Equatable {
     /// Creates an answer, for tests and other implementations of the client.
     package init(
         environment: Endpoint, httpStatus: Int?, body: [UInt8], response: VerifyReceiptResponse?,
-        trouble: String?, troubleDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
+        failure: String?, failureDetail: String? = nil, calls: Int, usedPreviousSecret: Bool, elapsedMilliseconds: Int,
         correlationID: String?,
         retryAfterSeconds: Double? = nil
     ) {
@@ -39,8 +39,8 @@ package struct AppStoreAnswer: Sendable, Equatable {
         self.httpStatus = httpStatus
         self.body = body
         self.response = response
-        self.trouble = trouble
-        self.troubleDetail = troubleDetail
+        self.failure = failure
+        self.failureDetail = failureDetail
         self.calls = calls
         self.usedPreviousSecret = usedPreviousSecret
         self.elapsedMilliseconds = elapsedMilliseconds
@@ -49,7 +49,7 @@ package struct AppStoreAnswer: Sendable, Equatable {
     }
 
     /// The failure with its detail, for the operator.
-    package var troubleInFull: String? {
-        trouble.map { sentence in troubleDetail.map { "\(sentence) (\($0))" } ?? sentence }
+    package var failureInFull: String? {
+        failure.map { sentence in failureDetail.map { "\(sentence) (\($0))" } ?? sentence }
     }
 }

@@ -18,7 +18,7 @@ final class AnswerGathering: HTTPClientResponseDelegate {
     static let bytesPerSecondMin = 1024.0
 
     private struct Arrived {
-        var exchange = Exchange()
+        var result = CallResult()
         var heads = 0
         var bodyBegan = NIODeadline.distantFuture
     }
@@ -33,7 +33,7 @@ final class AnswerGathering: HTTPClientResponseDelegate {
     }
 
     /// The part that has arrived.
-    var exchange: Exchange { arrived.withLock { $0.exchange } }
+    var result: CallResult { arrived.withLock { $0.result } }
 
     /// Whether the answer came from an address other than the one asked.
     var followedRedirect: Bool { arrived.withLock { $0.heads > 1 } }
@@ -44,26 +44,26 @@ final class AnswerGathering: HTTPClientResponseDelegate {
 
     func didReceiveHead(task: HTTPClient.Task<Void>, _ head: HTTPResponseHead) -> EventLoopFuture<Void> {
         arrived.withLock { arrived in
-            arrived.exchange.httpStatus = Int(head.status.code)
-            arrived.exchange.headers = head.headers
+            arrived.result.httpStatus = Int(head.status.code)
+            arrived.result.headers = head.headers
             arrived.bodyBegan = .now()
         }
         let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
         if announced > bytesMax { return task.eventLoop.makeFailedFuture(TooLarge()) }
         // An announced length does not justify reserving much memory before the bytes arrive.
-        arrived.withLock { $0.exchange.body.reserveCapacity(min(max(announced, 0), 1 << 20)) }
+        arrived.withLock { $0.result.body.reserveCapacity(min(max(announced, 0), 1 << 20)) }
         return task.eventLoop.makeSucceededVoidFuture()
     }
 
     func didReceiveBodyPart(task: HTTPClient.Task<Void>, _ buffer: ByteBuffer) -> EventLoopFuture<Void> {
         let refusal: (any Error)? = arrived.withLock { arrived in
-            guard arrived.exchange.body.count + buffer.readableBytes <= bytesMax else {
-                arrived.exchange.body = []
+            guard arrived.result.body.count + buffer.readableBytes <= bytesMax else {
+                arrived.result.body = []
                 return TooLarge()
             }
-            arrived.exchange.body.append(contentsOf: buffer.readableBytesView)
+            arrived.result.body.append(contentsOf: buffer.readableBytesView)
             let seconds = Double((NIODeadline.now() - arrived.bodyBegan).nanoseconds) / 1e9
-            let isSlow = Double(arrived.exchange.body.count) < seconds * Self.bytesPerSecondMin
+            let isSlow = Double(arrived.result.body.count) < seconds * Self.bytesPerSecondMin
             return isSlow && seconds > slowSecondsMax ? TooSlow() : nil
         }
         return refusal.map { task.eventLoop.makeFailedFuture($0) } ?? task.eventLoop.makeSucceededVoidFuture()

@@ -16,7 +16,7 @@ extension AppStoreClient {
     package static func live(
         _ options: AppStoreOptions, client: HTTPClient, note: @escaping @Sendable (String) -> Void
     ) -> AppStoreClient {
-        let caller = Caller(client: client, responseBytesMax: options.responseBytesMax)
+        let caller = HTTPCall(client: client, responseBytesMax: options.responseBytesMax)
         let notes = RetirementNotes(note: note)
         return AppStoreClient { request in
             await LiveCheck(options: options, caller: caller, notes: notes, request: request).run()
@@ -27,32 +27,32 @@ extension AppStoreClient {
 /// One `verify`: up to three calls under one deadline.
 struct LiveCheck: Sendable {
     let options: AppStoreOptions
-    let caller: Caller
+    let caller: HTTPCall
     let notes: RetirementNotes
     let request: AppStoreRequest
 
     func run() async -> AppStoreAnswer {
         let start = ContinuousClock.now
         let end = start + options.deadline
-        var conversation = Conversation(request)
+        var routing = StoreRouting(request)
         let receiptBytes = request.receipt.utf8.count
         guard receiptBytes <= options.requestBytesMax else {
-            let refused = Exchange.failed(Trouble.requestTooLarge(receiptBytes, limit: options.requestBytesMax))
-            return answer(refused, nil, conversation, calls: 0, since: start)
+            let refused = CallResult.failed(CallFailure.requestTooLarge(receiptBytes, limit: options.requestBytesMax))
+            return answer(refused, nil, routing, calls: 0, since: start)
         }
         var calls = 0
         while true {
             guard calls == 0 || ContinuousClock.now < end else {
-                return answer(.failed(Trouble.noTimeLeft), nil, conversation, calls: calls, since: start)
+                return answer(.failed(CallFailure.noTimeLeft), nil, routing, calls: calls, since: start)
             }
             calls += 1
-            var exchange = await caller.call(
-                options.url(of: conversation.environment), sending: body(conversation.password), until: end)
-            notes.look(at: exchange.headers, from: conversation.environment, hiding: secrets)
-            let response = decode(&exchange)
-            let asked = conversation
-            guard response != nil, conversation.goesOn(after: response?.status) else {
-                return answer(exchange, response, asked, calls: calls, since: start)
+            var result = await caller.call(
+                options.url(of: routing.environment), sending: body(routing.password), until: end)
+            notes.look(at: result.headers, from: routing.environment, hiding: secrets)
+            let response = decode(&result)
+            let asked = routing
+            guard response != nil, routing.goesOn(after: response?.status) else {
+                return answer(result, response, asked, calls: calls, since: start)
             }
         }
     }
@@ -71,27 +71,27 @@ struct LiveCheck: Sendable {
         return body
     }
 
-    private func decode(_ exchange: inout Exchange) -> VerifyReceiptResponse? {
-        guard exchange.trouble == nil else { return nil }
+    private func decode(_ result: inout CallResult) -> VerifyReceiptResponse? {
+        guard result.failure == nil else { return nil }
         do throws(AnswerUnreadable) {
-            return try VerifyReceiptResponse(parsing: exchange.body)
+            return try VerifyReceiptResponse(parsing: result.body)
         } catch {
-            exchange.trouble = "The store answered HTTP 200 with \(error.reason); ask again later."
+            result.failure = "The store answered HTTP 200 with \(error.reason); ask again later."
             return nil
         }
     }
 
     private func answer(
-        _ exchange: Exchange, _ response: VerifyReceiptResponse?, _ asked: Conversation, calls: Int,
+        _ result: CallResult, _ response: VerifyReceiptResponse?, _ asked: StoreRouting, calls: Int,
         since start: ContinuousClock.Instant
     ) -> AppStoreAnswer {
         AppStoreAnswer(
-            environment: asked.environment, httpStatus: exchange.httpStatus, body: exchange.body, response: response,
-            trouble: exchange.trouble.map { secrets.hidden(in: $0) },
-            troubleDetail: exchange.troubleDetail.map { secrets.hidden(in: $0) }, calls: calls,
+            environment: asked.environment, httpStatus: result.httpStatus, body: result.body, response: response,
+            failure: result.failure.map { secrets.hidden(in: $0) },
+            failureDetail: result.failureDetail.map { secrets.hidden(in: $0) }, calls: calls,
             usedPreviousSecret: asked.usesPreviousSecret,
             elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
-            correlationID: exchange.correlationID.map { secrets.hidden(in: $0) },
-            retryAfterSeconds: exchange.httpStatus == 200 ? nil : RetryAfter.seconds(in: exchange.headers, now: Date()))
+            correlationID: result.correlationID.map { secrets.hidden(in: $0) },
+            retryAfterSeconds: result.httpStatus == 200 ? nil : RetryAfter.seconds(in: result.headers, now: Date()))
     }
 }

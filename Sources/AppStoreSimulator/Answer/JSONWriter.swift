@@ -72,14 +72,14 @@ struct JSONWriter {
     }
 
     /// Writes Apple's triple: Greenwich text, milliseconds as a string, Pacific text.
-    mutating func date(_ key: StaticString, _ moment: Moment) {
+    mutating func date(_ key: StaticString, _ moment: StoreTime) {
         dated(key, "") { AppleDates.appendGreenwich(moment, to: &$0.bytes) }
         dated(key, "_ms") { $0.digits(moment.milliseconds) }
         dated(key, "_pst") { AppleDates.appendPacific(moment, to: &$0.bytes) }
     }
 
     /// Writes the form of old receipts: milliseconds under the plain name, text under `_formatted`.
-    mutating func legacyDate(_ key: StaticString, _ moment: Moment) {
+    mutating func legacyDate(_ key: StaticString, _ moment: StoreTime) {
         dated(key, "") { $0.digits(moment.milliseconds) }
         dated(key, "_formatted") { AppleDates.appendGreenwich(moment, to: &$0.bytes) }
         dated(key, "_formatted_pst") { AppleDates.appendPacific(moment, to: &$0.bytes) }

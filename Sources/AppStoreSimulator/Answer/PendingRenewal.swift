@@ -43,7 +43,7 @@ extension Life {
         }
     }
 
-    var graceUntil: Moment? {
+    var graceUntil: StoreTime? {
         switch phase {
         case .subscribed: nil
         case .retrying(let graceUntil, _, _), .ended(_, let graceUntil): graceUntil

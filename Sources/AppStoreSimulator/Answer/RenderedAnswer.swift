@@ -23,7 +23,7 @@ struct RenderedAnswer: Sendable {
     var size: Int { head.count + tail.count }
 
     /// Returns the three forms of the request date, with the comma that separates them from the member before.
-    func requestDate(_ now: Moment) -> [UInt8] {
+    func requestDate(_ now: StoreTime) -> [UInt8] {
         guard hasRequestDate else { return [] }
         var json = JSONWriter(continuing: ())
         json.date("request_date", now)
@@ -31,5 +31,5 @@ struct RenderedAnswer: Sendable {
     }
 
     /// Returns the whole body.
-    func bytes(requestedAt now: Moment) -> [UInt8] { head + requestDate(now) + tail }
+    func bytes(requestedAt now: StoreTime) -> [UInt8] { head + requestDate(now) + tail }
 }

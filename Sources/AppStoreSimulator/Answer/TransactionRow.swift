@@ -7,7 +7,7 @@ struct TransactionRow: Sendable {
     }
 
     private struct Cancellation {
-        let at: Moment
+        let at: StoreTime
         let reason: Int
 
         init(_ cancellation: Period.Cancellation) {
@@ -15,7 +15,7 @@ struct TransactionRow: Sendable {
             reason = cancellation.reason
         }
 
-        init(refundAt at: Moment) {
+        init(refundAt at: StoreTime) {
             self.at = at
             reason = 0
         }
@@ -24,9 +24,9 @@ struct TransactionRow: Sendable {
     private let productID: String
     private let transactionID: String
     private let originalTransactionID: String
-    private let purchase: Moment
-    private let originalPurchase: Moment
-    private var expires: Moment?
+    private let purchase: StoreTime
+    private let originalPurchase: StoreTime
+    private var expires: StoreTime?
     private var webOrderLineItemID: String?
     private var offer: PeriodOffer?
     private var groupID: String?
@@ -39,7 +39,7 @@ struct TransactionRow: Sendable {
     /// Whether some usual keys are missing.
     var leavesKeysOut = false
 
-    init(purchase: OneTimePurchase, of account: Account, asOf moment: Moment, bundleID: String) {
+    init(purchase: OneTimePurchase, of account: Account, asOf moment: StoreTime, bundleID: String) {
         productID = purchase.product.identifier(in: bundleID)
         transactionID = account.ids.purchase(purchase.ordinal)
         originalTransactionID = transactionID

@@ -59,7 +59,7 @@ extension Simulator {
         }
         guard fault.code.map((400...599).contains) ?? true else { return .refused(400, "code is 400 to 599") }
         add(fault)
-        return try .json(["faults": troubles.faults.count])
+        return try .json(["faults": conditions.faults.count])
     }
 
     private func receiptList(_ query: [URLQueryItem]) throws -> SimulatorReply {

@@ -21,7 +21,7 @@ extension CustomerTruth {
 }
 
 extension SubscriptionTruth {
-    init(_ life: Life, at now: Moment, bundleID: String) {
+    init(_ life: Life, at now: StoreTime, bundleID: String) {
         let ids = life.ids
         let head = life.periods.last?.product ?? life.script.product
         originalTransactionID = ids.originalTransactionID
@@ -44,11 +44,11 @@ extension SubscriptionTruth {
                 offer: period.offer, cancelled: period.cancellation?.at.milliseconds,
                 upgraded: period.cancellation?.isUpgrade ?? false)
         }
-        log = life.happenings.map { happening in
-            HappeningTruth(
-                at: AppleDates.internet(happening.at), atMilliseconds: happening.at.milliseconds, kind: happening.kind,
-                transactionID: happening.ordinal.map { ids.transactionID(of: $0) },
-                expirationIntent: happening.expirationIntent)
+        log = life.lifeEvents.map { lifeEvent in
+            LifeEventTruth(
+                at: AppleDates.internet(lifeEvent.at), atMilliseconds: lifeEvent.at.milliseconds, kind: lifeEvent.kind,
+                transactionID: lifeEvent.ordinal.map { ids.transactionID(of: $0) },
+                expirationIntent: lifeEvent.expirationIntent)
         }
     }
 }
@@ -56,7 +56,7 @@ extension SubscriptionTruth {
 extension Life {
     /// Returns the access that Apple's data grant at an instant: by a period that was not cancelled, or by a grace
     /// period.
-    fileprivate func access(at now: Moment) -> AccessTruth {
+    fileprivate func access(at now: StoreTime) -> AccessTruth {
         if periods.contains(where: { $0.cancellation == nil && $0.purchase <= now && now < $0.expires }) {
             return .paid
         }

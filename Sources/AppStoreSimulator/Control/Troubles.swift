@@ -29,7 +29,7 @@ final class Troubles: Sendable {
     func nextCall() -> UInt64 { UInt64(callCount.wrappingAdd(1, ordering: .relaxed).newValue) }
 
     /// Returns the fault of a call. Shares add up, in the order in which the faults were added.
-    func fault(ofCall call: UInt64, at now: Moment) -> Fault? {
+    func fault(ofCall call: UInt64, at now: StoreTime) -> Fault? {
         guard !isQuiet else { return nil }
         change { faults in
             faults.removeAll { fault in fault.untilMilliseconds.map { $0 <= now.milliseconds } ?? false }

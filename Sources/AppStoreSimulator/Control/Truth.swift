@@ -69,7 +69,7 @@ package struct SubscriptionTruth: Codable, Sendable {
     /// The periods in the order they were booked.
     package var periods: [PeriodTruth]
     /// The events, in order.
-    package var log: [HappeningTruth]
+    package var log: [LifeEventTruth]
 
     enum CodingKeys: String, CodingKey {
         case product, group, access, ownership, periods, log
@@ -119,14 +119,14 @@ package struct PeriodTruth: Codable, Sendable {
 }
 
 /// One event of a subscription.
-package struct HappeningTruth: Codable, Sendable {
+package struct LifeEventTruth: Codable, Sendable {
     /// When the store first showed it, as RFC 3339 text in whole seconds, for human readers.
     package var at: String
     /// The same instant in milliseconds since 1970.
     package var atMilliseconds: Int64
     /// The kind of event.
-    package var kind: HappeningKind
-    /// The transaction id of the period it concerns.
+    package var kind: LifeEventKind
+    /// The transaction id of the period it conditions.
     package var transactionID: String?
     /// For `lapsed`.
     package var expirationIntent: Int?

@@ -44,12 +44,12 @@ struct DrawnSteps: Sendable {
     }
 
     /// The possible events of a paid period. The random numbers each draws must not depend on earlier results.
-    private enum Turning: CaseIterable {
+    private enum PeriodOutcome: CaseIterable {
         case cancels, wavers, refund, olderRefund, refundReversal, billingFailure, upgrade, downgrade, crossgrade
         case extend, priceIncrease, withdrawal, unexplainedEnd, redeemedOffer, accountDeletion
     }
 
-    private func chance(of turning: Turning) -> Double {
+    private func chance(of turning: PeriodOutcome) -> Double {
         switch turning {
         case .cancels: chances.cancels
         case .wavers: chances.wavers
@@ -72,7 +72,7 @@ struct DrawnSteps: Sendable {
     private func paidPeriod(_ period: Int, numbers: inout SeededGenerator) -> [Step] {
         var draw = numbers.unit()
         let point = numbers.between(0.1, 0.8)
-        for turning in Turning.allCases {
+        for turning in PeriodOutcome.allCases {
             let share = chance(of: turning)
             guard draw >= share else { return steps(of: turning, in: period, at: point, numbers: &numbers) }
             draw -= share
@@ -81,7 +81,7 @@ struct DrawnSteps: Sendable {
     }
 
     private func steps(
-        of turning: Turning, in period: Int, at point: Double, numbers: inout SeededGenerator
+        of turning: PeriodOutcome, in period: Int, at point: Double, numbers: inout SeededGenerator
     ) -> [Step] {
         switch turning {
         case .cancels: return [step(period, point, .disableRenewal)]

@@ -3,13 +3,13 @@
 struct Life: Sendable {
     enum Phase: Sendable, Equatable {
         case subscribed
-        case retrying(graceUntil: Moment?, graceIsOver: Bool, until: Moment)
+        case retrying(graceUntil: StoreTime?, graceIsOver: Bool, until: StoreTime)
         /// The subscription ended, with Apple's expiration intent; a revoked family share has none.
-        case ended(intent: Int?, graceUntil: Moment?)
+        case ended(intent: Int?, graceUntil: StoreTime?)
     }
 
     struct ScheduledStep: Sendable {
-        let at: Moment
+        let at: StoreTime
         let action: CustomerAction
     }
 
@@ -24,11 +24,11 @@ struct Life: Sendable {
     let drawn: DrawnSteps
     let ids: SubscriptionIDs
     /// The first purchase.
-    let start: Moment
+    let start: StoreTime
 
-    private(set) var now: Moment
+    private(set) var now: StoreTime
     var periods: [Period] = []
-    var happenings: [Happening] = []
+    var lifeEvents: [LifeEvent] = []
     var phase = Phase.subscribed
     var renewalIsOn = true
     var cardFails = false
@@ -38,12 +38,12 @@ struct Life: Sendable {
     var offerBalance: OfferBalance?
     var nextProduct: SubscriptionProduct
     var renewals = 0
-    var accountDeletedAt: Moment?
+    var accountDeletedAt: StoreTime?
     var steps: [ScheduledStep] = []
 
     /// Begins with the first purchase, on a whole second.
     init(
-        script: CustomerScript, start: Moment, scale: TimeScale, environment: StoreEnvironment, drawn: DrawnSteps,
+        script: CustomerScript, start: StoreTime, scale: TimeScale, environment: StoreEnvironment, drawn: DrawnSteps,
         ids: SubscriptionIDs
     ) {
         self.script = script
@@ -58,7 +58,7 @@ struct Life: Sendable {
     }
 
     private mutating func begin(with offer: PeriodOffer?) {
-        let kind: HappeningKind =
+        let kind: LifeEventKind =
             switch offer {
             case .freeTrial: .trialStarted
             case .payAsYouGo, .payUpFront, .promotional, .offerCode: .offerStarted
@@ -69,7 +69,7 @@ struct Life: Sendable {
     }
 
     /// Advances to an instant. An earlier instant changes nothing.
-    mutating func advance(to moment: Moment) {
+    mutating func advance(to moment: StoreTime) {
         while let turn = nextTurn, turn.at <= moment {
             now = turn.at
             perform(turn)
@@ -78,7 +78,7 @@ struct Life: Sendable {
     }
 
     /// Adds a period, at the price of an offer while one lasts, and all of the script's steps in it.
-    mutating func book(_ product: SubscriptionProduct, purchase: Moment, as kind: HappeningKind) {
+    mutating func book(_ product: SubscriptionProduct, purchase: StoreTime, as kind: LifeEventKind) {
         let offer = takeOffer()
         let period = Period(
             ordinal: periods.count, product: product, bookedAt: now, purchase: purchase,
@@ -93,7 +93,7 @@ struct Life: Sendable {
     }
 
     /// Ends the subscription. Some drawn customers come back after a while.
-    mutating func end(intent: Int?, graceUntil: Moment? = nil) {
+    mutating func end(intent: Int?, graceUntil: StoreTime? = nil) {
         renewalIsOn = false
         phase = .ended(intent: intent, graceUntil: graceUntil)
         guard let last = periods.last, let back = drawn.comeback(after: last.ordinal, of: script, scale: scale) else {
@@ -102,8 +102,8 @@ struct Life: Sendable {
         insert(ScheduledStep(at: now + back.delay, action: back.action))
     }
 
-    mutating func record(_ kind: HappeningKind, period: Int? = nil, intent: Int? = nil) {
-        happenings.append(Happening(at: now, kind: kind, ordinal: period, expirationIntent: intent))
+    mutating func record(_ kind: LifeEventKind, period: Int? = nil, intent: Int? = nil) {
+        lifeEvents.append(LifeEvent(at: now, kind: kind, ordinal: period, expirationIntent: intent))
     }
 
     private mutating func takeOffer() -> PeriodOffer? {

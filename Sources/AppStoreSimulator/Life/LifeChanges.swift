@@ -61,7 +61,7 @@ extension Life {
         return head
     }
 
-    private mutating func replace(_ head: Period, with product: SubscriptionProduct, as kind: HappeningKind) {
+    private mutating func replace(_ head: Period, with product: SubscriptionProduct, as kind: LifeEventKind) {
         let instant = now.wholeSecond
         periods[head.ordinal].cancel(at: instant, reason: 0, isUpgrade: true)
         if !renewalIsOn { record(.renewalEnabled, period: head.ordinal) }
@@ -71,7 +71,7 @@ extension Life {
     }
 
     private mutating func choose(
-        _ product: SubscriptionProduct, after head: Period, as kind: HappeningKind
+        _ product: SubscriptionProduct, after head: Period, as kind: LifeEventKind
     ) throws(ActionRefused) {
         guard renewalIsOn else { throw ActionRefused("renewal is off") }
         guard product.groupID == head.product.groupID else { throw ActionRefused("that is another group") }

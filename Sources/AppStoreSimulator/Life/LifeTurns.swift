@@ -1,13 +1,13 @@
 /// The automatic turns: charges, lapses, the ends of grace and retry, and the script's next step.
 extension Life {
     enum Turn: Sendable {
-        case charge(at: Moment)
-        case lapse(at: Moment, intent: Int)
-        case graceEnd(at: Moment)
-        case retryEnd(at: Moment)
-        case step(at: Moment)
+        case charge(at: StoreTime)
+        case lapse(at: StoreTime, intent: Int)
+        case graceEnd(at: StoreTime)
+        case retryEnd(at: StoreTime)
+        case step(at: StoreTime)
 
-        var at: Moment {
+        var at: StoreTime {
             switch self {
             case .charge(let at), .lapse(let at, _), .graceEnd(let at), .retryEnd(let at), .step(let at): at
             }
@@ -79,7 +79,7 @@ extension Life {
         guard let head = periods.last else { return }
         guard !cardFails else { return startRetry(after: head) }
         renewals += 1
-        let kind: HappeningKind =
+        let kind: LifeEventKind =
             head.isTrial ? .converted : nextProduct == head.product ? .renewed : .changedAtRenewal
         book(nextProduct, purchase: head.expires, as: kind)
     }

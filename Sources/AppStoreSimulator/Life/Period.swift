@@ -2,28 +2,28 @@
 /// stays frozen at its creation while the server's rows move on.
 struct Period: Sendable {
     struct Expiry: Sendable {
-        let knownAt: Moment
-        let expires: Moment
+        let knownAt: StoreTime
+        let expires: StoreTime
     }
 
     struct Cancellation: Sendable {
-        let at: Moment
+        let at: StoreTime
         let reason: Int
         let isUpgrade: Bool
-        var undoneAt: Moment?
+        var undoneAt: StoreTime?
     }
 
     /// The number of the period in its subscription, from 0; the row's ids derive from it.
     let ordinal: Int
     let product: SubscriptionProduct
-    let bookedAt: Moment
-    let purchase: Moment
+    let bookedAt: StoreTime
+    let purchase: StoreTime
     let offer: PeriodOffer?
     private(set) var expiries: [Expiry]
     private(set) var cancellations: [Cancellation] = []
 
     init(
-        ordinal: Int, product: SubscriptionProduct, bookedAt: Moment, purchase: Moment, expires: Moment,
+        ordinal: Int, product: SubscriptionProduct, bookedAt: StoreTime, purchase: StoreTime, expires: StoreTime,
         offer: PeriodOffer?
     ) {
         self.ordinal = ordinal
@@ -37,16 +37,16 @@ struct Period: Sendable {
     var isTrial: Bool { offer == .freeTrial }
 
     /// The latest expiry.
-    var expires: Moment { expiries.last?.expires ?? purchase }
+    var expires: StoreTime { expiries.last?.expires ?? purchase }
 
     /// The cancellation in effect now.
     var cancellation: Cancellation? { cancellations.last { $0.undoneAt == nil } }
 
-    func expires(asOf moment: Moment) -> Moment {
+    func expires(asOf moment: StoreTime) -> StoreTime {
         expiries.last { $0.knownAt <= moment }?.expires ?? expires
     }
 
-    func cancellation(asOf moment: Moment) -> Cancellation? {
+    func cancellation(asOf moment: StoreTime) -> Cancellation? {
         cancellations.last { cancellation in
             guard cancellation.at <= moment else { return false }
             guard let undoneAt = cancellation.undoneAt else { return true }
@@ -54,15 +54,15 @@ struct Period: Sendable {
         }
     }
 
-    mutating func extend(to expires: Moment, at moment: Moment) {
+    mutating func extend(to expires: StoreTime, at moment: StoreTime) {
         expiries.append(Expiry(knownAt: moment, expires: expires))
     }
 
-    mutating func cancel(at moment: Moment, reason: Int, isUpgrade: Bool) {
+    mutating func cancel(at moment: StoreTime, reason: Int, isUpgrade: Bool) {
         cancellations.append(Cancellation(at: moment, reason: reason, isUpgrade: isUpgrade, undoneAt: nil))
     }
 
-    mutating func undoCancellation(at moment: Moment) {
+    mutating func undoCancellation(at moment: StoreTime) {
         guard let index = cancellations.lastIndex(where: { $0.undoneAt == nil }) else { return }
         cancellations[index].undoneAt = moment
     }

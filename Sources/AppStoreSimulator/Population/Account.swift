@@ -6,20 +6,20 @@ struct Account: Sendable {
     /// The script of the first subscription, which also gives the traits of the whole account.
     let script: CustomerScript
     /// The first purchase.
-    let start: Moment
+    let start: StoreTime
     /// The creation of the first receipt that the customer's device sends.
-    let firstReceiptCreation: Moment
+    let firstReceiptCreation: StoreTime
     /// When the second customer restores, if there is one.
-    let secondCustomerAt: Moment?
+    let secondCustomerAt: StoreTime?
     /// All planned subscriptions; some may not have begun.
     var lives: [Life]
     var purchases: PurchaseHistory
-    private(set) var now: Moment
-    private(set) var deletedAt: Moment?
+    private(set) var now: StoreTime
+    private(set) var deletedAt: StoreTime?
 
     init(
-        index: Int, environment: StoreEnvironment, script: CustomerScript, start: Moment, anchor: Moment,
-        lives: [Life], purchases: PurchaseHistory, secondCustomerAt: Moment?
+        index: Int, environment: StoreEnvironment, script: CustomerScript, start: StoreTime, anchor: StoreTime,
+        lives: [Life], purchases: PurchaseHistory, secondCustomerAt: StoreTime?
     ) {
         self.index = index
         self.environment = environment
@@ -40,7 +40,7 @@ struct Account: Sendable {
     var isDeleted: Bool { deletedAt != nil }
 
     /// Advances to an instant. The resulting state depends on the instant and on the earlier manual actions.
-    mutating func advance(to moment: Moment) {
+    mutating func advance(to moment: StoreTime) {
         for index in lives.indices {
             lives[index].advance(to: min(moment, deletedAt ?? moment))
             deletedAt = deletedAt ?? lives[index].accountDeletedAt
@@ -70,14 +70,14 @@ struct Account: Sendable {
     }
 
     /// The first later instant at which a response about this account may change; nil when it never does.
-    var nextChange: Moment? {
+    var nextChange: StoreTime? {
         guard !isDeleted else { return nil }
         let turns = lives.compactMap { $0.start > now ? $0.start : $0.nextTurn?.at }
         return (turns + [purchases.nextChange(after: now)].compactMap { $0 }).min()
     }
 
     /// When the store last wrote a new receipt for this account.
-    var newestReceiptCreation: Moment {
+    var newestReceiptCreation: StoreTime {
         let booked = begun.compactMap { $0.periods.last?.bookedAt }
         let bought = purchases.purchases.last { $0.bookedAt <= now }.map { [$0.bookedAt] } ?? []
         return (booked + bought).reduce(firstReceiptCreation) { max($0, $1) }

@@ -1,7 +1,7 @@
 /// The accounts of the store. Each is made from the seed and its number alone, so that none needs to be stored.
 struct Population: Sendable {
     let seed: UInt64
-    let epoch: Moment
+    let epoch: StoreTime
     let scale: TimeScale
     let customers: Int
     let sandboxCustomers: Int
@@ -12,7 +12,7 @@ struct Population: Sendable {
     /// The number of the first arrival; arrivals are numbered above all other customers.
     let firstArrival: Int
 
-    init(_ options: SimulatorOptions, epoch: Moment) {
+    init(_ options: SimulatorOptions, epoch: StoreTime) {
         seed = options.seed
         self.epoch = epoch
         scale = TimeScale(monthSeconds: options.monthSeconds)
@@ -30,7 +30,7 @@ struct Population: Sendable {
     var count: Int { customers + sandboxCustomers }
 
     /// Returns the number of arrivals since the epoch.
-    func arrivals(at now: Moment) -> Int {
+    func arrivals(at now: StoreTime) -> Int {
         let months = Double(now.milliseconds - epoch.milliseconds) / scale.monthMilliseconds
         guard months > 0, arrivalsPerMonth > 0 else { return 0 }
         var count = Int(months * arrivalsPerMonth) + 1
@@ -39,7 +39,7 @@ struct Population: Sendable {
     }
 
     /// Returns when an arrival buys: on a whole second, so that the purchase shows when it is made.
-    private func arrival(_ number: Int) -> Moment {
+    private func arrival(_ number: Int) -> StoreTime {
         let wait = Double(number + 1) * scale.monthMilliseconds / arrivalsPerMonth
         return (epoch + Int64(wait) + 999).wholeSecond
     }
@@ -60,12 +60,12 @@ struct Population: Sendable {
     }
 
     /// Returns a manually created customer, whose purchase makes `anchor` the start of the running period.
-    func account(_ index: Int, script: CustomerScript, environment: StoreEnvironment, anchor: Moment) -> Account {
+    func account(_ index: Int, script: CustomerScript, environment: StoreEnvironment, anchor: StoreTime) -> Account {
         make(index, environment, script, fraction: 0, anchor: anchor)
     }
 
     private func make(
-        _ index: Int, _ environment: StoreEnvironment, _ script: CustomerScript, fraction: Double, anchor: Moment
+        _ index: Int, _ environment: StoreEnvironment, _ script: CustomerScript, fraction: Double, anchor: StoreTime
     ) -> Account {
         let start = start(of: script, fraction: fraction, anchor: anchor)
         let scripts = (script.subscribes ? [script] : []) + script.alongside
@@ -88,7 +88,7 @@ struct Population: Sendable {
             secondCustomerAt: script.secondCustomerAfterMonths.map { start + scale.milliseconds(months: max(0, $0)) })
     }
 
-    private func start(of script: CustomerScript, fraction: Double, anchor: Moment) -> Moment {
+    private func start(of script: CustomerScript, fraction: Double, anchor: StoreTime) -> StoreTime {
         let length = scale.length(of: script.product)
         return (anchor - length * Int64(script.pastPeriods) - Int64(Double(length) * fraction)).wholeSecond
     }

@@ -3,7 +3,7 @@ import Synchronization
 /// A part of the accounts behind its own lock, so that callers rarely wait for each other.
 final class Shard: Sendable {
     private struct State: Sendable {
-        var residents: [Int: Resident] = [:]
+        var residents: [Int: KnownAccount] = [:]
         var keptBytes = 0
 
         /// Drops every kept response when there are too many bytes; later calls render theirs again.
@@ -30,21 +30,21 @@ final class Shard: Sendable {
 
     /// Runs `body` on an account at an instant; the account is created on its first use.
     func with<Result: Sendable, Failure: Error>(
-        _ index: Int, at now: Moment, made: () -> Account, _ body: (inout Resident) throws(Failure) -> Result
+        _ index: Int, at now: StoreTime, made: () -> Account, _ body: (inout KnownAccount) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try state.withLock { (state) throws(Failure) -> Result in
-            state.residents[index, default: Resident(made())].look(at: now)
-            return try body(&state.residents[index, default: Resident(made())])
+            state.residents[index, default: KnownAccount(made())].look(at: now)
+            return try body(&state.residents[index, default: KnownAccount(made())])
         }
     }
 
     /// Returns the rendered response, and renders it when it is not kept.
     func answer(
-        _ index: Int, at now: Moment, for key: Resident.AnswerKey, made: () -> Account,
+        _ index: Int, at now: StoreTime, for key: KnownAccount.AnswerKey, made: () -> Account,
         rendered: (Account) -> RenderedAnswer
-    ) -> (answer: RenderedAnswer, now: Moment)? {
+    ) -> (answer: RenderedAnswer, now: StoreTime)? {
         state.withLock { state in
-            let found = state.residents[index, default: Resident(made())].answer(for: key, at: now)
+            let found = state.residents[index, default: KnownAccount(made())].answer(for: key, at: now)
             state.keptBytes -= found.forgottenBytes
             if let answer = found.answer { return (answer, found.now) }
             guard !found.isDeleted, let account = state.residents[index]?.settled() else { return nil }

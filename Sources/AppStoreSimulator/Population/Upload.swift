@@ -1,7 +1,7 @@
 /// One receipt that a device sent to the app's server.
 struct Upload: Sendable {
     let customer: String
-    let at: Moment
+    let at: StoreTime
     let reason: UploadReason
     let restore: Int
 }
@@ -30,15 +30,15 @@ package enum DeviceReceipt: String, Codable, Sendable, CaseIterable {
 
 extension Account {
     /// Returns the restore whose ids a receipt of the first customer's device carries; 0 is none.
-    func restore(at creation: Moment) -> Int { script.hasRestored && creation >= firstReceiptCreation ? 1 : 0 }
+    func restore(at creation: StoreTime) -> Int { script.hasRestored && creation >= firstReceiptCreation ? 1 : 0 }
 
     /// The uploads of the devices until now, in order; at most one receipt per instant.
     var uploads: [Upload] {
         var found: [Upload] = []
         for life in begun {
-            for happening in life.happenings {
-                guard let reason = happening.kind.upload, reason != .renewal || script.sendsRenewals else { continue }
-                found.append(upload(at: happening.at, reason))
+            for lifeEvent in life.lifeEvents {
+                guard let reason = lifeEvent.kind.upload, reason != .renewal || script.sendsRenewals else { continue }
+                found.append(upload(at: lifeEvent.at, reason))
             }
         }
         for purchase in purchases.purchases where purchase.bookedAt <= now {
@@ -49,17 +49,17 @@ extension Account {
             found.append(
                 Upload(customer: CustomerName.second(index), at: secondCustomerAt, reason: .restore, restore: 2))
         }
-        var seen: Set<Moment> = []
+        var seen: Set<StoreTime> = []
         let last = deletedAt ?? now
         return found.sorted { $0.at < $1.at }.filter { $0.at <= last && seen.insert($0.at).inserted }
     }
 
-    private func upload(at moment: Moment, _ reason: UploadReason) -> Upload {
+    private func upload(at moment: StoreTime, _ reason: UploadReason) -> Upload {
         Upload(customer: name, at: moment, reason: reason, restore: restore(at: moment))
     }
 }
 
-extension HappeningKind {
+extension LifeEventKind {
     /// The upload this event causes, when the customer's device has something new to send.
     fileprivate var upload: UploadReason? {
         switch self {

@@ -13,7 +13,7 @@ extension World {
     }
 
     func receipt(
-        of account: Account, creation: Moment, restore: Int, _ kind: DeviceReceipt = .dated
+        of account: Account, creation: StoreTime, restore: Int, _ kind: DeviceReceipt = .dated
     ) -> String {
         var identity = ReceiptIdentity(
             customer: account.index, creation: creation, environment: account.environment, restore: restore)

@@ -4,10 +4,10 @@ import Synchronization
 /// The mutable state of the running store: the customers read so far, those created manually, and the secret.
 final class World: Sendable {
     /// A manually created customer.
-    private struct Newcomer: Sendable {
+    private struct AddedCustomer: Sendable {
         let script: CustomerScript
         let environment: StoreEnvironment
-        let anchor: Moment
+        let anchor: StoreTime
     }
 
     private static let shardCount = 64
@@ -18,9 +18,9 @@ final class World: Sendable {
     let knownReceipts: KnownReceipts
     private let secretBytes: Mutex<[UInt8]>
     private let shards: [Shard]
-    private let newcomers = Mutex<[Newcomer]>([])
+    private let newcomers = Mutex<[AddedCustomer]>([])
 
-    init(options: SimulatorOptions, epoch: Moment) {
+    init(options: SimulatorOptions, epoch: StoreTime) {
         bundleID = options.bundleID
         population = Population(options, epoch: epoch)
         codec = ReceiptCodec(seed: options.seed)
@@ -36,7 +36,7 @@ final class World: Sendable {
     }
 
     /// Returns the number of customers now: initial ones, manually created ones and arrivals.
-    func customerCount(at now: Moment) -> Int {
+    func customerCount(at now: StoreTime) -> Int {
         population.count + newcomers.withLock { $0.count } + population.arrivals(at: now)
     }
 
@@ -47,37 +47,39 @@ final class World: Sendable {
     }
 
     /// Returns the account, advanced to now; nil when there is no account with this index.
-    func account(_ index: Int, at now: Moment) -> Account? {
+    func account(_ index: Int, at now: StoreTime) -> Account? {
         guard exists(index, at: now) else { return nil }
         return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
 
     /// Returns the account as it was or, without further manual actions, will be at an instant; nil before its first
     /// purchase.
-    func account(_ index: Int, asOf moment: Moment) -> Account? {
+    func account(_ index: Int, asOf moment: StoreTime) -> Account? {
         guard exists(index, at: moment) else { return nil }
-        let deeds = shard(of: index).with(index, at: population.epoch, made: { self.made(index) }) { $0.deeds }
+        let manualActions = shard(of: index).with(index, at: population.epoch, made: { self.made(index) }) {
+            $0.manualActions
+        }
         var account = made(index)
         guard account.start <= moment else { return nil }
-        for deed in deeds where deed.at <= moment {
-            account.advance(to: deed.at)
+        for manualAction in manualActions where manualAction.at <= moment {
+            account.advance(to: manualAction.at)
             // The action was accepted then, and the same life accepts it again.
-            try? account.apply(deed.action)
+            try? account.apply(manualAction.action)
         }
         account.advance(to: moment)
         return account
     }
 
-    func addCustomer(_ script: CustomerScript, environment: StoreEnvironment, at now: Moment) -> Account {
+    func addCustomer(_ script: CustomerScript, environment: StoreEnvironment, at now: StoreTime) -> Account {
         let index = newcomers.withLock { newcomers in
-            newcomers.append(Newcomer(script: script, environment: environment, anchor: now))
+            newcomers.append(AddedCustomer(script: script, environment: environment, anchor: now))
             return population.count + newcomers.count - 1
         }
         return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
 
     /// Applies an action now; returns false when there is no account with this index.
-    func apply(_ action: CustomerAction, to index: Int, at now: Moment) throws(ActionRefused) -> Bool {
+    func apply(_ action: CustomerAction, to index: Int, at now: StoreTime) throws(ActionRefused) -> Bool {
         guard exists(index, at: now) else { return false }
         try shard(of: index).with(index, at: now, made: { self.made(index) }) { (resident) throws(ActionRefused) in
             try resident.apply(action)
@@ -87,10 +89,10 @@ final class World: Sendable {
 
     /// Returns the rendered response for a genuine receipt; nil when the account is gone.
     func answer(
-        _ identity: ReceiptIdentity, excludesOldTransactions: Bool, at now: Moment
-    ) -> (answer: RenderedAnswer, now: Moment)? {
+        _ identity: ReceiptIdentity, excludesOldTransactions: Bool, at now: StoreTime
+    ) -> (answer: RenderedAnswer, now: StoreTime)? {
         guard exists(identity.customer, at: now) else { return nil }
-        let key = Resident.AnswerKey(identity: identity, excludesOldTransactions: excludesOldTransactions)
+        let key = KnownAccount.AnswerKey(identity: identity, excludesOldTransactions: excludesOldTransactions)
         return shard(of: identity.customer)
             .answer(identity.customer, at: now, for: key, made: { self.made(identity.customer) }) { account in
                 self.rendered(account, identity, excludesOldTransactions)
@@ -112,7 +114,7 @@ final class World: Sendable {
         }
     }
 
-    private func exists(_ index: Int, at now: Moment) -> Bool {
+    private func exists(_ index: Int, at now: StoreTime) -> Bool {
         guard index < population.firstArrival else {
             return index - population.firstArrival < population.arrivals(at: now)
         }

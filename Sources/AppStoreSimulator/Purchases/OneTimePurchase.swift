@@ -4,23 +4,23 @@ struct OneTimePurchase: Sendable {
     let ordinal: Int
     let product: OneTimeProduct
     /// When the store first showed it.
-    let bookedAt: Moment
-    var refundAt: Moment?
+    let bookedAt: StoreTime
+    var refundAt: StoreTime?
     /// When the app finished a consumable: Apple does not list it from then on.
-    var finishedAt: Moment?
+    var finishedAt: StoreTime?
 
     /// Apple's purchase date.
-    var at: Moment { bookedAt.wholeSecond }
+    var at: StoreTime { bookedAt.wholeSecond }
 
-    func isListed(at moment: Moment) -> Bool {
+    func isListed(at moment: StoreTime) -> Bool {
         guard bookedAt <= moment else { return false }
         return finishedAt.map { $0 > moment } ?? true
     }
 
-    func refund(asOf moment: Moment) -> Moment? { refundAt.flatMap { $0 <= moment ? $0 : nil } }
+    func refund(asOf moment: StoreTime) -> StoreTime? { refundAt.flatMap { $0 <= moment ? $0 : nil } }
 
     /// Returns the first later instant at which Apple's response about it changes.
-    func nextChange(after moment: Moment) -> Moment? {
+    func nextChange(after moment: StoreTime) -> StoreTime? {
         [refundAt, finishedAt].compactMap { $0 }.filter { $0 > moment }.min()
     }
 }

@@ -5,9 +5,9 @@ struct PurchaseHistory: Sendable {
     private let temper: UInt64
     private let coinsEvery: Int64?
     private let isDrawn: Bool
-    private var nextCoins: Moment?
+    private var nextCoins: StoreTime?
 
-    init(script: CustomerScript, start: Moment, scale: TimeScale, temper: UInt64) {
+    init(script: CustomerScript, start: StoreTime, scale: TimeScale, temper: UInt64) {
         self.scale = scale
         self.temper = temper
         self.isDrawn = script.isDrawn
@@ -16,7 +16,7 @@ struct PurchaseHistory: Sendable {
         if script.ownsLifetime || !script.subscribes { add(.lifetime, at: start) }
     }
 
-    mutating func advance(to moment: Moment) {
+    mutating func advance(to moment: StoreTime) {
         guard let coinsEvery else { return }
         while let next = nextCoins, next <= moment {
             add(.coins, at: next)
@@ -25,14 +25,14 @@ struct PurchaseHistory: Sendable {
         }
     }
 
-    func nextChange(after moment: Moment) -> Moment? {
+    func nextChange(after moment: StoreTime) -> StoreTime? {
         let changes = purchases.suffix(Self.unsettledMax).compactMap { $0.nextChange(after: moment) }
         return (changes + [nextCoins].compactMap { $0 }).min()
     }
 
-    mutating func buy(_ product: OneTimeProduct, at moment: Moment) { add(product, at: moment) }
+    mutating func buy(_ product: OneTimeProduct, at moment: StoreTime) { add(product, at: moment) }
 
-    mutating func refundNewest(at moment: Moment) throws(ActionRefused) {
+    mutating func refundNewest(at moment: StoreTime) throws(ActionRefused) {
         guard let index = purchases.lastIndex(where: { $0.isListed(at: moment) && $0.refundAt == nil }) else {
             throw ActionRefused("there is no purchase to refund")
         }
@@ -44,7 +44,7 @@ struct PurchaseHistory: Sendable {
 
     /// Adds a purchase. The app finishes coins a month after the purchase. Some purchases of drawn customers are
     /// refunded.
-    private mutating func add(_ product: OneTimeProduct, at moment: Moment) {
+    private mutating func add(_ product: OneTimeProduct, at moment: StoreTime) {
         let month = scale.length(of: .monthly)
         var purchase = OneTimePurchase(ordinal: purchases.count, product: product, bookedAt: moment)
         var numbers = SeededGenerator(seed: temper, stream: 5_000_000 + UInt64(purchases.count))

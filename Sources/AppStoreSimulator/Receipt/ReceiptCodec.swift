@@ -63,7 +63,7 @@ struct ReceiptCodec: Sendable {
         else { return .forged }
         return .genuine(
             ReceiptIdentity(
-                customer: customer, creation: Moment(milliseconds: milliseconds),
+                customer: customer, creation: StoreTime(milliseconds: milliseconds),
                 environment: trailer[16] == 0 ? .production : .sandbox, restore: Int(trailer[17]), form: form,
                 isForeign: trailer[18] == 1))
     }

@@ -8,7 +8,7 @@ struct ReceiptIdentity: Sendable, Hashable {
 
     /// The index of the account.
     let customer: Int
-    let creation: Moment
+    let creation: StoreTime
     let environment: StoreEnvironment
     /// The number of the restore that wrote it, from 1; 0 means none.
     var restore = 0

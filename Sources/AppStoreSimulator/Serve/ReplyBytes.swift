@@ -11,7 +11,7 @@ extension ByteBuffer {
 
     /// Writes a whole response of verifyReceipt, the only kind made in great numbers.
     mutating func write(
-        _ answer: RenderedAnswer, requestedAt moment: Moment, correlation: [UInt8], keepsAlive: Bool
+        _ answer: RenderedAnswer, requestedAt moment: StoreTime, correlation: [UInt8], keepsAlive: Bool
     ) {
         let date = answer.requestDate(moment)
         let length = answer.size + date.count

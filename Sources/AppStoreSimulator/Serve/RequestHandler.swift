@@ -60,12 +60,12 @@ final class RequestHandler: ChannelInboundHandler {
             isBusy = true
             return respond(to: asked, keepsAlive: head.keepsAlive, context)
         }
-        guard answersPlainly, simulator.troubles.isQuiet, head.keepsAlive, head.method == "POST" else {
+        guard answersPlainly, simulator.conditions.isQuiet, head.keepsAlive, head.method == "POST" else {
             isBusy = true
             return deliver(simulator.respond(to: asked), keepsAlive: head.keepsAlive, context)
         }
         let (answer, moment) = simulator.finishedAnswer(request.body, at: environment)
-        let call = simulator.troubles.nextCall()
+        let call = simulator.conditions.nextCall()
         output.write(answer, requestedAt: moment, correlation: simulator.correlation(of: call), keepsAlive: true)
     }
 

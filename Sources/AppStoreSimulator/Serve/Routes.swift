@@ -25,13 +25,13 @@ extension Simulator {
         let body =
             request.method == "POST"
             ? answer(request.body, at: environment) : StatusCheck.unreadableRequest.errorBody(at: environment)
-        let call = troubles.nextCall()
+        let call = conditions.nextCall()
         let uuid = String(decoding: correlation(of: call), as: UTF8.self)
         var reply = SimulatorReply(
             headers: [("x-apple-jingle-correlation-key", uuid.uppercased()), ("x-apple-request-uuid", uuid)],
             body: body)
         reply.delaySeconds = Double(max(0, options.latencyMilliseconds)) / 1000
-        return troubles.fault(ofCall: call, at: clock.now)?.applied(to: reply) ?? reply
+        return conditions.fault(ofCall: call, at: clock.now)?.applied(to: reply) ?? reply
     }
 
     /// Returns a UUID. Apple's support asks for these; here they distinguish calls.

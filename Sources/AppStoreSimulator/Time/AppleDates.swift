@@ -1,19 +1,19 @@
 /// Apple's text forms of an instant. They need no formatter: they are on the hot path and their form is fixed.
 enum AppleDates {
     /// Appends text like "2025-01-10 09:00:05 Etc/GMT".
-    static func appendGreenwich(_ moment: Moment, to bytes: inout [UInt8]) {
+    static func appendGreenwich(_ moment: StoreTime, to bytes: inout [UInt8]) {
         append(moment, offsetSeconds: 0, separator: UInt8(ascii: " "), to: &bytes)
         append(" Etc/GMT", to: &bytes)
     }
 
     /// Appends text like "2025-01-10 01:00:05 America/Los_Angeles".
-    static func appendPacific(_ moment: Moment, to bytes: inout [UInt8]) {
+    static func appendPacific(_ moment: StoreTime, to bytes: inout [UInt8]) {
         append(moment, offsetSeconds: pacificOffset(at: moment), separator: UInt8(ascii: " "), to: &bytes)
         append(" America/Los_Angeles", to: &bytes)
     }
 
     /// Returns text like "2025-01-10T09:00:05Z".
-    static func internet(_ moment: Moment) -> String {
+    static func internet(_ moment: StoreTime) -> String {
         var bytes: [UInt8] = []
         append(moment, offsetSeconds: 0, separator: UInt8(ascii: "T"), to: &bytes)
         return String(decoding: bytes, as: UTF8.self) + "Z"
@@ -21,7 +21,7 @@ enum AppleDates {
 
     /// Returns seconds east of Greenwich in California, by the rule of 2007: daylight time lasts from the second Sunday
     /// of March at 2:00 standard time to the first Sunday of November at 2:00 daylight time. No date here is older.
-    static func pacificOffset(at moment: Moment) -> Int64 {
+    static func pacificOffset(at moment: StoreTime) -> Int64 {
         let seconds = moment.wholeSecond.milliseconds / 1000
         let year = civil(day: floored(seconds, by: 86400)).year
         let start = sunday(2, year: year, month: 3) * 86400 + 10 * 3600
@@ -30,7 +30,7 @@ enum AppleDates {
     }
 
     private static func append(
-        _ moment: Moment, offsetSeconds: Int64, separator: UInt8, to bytes: inout [UInt8]
+        _ moment: StoreTime, offsetSeconds: Int64, separator: UInt8, to bytes: inout [UInt8]
     ) {
         let seconds = moment.wholeSecond.milliseconds / 1000 + offsetSeconds
         let day = floored(seconds, by: 86400)

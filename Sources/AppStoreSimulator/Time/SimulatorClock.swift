@@ -15,5 +15,5 @@ package struct SimulatorClock: Sendable {
         Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))
     }
 
-    var now: Moment { Moment(milliseconds: milliseconds()) }
+    var now: StoreTime { StoreTime(milliseconds: milliseconds()) }
 }

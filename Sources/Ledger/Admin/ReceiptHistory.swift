@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 /// An answer of Apple about a receipt, from the first to the last answer with the same meaning.
-package struct ToldAnswer: Sendable {
+package struct RecordedAnswer: Sendable {
     /// The observation's number.
     package let observation: Int64
     /// The outcome of the answer.
@@ -40,9 +40,9 @@ package struct ReceiptSchedule: Sendable {
 
 extension SubscriptionLedger {
     /// Returns Apple's answers about a receipt, newest first, at most `limit`.
-    package func answers(about receipt: ReceiptID, limit: Int) async throws -> [ToldAnswer] {
+    package func answers(about receipt: ReceiptID, limit: Int) async throws -> [RecordedAnswer] {
         try await query(Queries.readAnswers, [.int8(receipt.number), .int4(Int32(clamping: limit))]).map { row in
-            ToldAnswer(
+            RecordedAnswer(
                 observation: try row.int8("observation_id"), outcome: try row.text("outcome"),
                 status: try row.int4IfPresent("status"), reason: try row.textIfPresent("reason"),
                 environment: try row.textIfPresent("environment"), firstAsOf: try row.instant("first_as_of"),

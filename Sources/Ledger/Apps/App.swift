@@ -25,11 +25,11 @@ package struct App: Sendable, Hashable {
     /// The number of calls that may be made at once after a pause.
     package let burst: Double
     /// How often the worker checks for refunds.
-    package let sweep: SweepPace
+    package let sweep: SweepFrequency
     /// Whether Apple's notifications are accepted as hints.
     package let takesNotifications: Bool
     /// The app's current rate limit, as of the time when this value was read.
-    package let pace: CallPace
+    package let pace: CallRateLimit
     /// The rate limit at that time, in calls a second; 0 is unlimited.
     package let callsPerSecondNow: Double
     /// The number of consecutive rounds of calls, for any app, that brought no answer.
@@ -62,7 +62,7 @@ package enum OwnershipPolicy: String, Sendable, CaseIterable {
 }
 
 /// How often the worker checks for refunds.
-package enum SweepPace: String, Sendable, CaseIterable {
+package enum SweepFrequency: String, Sendable, CaseIterable {
     /// As the schedule says.
     case normal
     /// Half as often, for an app that learns of refunds from Apple's notifications.

@@ -151,7 +151,7 @@ package struct AppChange: Sendable {
     /// The number of calls that may be made at once after a pause.
     package var burst: Double?
     /// How often the worker checks for refunds.
-    package var sweep: SweepPace?
+    package var sweep: SweepFrequency?
     /// The time over which checks shortly before an end are spread, 0 to 12 hours.
     package var preCheckSpread: Delay?
     /// How late a renewal may be in production before access ends. Like the next two settings, it applies from the next
@@ -194,7 +194,7 @@ extension App {
         burst = try row.float8("burst")
         sweep = try row.word("sweep")
         takesNotifications = try row.bool("takes_notifications")
-        pace = try CallPace(row: row)
+        pace = try CallRateLimit(row: row)
         callsPerSecondNow = pace.callsPerSecond(at: try row.instant("at"))
         appleFailures = Int(try row.int2("apple_failures"))
         let reason = try row.textIfPresent("open_reason") ?? "paused"

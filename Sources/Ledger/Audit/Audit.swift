@@ -32,7 +32,7 @@ package enum AuditedAction: String, Sendable, CaseIterable {
 /// A manual decision about customers in the audit log. It is kept until one of them is erased, because its reason may
 /// mention each of them.
 struct AuditedDecision: Sendable {
-    let decision: HandDecision
+    let decision: ManualDecision
     let about: [CustomerID]
 
     /// The author and the reason of the decision, under the names that `perennial.audit_log` shows.

@@ -15,7 +15,7 @@ extension SubscriptionLedger {
     ///
     /// The error ends with `advice`, which says what to do for a future entitlement.
     package func requireKnownEntitlement(_ name: String, of bundleID: BundleID, orElse advice: String) async throws {
-        try HandGrant.requireEntitlement(name)
+        try ManualGrant.requireEntitlement(name)
         let known = try await knownEntitlements(of: bundleID)
         guard !known.contains(name) else { return }
         let hint = known.nearest(to: name).map { "; the nearest name is \($0)." } ?? "."

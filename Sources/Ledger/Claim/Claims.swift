@@ -57,7 +57,7 @@ package struct DueMark: Sendable, Hashable {
 }
 
 /// The result of a search of the schedule.
-package struct DueLook: Sendable {
+package struct DueScan: Sendable {
     /// The due receipts, counted by app and lane.
     package let due: [DueReceipts]
     /// The time the database spent on the search, in seconds, by its own clock.
@@ -90,8 +90,8 @@ extension SubscriptionLedger {
     ///
     /// Throws `mismatch` for a running worker when the schema has since changed so that only later programs work with
     /// it.
-    package func beat(_ worker: WorkerID, stopped: Bool = false) async throws {
-        let rows = try await write(Queries.beatWorker, [.int4(worker.number), .bool(stopped)])
+    package func heartbeat(_ worker: WorkerID, stopped: Bool = false) async throws {
+        let rows = try await write(Queries.storeHeartbeat, [.int4(worker.number), .bool(stopped)])
         guard !stopped, let row = rows.first else { return }
         try Self.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
     }
@@ -111,7 +111,7 @@ extension SubscriptionLedger {
     }
 
     /// Returns the same counts, with the time they cost the database.
-    package func look(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueLook {
+    package func look(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueScan {
         let rows = try await query(
             Queries.countDue,
             [
@@ -124,7 +124,7 @@ extension SubscriptionLedger {
                 appID: app, lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
                 receipts: Int(try row.int8("receipts")))
         }
-        return DueLook(due: due, busySeconds: try rows.last?.float8("busy_seconds") ?? 0)
+        return DueScan(due: due, busySeconds: try rows.last?.float8("busy_seconds") ?? 0)
     }
 
     /// Returns the number of receipts that were due by `instant` and are still to be checked, and one sentence for each

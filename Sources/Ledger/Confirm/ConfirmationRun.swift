@@ -28,26 +28,26 @@ struct ConfirmationRun {
     private static func confirmed(_ answer: EqualAnswer, _ known: LockedReceipts, speedup: Int) -> Confirmed? {
         let receipt = answer.claim.receiptID.number
         guard let environment = answer.claim.environment, let answered = known.answered[receipt],
-            let outlooks = known.outlooks(of: receipt),
+            let inputs = known.inputs(of: receipt),
             let bought = answered.unchanged(known.purchases, asOf: answer.asOf)
         else { return nil }
         let now = Instant(microseconds: known.recordedMicroseconds)
         let policy = answer.claim.app.policy(for: environment, speedup: speedup)
-        func next(_ outlooks: [Outlook], _ boughtAt: [Instant] = []) -> Instant? {
+        func next(_ inputs: [ScheduleInput], _ boughtAt: [Instant] = []) -> Instant? {
             let plan = nextCheck(
-                for: outlooks, purchasedAt: boughtAt, environment: environment, now: now, seed: answer.claim.seed,
+                for: inputs, purchasedAt: boughtAt, environment: environment, now: now, seed: answer.claim.seed,
                 policy: policy)
             return if case .at(let instant) = plan { instant } else { nil }
         }
         var subscriptions: [(id: Int64, next: Instant)] = []
-        for polled in outlooks {
-            guard polled.lasts(until: answer.asOf, now: now), let instant = next([polled.outlook]) else { return nil }
+        for polled in inputs {
+            guard polled.lasts(until: answer.asOf, now: now), let instant = next([polled.input]) else { return nil }
             subscriptions.append((polled.subscriptionID, instant))
         }
         let polled = bought.filter { $0.polledBy == receipt }
-        return next(outlooks.map(\.outlook), polled.map(\.purchasedAt)).map { earliest in
+        return next(inputs.map(\.input), polled.map(\.purchasedAt)).map { earliest in
             Confirmed(
-                answer: answer, next: earliest, lane: Lane(of: outlooks.map(\.outlook), next: earliest),
+                answer: answer, next: earliest, lane: Lane(of: inputs.map(\.input), next: earliest),
                 subscriptions: subscriptions,
                 purchases: bought.map { purchase in
                     let isPolled = purchase.polledBy == receipt
@@ -116,7 +116,7 @@ private struct LockedReceipts {
     /// The database's clock after the locks were taken.
     let recordedMicroseconds: Int64
     private let polled: [Int64: [Int64]]
-    private let standing: [Int64: [PolledOutlook]]
+    private let standing: [Int64: [PolledScheduleInput]]
 
     init(_ answers: [EqualAnswer], worker: WorkerID, in transaction: Transaction) throws {
         let schedules = try transaction.query(
@@ -129,17 +129,17 @@ private struct LockedReceipts {
         polled = try grouped(
             transaction.query(Queries.lockPolled, [.int8s(Array(answered.keys))]), { try $0.int8("subscription_id") },
             by: "polled_by")
-        let rows = try transaction.query(Queries.readOutlooks, [.int8s(polled.values.flatMap(\.self))])
-        standing = try grouped(rows, PolledOutlook.init(row:), by: "polled_by")
+        let rows = try transaction.query(Queries.readScheduleInputs, [.int8s(polled.values.flatMap(\.self))])
+        standing = try grouped(rows, PolledScheduleInput.init(row:), by: "polled_by")
         let ids = answered.values.flatMap(\.rowIDs)
         let bought = ids.isEmpty ? [] : try transaction.query(Queries.lockConfirmedPurchases, [.int8s(ids)])
         purchases = try bought.reduce(into: [:]) { $0[try $1.int8("purchase_id")] = try KnownPurchase(row: $1) }
         recordedMicroseconds = try (rows.first ?? bought.first)?.timestamptz("recorded_at") ?? 0
     }
 
-    /// Returns the outlooks of all subscriptions that a receipt polls; nil when one of them must be read in full.
-    func outlooks(of receipt: Int64) -> [PolledOutlook]? {
-        let outlooks = standing[receipt] ?? []
-        return outlooks.count == polled[receipt]?.count ?? 0 ? outlooks : nil
+    /// Returns the inputs of all subscriptions that a receipt polls; nil when one of them must be read in full.
+    func inputs(of receipt: Int64) -> [PolledScheduleInput]? {
+        let inputs = standing[receipt] ?? []
+        return inputs.count == polled[receipt]?.count ?? 0 ? inputs : nil
     }
 }

@@ -25,12 +25,12 @@ extension SubscriptionLedger {
     /// Throws `notFound` for an unknown app or customer, `busy` while Apple is being asked about one of the customer's
     /// receipts.
     package func erase(
-        _ customer: String, of bundleID: BundleID, deciding decision: HandDecision
+        _ customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerErasure {
         try Upload.requireCustomer(customer)
         let app = try await app(bundleID)
         return try await changingCustomers { transaction in
-            var people = try LockedPeople(named: [customer], appID: app.id, in: transaction)
+            var people = try LockedCustomers(named: [customer], appID: app.id, in: transaction)
             guard let head = people.head(of: customer) else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(customer).")
             }
@@ -47,9 +47,9 @@ extension SubscriptionLedger {
     }
 }
 
-extension LockedPeople {
+extension LockedCustomers {
     fileprivate mutating func erase(
-        _ head: CustomerID, deciding decision: HandDecision, in transaction: Transaction
+        _ head: CustomerID, deciding decision: ManualDecision, in transaction: Transaction
     ) throws -> CustomerErasure {
         let ids = Parameter.int8s(names.map(\.customer.number))
         let now = Parameter.timestamptz(microseconds: run.recordedMicroseconds)
@@ -61,7 +61,7 @@ extension LockedPeople {
         for name in names {
             try HandGrants(locking: name.customer, in: transaction).end(nil, deciding: decision, in: transaction)
         }
-        let renamed = try transaction.query(Queries.erasePeople, [ids, now])
+        let renamed = try transaction.query(Queries.eraseCustomers, [ids, now])
         guard let pseudonym = try renamed.first(where: { try $0.bool("is_head") })?.text("name") else {
             throw LedgerError(.mismatch, "The customer was not renamed; nothing was changed.")
         }

@@ -22,18 +22,18 @@ extension SubscriptionLedger {
     /// Throws `invalid` for equal names, `notFound` when the app or the first name is unknown, `exists` when the first
     /// name already belongs to a third customer.
     package func merge(
-        _ from: String, into: String, of bundleID: BundleID, deciding decision: HandDecision
+        _ from: String, into: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerMerge {
         try Upload.requireCustomer(from)
         try Upload.requireCustomer(into)
         guard from != into else { throw LedgerError(.invalid, "A customer cannot be merged into themselves.") }
         let app = try await app(bundleID)
         return try await changingCustomers { transaction in
-            guard try transaction.query(Queries.findPeople, [.int4(app.id), .texts([from])]).count > 0 else {
+            guard try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([from])]).count > 0 else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(from).")
             }
             try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([into])])
-            var people = try LockedPeople(named: [from, into], appID: app.id, in: transaction)
+            var people = try LockedCustomers(named: [from, into], appID: app.id, in: transaction)
             let merge = try people.merge(from, into: into, in: transaction)
             if !merge.wasMerged {
                 try audit(
@@ -45,7 +45,7 @@ extension SubscriptionLedger {
     }
 }
 
-extension LockedPeople {
+extension LockedCustomers {
     fileprivate mutating func merge(
         _ from: String, into: String, in transaction: Transaction
     ) throws -> CustomerMerge {
@@ -72,7 +72,7 @@ extension LockedPeople {
 
     /// Ends the old name's running grants; each continues for the new name unless a grant there lasts at least as long.
     private func moveGrants(from old: CustomerID, to new: CustomerID, in transaction: Transaction) throws {
-        let merging = try HandDecision(by: "merge", because: "The name became another customer's.")
+        let merging = try ManualDecision(by: "merge", because: "The name became another customer's.")
         let moved = try HandGrants(locking: old, in: transaction).end(nil, deciding: merging, in: transaction)
         let grants = try HandGrants(locking: new, in: transaction)
         let running = try grants.running(in: transaction)
@@ -81,7 +81,7 @@ extension LockedPeople {
             try grants.end(grant.entitlement, deciding: merging, in: transaction)
             try grants.begin(
                 grant.entitlement, until: grant.until,
-                deciding: HandDecision(by: grant.givenBy, because: grant.reason), in: transaction)
+                deciding: ManualDecision(by: grant.givenBy, because: grant.reason), in: transaction)
         }
     }
 }
@@ -91,16 +91,16 @@ extension HandGrants {
     static let grantsMax: Int32 = 1000
 
     /// Returns the running grants.
-    fileprivate func running(in transaction: Transaction) throws -> [HandGrant] {
+    fileprivate func running(in transaction: Transaction) throws -> [ManualGrant] {
         try transaction.query(Queries.readHandGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
-            .map(HandGrant.init(row:))
+            .map(ManualGrant.init(row:))
             .filter { $0.until.map { $0.microseconds > recordedMicroseconds } ?? true }
     }
 }
 
-extension HandGrant {
+extension ManualGrant {
     /// Returns whether this grant gives the same entitlement for at least as long.
-    fileprivate func gives(asMuchAs other: HandGrant) -> Bool {
+    fileprivate func gives(asMuchAs other: ManualGrant) -> Bool {
         guard entitlement == other.entitlement else { return false }
         guard let until else { return true }
         return other.until.map { $0 <= until } ?? false

@@ -19,12 +19,12 @@ extension SubscriptionLedger {
     ///
     /// Throws `notFound` when the app or the name is unknown, `invalid` when the name is not merged.
     package func split(
-        _ name: String, of bundleID: BundleID, deciding decision: HandDecision
+        _ name: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerSplit {
         try Upload.requireCustomer(name)
         let app = try await app(bundleID)
         return try await changingCustomers { transaction in
-            var people = try LockedPeople(named: [name], appID: app.id, in: transaction)
+            var people = try LockedCustomers(named: [name], appID: app.id, in: transaction)
             guard let head = people.head(of: name), let old = people.names.first(where: { $0.name == name }) else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
             }
@@ -40,10 +40,10 @@ extension SubscriptionLedger {
     }
 }
 
-extension LockedPeople {
+extension LockedCustomers {
     fileprivate mutating func giveBack(to old: Name, from head: Name, in transaction: Transaction) throws -> Int {
         let merged = try transaction.query(
-            Queries.readMergedThings, [.int8(old.customer.number), .int8(head.customer.number)])
+            Queries.readMergedContents, [.int8(old.customer.number), .int8(head.customer.number)])
         run.give(
             subscriptions: Set(try merged.compactMap { try $0.int8IfPresent("subscription_id") }),
             purchases: Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") }),

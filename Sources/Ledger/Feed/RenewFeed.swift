@@ -20,8 +20,8 @@ extension SubscriptionLedger {
     ///
     /// Readers already get the new id, and no event gets a position under the old one. This call is for the log and the
     /// audit log.
-    package func tendFeed() async throws -> FeedRenewal? {
-        try await write(Queries.tendFeed).first.map(FeedRenewal.init(row:))
+    package func checkFeedPlace() async throws -> FeedRenewal? {
+        try await write(Queries.checkFeedPlace).first.map(FeedRenewal.init(row:))
     }
 
     /// Gives the feed a new id, for a database that was rolled back in place, which it cannot detect itself.
@@ -30,7 +30,7 @@ extension SubscriptionLedger {
     /// - Returns: Nil when the feed's id is not `former`.
     package func renewFeed(insteadOf former: String? = nil) async throws -> FeedRenewal? {
         try await database.transaction { transaction in
-            try transaction.query(Queries.tendFeed)
+            try transaction.query(Queries.checkFeedPlace)
             guard let row = try transaction.query(Queries.renewFeed, [.text(former)]).first else { return nil }
             let renewal = try FeedRenewal(row: row)
             try audit(

@@ -69,8 +69,8 @@ extension SettlementRun {
 extension Settlement {
     /// Whether the answer is dated so far ahead that it is not trusted.
     fileprivate var hasWrongClock: Bool {
-        guard case .indeterminate(let trouble) = finding else { return false }
-        return trouble.kind == .clockAhead
+        guard case .indeterminate(let failure) = finding else { return false }
+        return failure.kind == .clockAhead
     }
 
     /// Whether Apple refused the receipt itself: a wrong secret is the app's fault, a wrong bundle the uploader's.

@@ -81,8 +81,8 @@ extension UploadBatch {
     /// Throws `exhausted` when a customer uploaded more new receipts in an hour than allowed. Uploads of one customer
     /// wait for each other here, so that the count is exact; it includes the new receipts.
     private static func refuseFlood(of customer: Int64, newReceiptsMax: Int, in transaction: Transaction) throws {
-        try transaction.query(Queries.lockBringer, [.int8(customer)])
-        guard let row = try transaction.query(Queries.countBrought, [.int8(customer)]).first,
+        try transaction.query(Queries.lockUploader, [.int8(customer)])
+        guard let row = try transaction.query(Queries.countUploaded, [.int8(customer)]).first,
             try row.int8("receipts") > newReceiptsMax
         else { return }
         throw LedgerError(

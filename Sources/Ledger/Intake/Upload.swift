@@ -43,7 +43,7 @@ package struct Upload: Sendable {
 
     /// Throws `invalid` unless the text can be a customer id: 1 to 255 characters, none of them NUL.
     package static func requireCustomer(_ customer: String) throws(LedgerError) {
-        try HandDecision.require(customer, "A customer id", charactersMax: customerCharactersMax)
+        try ManualDecision.require(customer, "A customer id", charactersMax: customerCharactersMax)
     }
 }
 

@@ -95,7 +95,7 @@ package struct TimelineSpan: Sendable {
     package let productID: ProductID
     /// The end of the outage allowance: until when access goes on after its end if Apple cannot be asked; nil without
     /// one.
-    package let heldUntil: Instant?
+    package let allowedUntil: Instant?
 }
 
 extension SubscriptionLedger {
@@ -161,6 +161,6 @@ extension TimelineSpan {
         reason = try row.textIfPresent("reason")
         entitled = try row.bool("entitled")
         productID = ProductID(try row.text("product_id"))
-        heldUntil = try row.instantIfPresent("held_until")
+        allowedUntil = try row.instantIfPresent("allowed_until")
     }
 }

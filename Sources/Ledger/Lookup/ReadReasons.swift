@@ -70,7 +70,7 @@ private struct ReasonsReading {
                 state: gap == nil ? replayed ?? stored : stored, replayed: replayed, policy: policy,
                 observations: replay.observations,
                 gap: gap, ownership: try Reasons.Ownership(row: row),
-                heldUntil: draft.storedSpans.first { $0.isHeld(at: at) }?.heldUntil,
+                allowedUntil: draft.storedSpans.first { $0.isInOutageAllowance(at: at) }?.allowedUntil,
                 checkedAt: try row.instant("checked_at"), polledBy: draft.polling.storedPoller,
                 nextCheckAt: try row.instantIfPresent("due_at"))
         }
@@ -108,7 +108,7 @@ extension Reasons.Source {
         checkedAt = try row.instantIfPresent("checked_at")
         subscription = try row.int8IfPresent("subscription_id").map(SubscriptionReasons.ID.init(rowID:))
         purchase = try row.int8IfPresent("purchase_id").map(PurchaseReasons.ID.init(rowID:))
-        handGrant = try row.textIfPresent("given_by").map { _ in try HandGrant(row: row) }
+        manualGrant = try row.textIfPresent("given_by").map { _ in try ManualGrant(row: row) }
     }
 }
 

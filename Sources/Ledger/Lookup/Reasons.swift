@@ -43,10 +43,10 @@ extension Reasons {
         package let purchase: PurchaseReasons.ID?
 
         /// The manual grant; nil when it is none.
-        package let handGrant: HandGrant?
+        package let manualGrant: ManualGrant?
 
         /// Whether it rests only on the operator's word with an upload, until Apple is asked.
-        package var isProvisional: Bool { subscription == nil && purchase == nil && handGrant == nil }
+        package var isProvisional: Bool { subscription == nil && purchase == nil && manualGrant == nil }
     }
 
     /// The owner of a subscription or purchase, since when, and how they came to own it.
@@ -108,7 +108,7 @@ package struct SubscriptionReasons: Sendable {
     /// Its owner.
     package let ownership: Reasons.Ownership
     /// The end of the outage allowance that is in use at the instant asked about; nil when none is.
-    package let heldUntil: Instant?
+    package let allowedUntil: Instant?
     /// When the last verified answer came.
     package let checkedAt: Instant
     /// The receipt Apple is asked about for it.

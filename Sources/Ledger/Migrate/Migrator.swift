@@ -24,7 +24,8 @@ extension SubscriptionLedger {
         let (applied, total) = try await applyMigrations()
         try await addObservationMonths()
         return MigrationReport(
-            applied: applied, total: total, isAhead: total > Migrations.all.count, feedRenewal: try await tendFeed())
+            applied: applied, total: total, isAhead: total > Migrations.all.count,
+            feedRenewal: try await checkFeedPlace())
     }
 
     private func applyMigrations() async throws -> (applied: [String], total: Int) {

@@ -17,17 +17,17 @@ extension SettlementRun {
         guard let pollers else { return }
         let fitness = fitness(of: pollers)
         for (key, draft) in subscriptions {
-            let heir = pollers.found.subscriptions[draft.rowID]?.heir
+            let successor = pollers.found.subscriptions[draft.rowID]?.successor
             if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
-            subscriptions[key]?.polling.choose(heir, by: fitness)
+            subscriptions[key]?.polling.choose(successor, by: fitness)
             try subscriptions[key]?.polling.requireAble(by: fitness)
             subscriptions[key]?.polling.releaseLost(by: fitness)
         }
         for (key, draft) in purchases {
             // What one receipt leaves out was used up: another receipt that also leaves it out cannot vouch for it.
-            let heir = pollers.found.purchases[draft.rowID]?.heir.flatMap { $0.omits ? nil : $0 }
+            let successor = pollers.found.purchases[draft.rowID]?.successor.flatMap { $0.omits ? nil : $0 }
             if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
-            purchases[key]?.polling.choose(heir, by: fitness)
+            purchases[key]?.polling.choose(successor, by: fitness)
             try purchases[key]?.polling.requireAble(by: fitness)
             purchases[key]?.polling.releaseLost(by: fitness)
             if draft.polling.isOmitted, purchases[key]?.polling.poller == draft.polling.storedPoller {
@@ -81,7 +81,7 @@ extension SettlementRun {
 }
 
 extension PollingDraft {
-    /// Throws when an heir that was found before the locks cannot poll any more; the next attempt finds another.
+    /// Throws when an successor that was found before the locks cannot poll any more; the next attempt finds another.
     fileprivate func requireAble(by fitness: ReceiptFitness) throws(PollersChanged) {
         if isHandedOver, let poller, !fitness.canPoll(poller) { throw PollersChanged() }
     }

@@ -9,12 +9,12 @@ struct FoundPollers: Sendable {
     struct Entry: Hashable, Sendable {
         let poller: ReceiptID?
         /// Nil where the poller can go on, and where there is no other receipt.
-        let heir: PollingDraft.Heir?
+        let successor: PollingDraft.Successor?
         /// Whether an answer speaks of it.
         let isNamed: Bool
 
-        /// Whether an earlier look found the same heir; a row that this transaction inserted has none.
-        func hasHeir(of earlier: Entry?) -> Bool { heir == earlier?.heir }
+        /// Whether an earlier look found the same successor; a row that this transaction inserted has none.
+        func hasHeir(of earlier: Entry?) -> Bool { successor == earlier?.successor }
     }
 
     private let question: Question
@@ -44,8 +44,8 @@ struct FoundPollers: Sendable {
         for row in rows {
             let entry = Entry(
                 poller: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
-                heir: try row.int8IfPresent("heir").map {
-                    PollingDraft.Heir(receipt: ReceiptID($0), omits: try row.bool("heir_omits"))
+                successor: try row.int8IfPresent("successor").map {
+                    PollingDraft.Successor(receipt: ReceiptID($0), omits: try row.bool("heir_omits"))
                 }, isNamed: try row.bool("named"))
             if let id = try row.int8IfPresent("subscription_id") { subscriptions[id] = entry }
             if let id = try row.int8IfPresent("purchase_id") { purchases[id] = entry }
@@ -62,8 +62,8 @@ struct FoundPollers: Sendable {
         try self.init(question, in: transaction)
     }
 
-    /// Throws `PollersChanged` if another transaction made or unmade an heir before the locks. Only transactions that may need
-    /// an heir look again: those in which a receipt cannot go on, or polls what no answer names.
+    /// Throws `PollersChanged` if another transaction made or unmade an successor before the locks. Only transactions that may need
+    /// an successor look again: those in which a receipt cannot go on, or polls what no answer names.
     func requireUnchanged(in transaction: Transaction) throws {
         let entries = Array(subscriptions.values) + purchases.values
         guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed }) else { return }
@@ -74,9 +74,11 @@ struct FoundPollers: Sendable {
         if !isSame { throw PollersChanged() }
     }
 
-    /// All pollers and heirs.
+    /// All pollers and successors.
     var receipts: Set<ReceiptID> {
-        Set([subscriptions, purchases].flatMap(\.values).flatMap { [$0.poller, $0.heir?.receipt] }.compactMap(\.self))
+        Set(
+            [subscriptions, purchases].flatMap(\.values).flatMap { [$0.poller, $0.successor?.receipt] }.compactMap(
+                \.self))
     }
 }
 

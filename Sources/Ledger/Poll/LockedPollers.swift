@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// The receipts whose schedule a transaction may change: its own, the pollers of what it touches, and their heirs.
+/// The receipts whose schedule a transaction may change: its own, the pollers of what it touches, and their successors.
 ///
 /// The transaction locks their schedule rows and then the receipts, by receipt id, before any subscription.
 /// Transactions that move each other's schedules therefore do not deadlock.
@@ -37,7 +37,7 @@ struct LockedPollers: Sendable {
             transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
     }
 
-    /// Locks the pollers of rows that are about to change, and their heirs.
+    /// Locks the pollers of rows that are about to change, and their successors.
     init(subscriptions: [Int64] = [], purchases: [Int64] = [], in transaction: Transaction) throws {
         var question = FoundPollers.Question()
         (question.subscriptions, question.purchases) = (subscriptions, purchases)

@@ -4,7 +4,7 @@ import Subscriptions
 /// The receipt that is asked about a subscription or purchase, during a settlement.
 struct PollingDraft: Sendable {
     /// A receipt that would take over.
-    struct Heir: Hashable, Sendable {
+    struct Successor: Hashable, Sendable {
         let receipt: ReceiptID
         /// Whether its last answer left out what it would be asked about.
         let omits: Bool
@@ -55,13 +55,15 @@ struct PollingDraft: Sendable {
 
     /// Chooses the newest receipt that can vouch. The present poller goes on until a newer one comes.
     ///
-    /// A poller that cannot go on stays where no other receipt can take over: it may recover. An heir whose answers
+    /// A poller that cannot go on stays where no other receipt can take over: it may recover. An successor whose answers
     /// also leave it out is chosen only when the poller is refused or silent.
-    mutating func choose(_ heir: Heir?, by fitness: ReceiptFitness) {
+    mutating func choose(_ successor: Successor?, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false
         var best = isAble && !isOmitted ? poller : nil
         var candidates = offers
-        if best == nil, let heir, !heir.omits || (offers.isEmpty && !isAble) { candidates.append(heir.receipt) }
+        if best == nil, let successor, !successor.omits || (offers.isEmpty && !isAble) {
+            candidates.append(successor.receipt)
+        }
         for candidate in candidates {
             if let best, fitness.madeAt(candidate) <= fitness.madeAt(best) { continue }
             best = candidate

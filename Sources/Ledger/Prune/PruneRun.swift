@@ -21,14 +21,14 @@ struct PruneRun {
         guard let last = old.keys.max() else { return batch }
         batch.next = last
         batch.receipts = old.count
-        let held = try HeldThings(transaction.query(Queries.readHeld, [.int8s(old.keys.sorted())]))
+        let held = try ReplayTargets(transaction.query(Queries.readHeld, [.int8s(old.keys.sorted())]))
         let replay = try Replay(
             of: held.allSubscriptions, purchases: held.allPurchases, reading: read, in: transaction)
         var dropped: Set<Int64> = []
         for receipt in old.keys.sorted() {
             let answers = old[receipt] ?? []
-            let things = HeldThings(of: receipt, among: held)
-            guard isWhole(things, replay), let whole = WholeThings(of: things, replay, run: self) else {
+            let things = ReplayTargets(of: receipt, among: held)
+            guard isWhole(things, replay), let whole = PruneGuard(of: things, replay, run: self) else {
                 batch.untouched += answers.count
                 continue
             }
@@ -41,13 +41,13 @@ struct PruneRun {
         return batch
     }
 
-    private func isWhole(_ things: HeldThings, _ replay: Replay) -> Bool {
+    private func isWhole(_ things: ReplayTargets, _ replay: Replay) -> Bool {
         things.allSubscriptions.allSatisfy { replay.gap(of: $0) == nil }
             && things.allPurchases.allSatisfy { replay.gap(ofPurchase: $0.rowID, $0.key) == nil }
     }
 
     /// Drops as many of the answers as are not needed: all at once, else each half on its own.
-    private func drop(_ answers: ArraySlice<Int64>, of whole: WholeThings, _ dropped: inout Set<Int64>) {
+    private func drop(_ answers: ArraySlice<Int64>, of whole: PruneGuard, _ dropped: inout Set<Int64>) {
         guard !answers.isEmpty else { return }
         let without = dropped.union(answers)
         if whole.isSame(without: without) {

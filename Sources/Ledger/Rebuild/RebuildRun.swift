@@ -43,8 +43,8 @@ struct RebuildRun {
             }
             let policy = app.policy(for: draft.key.environment, speedup: speedup)
             guard let rebuilt = replay.state(of: draft.replayed, policy: policy, by: reconcile) else { continue }
-            let differences = try Portrait(stored: draft.stored, draft.storedSpans, columns: row).differences(
-                from: Portrait(rebuilt: rebuilt, outageAllowance: policy.outageAllowance), of: subject)
+            let differences = try FactSnapshot(stored: draft.stored, draft.storedSpans, columns: row).differences(
+                from: FactSnapshot(rebuilt: rebuilt, outageAllowance: policy.outageAllowance), of: subject)
             guard !differences.isEmpty else { continue }
             batch.differences += differences
             run.subscriptions[draft.key]?.correct(to: rebuilt, policy: policy)
@@ -98,8 +98,8 @@ struct RebuildRun {
                 continue
             }
             guard let rebuilt = replay.state(of: key) else { continue }
-            let differences = try Portrait(stored: draft.stored, columns: row).differences(
-                from: Portrait(rebuilt: rebuilt), of: subject)
+            let differences = try FactSnapshot(stored: draft.stored, columns: row).differences(
+                from: FactSnapshot(rebuilt: rebuilt), of: subject)
             guard !differences.isEmpty else { continue }
             batch.differences += differences
             run.purchases[key]?.correct(to: rebuilt)
@@ -108,7 +108,7 @@ struct RebuildRun {
         }
         if correcting, !corrections.isEmpty {
             try run.writeCorrected(in: transaction)
-            try transaction.query(Queries.keepChecked, [.int8s(checked.map(\.0)), .timestamptzs(checked.map(\.1))])
+            try transaction.query(Queries.storeCheckedAt, [.int8s(checked.map(\.0)), .timestamptzs(checked.map(\.1))])
             try Correction.record(corrections, in: transaction)
             batch.corrected = corrections.count
         }

@@ -131,8 +131,8 @@ struct Replay {
             .reduce(nil as SubscriptionState?) { state, said in reconcile(state, said.slice, policy).state }
         // Silence is stored with the receipt that would have been asked about. Without one, only the clock shows the
         // silence.
-        guard let told, target.polledBy == nil, told.hold.expected, told.asOf < target.asOf,
-            told.hold.accessEndsAt == target.asOf
+        guard let told, target.polledBy == nil, told.outageAllowance.expected, told.asOf < target.asOf,
+            told.outageAllowance.accessEndsAt == target.asOf
         else { return told }
         return reconcile(told, .silence(of: target.key.id, until: target.asOf), policy).state
     }

@@ -15,7 +15,7 @@ struct StoredSpan: Sendable, Hashable {
     var flags: [Flag]
     /// The end of the outage allowance: until when access goes on although this span ends it, because Apple was not
     /// asked since.
-    var heldUntil: Instant?
+    var allowedUntil: Instant?
 
     init(_ span: Span) {
         from = span.from
@@ -35,14 +35,14 @@ struct StoredSpan: Sendable, Hashable {
         entitled = try row.bool("entitled")
         productID = ProductID(try row.text("product_id"))
         flags = try row.texts("flags").compactMap(Flag.init(rawValue:))
-        heldUntil = try row.instantIfPresent("held_until")
+        allowedUntil = try row.instantIfPresent("allowed_until")
     }
 
     /// Whether the outage allowance applies: access goes on although its end has passed, because Apple was not asked
-    /// since. SQL: `ledger.is_held`.
-    func isHeld(at instant: Instant) -> Bool {
-        guard let heldUntil else { return false }
-        return from <= instant && instant < heldUntil
+    /// since. SQL: `ledger.is_in_outage_allowance`.
+    func isInOutageAllowance(at instant: Instant) -> Bool {
+        guard let allowedUntil else { return false }
+        return from <= instant && instant < allowedUntil
     }
 
     func saysTheSame(as other: StoredSpan) -> Bool {
@@ -53,7 +53,7 @@ struct StoredSpan: Sendable, Hashable {
 
 extension SubscriptionState {
     /// Returns the timeline to store, with the outage allowance on the span that would end access.
-    func storedSpans(outageAllowance: Delay) -> [StoredSpan] {
+    func storedSpans(outageAllowance length: Delay) -> [StoredSpan] {
         var spans: [StoredSpan] = []
         for span in timeline.spans.map(StoredSpan.init) {
             if let last = spans.last, last.saysTheSame(as: span) {
@@ -62,12 +62,12 @@ extension SubscriptionState {
                 spans.append(span)
             }
         }
-        guard hold.expected, let end = hold.accessEndsAt, asOf < end else { return spans }
+        guard outageAllowance.expected, let end = outageAllowance.accessEndsAt, asOf < end else { return spans }
         return spans.map { span in
             guard span.from == end, !span.entitled else { return span }
-            var held = span
-            held.heldUntil = end + outageAllowance
-            return held
+            var allowed = span
+            allowed.allowedUntil = end + length
+            return allowed
         }
     }
 }

@@ -82,8 +82,8 @@ extension SubscriptionLedger {
     }
 
     /// Begins to log changes where they are not logged, and deletes those that no server needs any more.
-    package func tendRightLog() async throws {
-        _ = try await write(Queries.tendRightLog)
+    package func pruneRightLog() async throws {
+        _ = try await write(Queries.pruneRightLog)
     }
 }
 

@@ -53,7 +53,7 @@ struct RightsMemory: Sendable {
     private var restingOn: [RightBasis: CustomerName] = [:]
     /// The customers whose wanted answers did not hold when last examined.
     private var due = Fifo<CustomerName>()
-    private var refreshes = HalfTime()
+    private var refreshes = DutyCycle()
     private var told = ToldChanges()
     private var look: RightLook?
     /// The database's clock at the last look.

@@ -52,7 +52,7 @@ struct SubscriptionDraft: Sendable {
     ///
     /// The clock moves only to that moment, so that an answer that shows a renewal after all also reports the end of
     /// that renewal.
-    mutating func endHold(of span: StoredSpan, policy: Policy, by reconcile: Reconcile) {
+    mutating func endAllowance(of span: StoredSpan, policy: Policy, by reconcile: Reconcile) {
         guard let state else { return }
         fold(.silence(of: key.id, until: span.from), policy: policy.with(leeway: state.leeway), by: reconcile)
         answeredBy = nil

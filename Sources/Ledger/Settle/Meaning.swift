@@ -18,8 +18,8 @@ struct Meaning: Hashable, Sendable {
             lines += evidence.renewals.map(Self.line(of:)).sorted()
         case .rejected(let refusal):
             lines = ["rejected", refusal.status.map(String.init) ?? "", refusal.reason]
-        case .indeterminate(let trouble):
-            lines = ["indeterminate", trouble.status.map(String.init) ?? "", trouble.reason]
+        case .indeterminate(let failure):
+            lines = ["indeterminate", failure.status.map(String.init) ?? "", failure.reason]
         }
         digest = [UInt8](SHA256.hash(data: Data(lines.joined(separator: "\n").utf8)))
     }

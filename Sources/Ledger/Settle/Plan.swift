@@ -124,7 +124,7 @@ extension SettlementRun {
     }
 
     private func isProbablyMalformed(_ settlement: Settlement) -> Bool {
-        guard case .indeterminate(let trouble) = settlement.finding, trouble.status == 21002 else { return false }
+        guard case .indeterminate(let failure) = settlement.finding, failure.status == 21002 else { return false }
         return receipts[settlement.claim.receiptID]?.verifiedAt == nil
             && settlement.claim.attempts > Self.malformedTriesSoon
     }
@@ -149,7 +149,7 @@ extension SettlementRun {
                     guard let state = draft.state,
                         let policy = draft.policy ?? policy(of: draft.key.appID, draft.key.environment)
                     else { return nil }
-                    return Outlook(of: state, at: recordedAt, policy: policy)
+                    return ScheduleInput(of: state, at: recordedAt, policy: policy)
                 }, next: instant)
         }
     }

@@ -91,7 +91,7 @@ extension Finding {
         switch self {
         case .verified(let evidence): evidence.remark
         case .rejected(let refusal): refusal.reason
-        case .indeterminate(let trouble): trouble.reason
+        case .indeterminate(let failure): failure.reason
         }
     }
 
@@ -106,7 +106,7 @@ extension Finding {
         switch self {
         case .verified: 0
         case .rejected(let refusal): refusal.status
-        case .indeterminate(let trouble): trouble.status
+        case .indeterminate(let failure): failure.status
         }
     }
 }

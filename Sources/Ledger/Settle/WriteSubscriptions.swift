@@ -71,8 +71,8 @@ struct SubscriptionWrite {
             .instants(states.map(\.expiresAt)),
             .instants(states.map(\.headStartsAt)), .instants(states.map(\.startedAt)),
             .int4s(states.map { Int32(clamping: $0.periods) }), .int8s(states.map(\.leeway.milliseconds)),
-            .texts(facts.map(\.appAccountToken)), .instants(states.map(\.hold.accessEndsAt)),
-            .bools(states.map(\.hold.expected)), .int8s(drafts.map(\.answeredBy?.number)),
+            .texts(facts.map(\.appAccountToken)), .instants(states.map(\.outageAllowance.accessEndsAt)),
+            .bools(states.map(\.outageAllowance.expected)), .int8s(drafts.map(\.answeredBy?.number)),
         ]
     }
 }

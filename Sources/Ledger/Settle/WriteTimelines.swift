@@ -34,7 +34,7 @@ extension SettlementRun {
                 .texts(opened.map(\.1.reason?.rawValue)), .bools(opened.map(\.1.entitled)),
                 .texts(opened.map(\.1.productID.text)),
                 .texts(opened.map { $0.1.flags.map(\.rawValue).joined(separator: ",") }),
-                .instants(opened.map(\.1.heldUntil)), .int8s(opened.map(\.0.version)),
+                .instants(opened.map(\.1.allowedUntil)), .int8s(opened.map(\.0.version)),
             ])
     }
 }

@@ -30,7 +30,7 @@ extension SubscriptionLedger {
             let wanted = examination.invariants.intersection(invariants)
             var keysMax = examination.keysMax
             var (after, isOver) = (Int64(0), false)
-            var suspects = Suspects()
+            var suspects = UnconfirmedViolations()
             while !isOver {
                 if let (slice, seen) = try await lookOn(examination, after: after, keysMax: &keysMax, terms) {
                     suspects.add(seen.filter { wanted.contains($0.invariant) }, in: slice)
@@ -41,7 +41,7 @@ extension SubscriptionLedger {
                 }
                 if isOver || suspects.count >= Self.suspectsMax {
                     let confirmed = try await lookAgain(examination, at: suspects, terms)
-                    suspects = Suspects()
+                    suspects = UnconfirmedViolations()
                     try await note(VerifyStep(invariants: wanted, keys: 0, violations: confirmed))
                 }
             }
@@ -78,7 +78,7 @@ extension SubscriptionLedger {
     }
 
     private func lookAgain(
-        _ examination: Examination, at suspects: Suspects, _ terms: VerifyTerms
+        _ examination: Examination, at suspects: UnconfirmedViolations, _ terms: VerifyTerms
     ) async throws -> [Violation] {
         guard suspects.count > 0 else { return [] }
         try await Task.sleep(for: .seconds(terms.secondLookSeconds))
@@ -107,7 +107,7 @@ extension SubscriptionLedger {
 }
 
 /// The violations from a first look that a second look has to confirm.
-private struct Suspects {
+private struct UnconfirmedViolations {
     private(set) var slices: [(slice: KeySlice, identities: Set<Violation.Identity>)] = []
     private(set) var count = 0
 

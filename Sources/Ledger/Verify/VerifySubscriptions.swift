@@ -46,7 +46,7 @@ private struct StoredSubscription {
         now = try row.instant("now")
         checkedAt = draft.checkedMicroseconds.map { Instant(microseconds: $0) } ?? state.asOf
         var policy = app.policy(for: draft.key.environment, speedup: terms.speedup)
-        policy.sweepStretch = SweepPace.relaxed.stretch
+        policy.sweepStretch = SweepFrequency.relaxed.stretch
         policy.preCheckSpread = .zero
         self.policy = policy
     }
@@ -88,8 +88,8 @@ private struct StoredSubscription {
     /// Returns a problem when the answer is older than lookups promise and its poller waits for a later time although
     /// Apple answers.
     func ageTrouble(_ row: Row) throws -> String? {
-        guard try row.bool("sleeps"), let glance,
-            let limit = ageLimit(of: glance, environment: draft.key.environment, policy: policy)
+        guard try row.bool("sleeps"), let input,
+            let limit = ageLimit(of: input, environment: draft.key.environment, policy: policy)
         else { return nil }
         let patience = Delay(milliseconds: Int64((terms.leaseSeconds + terms.toleranceSeconds) * 1_000))
         let end = checkedAt + limit + patience
@@ -97,11 +97,12 @@ private struct StoredSubscription {
         return "the newest answer is of \(checkedAt.iso8601), and another one was promised by \(end.iso8601)"
     }
 
-    private var glance: Glance? {
+    private var input: FreshnessInput? {
         guard let span = state.timeline.span(at: max(now, state.asOf)) else { return nil }
-        let isHeld = state.hold.holds(at: now, asOf: state.asOf, policy: policy)
-        return Glance(
-            state: isHeld ? .awaitingRenewal : span.state, reason: isHeld ? .renewal : span.reason,
+        let isInOutageAllowance = state.outageAllowance.applies(at: now, asOf: state.asOf, policy: policy)
+        return FreshnessInput(
+            state: isInOutageAllowance ? .awaitingRenewal : span.state,
+            reason: isInOutageAllowance ? .renewal : span.reason,
             answeredAt: checkedAt, expiresAt: state.expiresAt, accessEndsAt: span.entitledUntil, since: span.from,
             chargedAt: state.headStartsAt)
     }
@@ -109,9 +110,9 @@ private struct StoredSubscription {
     /// Returns a difference between the columns and timeline and what follows from the facts. The length of the outage
     /// allowance is not compared, because it may have changed since.
     func factsTrouble(_ row: Row) throws -> String? {
-        let held = draft.storedSpans.lazy.compactMap { span in span.heldUntil.map { $0 - span.from } }.first
-        let differences = try Portrait(stored: state, draft.storedSpans, columns: row).differences(
-            from: Portrait(rebuilt: state, outageAllowance: held ?? policy.outageAllowance), of: "")
+        let held = draft.storedSpans.lazy.compactMap { span in span.allowedUntil.map { $0 - span.from } }.first
+        let differences = try FactSnapshot(stored: state, draft.storedSpans, columns: row).differences(
+            from: FactSnapshot(rebuilt: state, outageAllowance: held ?? policy.outageAllowance), of: "")
         guard let first = differences.first else { return nil }
         let more = differences.count == 1 ? "" : ", and \(differences.count - 1) more differ"
         return "\(first.fact) is \(first.stored ?? "nothing"), its facts give \(first.rebuilt ?? "nothing")\(more)"

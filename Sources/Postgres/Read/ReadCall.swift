@@ -2,7 +2,7 @@
 struct ReadCall: Sendable {
     let statement: Statement
     let parameters: [Parameter]
-    let caller = Caller<[Row], DatabaseError>()
+    let caller = PendingCall<[Row], DatabaseError>()
 
     func fail(_ error: DatabaseError) { caller.finish(.failure(error)) }
 }

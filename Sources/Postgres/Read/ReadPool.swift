@@ -9,7 +9,7 @@ final class ReadPool: Sendable {
     }
 
     private struct Memory {
-        var line: WaitingLine<ReadCall>
+        var line: WaitQueue<ReadCall>
         var opened: [Opened] = []
         /// Whether the thread sleeps and must be woken for a new caller.
         var isParked = false
@@ -29,7 +29,7 @@ final class ReadPool: Sendable {
         self.configuration = configuration
         self.settings = settings
         self.note = note
-        memory = Mutex(Memory(line: WaitingLine(limit: configuration.queueLimit)))
+        memory = Mutex(Memory(line: WaitQueue(limit: configuration.queueLimit)))
     }
 
     /// Starts the thread; returns false when the system has none left. The thread calls `tick` at least once a second.
@@ -91,7 +91,7 @@ extension ReadPool {
     /// The number of waiting reads, and whether the queue is closed to new ones.
     var waiting: (count: Int, isClosed: Bool) { memory.withLock { ($0.line.count, $0.line.isClosed) } }
 
-    func take(atMost most: Int) -> [WaitingLine<ReadCall>.Waiting] {
+    func take(atMost most: Int) -> [WaitQueue<ReadCall>.Waiting] {
         memory.withLock { $0.line.take(atMost: most) }
     }
 

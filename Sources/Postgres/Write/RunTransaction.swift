@@ -1,7 +1,7 @@
 import CLibPQ
 
 /// The outcome of a writer's work.
-enum WorkEnd<Value> {
+enum TransactionEnd<Value> {
     /// The connection turned out to be dead before any request reached the server: the work may try another connection.
     case neverBegan(DatabaseError)
     case ended(Result<Value, any Error>)
@@ -11,7 +11,7 @@ extension Connection {
     /// Runs BEGIN, the body and COMMIT; ROLLBACK when the body throws or a statement failed.
     func transaction<Value>(
         statementTimeoutMilliseconds: Int, _ body: (Transaction) throws -> Value
-    ) -> WorkEnd<Value> {
+    ) -> TransactionEnd<Value> {
         let limit = Duration.milliseconds(statementTimeoutMilliseconds)
         do {
             _ = try rows(of: command(begin, named: "BEGIN", within: limit), "BEGIN")

@@ -4,7 +4,7 @@ import Synchronization
 /// The queue of callers that wait for an exclusive connection, and the state its writers share.
 final class WritePool: Sendable {
     private struct Memory {
-        var line: WaitingLine<WriteCall>
+        var line: WaitQueue<WriteCall>
         var connectedWriters = 0
         var outage: DatabaseError?
     }
@@ -23,7 +23,7 @@ final class WritePool: Sendable {
         self.configuration = configuration
         self.settings = settings
         self.note = note
-        memory = Mutex(Memory(line: WaitingLine(limit: configuration.queueLimit)))
+        memory = Mutex(Memory(line: WaitQueue(limit: configuration.queueLimit)))
         latch = Latch(threads: configuration.writeConnections)
     }
 
@@ -42,9 +42,9 @@ final class WritePool: Sendable {
     /// Waits for a turn and does the work on a writer's thread. A caller cancelled while it waits leaves the queue.
     /// Running work is always awaited, because its outcome matters.
     func perform<Value: Sendable>(
-        _ body: @escaping @Sendable (Connection) -> WorkEnd<Value>
+        _ body: @escaping @Sendable (Connection) -> TransactionEnd<Value>
     ) async throws -> Value {
-        let caller = Caller<Value, any Error>()
+        let caller = PendingCall<Value, any Error>()
         let call = WriteCall(
             run: { connection in
                 switch body(connection) {
@@ -65,7 +65,7 @@ final class WritePool: Sendable {
         return try outcome.get()
     }
 
-    private func join<Value: Sendable>(_ call: WriteCall, _ caller: Caller<Value, any Error>) {
+    private func join<Value: Sendable>(_ call: WriteCall, _ caller: PendingCall<Value, any Error>) {
         do {
             let ticket = try memory.withLock { memory throws(DatabaseError) in
                 try memory.line.join(call, at: ContinuousClock.now)
@@ -131,7 +131,7 @@ extension WritePool {
 
     /// Takes the next caller, and wakes another writer when more wait: a writer in a pause may have used up their
     /// signals.
-    func take() -> WaitingLine<WriteCall>.Waiting? {
+    func take() -> WaitQueue<WriteCall>.Waiting? {
         let (waiting, areMore) = memory.withLock { memory in (memory.line.take(), memory.line.count > 0) }
         if areMore { work.signal() }
         return waiting

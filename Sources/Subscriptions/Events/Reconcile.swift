@@ -35,7 +35,7 @@ private func firstSight(of state: SubscriptionState) -> [Event] {
 }
 
 extension Period {
-    /// The details of the period an event concerns.
+    /// The details of the period an event conditions.
     var eventDetail: [String: DetailValue] {
         var detail: [String: DetailValue] = ["expires_at": .text(expiresAt.iso8601)]
         if let id = transactionIDs.min() { detail["transaction_id"] = .text(id.text) }

@@ -5,7 +5,7 @@ package enum Finding: Sendable {
     /// Apple, or the app's own rule, does not vouch for the receipt. By itself this ends no customer's access.
     case rejected(Refusal)
     /// No usable answer: an outage says nothing about the receipt.
-    case indeterminate(Trouble)
+    case indeterminate(CheckFailure)
 }
 
 /// The reason a receipt was not vouched for.
@@ -45,7 +45,7 @@ package struct Refusal: Sendable, Hashable {
 }
 
 /// The reason there is no usable answer.
-package struct Trouble: Sendable, Hashable {
+package struct CheckFailure: Sendable, Hashable {
     /// The kind of failure.
     package enum Kind: Hashable, Sendable, CaseIterable {
         /// Apple said nothing, or nothing about the receipt.
@@ -73,8 +73,8 @@ package struct Trouble: Sendable, Hashable {
     }
 
     /// Returns a failure: Apple's clock is too far ahead of the database's for the answer to be credible.
-    package static func clockAhead(by ahead: Delay, status: Int?) -> Trouble {
-        Trouble(
+    package static func clockAhead(by ahead: Delay, status: Int?) -> CheckFailure {
+        CheckFailure(
             reason: "Apple's clock is \(ahead.inMinutes) ahead of the database's, so the answer is not believed; "
                 + "check the clock of the database's machine.",
             status: status, retryable: true, kind: .clockAhead)

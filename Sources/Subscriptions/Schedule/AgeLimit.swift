@@ -3,8 +3,8 @@
 ///
 /// It follows from the same constants as `nextCheck`, which never plans a check later than this. The rows of the table
 /// are in docs/schedule.md.
-package func ageLimit(of glance: Glance, environment: StoreEnvironment, policy: Policy) -> Delay? {
-    let limits = AgeLimits(glance: glance, policy: policy)
+package func ageLimit(of input: FreshnessInput, environment: StoreEnvironment, policy: Policy) -> Delay? {
+    let limits = AgeLimits(input: input, policy: policy)
     let limit: Delay? =
         switch environment {
         case .sandbox: limits.sandbox
@@ -14,26 +14,26 @@ package func ageLimit(of glance: Glance, environment: StoreEnvironment, policy: 
 }
 
 private struct AgeLimits {
-    let glance: Glance
+    let input: FreshnessInput
     let policy: Policy
 
     var production: Delay? {
-        switch glance.state {
+        switch input.state {
         case .active:
             return earlier(sweep, untilKnown)
         case .awaitingRenewal:
             // A replacement is usually awaited since Apple reported it, a renewal since an end that the clock brought.
-            guard glance.reason != .replacement else { return longest(scaled(Rhythm.longestStep), untilKnown) }
-            guard let end = glance.expiresAt else { return sweep }
-            return glance.answeredAt < end ? untilKnown : unknownOutcome(after: glance.answeredAt - end)
+            guard input.reason != .replacement else { return longest(scaled(PollingIntervals.longestStep), untilKnown) }
+            guard let end = input.expiresAt else { return sweep }
+            return input.answeredAt < end ? untilKnown : unknownOutcome(after: input.answeredAt - end)
         case .gracePeriod:
-            let afterGrace = glance.accessEndsAt.map {
-                $0 + scaled(Rhythm.afterGrace + Rhythm.afterGraceSpread) - glance.answeredAt
+            let afterGrace = input.accessEndsAt.map {
+                $0 + scaled(PollingIntervals.afterGrace + PollingIntervals.afterGraceSpread) - input.answeredAt
             }
             return earlier(retrying, afterGrace)
         case .billingRetry:
-            guard let end = glance.expiresAt else { return longest(retrying, expired) }
-            return glance.answeredAt - end < scaled(Rhythm.retryEnds) ? retrying : expired
+            guard let end = input.expiresAt else { return longest(retrying, expired) }
+            return input.answeredAt - end < scaled(PollingIntervals.retryEnds) ? retrying : expired
         case .revoked:
             return earlier(revoked, nextCharge)
         case .expired:
@@ -43,64 +43,70 @@ private struct AgeLimits {
 
     /// The time until the first check after the end.
     private var untilKnown: Delay? {
-        glance.expiresAt.map { $0 + scaled(Rhythm.afterEnd + Rhythm.afterEndSpread) - glance.answeredAt }
+        input.expiresAt.map {
+            $0 + scaled(PollingIntervals.afterEnd + PollingIntervals.afterEndSpread) - input.answeredAt
+        }
     }
 
     /// Returns the next step. Steps grow with the elapsed time, because each is longer than the previous one by a fixed
     /// ratio.
     private func unknownOutcome(after elapsed: Delay) -> Delay {
-        let growth = Delay(milliseconds: elapsed.milliseconds * (Rhythm.stepGrowthTenths - 10) / 10)
-        return min(scaled(Rhythm.firstStep) + growth, scaled(Rhythm.longestStep))
+        let growth = Delay(milliseconds: elapsed.milliseconds * (PollingIntervals.stepGrowthTenths - 10) / 10)
+        return min(scaled(PollingIntervals.firstStep) + growth, scaled(PollingIntervals.longestStep))
     }
 
     private var revoked: Delay? {
-        let weekly = spread(Rhythm.revoked)
-        guard let since = glance.since else { return longest(weekly, expired) }
-        return glance.answeredAt - since < scaled(Rhythm.revokedIsYoung) ? weekly : expired
+        let weekly = spread(PollingIntervals.revoked)
+        guard let since = input.since else { return longest(weekly, expired) }
+        return input.answeredAt - since < scaled(PollingIntervals.revokedIsYoung) ? weekly : expired
     }
 
     /// The limit for a refunded period: Apple may charge again when it ends, unless renewal is off.
     private var nextCharge: Delay? {
-        guard glance.isRenewalOff == false, let end = glance.expiresAt else { return nil }
-        let elapsed = glance.answeredAt - end
+        guard input.isRenewalOff == false, let end = input.expiresAt else { return nil }
+        let elapsed = input.answeredAt - end
         if elapsed < .zero { return untilKnown }
-        if elapsed < max(policy.leeway, scaled(Rhythm.afterEnd)) { return unknownOutcome(after: elapsed) }
-        return elapsed < scaled(Rhythm.retryEnds) ? spread(Rhythm.expiredUnsaid) : nil
+        if elapsed < max(policy.leeway, scaled(PollingIntervals.afterEnd)) { return unknownOutcome(after: elapsed) }
+        return elapsed < scaled(PollingIntervals.retryEnds) ? spread(PollingIntervals.expiredUnsaid) : nil
     }
 
     private var sweep: Delay {
-        let charged = glance.chargedAt ?? Instant(milliseconds: .min)
-        let delay = scaled(Rhythm.sweep(age: glance.answeredAt - charged, policy))
-        let patience = min(delay.divided(by: Rhythm.sweepPatiencePart), scaled(Rhythm.sweepPatience))
-        return delay + max(patience, scaled(Rhythm.spreadLongest))
+        let charged = input.chargedAt ?? Instant(milliseconds: .min)
+        let delay = scaled(PollingIntervals.sweep(age: input.answeredAt - charged, policy))
+        let patience = min(
+            delay.divided(by: PollingIntervals.sweepPatiencePart), scaled(PollingIntervals.sweepPatience))
+        return delay + max(patience, scaled(PollingIntervals.spreadLongest))
     }
 
     private var retrying: Delay? {
-        guard let end = glance.expiresAt else { return spread(Rhythm.retryLater) }
+        guard let end = input.expiresAt else { return spread(PollingIntervals.retryLater) }
         // Grace or retries that the clock began are discovered like any other end.
-        guard glance.answeredAt >= end else { return untilKnown }
-        let elapsed = glance.answeredAt - end
-        guard elapsed < scaled(Rhythm.retryGrowsUntil) else { return spread(Rhythm.retryLater) }
+        guard input.answeredAt >= end else { return untilKnown }
+        let elapsed = input.answeredAt - end
+        guard elapsed < scaled(PollingIntervals.retryGrowsUntil) else { return spread(PollingIntervals.retryLater) }
         let part = min(
-            max(elapsed.divided(by: Rhythm.retryPart), scaled(Rhythm.retryShortest)), scaled(Rhythm.retryLongest))
-        return part + part.divided(by: Rhythm.retrySpreadPart)
+            max(elapsed.divided(by: PollingIntervals.retryPart), scaled(PollingIntervals.retryShortest)),
+            scaled(PollingIntervals.retryLongest))
+        return part + part.divided(by: PollingIntervals.retrySpreadPart)
     }
 
     /// The time until the next of the planned days; if the end is unknown, the longest interval between two of them.
     private var expired: Delay? {
-        guard let end = glance.expiresAt else { return spread(.days(30)) }
-        let next = Rhythm.expiredDays.lazy.map { Delay.days($0) }.first { end + scaled($0) > glance.answeredAt }
-        return next.map { end + scaled($0 + Rhythm.expiredSpread) - glance.answeredAt }
+        guard let end = input.expiresAt else { return spread(.days(30)) }
+        let next = PollingIntervals.expiredDays.lazy.map { Delay.days($0) }.first {
+            end + scaled($0) > input.answeredAt
+        }
+        return next.map { end + scaled($0 + PollingIntervals.expiredSpread) - input.answeredAt }
     }
 
     var sandbox: Delay? {
-        let part = Rhythm.sandboxSpreadPart
-        guard let end = glance.expiresAt else { return scaled(.days(1) + Delay.days(7).divided(by: part)) }
-        let next = Rhythm.sandbox.first { end + scaled($0) > glance.answeredAt }
-        return next.map { end + scaled($0 + $0.divided(by: part)) - glance.answeredAt }
+        let part = PollingIntervals.sandboxSpreadPart
+        guard let end = input.expiresAt else { return scaled(.days(1) + Delay.days(7).divided(by: part)) }
+        let next = PollingIntervals.sandbox.first { end + scaled($0) > input.answeredAt }
+        return next.map { end + scaled($0 + $0.divided(by: part)) - input.answeredAt }
     }
 
-    private func spread(_ delay: Delay) -> Delay { scaled(delay + Rhythm.spreadLongest) }
+    private func spread(_ delay: Delay) -> Delay { scaled(delay + PollingIntervals.spreadLongest) }
 
     private func scaled(_ delay: Delay) -> Delay { max(delay.divided(by: policy.speedup), shortestDelay) }
 

@@ -8,28 +8,28 @@ package func nextCheck(
     outcome: CheckOutcome, now: Instant, seed: UInt64, attempts: Int = 1, policy: Policy
 ) -> CheckPlan {
     let moments = CheckMoments(environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
-    let outlooks = states.compactMap { Outlook(of: $0, at: now, policy: policy) }
+    let inputs = states.compactMap { ScheduleInput(of: $0, at: now, policy: policy) }
     switch outcome {
     case .verified:
         if states.isEmpty && purchases.isEmpty { return moments.plan(moments.empty(attempts: attempts)) }
-        return moments.plan(moments.next(outlooks, purchasedAt: purchases.map(\.purchasedAt)))
+        return moments.plan(moments.next(inputs, purchasedAt: purchases.map(\.purchasedAt)))
     case .rejected(let kind, let since, let wasVerified):
         return moments.plan(moments.rejected(kind, attempts: attempts, since: since, wasVerified: wasVerified))
     case .indeterminate(let new):
         let delay = retryDelay(afterFailures: attempts, new: new, seed: seed, policy: policy)
-        let isHeld = outlooks.contains(where: \.isHeld)
-        return .at(now + (isHeld ? min(delay, moments.scaled(Rhythm.held)) : delay))
+        let isInOutageAllowance = inputs.contains(where: \.isInOutageAllowance)
+        return .at(now + (isInOutageAllowance ? min(delay, moments.scaled(PollingIntervals.inOutageAllowance)) : delay))
     }
 }
 
-/// Returns when to ask Apple again about a verified receipt that polls subscriptions with these outlooks and holds
+/// Returns when to ask Apple again about a verified receipt that polls subscriptions with these inputs and holds
 /// one-time purchases made at these instants.
 package func nextCheck(
-    for outlooks: [Outlook], purchasedAt: [Instant] = [], environment: StoreEnvironment, now: Instant, seed: UInt64,
+    for inputs: [ScheduleInput], purchasedAt: [Instant] = [], environment: StoreEnvironment, now: Instant, seed: UInt64,
     policy: Policy
 ) -> CheckPlan {
     let moments = CheckMoments(environment: environment, now: now, jitter: Jitter(seed: seed), policy: policy)
-    return moments.plan(moments.next(outlooks, purchasedAt: purchasedAt))
+    return moments.plan(moments.next(inputs, purchasedAt: purchasedAt))
 }
 
 /// The planned instants for one receipt at one time.
@@ -49,18 +49,19 @@ struct CheckMoments {
     /// Returns the instant after a delay, spread over a twentieth of the delay, at most half an hour.
     func after(_ delay: Delay, from start: Instant) -> Instant {
         let spread = jitter.delay(
-            below: min(delay.divided(by: Rhythm.spreadPart), Rhythm.spreadLongest), at: start.milliseconds)
+            below: min(delay.divided(by: PollingIntervals.spreadPart), PollingIntervals.spreadLongest),
+            at: start.milliseconds)
         return start + scaled(delay + spread)
     }
 
     /// Returns the earliest of all needed checks; nil if there is none.
-    func next(_ outlooks: [Outlook], purchasedAt: [Instant]) -> Instant? {
-        (outlooks.map(next) + purchasedAt.map(next(purchasedAt:))).compactMap(\.self).min()
+    func next(_ inputs: [ScheduleInput], purchasedAt: [Instant]) -> Instant? {
+        (inputs.map(next) + purchasedAt.map(next(purchasedAt:))).compactMap(\.self).min()
     }
 
     /// Returns the check of a receipt without purchases: taken too early, or never to hold any.
     func empty(attempts: Int) -> Instant? {
-        step(Rhythm.emptySteps, attempts: attempts)
+        step(PollingIntervals.emptySteps, attempts: attempts)
     }
 
     /// Returns the check after a refusal: three tries in 24 hours. For a receipt Apple vouched for before, or an
@@ -69,12 +70,12 @@ struct CheckMoments {
     func rejected(_ kind: Refusal.Kind, attempts: Int, since: Instant, wasVerified: Bool) -> Instant? {
         switch kind {
         case .wrongSecret:
-            return after(Rhythm.wrongSecret, from: now)
+            return after(PollingIntervals.wrongSecret, from: now)
         case .accountGone:
             return daily(attempts: attempts, since: since)
         case .otherBundle, .notAuthentic, .wrongEnvironment, .badRequest:
             return wasVerified
-                ? daily(attempts: attempts, since: since) : step(Rhythm.refusedSteps, attempts: attempts)
+                ? daily(attempts: attempts, since: since) : step(PollingIntervals.refusedSteps, attempts: attempts)
         }
     }
 
@@ -83,15 +84,16 @@ struct CheckMoments {
     }
 
     private func daily(attempts: Int, since: Instant) -> Instant? {
-        let lasted = now - since >= Rhythm.refusedFinally.divided(by: policy.speedup)
-        return attempts >= Rhythm.refusalsFinal && lasted ? nil : after(Rhythm.refusedDaily, from: now)
+        let lasted = now - since >= PollingIntervals.refusedFinally.divided(by: policy.speedup)
+        return attempts >= PollingIntervals.refusalsFinal && lasted
+            ? nil : after(PollingIntervals.refusedDaily, from: now)
     }
 
     /// Returns the refund check of a one-time purchase; nil after day 90, and in the sandbox.
     func next(purchasedAt: Instant) -> Instant? {
         switch environment {
         case .sandbox: nil
-        case .production: now - purchasedAt < scaled(Rhythm.purchaseSweepEnds) ? sweep(purchasedAt) : nil
+        case .production: now - purchasedAt < scaled(PollingIntervals.purchaseSweepEnds) ? sweep(purchasedAt) : nil
         }
     }
 
@@ -104,12 +106,12 @@ struct CheckMoments {
     /// at most half a delay, and at most four days, after the refund check.
     func sweep(_ charge: Instant, orBy other: Instant) -> Instant {
         let delay = sweepDelay(charge)
-        let part = scaled(delay).divided(by: Rhythm.sweepPatiencePart)
-        let patience = scaled(delay) + min(part, scaled(Rhythm.sweepPatience))
+        let part = scaled(delay).divided(by: PollingIntervals.sweepPatiencePart)
+        let patience = scaled(delay) + min(part, scaled(PollingIntervals.sweepPatience))
         return other <= now + patience ? other : sweep(charge)
     }
 
     private func sweepDelay(_ charge: Instant) -> Delay {
-        Rhythm.sweep(age: now - charge, policy)
+        PollingIntervals.sweep(age: now - charge, policy)
     }
 }

@@ -3,7 +3,7 @@
 /// The limit doubles from 2 s to 5 min for a new receipt that a customer waits for, and from 30 s to 1 h for others.
 /// The policy's speedup divides it; never under 250 ms.
 package func retryDelay(afterFailures count: Int, new: Bool, seed: UInt64, policy: Policy) -> Delay {
-    let (first, most) = new ? Rhythm.retryNew : Rhythm.retryOthers
+    let (first, most) = new ? PollingIntervals.retryNew : PollingIntervals.retryOthers
     let doublings = min(max(count, 1) - 1, 30)
     let limit = min(Delay(milliseconds: first.milliseconds << doublings), most)
     let delay = Jitter(seed: seed).delay(below: limit, at: Int64(doublings))

@@ -9,7 +9,7 @@ package struct SubscriptionState: Sendable, Hashable {
     /// The leeway used to make the timeline.
     package let leeway: Delay
     /// The end of access, and whether it waits for an answer.
-    package let hold: Hold
+    package let outageAllowance: OutageAllowance
     /// Apple's `auto_renew_status`; nil if unknown.
     package let willRenew: Bool?
     /// The product that will renew; nil unless `willRenew` is true.
@@ -39,7 +39,7 @@ package struct SubscriptionState: Sendable, Hashable {
         self.suspectedShrink = suspectedShrink
         leeway = policy.leeway
         timeline = Timeline(of: facts, policy: policy)
-        hold = Hold(of: facts, timeline: timeline)
+        outageAllowance = OutageAllowance(of: facts, timeline: timeline)
         willRenew = facts.currentRenewal?.value.willRenew
         renewsToProductID = willRenew == true ? facts.currentRenewal?.value.renewsToProductID : nil
         startedAt = facts.startedAt ?? facts.asOf
@@ -54,7 +54,7 @@ package struct SubscriptionState: Sendable, Hashable {
         facts = other.facts
         timeline = other.timeline
         leeway = other.leeway
-        hold = other.hold
+        outageAllowance = other.outageAllowance
         willRenew = other.willRenew
         renewsToProductID = other.renewsToProductID
         startedAt = other.startedAt

@@ -61,7 +61,7 @@ enum AdminTemplates {
         MustacheLibrary(
             templates: try [
                 "layout": PackageResources.layout_mustache, "sign_in": PackageResources.sign_in_mustache,
-                "trouble": PackageResources.trouble_mustache, "table": PackageResources.table_mustache,
+                "failure": PackageResources.trouble_mustache, "table": PackageResources.table_mustache,
                 "chart": PackageResources.chart_mustache, "overview": PackageResources.overview_mustache,
                 "customers": PackageResources.customers_mustache, "customer": PackageResources.customer_mustache,
                 "receipt": PackageResources.receipt_mustache, "incidents": PackageResources.incidents_mustache,
@@ -71,16 +71,16 @@ enum AdminTemplates {
 
 extension AdminSite {
     /// The error of a page, in one sentence.
-    struct Trouble {
+    struct CheckFailure {
         let sentence: String
     }
 
     /// Returns the page that shows an error. Details that a visitor must not know stay in the log.
-    func troublePage(_ error: any Error, session: AdminSession?, _ logger: Logger) throws -> Response {
+    func errorPage(_ error: any Error, session: AdminSession?, _ logger: Logger) throws -> Response {
         let problem = Problem(telling: error)
         if problem.kind == .failed { logger.error("a page failed: \(error)") }
         var page = AdminPage(
-            title: problem.kind.title, template: "trouble", content: Trouble(sentence: problem.detail))
+            title: problem.kind.title, template: "failure", content: CheckFailure(sentence: problem.detail))
         page.session = session
         return try page.response(status: problem.kind.status)
     }

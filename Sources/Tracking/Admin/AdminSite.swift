@@ -25,7 +25,7 @@ struct AdminSite: Sendable {
             do {
                 return try await answer(request, context).asAdminPage
             } catch {
-                return try troublePage(error, session: nil, context.logger).asAdminPage
+                return try errorPage(error, session: nil, context.logger).asAdminPage
             }
         }
     }
@@ -50,7 +50,7 @@ struct AdminSite: Sendable {
                 try request.requireOwnPage()
                 read = try await AdminForm(request)
             } catch {
-                return try troublePage(error, session: nil, context.logger).asAdminPage
+                return try errorPage(error, session: nil, context.logger).asAdminPage
             }
             return await self.answer(request, context, read) { visit in
                 guard read["form_token"].isSecret(visit.session.formToken) else {
@@ -75,15 +75,15 @@ struct AdminSite: Sendable {
                 AdminVisit(request: request, parameters: context.parameters, session: found, form: form)
             ).asAdminPage
         } catch {
-            return await troubled(error, session, context)
+            return await pageOnError(error, session, context)
         }
     }
 
-    private func troubled(
+    private func pageOnError(
         _ error: any Error, _ session: AdminSession?, _ context: CallerContext
     ) async -> Response {
         do {
-            return try troublePage(error, session: session, context.logger).asAdminPage
+            return try errorPage(error, session: session, context.logger).asAdminPage
         } catch {
             context.logger.error("no page could be made: \(error)")
             return Response(status: .internalServerError)

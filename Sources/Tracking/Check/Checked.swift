@@ -26,7 +26,7 @@ struct Checked: Sendable {
 
     /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
     /// about a receipt that Apple vouched for before.
-    var isTroubled: Bool {
+    var isFailure: Bool {
         guard !answer.mayBeVouchedFor else { return false }
         switch finding {
         case .verified, .rejected: return false

@@ -19,7 +19,7 @@ struct CheckedBatch: Sendable {
         self.receipts = receipts
         self.settled = settled
         for answer in answers where answer.answer.calls == 0 {
-            unasked[answer.claim.receiptID] = answer.answer.trouble ?? "Apple was not asked."
+            unasked[answer.claim.receiptID] = answer.answer.failure ?? "Apple was not asked."
         }
     }
 

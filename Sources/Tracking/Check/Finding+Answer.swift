@@ -11,13 +11,13 @@ extension Finding {
     ///   - limit: How far Apple's clock is believed.
     package init(in answer: AppStoreAnswer, for bundleID: BundleID?, clock: Instant, limit: ClockLimit = .none) {
         guard let response = answer.response else {
-            let reason = answer.trouble ?? "Apple's answer is not one of verifyReceipt."
-            self = .indeterminate(Trouble(reason: reason, status: nil, retryable: true))
+            let reason = answer.failure ?? "Apple's answer is not one of verifyReceipt."
+            self = .indeterminate(CheckFailure(reason: reason, status: nil, retryable: true))
             return
         }
         if let http = answer.httpStatus, http != 200 {
             let reason = "Apple answered with HTTP status \(http)."
-            self = .indeterminate(Trouble(reason: reason, status: response.status, retryable: true))
+            self = .indeterminate(CheckFailure(reason: reason, status: response.status, retryable: true))
             return
         }
         self = Finding(
@@ -29,7 +29,7 @@ extension Finding {
         in response: VerifyReceiptResponse, from endpoint: Endpoint, for bundleID: BundleID?, clock: AnswerClock
     ) {
         guard let status = response.status else {
-            self = .indeterminate(Trouble(reason: "Apple's answer has no status.", status: nil, retryable: true))
+            self = .indeterminate(CheckFailure(reason: "Apple's answer has no status.", status: nil, retryable: true))
             return
         }
         switch StatusMeaning(status) {
@@ -39,14 +39,14 @@ extension Finding {
             self = Finding(vouchedBy: response, from: endpoint, for: bundleID, clock: clock)
         case .genuineIfRows:
             let reason = "Apple answered \(status) (expired) without the expired subscription."
-            self = .indeterminate(Trouble(reason: reason, status: status, retryable: true))
+            self = .indeterminate(CheckFailure(reason: reason, status: status, retryable: true))
         case .refused(let kind, let reason):
             let retryable = kind.isRetryable(response.isRetryable)
             self = .rejected(Refusal(reason: reason, status: status, retryable: retryable, kind: kind))
-        case .trouble(let reason):
+        case .failure(let reason):
             let flagged = (21100...21199).contains(status) ? response.isRetryable : nil
             let detail = response.exception.map { " (\($0.storable))" } ?? ""
-            self = .indeterminate(Trouble(reason: reason + detail, status: status, retryable: flagged ?? true))
+            self = .indeterminate(CheckFailure(reason: reason + detail, status: status, retryable: flagged ?? true))
         }
     }
 
@@ -77,7 +77,7 @@ private enum StatusMeaning {
     case genuine
     case genuineIfRows
     case refused(Refusal.Kind, String)
-    case trouble(String)
+    case failure(String)
 
     init(_ status: Int) {
         switch status {
@@ -93,9 +93,9 @@ private enum StatusMeaning {
         case 21007: self = .refused(.wrongEnvironment, "A sandbox receipt where production is asked for (21007).")
         case 21008: self = .refused(.wrongEnvironment, "A production receipt where the sandbox is asked for (21008).")
         case 21010: self = .refused(.accountGone, "The customer's Apple Account was not found or is deleted (21010).")
-        case 21002: self = .trouble("The receipt is malformed, or Apple has a temporary problem (21002).")
-        case 21001, 21005, 21009, 21100...21199: self = .trouble("Apple has a temporary problem (\(status)).")
-        default: self = .trouble("Apple answered with the unknown status \(status).")
+        case 21002: self = .failure("The receipt is malformed, or Apple has a temporary problem (21002).")
+        case 21001, 21005, 21009, 21100...21199: self = .failure("Apple has a temporary problem (\(status)).")
+        default: self = .failure("Apple answered with the unknown status \(status).")
         }
     }
 }

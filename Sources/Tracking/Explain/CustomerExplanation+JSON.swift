@@ -40,7 +40,7 @@ extension CustomerExplanation {
             "environment": .string(source.environment.rawValue),
             "granted": .bool(source.granted),
             "until": .optional(source.until?.iso8601),
-            "by_hand": source.handGrant?.json ?? .null,
+            "by_hand": source.manualGrant?.json ?? .null,
             "lost_because": .optional(loss),
         ]
     }
@@ -54,15 +54,15 @@ extension CustomerExplanation {
             case .object(let fields): fields
             case .null, .bool, .integer, .string, .array: [:]
             }
-        let isHeld = one.heldUntil != nil
-        if isHeld {
+        let isAllowed = one.allowedUntil != nil
+        if isAllowed {
             fields["state"] = .string(State.awaitingRenewal.rawValue)
             fields["reason"] = .string(Reason.renewal.rawValue)
             fields["entitled"] = true
-            fields["entitled_until"] = .optional(one.heldUntil?.iso8601)
+            fields["entitled_until"] = .optional(one.allowedUntil?.iso8601)
         }
         fields["environment"] = .string(one.environment.rawValue)
-        fields["held"] = .bool(isHeld)
+        fields["in_outage_allowance"] = .bool(isAllowed)
         fields["as_of"] = .string(one.state.asOf.iso8601)
         fields["checked_at"] = .string(one.checkedAt.iso8601)
         fields["next_check_at"] = .optional(one.nextCheckAt?.iso8601)
@@ -112,7 +112,7 @@ extension Reasons.Source {
     }
 }
 
-extension HandGrant {
+extension ManualGrant {
     /// The grant as JSON, with its actors and reasons.
     var json: JSONValue {
         [

@@ -59,7 +59,7 @@ extension CustomerExplanation {
         if let id = source.purchase, let one = reasons.purchases.first(where: { $0.id == id }) {
             return "purchase \(one.state.transactionID) (\(product(of: source)))"
         }
-        if let grant = source.handGrant { return grant.name }
+        if let grant = source.manualGrant { return grant.name }
         let product = "\(source.productID?.text ?? "") (\(source.environment.rawValue))"
         return source.isProvisional ? "what was said with the upload, until Apple is asked: \(product)" : product
     }
@@ -110,7 +110,7 @@ extension CustomerExplanation {
     }
 
     private func end(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
-        if let held = subscription.heldUntil { return "without an answer access ends at \(held.iso8601)" }
+        if let held = subscription.allowedUntil { return "without an answer access ends at \(held.iso8601)" }
         guard let until = verdict.entitledUntil else { return "without news it stays as it is" }
         switch verdict.state {
         case .active where subscription.state.willRenew == true:
@@ -139,7 +139,7 @@ extension CustomerExplanation {
     }
 }
 
-extension HandGrant {
+extension ManualGrant {
     /// Who made the grant, when and why, and how it ended.
     fileprivate var name: String {
         let given = "what \(givenBy) gave by hand at \(since.iso8601): \(reason)"

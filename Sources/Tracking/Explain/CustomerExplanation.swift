@@ -75,7 +75,7 @@ extension SubscriptionReasons {
 
     /// Returns the rule that decided: `held` during an outage allowance, else the rule of the verdict.
     func rule(of verdict: Verdict) -> String? {
-        heldUntil == nil ? verdict.because.first?.rule : "held"
+        allowedUntil == nil ? verdict.because.first?.rule : "outage_allowance"
     }
 
     /// Returns the fields that decided, in the order they were examined.

@@ -100,7 +100,7 @@ extension Finding {
         switch self {
         case .verified: nil
         case .rejected(let refusal): refusal.reason
-        case .indeterminate(let trouble): trouble.reason
+        case .indeterminate(let failure): failure.reason
         }
     }
 
@@ -108,7 +108,7 @@ extension Finding {
         switch self {
         case .verified: false
         case .rejected(let refusal): refusal.retryable
-        case .indeterminate(let trouble): trouble.retryable
+        case .indeterminate(let failure): failure.retryable
         }
     }
 

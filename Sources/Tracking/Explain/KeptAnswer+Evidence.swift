@@ -15,14 +15,14 @@ extension AppStoreAnswer {
     /// Creates an answer from storage instead of the network.
     init(body: [UInt8], from endpoint: Endpoint) {
         var response: VerifyReceiptResponse?
-        var trouble: String?
+        var failure: String?
         do {
             response = try VerifyReceiptResponse(parsing: body)
         } catch {
-            trouble = "\(error)"
+            failure = "\(error)"
         }
         self.init(
-            environment: endpoint, httpStatus: nil, body: body, response: response, trouble: trouble, calls: 0,
+            environment: endpoint, httpStatus: nil, body: body, response: response, failure: failure, calls: 0,
             usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
     }
 }

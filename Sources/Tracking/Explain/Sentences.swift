@@ -72,10 +72,10 @@ extension Rule {
 extension SubscriptionReasons {
     /// Returns the conclusion of the rule that decided, in plain words.
     func conclusion(of verdict: Verdict) -> String {
-        guard let heldUntil else { return verdict.because.first.flatMap { Rule(rawValue: $0.rule) }?.sentence ?? "" }
+        guard let allowedUntil else { return verdict.because.first.flatMap { Rule(rawValue: $0.rule) }?.sentence ?? "" }
         return
             "It should have renewed, and Apple could not be asked since; nobody is cut off for that, so access goes on "
-            + "until \(heldUntil.iso8601) at the latest."
+            + "until \(allowedUntil.iso8601) at the latest."
     }
 }
 
@@ -92,11 +92,11 @@ extension PurchaseReasons {
 
 extension Reasons.Source {
     /// Whether it is a manual grant.
-    var isByHand: Bool { handGrant != nil }
+    var isByHand: Bool { manualGrant != nil }
 
     /// Returns the reason why this source lost to the one that decides.
     func loss(to winner: Reasons.Source) -> String {
-        if handGrant != nil, !granted { return "it was given by hand and is over" }
+        if manualGrant != nil, !granted { return "it was given by hand and is over" }
         if isProvisional != winner.isProvisional {
             return
                 "it is only what was said with the upload, and \(winner.isByHand ? "a person" : "Apple") has said more"

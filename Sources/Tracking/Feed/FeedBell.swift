@@ -19,8 +19,9 @@ struct FeedBell: Sendable {
 
 extension Tracker {
     /// Records the feed's new id when the database is another one than before, as after a restore, and logs it.
-    func tendFeed() async {
-        guard let renewal = await attempt("see where the feed lives", { try await ledger.tendFeed() }) ?? nil else {
+    func checkFeedPlace() async {
+        guard let renewal = await attempt("see where the feed lives", { try await ledger.checkFeedPlace() }) ?? nil
+        else {
             return
         }
         logger.warning(
@@ -28,7 +29,7 @@ extension Tracker {
             metadata: ["feed": "\(renewal.feed)", "former": "\(renewal.former)"])
     }
 
-    /// Gives the events of this process their positions until shutdown. `keepHouse` finds events that were missed or
+    /// Gives the events of this process their positions until shutdown. `runMaintenance` finds events that were missed or
     /// that other processes left.
     func keepFeed() async {
         await cancelWhenGracefulShutdown {

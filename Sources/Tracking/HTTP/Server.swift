@@ -60,7 +60,7 @@ package struct Server: Service {
     package func run() async throws {
         logger.info("server started", metadata: ["connections_max": "\(limits.connectionsMax)"])
         // Cancelled and awaited when the application ends.
-        async let _: Void = tracker.keepRightLog()
+        async let _: Void = tracker.maintainRightLog()
         try await application.run()
         logger.info("server stopped")
     }
@@ -74,13 +74,13 @@ package struct Server: Service {
         let atOnce = EntitlementsAtOnce(lookups: lookups, gate: gate, counters: counters)
         // `EntitlementsAtOnce` logs nothing. At debug level every request takes the usual way, which logs it.
         let isLogged = logger.logLevel <= .debug
-        let room = ConnectionRoom(connectionsMax: limits.connectionsMax, logger: logger)
+        let room = ConnectionLimit(connectionsMax: limits.connectionsMax, logger: logger)
         return Application(
             router: router(gate, lookups, counters),
             server: HTTPServerBuilder {
                 let connection = ClosingWhenAsked(connection: HTTP1Channel(responder: $0, configuration: http))
                 let answering = AnsweringAtOnce(connection: connection) { isLogged ? nil : atOnce.answer($0) }
-                return OnEventLoop(connection: WithinRoom(connection: answering, room: room))
+                return OnEventLoop(connection: LimitedConnection(connection: answering, room: room))
             },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: Self.name,

@@ -20,7 +20,7 @@ extension Tracker {
         _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         // A check without a limit of its own ends with its lease.
-        try await checksUnderWay.outcome(
+        try await singleFlight.outcome(
             of: receipt, until: end ?? .now + .seconds(options.leaseSeconds),
             isEnough: { settled in customer.map(settled.answers) ?? true },
             check: { try await checkAlone(receipt, uploadedBy: customer, until: end) })

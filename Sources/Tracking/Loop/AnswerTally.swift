@@ -27,13 +27,13 @@ final class AnswerTally: Sendable {
 }
 
 /// The rough outcome of an answer.
-enum AnswerWorth: Sendable {
+enum AnswerQuality: Sendable {
     case verified, rejected, failed
 }
 
 extension Checked {
     /// The rough outcome of the answer. For most answers the fingerprint shows it, so that they are not read twice.
-    fileprivate var worth: AnswerWorth {
+    fileprivate var worth: AnswerQuality {
         guard fingerprint == nil else { return .verified }
         return switch finding {
         case .verified: .verified

@@ -11,7 +11,7 @@ extension Tracker {
         for attempt in 1... {
             do {
                 let result = try await body()
-                troubles.well(.work(what))
+                conditions.clear(.work(what))
                 return result
             } catch {
                 guard attempt < tries, (error as? StorageError)?.mayPass ?? false else {
@@ -28,7 +28,7 @@ extension Tracker {
     /// Records that a job failed. The failure is logged once, unless its cause is logged.
     func failed(to work: String, _ error: any Error) {
         logger.debug("could not \(work): \(error)")
-        if !error.isLoggedElsewhere { troubles.troubled(.work(work), by: "\(error)") }
+        if !error.isLoggedElsewhere { conditions.raise(.work(work), by: "\(error)") }
     }
 }
 

@@ -22,7 +22,7 @@ struct CheckLoop: Sendable {
 
     private let slots = CallSlots(capacity: Worker.callsMax)
     private let answers = AnswerQueue()
-    private let paces = PaceKeeper()
+    private let paces = CircuitBreaker()
     private let callsInFlight = CallsInFlight()
     private let unasked = UnaskedClaims()
 

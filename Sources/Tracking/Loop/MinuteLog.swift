@@ -20,7 +20,7 @@ package struct MinuteLog: Service {
         var begin = ContinuousClock.now
         while !isStopping() {
             await rest(seconds: Self.lookSeconds)
-            tracker.troubles.look()
+            tracker.conditions.look()
             guard ContinuousClock.now - begin >= .seconds(Self.summarySeconds) else { continue }
             tracker.logChecks(since: begin)
             begin = ContinuousClock.now

@@ -25,7 +25,7 @@ extension Worker {
         let ledger = tracker.ledger
         try await ledger.requireMigrated()
         try await ledger.addObservationMonths()
-        await tracker.tendFeed()
+        await tracker.checkFeedPlace()
         let worker = try await tracker.startWorker()
         let (begin, loggedSince) = (try await ledger.now(), ContinuousClock.now)
         let tally = OnceTally()
@@ -33,18 +33,18 @@ extension Worker {
             tracker: tracker, worker: worker, dueBy: begin,
             end: maxSeconds.map { ContinuousClock.now.advanced(by: .seconds($0)) }, tally: tally)
         do {
-            try await breathing(as: worker, while: asking)
+            try await withHeartbeat(as: worker, while: asking)
         } catch {
-            await tracker.attempt("say that it stopped") { try await ledger.beat(worker, stopped: true) }
+            await tracker.attempt("say that it stopped") { try await ledger.heartbeat(worker, stopped: true) }
             throw error
         }
-        try await tracker.endHolds()
+        try await tracker.endAllowances()
         try await ledger.watchCanaries()
         await tracker.seeStandings()
         try await ledger.sequenceFeed()
         await tracker.writeTally()
         await removeWhatIsOld()
-        try await ledger.beat(worker, stopped: true)
+        try await ledger.heartbeat(worker, stopped: true)
         tracker.logChecks(since: loggedSince)
         let overdue = try await ledger.overdue(by: begin, leaseSeconds: tracker.options.leaseSeconds)
         return await tally.report(overdue: overdue)

@@ -25,17 +25,17 @@ package struct Worker: Service {
     package func run() async throws {
         guard let worker = await announced() else { return }
         tracker.logger.info("worker started", metadata: ["worker": "\(worker.number)"])
-        try await breathing(as: worker, while: Checking(worker: self, id: worker))
+        try await withHeartbeat(as: worker, while: Checking(worker: self, id: worker))
     }
 
     /// Sends heartbeats while `work` runs. When a heartbeat shows that this program is out of date, `work` stops
     /// gracefully and the error is thrown.
-    func breathing(as worker: WorkerID, while work: any Service) async throws {
+    func withHeartbeat(as worker: WorkerID, while work: any Service) async throws {
         let configuration = ServiceGroupConfiguration(
             services: [
                 .init(service: work, successTerminationBehavior: .gracefullyShutdownGroup),
                 .init(
-                    service: SignsOfLife(tracker: tracker, worker: worker),
+                    service: Heartbeat(tracker: tracker, worker: worker),
                     successTerminationBehavior: .gracefullyShutdownGroup,
                     failureTerminationBehavior: .gracefullyShutdownGroup),
             ], logger: tracker.logger)
@@ -51,14 +51,14 @@ package struct Worker: Service {
             let loop = CheckLoop(tracker: worker.tracker, worker: id)
             await withDiscardingTaskGroup { group in
                 group.addTask { await loop.run { _ in isStopping() } }
-                group.addTask { await worker.keepHouse() }
-                group.addTask { await worker.keepSummaries() }
-                group.addTask { await worker.keepVerified(as: id) }
+                group.addTask { await worker.runMaintenance() }
+                group.addTask { await worker.maintainSummaries() }
+                group.addTask { await worker.runVerification(as: id) }
                 group.addTask { await worker.tracker.keepFeed() }
             }
             await worker.placeEvents()
             await worker.tracker.attempt("say that it stopped") {
-                try await worker.tracker.ledger.beat(id, stopped: true)
+                try await worker.tracker.ledger.heartbeat(id, stopped: true)
             }
             worker.tracker.logger.info("worker stopped", metadata: ["worker": "\(id.number)"])
         }
@@ -69,7 +69,7 @@ package struct Worker: Service {
         while !isStopping() {
             let worker = await tracker.attempt("start") {
                 try await tracker.ledger.requireMigrated()
-                await tracker.tendFeed()
+                await tracker.checkFeedPlace()
                 return try await tracker.startWorker()
             }
             if let worker { return worker }
@@ -79,13 +79,13 @@ package struct Worker: Service {
     }
 
     /// Does the periodic jobs: the feed, ends of outage allowances, incidents, old notifications, room for next month.
-    private func keepHouse() async {
+    private func runMaintenance() async {
         var rounds = 0
         while !isStopping() {
-            if rounds % 20 == 0 { await tracker.tendFeed() }
+            if rounds % 20 == 0 { await tracker.checkFeedPlace() }
             await placeEvents()
             if rounds % 20 == 0 {
-                await tracker.attempt("end exhausted allowances") { _ = try await tracker.endHolds() }
+                await tracker.attempt("end exhausted allowances") { _ = try await tracker.endAllowances() }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.watchCanaries() }
                 await tracker.seeStandings()
             }
@@ -106,7 +106,7 @@ package struct Worker: Service {
     func removeWhatIsOld() async {
         await tracker.attempt("remove old notifications") { try await tracker.ledger.pruneNotifications() }
         await tracker.attempt("forget old workers") { try await tracker.ledger.forgetWorkers() }
-        await tracker.tendRightLog()
+        await tracker.pruneRightLog()
     }
 
     private func placeEvents() async {

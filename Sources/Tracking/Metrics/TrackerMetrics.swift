@@ -74,7 +74,7 @@ struct TrackerMetrics: Sendable {
     }
 
     /// Records a notification from Apple.
-    func notified(_ app: NotifiedApp, _ hint: Hint, _ effect: HintEffect) {
+    func notified(_ app: NotifiedApp, _ hint: UnverifiedNotification, _ effect: NotificationEffect) {
         registry.counter(
             .notifications,
             [("app", app.bundleID.text), ("version", "\(hint.version.rawValue)"), ("effect", effect.rawValue)]

@@ -38,7 +38,7 @@ extension Tracker {
             let callsMax = apps[id]?.callsInFlightMax.map { max(0, $0 - inFlight[id, default: 0]) }
             waiting[id] = min(lanes.reduce(0) { $0 + $1.receipts }, callsMax ?? .max)
         }
-        let isAppleAway = apps.values.contains { $0.appleFailures > CallPace.failuresTolerated }
+        let isAppleAway = apps.values.contains { $0.appleFailures > CallRateLimit.failuresTolerated }
         let shares = BatchPlan.shares(
             of: waiting, receiptsMax: isAppleAway ? min(receiptsMax, Self.probesMax) : receiptsMax,
             first: turns.nextApp)

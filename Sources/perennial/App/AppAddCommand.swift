@@ -41,6 +41,6 @@ struct AppAddCommand: AsyncParsableCommand {
             previousSecret: try previousSecretFile.map { try SecretFile(file: InputFile($0)).secret() },
             sandboxAllowed: sandbox == .allow, callsPerSecond: budget.rate ?? 50, burst: budget.burst)
         try await withLedger(settings) { try await $0.addApp(new) }
-        say("Registered \(bundleId)\(sharedSecretFile == nil ? " without a shared secret" : "").")
+        printLine("Registered \(bundleId)\(sharedSecretFile == nil ? " without a shared secret" : "").")
     }
 }

@@ -26,9 +26,9 @@ struct AppNotificationsCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         guard !off else {
             try await withLedger(settings) { try await $0.closeNotifications(of: bundleID) }
-            return say("\(bundleID) takes no notifications any more.")
+            return printLine("\(bundleID) takes no notifications any more.")
         }
         let token = try await withLedger(settings) { try await $0.openNotifications(of: bundleID) }
-        say("/v1/notifications/\(token.text)")
+        printLine("/v1/notifications/\(token.text)")
     }
 }

@@ -33,16 +33,16 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
         let secret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
         let trial = try await withLedger(settings) { ledger in
             let app = try await ledger.app(bundleID)
-            let trial = try await withTracker(settings, ledger: ledger) { try await $0.trySecret(secret, of: app) }
+            let trial = try await withTracker(settings, ledger: ledger) { try await $0.probeSecret(secret, of: app) }
             if let refusal = trial.refusal(of: bundleID), !force { throw refusal }
             try await ledger.rotateSecret(of: bundleID, to: secret)
             return trial
         }
-        say("Replaced the shared secret of \(bundleID). \(trial.sentence)")
+        printLine("Replaced the shared secret of \(bundleID). \(trial.sentence)")
     }
 }
 
-extension SecretTrial {
+extension SecretProbe {
     /// Returns the reason why the secret is not set; nil when there is none.
     func refusal(of bundleID: BundleID) -> Failure? {
         switch self {
@@ -50,7 +50,7 @@ extension SecretTrial {
             Failure(
                 "Apple refuses this shared secret (21004, receipt \(receipt)), so \(bundleID) keeps the one it has: copy the "
                     + "app-specific shared secret of App Store Connect anew, or put this one in place with --force.")
-        case .accepted, .untold, .noReceipt: nil
+        case .accepted, .inconclusive, .noReceipt: nil
         }
     }
 
@@ -60,7 +60,7 @@ extension SecretTrial {
         case .accepted(let receipt): "Apple accepts it (receipt \(receipt))."
         case .refused(let receipt):
             "Apple refuses it (21004, receipt \(receipt)): until the right one is in place, only the previous one is of use."
-        case .untold(let reason):
+        case .inconclusive(let reason):
             "Whether Apple accepts it is not known: \(reason) The log tells when Apple refuses it."
         case .noReceipt: "No stored receipt holds a subscription to try it on; the log tells when Apple refuses it."
         }

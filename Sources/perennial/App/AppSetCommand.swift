@@ -3,7 +3,7 @@ import Ledger
 import Subscriptions
 
 extension OwnershipPolicy: ExpressibleByArgument {}
-extension SweepPace: ExpressibleByArgument {}
+extension SweepFrequency: ExpressibleByArgument {}
 
 /// `perennial app set`
 struct AppSetCommand: AsyncParsableCommand {
@@ -28,7 +28,7 @@ struct AppSetCommand: AsyncParsableCommand {
     var ownership: OwnershipPolicy?
 
     @Option(help: "How often refunds are looked for; relaxed is half as often, for an app with notifications.")
-    var sweep: SweepPace?
+    var sweep: SweepFrequency?
 
     @Option(
         help: ArgumentHelp(
@@ -66,6 +66,6 @@ struct AppSetCommand: AsyncParsableCommand {
         change.outageAllowance = tolerance.outageDays.map { .days(Int64($0)) }
         let final = change
         try await withLedger(settings) { try await $0.setApp(bundleID, final) }
-        say("Changed \(bundleID).")
+        printLine("Changed \(bundleID).")
     }
 }

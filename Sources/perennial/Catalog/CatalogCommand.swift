@@ -40,7 +40,7 @@ struct CatalogApplyCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let catalog = try read(InputFile(file))
         try await withLedger(settings) { try await $0.applyCatalog(catalog.products, to: catalog.bundleID) }
-        say("\(catalog.bundleID) has \(catalog.products.count.of("product", "products")) now.")
+        printLine("\(catalog.bundleID) has \(catalog.products.count.of("product", "products")) now.")
     }
 
     private func read(_ file: InputFile) throws -> CatalogFile {
@@ -48,7 +48,7 @@ struct CatalogApplyCommand: AsyncParsableCommand {
         do {
             return try CatalogFile(String(decoding: bytes, as: UTF8.self))
         } catch {
-            for line in error.lines { sayOnStandardError("\(file.name): \(line)") }
+            for line in error.lines { printError("\(file.name): \(line)") }
             let count = error.lines.count == 1 ? "a mistake" : "\(error.lines.count) mistakes"
             throw Failure("\(file.name) has \(count); nothing was changed.")
         }
@@ -89,9 +89,9 @@ struct CatalogShowCommand: AsyncParsableCommand {
             return CatalogFile(bundleID: bundleID, products: try await ledger.catalog(of: bundleID))
         }
         switch format {
-        case .yaml: sayExactly(catalog.yaml)
-        case .json: sayExactly(catalog.json.rendered(pretty: true))
-        case .table: say(catalog.listing.table)
+        case .yaml: printExactly(catalog.yaml)
+        case .json: printExactly(catalog.json.rendered(pretty: true))
+        case .table: printLine(catalog.listing.table)
         }
     }
 

@@ -26,7 +26,7 @@ extension CatalogFile {
         do {
             root = try compose(yaml: text)
         } catch {
-            throw CatalogMistakes(lines: ["This is neither YAML nor JSON: \(Ending.sentence(for: error))"])
+            throw CatalogMistakes(lines: ["This is neither YAML nor JSON: \(ExitStatus.sentence(for: error))"])
         }
         guard let root, root.mapping != nil else {
             throw CatalogMistakes(lines: ["A catalog has the keys app and products; this file has neither."])

@@ -52,7 +52,7 @@ struct CustomerAssignCommand: AsyncParsableCommand {
             try await ledger.assign(
                 OriginalTransactionID(originalTransactionId), to: to, of: app, deciding: decided)
         }
-        say(things == 0 ? "\(to) owned it already." : "\(to) owns \(originalTransactionId).")
+        printLine(things == 0 ? "\(to) owned it already." : "\(to) owns \(originalTransactionId).")
     }
 }
 
@@ -88,7 +88,7 @@ struct CustomerMergeCommand: AsyncParsableCommand {
             try await ledger.merge(from, into: into, of: app, deciding: decided)
         }
         let things = merge.things.of("subscription or purchase", "subscriptions and purchases")
-        say(
+        printLine(
             merge.wasMerged
                 ? "\(from) was \(merge.into) already."
                 : "\(from) is \(merge.into) from now on; \(things) moved.")
@@ -122,7 +122,7 @@ struct CustomerSplitCommand: AsyncParsableCommand {
         let decided = try decision.decision
         let split = try await withLedger(settings) { try await $0.split(customer, of: app, deciding: decided) }
         let things = split.things.of("subscription or purchase", "subscriptions and purchases")
-        say("\(customer) is not \(split.from) any more; \(things) went back.")
+        printLine("\(customer) is not \(split.from) any more; \(things) went back.")
     }
 }
 
@@ -157,10 +157,10 @@ struct CustomerEraseCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         guard yes else {
-            throw Failure("Nothing was erased: this cannot be undone; say --yes if \(customer) shall be erased.")
+            throw Failure("Nothing was erased: this cannot be undone; printLine --yes if \(customer) shall be erased.")
         }
         let erasure = try await withLedger(settings) { try await $0.erase(customer, of: app, deciding: decided) }
-        say(
+        printLine(
             """
             Erased. Figures go on as \(erasure.pseudonym).
             Receipts erased: \(erasure.receipts); kept because others uploaded them too: \(erasure.sharedReceipts).

@@ -37,13 +37,13 @@ struct CustomerShowCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let file = try await withLedger(settings) { try await $0.customer(customer, of: app) }
         switch format {
-        case .table: say(file.text)
-        case .json: sayExactly(file.json.rendered(pretty: true))
+        case .table: printLine(file.text)
+        case .json: printExactly(file.json.rendered(pretty: true))
         }
     }
 }
 
-extension CustomerFile {
+extension CustomerExport {
     /// The customer for human readers.
     var text: String {
         let names = otherNames.isEmpty ? name : "\(name), also known as \(otherNames.joined(separator: ", "))"

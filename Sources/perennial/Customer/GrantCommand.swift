@@ -28,8 +28,8 @@ struct DecisionFlags: ParsableArguments {
     var by: String = NSUserName()
 
     /// The decision; throws when it cannot be stored.
-    var decision: HandDecision {
-        get throws(LedgerError) { try HandDecision(by: by, because: reason) }
+    var decision: ManualDecision {
+        get throws(LedgerError) { try ManualDecision(by: by, because: reason) }
     }
 }
 
@@ -39,7 +39,7 @@ struct GrantCommand: AsyncParsableCommand {
         commandName: "grant",
         abstract: "Gives a customer a right by hand, from now until a moment.",
         discussion: """
-            Lookups say `by_hand`, explain says who and why, and no figure of money knows of it. What the customer has of
+            Lookups printLine `by_hand`, explain says who and why, and no figure of money knows of it. What the customer has of
             the right by hand already is replaced. Without --until it has no end. A name that no product of the app grants
             is refused as misspelt, unless --force says that it is to come.
 
@@ -70,7 +70,7 @@ struct GrantCommand: AsyncParsableCommand {
             return try await ledger.grant(
                 grant.entitlement, to: grant.customer, of: grant.app, until: until, deciding: decision)
         }
-        say(
+        printLine(
             "\(grant.customer) has \(given.entitlement) \(given.until.map { "until \($0.iso8601)" } ?? "without an end")."
         )
     }
@@ -98,6 +98,7 @@ struct RevokeGrantCommand: AsyncParsableCommand {
             try await ledger.revokeGrant(
                 of: grant.entitlement, from: grant.customer, of: grant.app, deciding: decision)
         }
-        say("\(grant.customer) has \(ended.entitlement) no longer by hand; \(ended.givenBy) gave it: \(ended.reason)")
+        printLine(
+            "\(grant.customer) has \(ended.entitlement) no longer by hand; \(ended.givenBy) gave it: \(ended.reason)")
     }
 }

@@ -41,11 +41,12 @@ struct FeedRenewCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         guard yes else {
             throw Failure(
-                "Nothing was changed: every consumer of the feed would read anew what it mirrors; say --yes if the database "
+                "Nothing was changed: every consumer of the feed would read anew what it mirrors; printLine --yes if the database "
                     + "went back to an earlier time.")
         }
         let renewal = try await withLedger(settings) { try await $0.renewFeed(insteadOf: insteadOf) }
-        say(renewal?.text ?? "The feed has another id than \(insteadOf ?? "that one") already; nothing was changed.")
+        printLine(
+            renewal?.text ?? "The feed has another id than \(insteadOf ?? "that one") already; nothing was changed.")
     }
 }
 

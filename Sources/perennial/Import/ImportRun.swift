@@ -39,11 +39,11 @@ struct ImportRun {
         } catch let error as DatabaseError {
             throw Failure(stopped(by: error, isResumable: ongoing != nil && fromLine == nil))
         }
-        say(progress.summary(elapsedSeconds: shown.elapsedSeconds))
+        printLine(progress.summary(elapsedSeconds: shown.elapsedSeconds))
         try await tellEnd(of: ongoing)
         tell(try await tracker.ledger.waiting())
         if progress.stored == 0, progress.bad > 0 {
-            throw Failure("No line of \(input.name) could be stored; the lines above say why.")
+            throw Failure("No line of \(input.name) could be stored; the lines above printLine why.")
         }
     }
 
@@ -61,7 +61,7 @@ struct ImportRun {
         progress.bytesDone = Int(ongoing.nextByte)
         progress.bytesBefore = progress.bytesDone
         let isAll = progress.bytesDone == progress.bytesTotal
-        sayOnStandardError(
+        printError(
             isAll
                 ? "\(progress.line.of("line", "lines")) of \(input.name), all there are, were stored before; --again reads them again."
                 : "Going on with \(input.name) after line \(progress.line); --again reads it from the start.")
@@ -71,7 +71,7 @@ struct ImportRun {
     private mutating func take(_ block: StoredBlock) async throws {
         progress.add(block)
         for line in block.bad {
-            if let sentence = badLines.sentence(for: line) { shown.say(sentence) }
+            if let sentence = badLines.sentence(for: line) { shown.printLine(sentence) }
         }
         shown.show(progress)
         guard shown.elapsedSeconds - lastForecast >= Importer.forecastSeconds else { return }
@@ -80,24 +80,24 @@ struct ImportRun {
     }
 
     private func tell(_ waiting: [WaitingReceipts]) {
-        var forecast = AskingForecast()
+        var forecast = CheckForecast()
         if shown.elapsedSeconds > 0, progress.line > 0 {
             forecast.earlier = (waitingBefore, shown.elapsedSeconds)
             forecast.storedSince = progress.new
         }
-        for sentence in forecast.sentences(for: waiting) { shown.say(sentence) }
+        for sentence in forecast.sentences(for: waiting) { shown.printLine(sentence) }
     }
 
     private func tellEnd(of ongoing: Import?) async throws {
         if progress.cutShort > 0 {
-            say(
+            printLine(
                 "\(progress.cutShort.of("line promises", "lines promise")) access for more than \(Provisional.daysMax) days; it ends after "
                     + "\(Provisional.daysMax).")
         }
         guard let ongoing, fromLine == nil else { return }
         let bad = try await tracker.ledger.finish(ongoing)
         guard bad > 0 else { return }
-        say(
+        printLine(
             "\(bad.of("line", "lines")) of \(input.name) \(bad == 1 ? "was" : "were") bad in all; mend \(bad == 1 ? "it" : "them") and run the import again, which then reads every line."
         )
     }

@@ -49,13 +49,13 @@ struct Importer: Sendable {
     }
 
     private func store(_ block: LineBlock) async throws -> StoredBlock {
-        let understood = UnderstoodBlock(block, fromLine: fromLine, lineBytesMax: limits.lineBytesMax)
+        let understood = ParsedBlock(block, fromLine: fromLine, lineBytesMax: limits.lineBytesMax)
         return StoredBlock(block, understood, try await stored(understood, of: block))
     }
 
     /// Stores a block. Retries after a short failure of the database; nothing is stored twice.
     private func stored(
-        _ understood: UnderstoodBlock, of block: LineBlock
+        _ understood: ParsedBlock, of block: LineBlock
     ) async throws -> [Result<StoredUpload, any Error>] {
         var attempt = 1
         while true {
@@ -70,7 +70,7 @@ struct Importer: Sendable {
     }
 
     /// Returns the part of the file that is then done; nil when lines were skipped, because they may not be stored.
-    private func part(_ block: LineBlock, _ understood: UnderstoodBlock) -> ImportedPart? {
+    private func part(_ block: LineBlock, _ understood: ParsedBlock) -> ImportedPart? {
         guard let ongoing, fromLine <= block.firstNumber else { return nil }
         return ImportedPart(
             of: ongoing, lines: Int64(block.numbers.lowerBound)..<Int64(block.numbers.upperBound),

@@ -10,7 +10,7 @@ struct ProgressLine {
     }
 
     /// Writes a line that stays; the bar returns with the next progress.
-    func say(_ text: String) { line.say(text) }
+    func printLine(_ text: String) { line.printLine(text) }
 
     /// Removes the bar.
     func clear() { line.clear() }

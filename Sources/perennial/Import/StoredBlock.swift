@@ -26,7 +26,7 @@ struct StoredBlock: Sendable {
 
     /// Combines the results of the stored lines with the lines that could not be parsed.
     init(
-        _ block: LineBlock, _ understood: UnderstoodBlock, _ stored: [Result<StoredUpload, any Error>]
+        _ block: LineBlock, _ understood: ParsedBlock, _ stored: [Result<StoredUpload, any Error>]
     ) {
         numbers = block.numbers
         endOffset = block.offsets.upperBound
@@ -36,7 +36,7 @@ struct StoredBlock: Sendable {
             switch result {
             case .success(let upload):
                 if upload.isNew { new += 1 } else { known += 1 }
-            case .failure(let error): bad.append(BadLine(number: number, reason: Ending.sentence(for: error)))
+            case .failure(let error): bad.append(BadLine(number: number, reason: ExitStatus.sentence(for: error)))
             }
         }
         bad.sort { $0.number < $1.number }
@@ -44,7 +44,7 @@ struct StoredBlock: Sendable {
 }
 
 /// A block whose lines were parsed: pure work, on as many blocks at a time as there are cores.
-struct UnderstoodBlock: Sendable {
+struct ParsedBlock: Sendable {
     /// The submissions to store.
     private(set) var submissions: [Submission] = []
     /// The line of each submission.
@@ -72,7 +72,7 @@ struct UnderstoodBlock: Sendable {
                         submissions.append(submission)
                         numbers.append(number)
                     } catch {
-                        note(number, Ending.sentence(for: error))
+                        note(number, ExitStatus.sentence(for: error))
                     }
                 }
             }

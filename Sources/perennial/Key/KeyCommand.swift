@@ -49,8 +49,8 @@ struct KeyCreateCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let allowed = RequestRate(perSecond: rate ?? RequestRate.usual.perSecond, burst: burst)
         let key = try await withLedger(settings) { try await $0.createKey(scope: scope, for: app, rate: allowed) }
-        sayOnStandardError("Key \(key.id) may \(scope.rawValue)\(app.map { " for \($0)" } ?? "").")
-        say(key.secret)
+        printError("Key \(key.id) may \(scope.rawValue)\(app.map { " for \($0)" } ?? "").")
+        printLine(key.secret)
     }
 }
 
@@ -101,6 +101,6 @@ struct KeyRevokeCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         try await withLedger(settings) { try await $0.revokeKey(id) }
-        say("Revoked key \(id).")
+        printLine("Revoked key \(id).")
     }
 }

@@ -104,8 +104,8 @@ struct ExplainCommand: AsyncParsableCommand {
 
     private func show(text: @autoclosure () -> String, json: @autoclosure () -> JSONValue) {
         switch format {
-        case .text: say(text())
-        case .json: sayExactly(json().rendered(pretty: true))
+        case .text: printLine(text())
+        case .json: printExactly(json().rendered(pretty: true))
         }
     }
 }

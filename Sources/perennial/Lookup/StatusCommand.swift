@@ -47,7 +47,7 @@ struct StatusCommand: AsyncParsableCommand {
                 do {
                     text = rendered(try await ledger.status())
                 } catch {
-                    text = Ending.sentence(for: error)
+                    text = ExitStatus.sentence(for: error)
                 }
                 if format == .table { Terminal.clear() }
                 show(text)
@@ -58,8 +58,8 @@ struct StatusCommand: AsyncParsableCommand {
 
     private func show(_ text: String) {
         switch format {
-        case .table: say(text)
-        case .json: sayExactly(text)
+        case .table: printLine(text)
+        case .json: printExactly(text)
         }
     }
 

@@ -50,7 +50,7 @@ struct PruneCommand: AsyncParsableCommand {
             let sum = try await pruneAnswers(in: ledger, before: cutoff, speedup: settings.pollSpeedup)
             let months = try await ledger.dropEmptyMonths(before: cutoff)
             let audit = try await ledger.pruneAudit(before: try Self.start(ofMonth: auditMonths, before: now))
-            say(
+            printLine(
                 "Answers from before \(cutoff.iso8601): removed \(sum.dropped), still needed \(sum.needed), left as they "
                     + "are, for they cannot be rebuilt in full, \(sum.untouched). Months given back: \(months). Rows of the "
                     + "audit removed: \(audit).")

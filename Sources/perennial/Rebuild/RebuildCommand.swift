@@ -49,7 +49,7 @@ struct RebuildCommand: AsyncParsableCommand {
             if !verify { try await ledger.audit(.rebuilt, app: app, customer: customer) }
             return try await rebuild(scope, in: ledger, speedup: settings.pollSpeedup)
         }
-        say(sum.sentence(verifying: verify))
+        printLine(sum.sentence(verifying: verify))
         if verify, sum.differences > 0 { throw Self.foundDifference }
     }
 
@@ -66,8 +66,8 @@ struct RebuildCommand: AsyncParsableCommand {
                 reconcile(stored, with: evidence, policy: policy)
             }
             line.clear()
-            for difference in batch.differences { say(difference.sentence) }
-            for gap in batch.gaps { say("\(gap.subject) cannot be rebuilt in full: \(gap.reason)") }
+            for difference in batch.differences { printLine(difference.sentence) }
+            for gap in batch.gaps { printLine("\(gap.subject) cannot be rebuilt in full: \(gap.reason)") }
             sum.add(batch)
             line.show(sum.note)
             place = batch.next
@@ -80,6 +80,6 @@ struct RebuildCommand: AsyncParsableCommand {
 extension RebuildDifference {
     /// The difference in one line.
     var sentence: String {
-        "\(subject): \(fact) is \(stored ?? "nothing"), the observations say \(rebuilt ?? "nothing")"
+        "\(subject): \(fact) is \(stored ?? "nothing"), the observations printLine \(rebuilt ?? "nothing")"
     }
 }

@@ -26,7 +26,8 @@ struct RebuildSum {
     /// Returns the result in one line.
     func sentence(verifying: Bool) -> String {
         let looked = "Subscriptions and purchases looked at: \(examined)"
-        let found = differences == 0 ? "they are what the observations say" : "facts that differed: \(differences)"
+        let found =
+            differences == 0 ? "they are what the observations printLine" : "facts that differed: \(differences)"
         let done = verifying || differences == 0 ? "" : "; corrected: \(corrected)"
         let left = gaps == 0 ? "" : "; left as they are, for they cannot be rebuilt in full: \(gaps)"
         return "\(looked); \(found)\(done)\(left)."

@@ -38,7 +38,7 @@ struct ReceiptAddCommand: AsyncParsableCommand {
         }
         switch answer {
         case .settled(let settled, customer: _):
-            say(settled.text)
+            printLine(settled.text)
             if let failure = settled.failure { throw failure }
         case .pending(let receipt, let reason):
             throw Failure("Receipt \(receipt) is stored but not verified yet: \(reason)")

@@ -46,7 +46,7 @@ struct ReceiptCheckCommand: AsyncParsableCommand {
                 for receipt in receipts {
                     let settled = try await tracker.check(receipt)
                     try await ledger.audit(.receiptChecked, app: app, customer: customer, receipt: receipt)
-                    say(settled.text)
+                    printLine(settled.text)
                     if let failure = settled.failure { failures.append(failure) }
                 }
                 return failures

@@ -88,7 +88,7 @@ struct ReportCommand: AsyncParsableCommand {
             do {
                 text = try await Self.listing(of: statement, values, settings).rendered(as: format)
             } catch {
-                text = Ending.sentence(for: error)
+                text = ExitStatus.sentence(for: error)
             }
             if format == .table { Terminal.clear() }
             format.show(text)

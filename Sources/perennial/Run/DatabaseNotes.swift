@@ -5,19 +5,19 @@ import Tracking
 
 /// A log of a database's loss and return, one line each, however many connections notice.
 final class DatabaseNotes: Sendable {
-    private let concern: Concern
+    private let condition: Condition
     private let logger: Logger
     private let isBrief: Bool
-    private let troubles: TroubleWatch
+    private let conditions: ConditionMonitor
     /// The purposes that have no connection.
     private let lost = Mutex<Set<DatabaseNote.Purpose>>([])
 
     /// Creates notes for `logger`; with `isBrief` only at its debug level.
-    init(_ concern: Concern, logger: Logger, isBrief: Bool) {
-        self.concern = concern
+    init(_ condition: Condition, logger: Logger, isBrief: Bool) {
+        self.condition = condition
         self.logger = logger
         self.isBrief = isBrief
-        troubles = TroubleWatch(logger: logger)
+        conditions = ConditionMonitor(logger: logger)
     }
 
     /// Records a note from the database. The database is back when it is back for every purpose that lost it.
@@ -28,10 +28,10 @@ final class DatabaseNotes: Sendable {
             switch note {
             case .lost(let purpose, let reason):
                 lost.insert(purpose)
-                troubles.troubled(concern, by: reason)
+                conditions.raise(condition, by: reason)
             case .found(let purpose):
                 lost.remove(purpose)
-                if lost.isEmpty { troubles.well(concern) }
+                if lost.isEmpty { conditions.clear(condition) }
             case .detail: break
             }
         }

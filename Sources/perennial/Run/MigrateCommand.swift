@@ -36,12 +36,12 @@ struct MigrateCommand: AsyncParsableCommand {
                     "Some are later than this program; it works with them and leaves the roles as they are.")
             }
             guard withoutRoles else { return try await ledger.grantRoles() }
-            say(SubscriptionLedger.roleScript)
+            printLine(SubscriptionLedger.roleScript)
         }
     }
 
     /// Prints progress. With `--no-roles` standard output is for SQL only.
     private func sayProgress(_ line: String) {
-        if withoutRoles { say("-- \(line)") } else { say(line) }
+        if withoutRoles { printLine("-- \(line)") } else { printLine(line) }
     }
 }

@@ -56,7 +56,7 @@ struct AllCommand: AsyncParsableCommand {
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
             try await withTracker(settings, ledger: ledger) { tracker in
-                let worker = DatabaseFirst(ledger: ledger, logger: settings.logger, service: Worker(tracker))
+                let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(
                     [
                         MinuteLog(tracker), worker,
@@ -87,7 +87,7 @@ struct ListeningServer: Service {
             try await server.run()
         } catch {
             throw Failure(
-                "The server on \(host):\(settings.httpPort) stopped: \(Ending.sentence(for: error)); "
+                "The server on \(host):\(settings.httpPort) stopped: \(ExitStatus.sentence(for: error)); "
                     + "if another program listens there, set PERENNIAL_HTTP_PORT.")
         }
     }

@@ -61,7 +61,7 @@ struct WorkerCommand: AsyncParsableCommand {
                 return report
             }
         }
-        say(report.text)
+        printLine(report.text)
         if let failure = report.failure { throw failure }
     }
 
@@ -69,7 +69,7 @@ struct WorkerCommand: AsyncParsableCommand {
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
             try await withTracker(settings, ledger: ledger) { tracker in
-                let worker = DatabaseFirst(ledger: ledger, logger: settings.logger, service: Worker(tracker))
+                let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(
                     [MinuteLog(tracker), worker] + metrics(of: tracker, logger: settings.logger),
                     logger: settings.logger)
@@ -98,7 +98,7 @@ private struct ListeningMetrics: Service {
             }.run()
         } catch {
             throw Failure(
-                "The metrics on \(shown):\(port) stopped: \(Ending.sentence(for: error)); "
+                "The metrics on \(shown):\(port) stopped: \(ExitStatus.sentence(for: error)); "
                     + "if another program listens there, choose another --metrics-port.")
         }
     }

@@ -55,7 +55,7 @@ struct SettingsCheck {
             do {
                 text = try values.read(path)
             } catch {
-                mistakes.append("\(source): cannot read \(path): \(Ending.sentence(for: error))")
+                mistakes.append("\(source): cannot read \(path): \(ExitStatus.sentence(for: error))")
                 return nil
             }
         }
@@ -109,7 +109,7 @@ struct SettingsCheck {
         do {
             return try TrustedRoots(pem: values.read(path))
         } catch {
-            mistakes.append("\(name): cannot use \(path): \(Ending.sentence(for: error))")
+            mistakes.append("\(name): cannot use \(path): \(ExitStatus.sentence(for: error))")
             return nil
         }
     }

@@ -22,7 +22,7 @@ struct SettingsSources {
                 file = SettingsFile(try read(path), name: path)
                 mistakes += file.mistakes
             } catch {
-                mistakes.append("\(SettingName.fileVariable): cannot read \(path): \(Ending.sentence(for: error))")
+                mistakes.append("\(SettingName.fileVariable): cannot read \(path): \(ExitStatus.sentence(for: error))")
             }
         }
         let values = SettingsValues(

@@ -132,7 +132,7 @@ struct SimulatorCommand: AsyncParsableCommand {
                 [SimulatorService(simulator: simulator, rootFile: rootFile, logger: logger)], logger: logger)
         } catch {
             throw Failure(
-                "The simulator stopped: \(Ending.sentence(for: error)); is \(host):\(port) free? Try --port 0.")
+                "The simulator stopped: \(ExitStatus.sentence(for: error)); is \(host):\(port) free? Try --port 0.")
         }
     }
 }

@@ -44,7 +44,8 @@ struct SimulatorTLSFlags: ParsableArguments {
         do {
             try identity.rootPEM.write(toFile: path, atomically: true, encoding: .utf8)
         } catch {
-            throw Failure("\(path) cannot be written: \(Ending.sentence(for: error)); give another --tls-root-file.")
+            throw Failure(
+                "\(path) cannot be written: \(ExitStatus.sentence(for: error)); give another --tls-root-file.")
         }
         return path
     }

@@ -43,8 +43,8 @@ struct VerifyCommand: AsyncParsableCommand {
             return try await look(in: ledger, try await ledger.verifyTerms(otherwise: own))
         }
         switch format {
-        case .text: say(sum.sentence)
-        case .json: say(sum.json.rendered(pretty: true))
+        case .text: printLine(sum.sentence)
+        case .json: printLine(sum.json.rendered(pretty: true))
         }
         if sum.left > 0 { throw RebuildCommand.foundDifference }
     }
@@ -59,7 +59,7 @@ struct VerifyCommand: AsyncParsableCommand {
             for violation in step.violations {
                 let isRepaired = try await repaired(violation, in: ledger, terms)
                 sum.add(violation, isRepaired: isRepaired)
-                if format == .text { say(violation.sentence + (isRepaired ? " It is repaired." : "")) }
+                if format == .text { printLine(violation.sentence + (isRepaired ? " It is repaired." : "")) }
             }
             line.show(sum.note)
         }

@@ -68,7 +68,7 @@ import Testing
         (#"{ "purchase-info" = "***"; }"#, "a property list whose purchase-info is not Base64"),
         (#"{ "purchase-info" = "AAAA"; }"#, "a property list whose purchase-info names no transaction"),
     ])
-    func theReasonIsSaid(_ text: String, _ expected: String) {
+    func theReasonIsStated(_ text: String, _ expected: String) {
         #expect(LocalReading(of: Array(text.utf8)) == .unreadable(expected))
     }
 

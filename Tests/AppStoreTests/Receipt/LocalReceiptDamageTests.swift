@@ -103,7 +103,7 @@ import Testing
             (BERWriter.signedData(BERWriter.text("x")), "PKCS#7 signed data without a receipt in it"),
             (BERWriter.receipt(), "a receipt without a single attribute"),
         ] as [([UInt8], String)])
-    func theReasonIsSaid(_ bytes: [UInt8], _ expected: String) {
+    func theReasonIsStated(_ bytes: [UInt8], _ expected: String) {
         #expect(reason(bytes) == expected)
     }
 }

@@ -6,7 +6,7 @@ WITH k AS (
     INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
     SELECT app_id, 'Production', 'K' FROM ledger.app RETURNING subscription_id)
 INSERT INTO ledger.subscription_span
-    (subscription_id, valid, known, state, reason, entitled, product_id, held_until, version)
+    (subscription_id, valid, known, state, reason, entitled, product_id, allowed_until, version)
 SELECT subscription_id, tstzrange('2026-01-21Z', '2026-02-21Z'), tstzrange('2026-01-21Z', NULL), 'active'::ledger.state,
        NULL::ledger.reason, true, 'monthly', NULL::timestamptz, 1 FROM k
 UNION ALL

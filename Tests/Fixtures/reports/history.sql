@@ -21,20 +21,20 @@ INSERT INTO ledger.product (app_id, product_id, group_id, level, period, price_m
 SELECT app_id, p.* FROM ledger.app CROSS JOIN (VALUES
     ('monthly', 'g', 2, 'P1M', 12000, 'USD'), ('yearly', 'g', 1, 'P1Y', 96000, 'USD'),
     ('lifetime', NULL, NULL, NULL, NULL, NULL)) p;
-SELECT ledger.say_price(app_id, 'monthly', '', tstzrange(NULL, NULL), 10000, 'USD', '2025-01-01Z') FROM ledger.app;
-SELECT ledger.say_price(app_id, 'yearly', '', tstzrange(NULL, NULL), 96000, 'USD', '2025-01-01Z') FROM ledger.app;
-SELECT ledger.say_price(app_id, 'monthly', 'DEU', tstzrange(NULL, NULL), 9000, 'EUR', '2025-01-01Z') FROM ledger.app;
-SELECT ledger.say_price(app_id, 'monthly', '', tstzrange('2026-03-01Z', NULL), 12000, 'USD', '2026-02-15Z') FROM ledger.app;
+SELECT ledger.record_price(app_id, 'monthly', '', tstzrange(NULL, NULL), 10000, 'USD', '2025-01-01Z') FROM ledger.app;
+SELECT ledger.record_price(app_id, 'yearly', '', tstzrange(NULL, NULL), 96000, 'USD', '2025-01-01Z') FROM ledger.app;
+SELECT ledger.record_price(app_id, 'monthly', 'DEU', tstzrange(NULL, NULL), 9000, 'EUR', '2025-01-01Z') FROM ledger.app;
+SELECT ledger.record_price(app_id, 'monthly', '', tstzrange('2026-03-01Z', NULL), 12000, 'USD', '2026-02-15Z') FROM ledger.app;
 
 CREATE FUNCTION pg_temp.id(otid text) RETURNS bigint LANGUAGE sql AS
     'SELECT subscription_id FROM ledger.subscription WHERE original_transaction_id = otid';
 
--- Puts a timeline in the place of what was said before: rows of from, to, state, reason, product, flags, held_until.
+-- Puts a timeline in the place of what was said before: rows of from, to, state, reason, product, flags, allowed_until.
 CREATE FUNCTION pg_temp.tell(otid text, at timestamptz, VARIADIC spans text[]) RETURNS void LANGUAGE sql AS $$
     UPDATE ledger.subscription_span SET known = tstzrange(lower(known), at)
     WHERE subscription_id = pg_temp.id(otid) AND upper_inf(known);
     INSERT INTO ledger.subscription_span
-        (subscription_id, valid, known, state, reason, entitled, product_id, flags, held_until, version)
+        (subscription_id, valid, known, state, reason, entitled, product_id, flags, allowed_until, version)
     SELECT pg_temp.id(otid), tstzrange((f[1] || 'Z')::timestamptz, (NULLIF(f[2], '') || 'Z')::timestamptz),
            tstzrange(at, NULL), f[3]::ledger.state, NULLIF(f[4], '')::ledger.reason,
            f[3] IN ('active', 'grace_period', 'awaiting_renewal'), f[5],

@@ -8,7 +8,7 @@ SELECT app_id, 'Production', s.name, 1, '2026-01-31Z', '2026-01-31Z', '2026-01-3
 FROM ledger.app CROSS JOIN (VALUES ('L', '2026-02-01Z', '9999-01-01Z'), ('M', '9999-01-01Z', '2026-02-07Z'),
                                    ('N', '9999-01-01Z', '9999-01-01Z')) AS s (name, expires_at, next);
 INSERT INTO ledger.subscription_span
-    (subscription_id, valid, known, state, reason, entitled, product_id, held_until, version)
+    (subscription_id, valid, known, state, reason, entitled, product_id, allowed_until, version)
 SELECT subscription_id, tstzrange('2026-01-01Z', expires_at), tstzrange('2026-01-31Z', NULL), 'active'::ledger.state,
        NULL::ledger.reason, true, 'monthly', NULL::timestamptz, 1 FROM ledger.subscription
 UNION ALL

@@ -98,4 +98,4 @@ func rejected(_ kind: Refusal.Kind = .notAuthentic, status: Int = 21003) -> Find
 }
 
 /// Apple said nothing usable.
-let outage = Finding.indeterminate(Trouble(reason: "Apple did not answer.", status: nil, retryable: true))
+let outage = Finding.indeterminate(CheckFailure(reason: "Apple did not answer.", status: nil, retryable: true))

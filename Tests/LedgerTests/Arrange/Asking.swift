@@ -69,7 +69,7 @@ extension TestLedger {
         try await rows(
             """
             SELECT round((extract(epoch FROM lower(p.valid) - $2::timestamptz) / 86400)::numeric, 2)::float8 AS day, p.state,
-                   p.reason, p.held_until IS NOT NULL AS held
+                   p.reason, p.allowed_until IS NOT NULL AS held
             FROM ledger.subscription_span p JOIN ledger.subscription s USING (subscription_id)
             WHERE s.original_transaction_id = $1::text AND upper_inf(p.known) ORDER BY lower(p.valid)
             """, [.text(subscription), .instant(now)])

@@ -65,8 +65,8 @@ let asWritten: Reconcile = { stored, evidence, policy in reconcile(stored, with:
 
 /// Ends what was held too long; returns how many.
 @discardableResult
-func endHolds(_ ledger: SubscriptionLedger, limit: Int = 100) async throws -> Int {
-    try await ledger.endHolds(limit: limit, speedup: 1, by: asWritten)
+func endAllowances(_ ledger: SubscriptionLedger, limit: Int = 100) async throws -> Int {
+    try await ledger.endAllowances(limit: limit, speedup: 1, by: asWritten)
 }
 
 /// Makes a migrated ledger with one app and one worker, and drops it afterwards.

@@ -96,8 +96,8 @@ struct BudgetTests {
     private func slow(_ test: TestLedger, to callsPerSecond: Double) async throws {
         try await test.ledger.changePace(of: .app(test.app.id)) { pace, now in
             var next = pace
-            next.slowed = CallPace.Slowed(to: callsPerSecond, at: now)
-            return PaceChange(pace: next, pauseSeconds: 0, reason: "HTTP 429")
+            next.slowed = CallRateLimit.Slowed(to: callsPerSecond, at: now)
+            return RateLimitChange(pace: next, pauseSeconds: 0, reason: "HTTP 429")
         }
     }
 
@@ -105,7 +105,7 @@ struct BudgetTests {
     func samePace(rate: Double) async throws {
         try await withLedger { test in
             for (slowedTo, seconds) in [(0.5, 0.0), (0.5, 7), (3.25, 59.9), (0.5, 60), (800, 12), (5, -30)] {
-                let pace = CallPace(callsPerSecondMax: rate, slowed: .init(to: slowedTo, at: test.now))
+                let pace = CallRateLimit(callsPerSecondMax: rate, slowed: .init(to: slowedTo, at: test.now))
                 let at = Instant(milliseconds: test.now.milliseconds + Int64(seconds * 1000))
                 let said = try await test.text(
                     """

@@ -128,11 +128,11 @@ struct ClaimTests {
             try await test.run("UPDATE ledger.apple_breaker SET open_until = now()")
             #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [3])
 
-            func fail(_ owner: PaceOwner, _ failures: Int, pauseSeconds: Double) async throws {
+            func fail(_ owner: RateLimitOwner, _ failures: Int, pauseSeconds: Double) async throws {
                 try await test.ledger.changePace(of: owner) { pace, _ in
                     var next = pace
                     next.failures = failures
-                    return PaceChange(pace: next, pauseSeconds: pauseSeconds, reason: "HTTP 503")
+                    return RateLimitChange(pace: next, pauseSeconds: pauseSeconds, reason: "HTTP 503")
                 }
             }
         }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Receipts that Apple calls malformed")
 struct MalformedTests {
-    private let malformed = Finding.indeterminate(Trouble(reason: "Malformed.", status: 21002, retryable: true))
+    private let malformed = Finding.indeterminate(CheckFailure(reason: "Malformed.", status: 21002, retryable: true))
 
     /// The longest of many waits after the given number of attempts, in seconds; each wait is drawn below a limit.
     private func longestWait(_ test: TestLedger, after attempts: Int, _ finding: Finding) async throws -> Double {

@@ -81,7 +81,7 @@ struct PlanTests {
         Queries.insertObservations, Queries.insertPurchases, Queries.insertReceipts, Queries.insertRefusals,
         Queries.insertSpans, Queries.insertSubscriptions, Queries.linkReceipts, Queries.lockConfirmed,
         Queries.lockPolled, Queries.lockPurchases, Queries.lockSchedules, Queries.lockSubscriptions,
-        Queries.readIncidents, Queries.readOutlooks, Queries.readOwners, Queries.readPeriods, Queries.findPollers,
+        Queries.readIncidents, Queries.readScheduleInputs, Queries.readOwners, Queries.readPeriods, Queries.findPollers,
         Queries.readReceipts, Queries.readSpans, Queries.readUploads, Queries.release, Queries.cover,
         Queries.reschedule, Queries.retire, Queries.settleUploads, Queries.storeUploads, Queries.writePeriods,
         Queries.writePurchases,

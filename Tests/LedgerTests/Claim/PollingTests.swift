@@ -101,7 +101,7 @@ struct PollingTests {
         }
     }
 
-    @Test("A batch that rejects one receipt while another settles its heir never collides")
+    @Test("A batch that rejects one receipt while another settles its successor never collides")
     func atOnce() async throws {
         try await withLedger(connections: 8) { test in
             for round in 0..<10 {

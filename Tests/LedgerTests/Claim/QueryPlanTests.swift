@@ -47,7 +47,7 @@ struct QueryPlanTests {
         (Queries.retire, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
         (Queries.lockConfirmed, "1, \(ids), \(ids), \(bytes)", ["poll_schedule_pkey"]),
         (Queries.lockPolled, "\(ids)", ["subscription_polled_by"]),
-        (Queries.readOutlooks, "\(ids)", ["subscription_pkey", "subscription_span_open"]),
+        (Queries.readScheduleInputs, "\(ids)", ["subscription_pkey", "subscription_span_open"]),
         (
             Queries.confirm, "1, now(), \(ids), \(times), \(times), \(small), \(ids), \(times)",
             ["poll_schedule_pkey", "subscription_p"]

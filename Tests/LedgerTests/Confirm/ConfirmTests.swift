@@ -216,7 +216,7 @@ struct ConfirmTests {
     }
 
     @Test("What a confirmation reads of a subscription is what its facts say")
-    func outlooks() async throws {
+    func inputs() async throws {
         try await withLedger { test in
             var random = Seeded(seed: 20_261_121)
             print(random)
@@ -226,24 +226,26 @@ struct ConfirmTests {
                 let answer = Answer.random(id, around: test.now, using: &random)
                 try await tell(test, receipt, answer)
                 let ids = try await test.subscriptionIDs(of: id)
-                let rows = try await test.database.transaction { try $0.query(Queries.readOutlooks, [.int8s(ids)]) }
+                let rows = try await test.database.transaction {
+                    try $0.query(Queries.readScheduleInputs, [.int8s(ids)])
+                }
                 let state = reconcile(
                     nil, with: answer.evidence.slice(of: id),
                     policy: test.app.policy(for: .production, speedup: 1)
                 ).state
                 let expected = try #require(
-                    Outlook(
+                    ScheduleInput(
                         of: state, at: state.asOf, policy: test.app.policy(for: .production, speedup: 1)))
-                let read = try PolledOutlook(row: try #require(rows.first)).outlook
+                let read = try PolledScheduleInput(row: try #require(rows.first)).input
                 #expect(read.comparable == expected.comparable, "answer \(number): \(answer)")
             }
         }
     }
 }
 
-extension Outlook {
+extension ScheduleInput {
     /// A stored timeline joins active periods that follow each other; only where the last ends matters.
-    fileprivate var comparable: Outlook {
+    fileprivate var comparable: ScheduleInput {
         var copy = self
         if state == .active {
             (copy.accessEndsAt, copy.since, copy.until) = (nil, expiresAt, until.map { _ in expiresAt })

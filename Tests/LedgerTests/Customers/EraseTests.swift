@@ -9,7 +9,7 @@ import Testing
 @Suite("Erasure: nothing personal is left, and figures stay")
 struct EraseTests {
     static let token = "6f1e5a9c-0000-4000-8000-0123456789ab"
-    static let decision = try? HandDecision(by: "kim", because: "asked to be forgotten")
+    static let decision = try? ManualDecision(by: "kim", because: "asked to be forgotten")
 
     @discardableResult
     private func erase(_ customer: String, in test: TestLedger) async throws -> CustomerErasure {
@@ -47,9 +47,9 @@ struct EraseTests {
         ]
         try await check(coins, .verified(bought), in: test)
         try await ProvisionalTests.say(30, of: "gold", receipt: "promised-to-ann", by: "ann-of-the-dump", in: test)
-        try await HandGrantTests.give(30, of: "pro", to: "ann-of-the-dump", in: test)
+        try await ManualGrantTests.give(30, of: "pro", to: "ann-of-the-dump", in: test)
         let app = test.app.bundleID
-        func because(_ reason: String) throws -> HandDecision { try HandDecision(by: "kim", because: reason) }
+        func because(_ reason: String) throws -> ManualDecision { try ManualDecision(by: "kim", because: reason) }
         _ = try await ledger.merge(
             "anon-of-the-dump", into: "ann-of-the-dump", of: app, deciding: because("a reason to merge ann"))
         // What was decided about somebody else was about them too: an assignment, and a merge that was undone.
@@ -77,7 +77,7 @@ struct EraseTests {
                 """),
             try await test.rows(
                 "SELECT state, valid_from, valid_until FROM perennial.timeline ORDER BY 2, 3, known_from"),
-            try await test.rows("SELECT count(*) FROM perennial.price_said"),
+            try await test.rows("SELECT count(*) FROM perennial.stated_price"),
             try await test.rows("SELECT state, entitled, periods FROM perennial.subscription_now"),
         ]
     }
@@ -124,21 +124,21 @@ struct EraseTests {
     func reasonsElsewhere() async throws {
         try await withLedger { test in
             let (ledger, app) = (test.ledger.acting(as: .user("kim")), test.app.bundleID)
-            let decision = try HandDecision(by: "kim", because: "of ann alone")
+            let decision = try ManualDecision(by: "kim", because: "of ann alone")
             for (name, why) in [("ann", "told by ann"), ("bob", "told by bob")] {
                 _ = try await ledger.grant(
-                    "pro of \(name)", to: name, of: app, until: nil, deciding: HandDecision(by: "kim", because: why))
+                    "pro of \(name)", to: name, of: app, until: nil, deciding: ManualDecision(by: "kim", because: why))
             }
             _ = try await ledger.merge("ann", into: "bob", of: app, deciding: decision)
             _ = try await ledger.split("ann", of: app, deciding: decision)
-            let held = "SELECT entitlement, reason FROM perennial.hand_grant_log WHERE customer = 'bob' ORDER BY 1"
+            let held = "SELECT entitlement, reason FROM perennial.manual_grant_log WHERE customer = 'bob' ORDER BY 1"
             #expect(try await test.rows(held) == ["pro of ann told by ann", "pro of bob told by bob"])
             let pseudonym = try await ledger.erase("ann", of: app, deciding: decision).pseudonym
             #expect(try await test.rows(held) == ["pro of ann erased", "pro of bob told by bob"])
             let reasons = "SELECT action FROM perennial.audit_log WHERE detail ->> 'reason' = 'of ann alone' ORDER BY 1"
             #expect(try await test.rows(reasons) == ["customer.erased"])
             _ = try await ledger.erase(
-                pseudonym, of: app, deciding: HandDecision(by: "kim", because: "its reason said too much"))
+                pseudonym, of: app, deciding: ManualDecision(by: "kim", because: "its reason said too much"))
             #expect(try await test.rows(reasons) == [])
             #expect(try dumped(test).contains("of ann alone") == false)
         }

@@ -15,13 +15,13 @@ struct MergeTests {
     @discardableResult
     private func merge(_ from: String, _ into: String, in test: TestLedger) async throws -> CustomerMerge {
         try await test.ledger.merge(
-            from, into: into, of: test.app.bundleID, deciding: HandDecision(by: "kim", because: "logged in"))
+            from, into: into, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "logged in"))
     }
 
     @discardableResult
     private func assign(_ id: OriginalTransactionID, to customer: String, in test: TestLedger) async throws -> Int {
         try await test.ledger.assign(
-            id, to: customer, of: test.app.bundleID, deciding: HandDecision(by: "kim", because: "a mistake"))
+            id, to: customer, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "a mistake"))
     }
 
     @Test("The old name stands for the new one from then on, and answers as ever of the time before")
@@ -31,14 +31,14 @@ struct MergeTests {
             try await test.check(receipt, monthly(test))
             try await test.check(
                 try await test.upload("p", by: "anon"), purchase("p", at: test.at(-2), asOf: test.at(-1)))
-            try await HandGrantTests.give(20, of: "pro", to: "anon", in: test)
+            try await ManualGrantTests.give(20, of: "pro", to: "anon", in: test)
             let before = try await test.ledger.now()
             let merged = try await merge("anon", "ann", in: test)
             #expect(merged == CustomerMerge(into: "ann", wasMerged: false, things: 2))
             for name in ["anon", "ann"] {
                 #expect(try await test.entitled("monthly", name) == Self.yes)
                 #expect(try await test.entitled("coins", name).hasPrefix("true"))
-                #expect(try await test.entitled("pro", name) == HandGrantTests.given)
+                #expect(try await test.entitled("pro", name) == ManualGrantTests.given)
                 #expect(try await test.entitled("monthly", name, at: test.at(9)) == Self.yes)
             }
             #expect(try await test.entitled("monthly", "anon", at: before) == Self.yes)
@@ -130,7 +130,7 @@ struct MergeTests {
         try await withLedger { test in
             let split = { (name: String) in
                 try await test.ledger.split(
-                    name, of: test.app.bundleID, deciding: HandDecision(by: "kim", because: "somebody else"))
+                    name, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "somebody else"))
             }
             try await test.check(try await test.upload("a", by: "anon"), monthly(test))
             try await test.check(
@@ -170,7 +170,7 @@ struct MergeTests {
     func remembered() async throws {
         try await withLedger { test in
             let (ledger, app) = (test.ledger.acting(as: .user("lee")), test.app.bundleID)
-            func because(_ reason: String) throws -> HandDecision { try HandDecision(by: "kim", because: reason) }
+            func because(_ reason: String) throws -> ManualDecision { try ManualDecision(by: "kim", because: reason) }
             try await test.check(try await test.upload("a", by: "anon"), monthly(test))
             for _ in 1...2 {
                 _ = try await ledger.merge("anon", into: "ann", of: app, deciding: because("logged in"))
@@ -241,7 +241,7 @@ struct MergeTests {
                     group.addTask {
                         _ = try await test.ledger.merge(
                             "anon\(index)", into: "ann", of: test.app.bundleID,
-                            deciding: HandDecision(by: "kim", because: "logged in"))
+                            deciding: ManualDecision(by: "kim", because: "logged in"))
                     }
                 }
                 try await group.waitForAll()

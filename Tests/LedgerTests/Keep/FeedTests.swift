@@ -80,7 +80,7 @@ struct FeedTests {
             try await test.ledger.sequenceFeed()
             let before = try await test.rows("SELECT position, kind FROM perennial.event_log ORDER BY 1")
             _ = try await test.ledger.erase(
-                "ann", of: test.app.bundleID, deciding: HandDecision(by: "kim", because: "asked to be forgotten"))
+                "ann", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "asked to be forgotten"))
             try await test.ledger.sequenceFeed()
             let after = try await test.rows("SELECT position, kind FROM perennial.event_log ORDER BY 1")
             #expect(Array(after.prefix(before.count)) == before)

@@ -57,11 +57,12 @@ struct ProvisionalTests {
         }
     }
 
-    @Test("The first verified answer ends it, whatever it says; refusals and troubles do not")
+    @Test("The first verified answer ends it, whatever it says; refusals and conditions do not")
     func ended() async throws {
         try await withLedger { test in
             let receipt = try await Self.say(30, in: test)
-            try await test.check(receipt, .indeterminate(Trouble(reason: "no answer", status: nil, retryable: true)))
+            try await test.check(
+                receipt, .indeterminate(CheckFailure(reason: "no answer", status: nil, retryable: true)))
             #expect(try await test.entitled() == Self.granted)
             let before = try await test.ledger.now()
             try await test.check(receipt, Answer(from: test.at(-90), asOf: test.at(-1)).but { $0.subscription = "7" })

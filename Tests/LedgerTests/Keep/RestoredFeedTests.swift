@@ -59,7 +59,7 @@ struct RestoredFeedTests {
     private func expectWritten(
         _ told: FeedHead, former: FeedHead, _ ledger: SubscriptionLedger, _ database: Database
     ) async throws {
-        #expect(try await ledger.tendFeed() == nil)
+        #expect(try await ledger.checkFeedPlace() == nil)
         #expect(try await ledger.feedHead().feed == told.feed)
         let status = try await ledger.status()
         #expect(status.feedID == told.feed && status.feedFormerID == former.feed && status.feedRenewedAt != nil)
@@ -82,7 +82,7 @@ struct RestoredFeedTests {
             try await copyByDump(from: test.connectionString, into: cluster.connectionString)
             try await open(cluster.connectionString) { ledger, database in
                 let told = try await expectToldAnew(ledger, database, former: former)
-                let renewal = try await ledger.tendFeed()
+                let renewal = try await ledger.checkFeedPlace()
                 #expect(renewal?.former == former.feed && renewal?.feed == told.feed)
                 #expect(try await ledger.migrate().feedRenewal == nil)
                 try await expectWritten(told, former: former, ledger, database)
@@ -115,7 +115,7 @@ struct RestoredFeedTests {
             try await withTestDatabase { _, connectionString in
                 try await copyByDump(from: test.connectionString, into: connectionString)
                 let first = try await open(connectionString) { ledger, database in
-                    _ = try await ledger.tendFeed()
+                    _ = try await ledger.checkFeedPlace()
                     let head = try await ledger.feedHead()
                     try await database.transaction { try $0.script("DROP SCHEMA perennial, ledger CASCADE") }
                     return head
@@ -183,7 +183,7 @@ struct RestoredFeedTests {
             try await primary.start()
             try await copyByDump(from: test.connectionString, into: primary.connectionString)
             let head = try await open(primary.connectionString) { ledger, _ in
-                _ = try await ledger.tendFeed()
+                _ = try await ledger.checkFeedPlace()
                 return try await ledger.feedHead()
             }
             let standby = try await PrivateCluster(following: primary)
@@ -192,7 +192,7 @@ struct RestoredFeedTests {
                 #expect(try await ledger.feedHead() == head)
                 try await primary.stop(immediate: true)
                 _ = try await database.query(.test("SELECT pg_promote()"))
-                #expect(try await ledger.tendFeed() == nil)
+                #expect(try await ledger.checkFeedPlace() == nil)
                 #expect(try await ledger.sequenceFeed() == 2)
                 #expect(try await ledger.feedHead() == FeedHead(feed: head.feed, position: 4))
                 #expect(try await audited(database).count == 1)

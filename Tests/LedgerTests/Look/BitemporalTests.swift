@@ -36,15 +36,15 @@ struct BitemporalTests {
             try await test.check(try await test.upload("p"), purchase("p", at: test.at(-20), asOf: test.at(-1)))
             try await test.ledger.applyCatalog(
                 [CatalogProduct(id: "monthly", entitlements: ["pro"])], to: test.app.bundleID)
-            try await HandGrantTests.give(30, of: "pro", to: "ann", in: test)
+            try await ManualGrantTests.give(30, of: "pro", to: "ann", in: test)
             try await test.upload("b", by: "anon")
             _ = try await test.ledger.merge(
-                "anon", into: "ann", of: test.app.bundleID, deciding: HandDecision(by: "kim", because: "logged in"))
+                "anon", into: "ann", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "logged in"))
             let again = "tstzrange(now() - interval '1 s', now() + interval '1 day')"
             for (table, range, columns) in [
                 ("subscription_span", "valid", "subscription_id, known, state, reason, entitled, product_id, version"),
                 ("ownership", "valid", "subscription_id, purchase_id, customer_id, known, cause"),
-                ("hand_grant", "valid", "customer_id, entitlement, known, given_by, reason"),
+                ("manual_grant", "valid", "customer_id, entitlement, known, given_by, reason"),
                 ("catalog_grant", "valid", "app_id, product_id, entitlement, known"),
                 ("customer_merge", "applies", "customer_id, into_id"),
             ] {

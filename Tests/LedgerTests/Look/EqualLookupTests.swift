@@ -47,14 +47,14 @@ private struct Known {
         guard let state, let current = state.timeline.span(at: time) else { return nil }
         let spans = state.timeline.spans
         guard spans.contains(where: { $0.entitled && $0.from <= time && $0.productID == right }) else { return nil }
-        let held = state.hold.holds(at: time, asOf: state.asOf, policy: policy)
+        let held = state.outageAllowance.applies(at: time, asOf: state.asOf, policy: policy)
         let granted = (current.entitled || held) && current.productID == right
         let change = spans.first {
             $0.from > time && !($0.state == current.state && $0.productID == right)
         }
         return Said(
             granted: granted,
-            until: granted ? held ? state.hold.allowanceEnd(policy: policy) : change?.from : nil,
+            until: granted ? held ? state.outageAllowance.allowanceEnd(policy: policy) : change?.from : nil,
             product: current.productID.text, state: held ? "awaiting_renewal" : current.state.rawValue,
             reason: held ? "renewal" : current.reason?.rawValue, basis: "verified")
     }
@@ -116,7 +116,7 @@ struct EqualLookupTests {
                 let until = Bool.random(using: &random) ? test.at(Double(Int.random(in: 1...60, using: &random))) : nil
                 let grant = try await test.ledger.grant(
                     "monthly", to: customer, of: test.app.bundleID, until: until,
-                    deciding: HandDecision(by: "kim", because: "seed"))
+                    deciding: ManualDecision(by: "kim", because: "seed"))
                 if let last = hand.indices.last { hand[last].until = min(hand[last].until ?? grant.since, grant.since) }
                 hand.append((grant.since, until))
             }
@@ -149,7 +149,7 @@ struct EqualLookupTests {
                     """
                     SELECT p.since, p.until FROM ledger.provisional p
                     JOIN ledger.customer c USING (customer_id) JOIN ledger.receipt r USING (receipt_id)
-                    WHERE c.name = $1::text AND r.first_verified_at IS NULL ORDER BY p.said_at DESC LIMIT 1
+                    WHERE c.name = $1::text AND r.first_verified_at IS NULL ORDER BY p.stated_at DESC LIMIT 1
                     """), [.text(customer)])
             return try rows.first.map {
                 Promise(product: product, since: try $0.instant("since"), until: try $0.instant("until"))

@@ -30,7 +30,7 @@ struct LookupPlanTests {
             INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)
             SELECT s.subscription_id, c.customer_id, '(,)', '[2020-01-01,)'
             FROM ledger.subscription s JOIN ledger.customer c ON c.name = 'c' || substr(s.original_transaction_id, 2);
-            INSERT INTO ledger.hand_grant (customer_id, entitlement, valid, known, given_by, reason)
+            INSERT INTO ledger.manual_grant (customer_id, entitlement, valid, known, given_by, reason)
             SELECT customer_id, 'pro', '[2020-01-01,)', '[2020-01-01,)', 'kim', 'x' FROM ledger.customer;
             ANALYZE;
             """)

@@ -98,12 +98,12 @@ struct RoleTests {
                 try await own.check(receipt, rejected(.wrongSecret, status: 21004))
                 let old = try await own.upload("old")
                 try await own.check(old, Answer(from: test.at(-70), asOf: test.at(-41)).but { $0.subscription = "old" })
-                #expect(try await endHolds(ledger) == 1)
+                #expect(try await endAllowances(ledger) == 1)
                 try await own.check(old, rejected())
                 try await ledger.watchCanaries()
                 #expect(try await ledger.sequenceFeed() > 0)
                 try await ledger.addObservationMonths()
-                try await ledger.beat(own.worker, stopped: true)
+                try await ledger.heartbeat(own.worker, stopped: true)
                 _ = try await ledger.status()
                 #expect(try await ledger.entitlements(app: "com.example.app", customer: "bob").isEmpty == false)
                 let lookup = RightsLookup(ledger)
@@ -111,7 +111,7 @@ struct RoleTests {
                     let bob = CustomerName("bob", of: test.app.bundleID)
                     #expect(try await lookup.rights(of: [bob])[0].entitlements.isEmpty == false)
                 }
-                try await ledger.tendRightLog()
+                try await ledger.pruneRightLog()
             }
             #expect(try await test.owner() == "bob")
             #expect(
@@ -128,7 +128,7 @@ struct RoleTests {
         "TRUNCATE ledger.receipt",
         "DELETE FROM perennial.entitlement_now", "UPDATE perennial.subscription_now SET state = 'active'",
         "DELETE FROM perennial.audit_log", "SELECT nextval('ledger.lease_token_seq')",
-        "SELECT * FROM ledger.entitlements(ARRAY[1]::bigint[], now(), now())", "SELECT ledger.tend_right_log()",
+        "SELECT * FROM ledger.entitlements(ARRAY[1]::bigint[], now(), now())", "SELECT ledger.prune_right_log()",
         "SELECT * FROM ledger.right_basis(ARRAY[1]::bigint[])",
         "SELECT * FROM ledger.entitlement_sources(ARRAY[1]::bigint[], NULL, NULL)",
         "SELECT ledger.add_observation_month(now())", "SELECT ledger.drop_empty_observation_months(now())",
@@ -184,15 +184,16 @@ struct RoleTests {
         "UPDATE ledger.api_key SET scope = 'admin'", "UPDATE ledger.catalog_grant SET entitlement = 'gold'",
         "UPDATE ledger.audit SET os_user = 'nobody'", "DELETE FROM ledger.audit",
         "UPDATE ledger.feed SET feed_id = DEFAULT", "UPDATE ledger.feed SET place = 'here'",
-        "INSERT INTO ledger.migration (name, digest) VALUES ('x', 'x')", "UPDATE ledger.hand_grant SET valid = 'empty'",
+        "INSERT INTO ledger.migration (name, digest) VALUES ('x', 'x')",
+        "UPDATE ledger.manual_grant SET valid = 'empty'",
         "DELETE FROM ledger.right_change", "INSERT INTO ledger.right_change DEFAULT VALUES",
         "UPDATE ledger.right_log SET log_id = DEFAULT",
-        "DELETE FROM ledger.hand_grant", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
+        "DELETE FROM ledger.manual_grant", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
     ]
 
     /// What only the server may do: a caller with a session is an administrator.
     private static let forbiddenToWorkers = [
-        "UPDATE ledger.hand_grant SET known = known", "SELECT digest FROM ledger.api_key",
+        "UPDATE ledger.manual_grant SET known = known", "SELECT digest FROM ledger.api_key",
         "SELECT digest FROM ledger.admin_session", "DELETE FROM ledger.admin_session",
         "UPDATE ledger.admin_session SET expires_at = 'infinity'",
         "INSERT INTO ledger.admin_session (digest, key_id, expires_at) VALUES (sha256('x'), 1, 'infinity')",
@@ -232,7 +233,7 @@ struct RoleTests {
             }
             try await acting(as: role, on: test) { ledger, _ in
                 #expect(try await ledger.feedHead().feed == told)
-                let renewal = try await ledger.tendFeed()
+                let renewal = try await ledger.checkFeedPlace()
                 #expect(renewal?.feed == told)
                 #expect(try await ledger.feedHead().feed == told)
                 #expect(try await ledger.status().feedID == told)
@@ -278,7 +279,7 @@ struct RoleTests {
             try await test.check(try await test.upload("a", by: "anon"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await acting(as: "perennial_owner", on: test) { plain, _ in
                 let (ledger, app) = (plain.acting(as: .user("kim")), test.app.bundleID)
-                let decision = try HandDecision(by: "kim", because: "a test")
+                let decision = try ManualDecision(by: "kim", because: "a test")
                 _ = try await ledger.grant("pro", to: "anon", of: app, until: nil, deciding: decision)
                 _ = try await ledger.merge("anon", into: "ann", of: app, deciding: decision)
                 _ = try await ledger.revokeGrant(of: "pro", from: "ann", of: app, deciding: decision)

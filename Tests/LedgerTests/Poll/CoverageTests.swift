@@ -218,7 +218,7 @@ struct CoverageTests {
             let own = try await test.upload("ann's", by: "ann")
             try await test.check(own, answer(test, from: -9, made: -2, asOf: -3))
             #expect(try await polledBy(test) == own.description)
-            let decision = try HandDecision(by: "test", because: "asked for it")
+            let decision = try ManualDecision(by: "test", because: "asked for it")
             _ = try await test.ledger.erase("ann", of: test.app.bundleID, deciding: decision)
             #expect(try await polledBy(test) == shared.description)
             try await test.expectSound()

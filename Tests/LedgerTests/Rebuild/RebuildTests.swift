@@ -89,7 +89,7 @@ struct RebuildTests {
             let held = Answer(from: test.at(-70), asOf: test.at(-45)).but { $0.subscription = "2000" }
             try await tell(test, library, receipts[2], .verified(held.evidence))
             try await tell(test, library, receipts[2], rejected())
-            #expect(try await endHolds(test.ledger) == 1)
+            #expect(try await endAllowances(test.ledger) == 1)
             try await tell(test, library, receipts[3], purchase("7", at: test.at(-9), asOf: test.at(-8)))
             try await tell(
                 test, library, receipts[3], purchase("7", at: test.at(-9), asOf: test.at(-7), refundedAt: test.at(-8)))

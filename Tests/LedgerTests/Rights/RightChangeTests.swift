@@ -38,7 +38,7 @@ struct RightChangeTests {
         }
     }
 
-    private func decision() throws -> HandDecision { try HandDecision(by: "kim", because: "asked") }
+    private func decision() throws -> ManualDecision { try ManualDecision(by: "kim", because: "asked") }
 
     @Test("A settlement, an equal answer, a purchase, an erasure: who owns it is read again, and nobody else")
     func settlements() async throws {
@@ -139,7 +139,7 @@ struct RightChangeTests {
             try await test.upload("a")
             try await test.upload("b", by: "bob")
             let grant =
-                "INSERT INTO ledger.hand_grant (customer_id, entitlement, valid, known, given_by, reason) VALUES"
+                "INSERT INTO ledger.manual_grant (customer_id, entitlement, valid, known, given_by, reason) VALUES"
             var look = try #require(try await test.ledger.rightChanges(since: nil)).look
             let (began, begin) = AsyncStream<Void>.makeStream()
             let mayCommit = Mutex(false)
@@ -188,14 +188,14 @@ struct RightChangeTests {
             var recent = try #require(try await test.ledger.rightChanges(since: old))
             #expect(recent.extent == .these([.customer(1)]))
             let aMinuteLater = "UPDATE ledger.right_log SET noted_at = now() - interval '61 seconds'"
-            try await test.ledger.tendRightLog()
+            try await test.ledger.pruneRightLog()
             #expect(
                 try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "1",
                 "within a minute nothing goes")
             for _ in 0..<2 {
                 recent = try #require(try await test.ledger.rightChanges(since: recent.look))
                 try await test.run(aMinuteLater)
-                try await test.ledger.tendRightLog()
+                try await test.ledger.pruneRightLog()
             }
             #expect(try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "0")
             #expect(try await test.ledger.rightChanges(since: old)?.extent == .everything)
@@ -210,7 +210,7 @@ struct RightChangeTests {
             // What a crash of the server does to tables that are not logged.
             try await test.run("TRUNCATE ledger.right_change, ledger.right_log")
             #expect(try await test.ledger.rightChanges(since: before) == nil)
-            try await test.ledger.tendRightLog()
+            try await test.ledger.pruneRightLog()
             let after = try #require(try await test.ledger.rightChanges(since: before))
             #expect(after.extent == .everything)
             #expect(try await test.ledger.rightChanges(since: after.look)?.extent == .these([]))
@@ -227,7 +227,7 @@ struct RightChangeTests {
                 try await test.run(further)
                 let before = try #require(try await test.ledger.rightChanges(since: nil)).look
                 #expect(try await test.ledger.rightChanges(since: before)?.extent != .these([]))
-                try await test.ledger.tendRightLog()
+                try await test.ledger.pruneRightLog()
                 let after = try #require(try await test.ledger.rightChanges(since: before))
                 #expect(after.look.log != before.log && after.extent == .everything)
                 #expect(try await test.ledger.rightChanges(since: after.look)?.extent == .these([]))

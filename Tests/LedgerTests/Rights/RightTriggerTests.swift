@@ -20,7 +20,7 @@ struct RightTriggerTests {
             table: "ownership (customer_id, subscription_id, valid, known)", row: "2, 1, \(long), \(long)",
             column: "customer_id = 2", basis: .customer(2)),
         Noted(
-            table: "hand_grant (customer_id, entitlement, valid, known, given_by, reason)",
+            table: "manual_grant (customer_id, entitlement, valid, known, given_by, reason)",
             row: "2, 'pro', \(long), \(long), 'kim', 'asked'", column: "customer_id = 2", basis: .customer(2)),
         Noted(
             table: "provisional", row: "2, 2, 'monthly', now(), now(), now(), 'Production'",

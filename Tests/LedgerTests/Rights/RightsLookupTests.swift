@@ -34,7 +34,7 @@ struct RightsLookupTests {
     private func act(in test: TestLedger, using random: inout Seeded) async throws -> String {
         let customer = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
         let other = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
-        let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "seed"))
+        let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "seed"))
         let receipt = "r\(Int.random(in: 0..<3, using: &random))"
         let kind = Int.random(in: 0..<13, using: &random)
         do {
@@ -106,7 +106,7 @@ struct RightsLookupTests {
     @Test("While others write, no answer is older than the question")
     func beside() async throws {
         try await withLedger(connections: 4) { test in
-            let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "a race"))
+            let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a race"))
             let lookup = RightsLookup(test.ledger)
             try await withThrowingTaskGroup { group in
                 for name in Self.names {
@@ -128,7 +128,7 @@ struct RightsLookupTests {
     @Test("Ids that Unicode takes for one are two customers, each with their own rights")
     func spellings() async throws {
         try await withLedger { test in
-            let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "a name"))
+            let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a name"))
             let spellings = ["Ren\u{E9}", "Rene\u{301}"]
             for (right, name) in zip(["one", "two"], spellings) {
                 _ = try await test.ledger.grant(right, to: name, of: app, until: nil, deciding: decision)
@@ -169,7 +169,7 @@ struct RightsLookupTests {
     @Test("What changed of a customer who is asked about is read again before the next question")
     func refreshes() async throws {
         try await withLedger { test in
-            let (app, decision) = (test.app.bundleID, try HandDecision(by: "kim", because: "a change"))
+            let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a change"))
             let (ann, bob) = (CustomerName("ann", of: app), CustomerName("bob", of: app))
             for name in ["ann", "bob"] {
                 _ = try await test.ledger.grant("first", to: name, of: app, until: nil, deciding: decision)

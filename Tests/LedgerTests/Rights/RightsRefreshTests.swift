@@ -108,7 +108,7 @@ struct RightsRefreshTests {
     }
 
     @Test("One refresh at a time, of so many, and as much rest as work, a second at most")
-    func halfTime() {
+    func dutyCycle() {
         let numbers = 1...RightsMemory.refreshesMax + 1
         var memory = Self.knowing(numbers)
         Memory.note(.these(numbers.map(Self.thing)), in: &memory)

@@ -128,13 +128,15 @@ struct ConcurrentSettleTests {
     func heirOfTheSameMoment() async throws {
         try await withLedger(connections: 8) { test in
             for round in 0..<20 {
-                let (poller, heir) = (try await test.upload("poller \(round)"), try await test.upload("heir \(round)"))
+                let (poller, successor) = (
+                    try await test.upload("poller \(round)"), try await test.upload("successor \(round)")
+                )
                 let answer = Answer(from: test.at(-10), asOf: test.at(-2)).but {
                     $0.subscription = OriginalTransactionID("s\(round)")
                     $0.createdAt = test.at(-8)
                 }
                 try await test.check(poller, answer)
-                let (claimPoller, claimHeir) = (try await test.claim(poller), try await test.claim(heir))
+                let (claimPoller, claimHeir) = (try await test.claim(poller), try await test.claim(successor))
                 let newer = answer.but { ($0.createdAt, $0.asOf) = (test.at(-9), test.at(-1)) }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask { try await test.settle(claimHeir, newer.finding) }
@@ -144,7 +146,7 @@ struct ConcurrentSettleTests {
                 let polling = try await test.text(
                     "SELECT polled_by FROM ledger.subscription WHERE original_transaction_id = $1::text",
                     [.text("s\(round)")])
-                #expect(polling == heir.description, "round \(round)")
+                #expect(polling == successor.description, "round \(round)")
             }
         }
     }

@@ -57,7 +57,7 @@ import Testing
             try await test.database.transaction {
                 try $0.script(
                     """
-                    SELECT ledger.say_price(app_id, 'monthly', '', tstzrange(NULL, NULL), 4990, 'EUR') FROM ledger.app
+                    SELECT ledger.record_price(app_id, 'monthly', '', tstzrange(NULL, NULL), 4990, 'EUR') FROM ledger.app
                     """)
             }
             #expect(try await wrongDays(test) != "0")

@@ -45,13 +45,13 @@ struct RepairTests {
     @Test("A poller that is scheduled too late is moved forward, one at rest is put back")
     func late() async throws {
         try await withTwoReceipts { test, _, new in
-            for trouble in [
+            for failure in [
                 "UPDATE ledger.poll_schedule SET due_at = due_at + interval '9 days'",
                 "DELETE FROM ledger.poll_schedule",
             ] {
-                try await test.run(trouble)
+                try await test.run(failure)
                 #expect(try await repair(test) == [])
-                #expect(try await polling(test) == "\(new) 4 true false", "\(trouble)")
+                #expect(try await polling(test) == "\(new) 4 true false", "\(failure)")
             }
             try await test.run("UPDATE ledger.subscription SET next_check_at = now() - interval '1 s'")
             #expect(try await repair(test) == [])
@@ -66,7 +66,7 @@ struct RepairTests {
     }
 
     @Test("A poller that cannot vouch gives way to the newest verified receipt; an undated one comes last")
-    func heir() async throws {
+    func successor() async throws {
         try await withTwoReceipts { test, old, new in
             let undated = try await test.upload("undated")
             try await test.check(undated, answer(test, made: nil, asOf: -2.5))
@@ -87,11 +87,11 @@ struct RepairTests {
     @Test("What has no poller or no plan is asked about at once")
     func planless() async throws {
         try await withTwoReceipts { test, _, new in
-            for trouble in ["polled_by = NULL, next_check_at = NULL", "next_check_at = NULL"] {
-                try await test.run("UPDATE ledger.subscription SET \(trouble)")
+            for failure in ["polled_by = NULL, next_check_at = NULL", "next_check_at = NULL"] {
+                try await test.run("UPDATE ledger.subscription SET \(failure)")
                 #expect(try await repair(test) == [])
-                #expect(try await polling(test).hasPrefix("\(new) 1 "), "\(trouble)")
-                #expect(try await polling(test).hasSuffix(" true"), "\(trouble)")
+                #expect(try await polling(test).hasPrefix("\(new) 1 "), "\(failure)")
+                #expect(try await polling(test).hasSuffix(" true"), "\(failure)")
                 try await test.check(new, answer(test, made: -2, asOf: -1))
             }
         }

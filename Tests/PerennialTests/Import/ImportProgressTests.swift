@@ -45,7 +45,7 @@ import Testing
     }
 }
 
-@Suite struct AskingForecastTests {
+@Suite struct CheckForecastTests {
     static func waiting(_ receipts: Int64, _ rate: Double, worker: Bool = true, _ app: BundleID = "a")
         -> WaitingReceipts
     {
@@ -56,10 +56,10 @@ import Testing
         "a: 5000000 receipts wait for Apple's first answer; at 50 calls a second all are asked about in about "
 
     @Test func `an app's limit gives the time`() {
-        #expect(AskingForecast().sentences(for: [Self.waiting(5_000_000, 50)]) == [Self.limited + "27 h 46 min."])
-        #expect(AskingForecast().sentences(for: [Self.waiting(0, 50)]).isEmpty)
+        #expect(CheckForecast().sentences(for: [Self.waiting(5_000_000, 50)]) == [Self.limited + "27 h 46 min."])
+        #expect(CheckForecast().sentences(for: [Self.waiting(0, 50)]).isEmpty)
         #expect(
-            AskingForecast().sentences(for: [Self.waiting(100, 0.5, worker: false)]) == [
+            CheckForecast().sentences(for: [Self.waiting(100, 0.5, worker: false)]) == [
                 "a: 100 receipts wait for Apple's first answer; no worker is running; once `perennial worker` does, "
                     + "they are asked about: all in about 4 min."
             ])
@@ -69,8 +69,8 @@ import Testing
         let unlimited = Self.waiting(1_000, 0)
         let unknown =
             "a: 1000 receipts wait for Apple's first answer; the app has no limit of calls, and how fast Apple "
-        #expect(AskingForecast().sentences(for: [unlimited]) == [unknown + "answers is not known yet."])
-        var forecast = AskingForecast(earlier: ([Self.waiting(1_500, 0)], 10), storedSince: 500)
+        #expect(CheckForecast().sentences(for: [unlimited]) == [unknown + "answers is not known yet."])
+        var forecast = CheckForecast(earlier: ([Self.waiting(1_500, 0)], 10), storedSince: 500)
         #expect(
             forecast.sentences(for: [unlimited]) == [
                 "a: 1000 receipts wait for Apple's first answer; at the 100 a second seen during this import all are asked "

@@ -8,7 +8,7 @@ struct ToldSpan: Sendable {
     let validTo: Int64
     let knownFrom: Int64
     let knownTo: Int64
-    let heldUntil: Int64?
+    let allowedUntil: Int64?
     /// Apple's clock of the answer that made it; nil where that answer told no event.
     let asOf: Int64?
 
@@ -22,7 +22,7 @@ struct ToldSpan: Sendable {
     /// When this row refused whoever asked then; nil when nobody could be refused by it before `end`.
     func refusal(before end: Int64) -> Refusal? {
         guard !entitled, let asOf else { return nil }
-        let from = max(validFrom, knownFrom, heldUntil ?? .min)
+        let from = max(validFrom, knownFrom, allowedUntil ?? .min)
         guard from < min(validTo, knownTo, end) else { return nil }
         return Refusal(span: self, from: from, asOf: asOf)
     }
@@ -34,7 +34,7 @@ struct ToldSpan: Sendable {
                 name: "told_spans",
                 sql: """
                     SELECT s.original_transaction_id AS id, p.state::text AS state, p.entitled, lower(p.valid) AS valid_from,
-                           upper(p.valid) AS valid_to, lower(p.known) AS known_from, upper(p.known) AS known_to, p.held_until,
+                           upper(p.valid) AS valid_to, lower(p.known) AS known_from, upper(p.known) AS known_to, p.allowed_until,
                            (SELECT max(e.as_of) FROM ledger.event e
                             WHERE e.subscription_id = p.subscription_id AND e.version = p.version) AS as_of
                     FROM ledger.subscription_span p JOIN ledger.subscription s USING (subscription_id)
@@ -48,7 +48,7 @@ struct ToldSpan: Sendable {
                     state: try row.text("state"), entitled: try row.bool("entitled"),
                     validFrom: try milliseconds("valid_from") ?? .min, validTo: try milliseconds("valid_to") ?? .max,
                     knownFrom: try milliseconds("known_from") ?? .min, knownTo: try milliseconds("known_to") ?? .max,
-                    heldUntil: try milliseconds("held_until"), asOf: try milliseconds("as_of")))
+                    allowedUntil: try milliseconds("allowed_until"), asOf: try milliseconds("as_of")))
         }
     }
 }

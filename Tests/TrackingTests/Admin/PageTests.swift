@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotThereIsSaidSo() async throws {
+    @Test func whatIsNotThereIsStatedSo() async throws {
         try await signedIn { _, browser, _ in
             for path in [
                 "/admin/customer?app=com.example.app&id=nobody", "/admin/customer?app=com.example.none&id=kim",

@@ -257,7 +257,7 @@ import Testing
     }
 
     @Test func failuresAreForgottenAfterAWhile() {
-        let clock = HandClock()
+        let clock = ManualClock()
         let attempts = SignInAttempts(now: { clock.now })
         let attempt = SignInAttempts.Attempt(from: SourceAddress(nil), withSecret: "nonsense")
         for _ in 0..<SignInAttempts.failuresMax { attempts.count(failed: attempt) }
@@ -289,7 +289,7 @@ import Testing
 }
 
 /// A clock that moves by hand.
-private final class HandClock: @unchecked Sendable {
+private final class ManualClock: @unchecked Sendable {
     private(set) var now = ContinuousClock.now
 
     func advance(seconds: Int) { now = now.advanced(by: .seconds(seconds)) }

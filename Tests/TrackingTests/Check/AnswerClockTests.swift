@@ -37,7 +37,7 @@ struct AnswerClockTests {
             #expect(found.evidence?.asOf == asOf.map { Self.now + $0 }, "\(ahead)")
             #expect((found.evidence?.remark != nil) == marked, "\(ahead)")
             #expect(found.evidence?.slice(of: "1").transactions.first?.asOf == asOf.map { Self.now + $0 }, "\(ahead)")
-            #expect(found.trouble == (asOf == nil ? .clockAhead(by: ahead, status: 0) : nil), "\(ahead)")
+            #expect(found.failure == (asOf == nil ? .clockAhead(by: ahead, status: 0) : nil), "\(ahead)")
         }
         #expect(finding(ahead: .days(400), limit: .none).evidence?.asOf == Self.now + .days(400))
         #expect(finding(ahead: .days(400), limit: .settled(Self.now)).evidence?.asOf == Self.now)
@@ -97,8 +97,8 @@ struct AnswerClockTests {
 }
 
 extension Finding {
-    fileprivate var trouble: Trouble? {
-        guard case .indeterminate(let trouble) = self else { return nil }
-        return trouble
+    fileprivate var failure: CheckFailure? {
+        guard case .indeterminate(let failure) = self else { return nil }
+        return failure
     }
 }

@@ -63,7 +63,7 @@ import Testing
     @Test func httpTroubleBeatsAnyBody() {
         let unavailable = AppStoreAnswer(
             environment: .production, httpStatus: 503, body: [],
-            response: try? VerifyReceiptResponse(parsing: Array(#"{"status":0}"#.utf8)), trouble: nil, calls: 1,
+            response: try? VerifyReceiptResponse(parsing: Array(#"{"status":0}"#.utf8)), failure: nil, calls: 1,
             usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
         let finding = Finding(in: unavailable, for: nil, clock: Instant(milliseconds: 0))
         #expect(finding.outcomeWord == "indeterminate")
@@ -74,7 +74,7 @@ import Testing
         let response = try? VerifyReceiptResponse(parsing: body)
         return AppStoreAnswer(
             environment: .production, httpStatus: answer.http, body: body, response: response,
-            trouble: response == nil ? "unreadable" : nil, calls: 1, usedPreviousSecret: false, elapsedMilliseconds: 1,
+            failure: response == nil ? "unreadable" : nil, calls: 1, usedPreviousSecret: false, elapsedMilliseconds: 1,
             correlationID: nil)
     }
 }

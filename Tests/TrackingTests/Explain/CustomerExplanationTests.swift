@@ -193,7 +193,7 @@ import Testing
             let explanation = try await world.explain("ann")
             // Two hours of leeway and thirty days of allowance after the period's end.
             #expect(explanation.text.contains("access goes on until \((world.at(25) + .hours(2)).iso8601)"))
-            #expect(explanation.json.rendered().contains(#""rule":"held""#))
+            #expect(explanation.json.rendered().contains(#""rule":"outage_allowance""#))
         }
     }
 

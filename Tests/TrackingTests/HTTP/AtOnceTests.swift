@@ -25,7 +25,8 @@ struct AtOnceTests {
 
     private func grant(_ right: String, in served: ServedLedger) async throws {
         _ = try await served.ledger.grant(
-            right, to: "kim", of: ServedLedger.app, until: nil, deciding: try HandDecision(by: "ann", because: "asked"))
+            right, to: "kim", of: ServedLedger.app, until: nil,
+            deciding: try ManualDecision(by: "ann", because: "asked"))
     }
 
     @Test("They are what Hummingbird's way gives, header by header")

@@ -107,7 +107,7 @@ import Testing
             let tracker = Tracker(
                 ledger: served.ledger, appStore: Serving.answering(nil), options: TrackerOptions(),
                 logger: journal.logger)
-            for _ in 0..<2 { await tracker.tendFeed() }
+            for _ in 0..<2 { await tracker.checkFeedPlace() }
             let lines = journal.lines.filter { $0.contains("the feed has a new id") }
             #expect(lines.count == 1 && lines.first?.contains(before.feed) == true, "\(journal.lines)")
         }

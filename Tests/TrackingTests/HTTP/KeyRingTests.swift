@@ -49,7 +49,7 @@ private final class Bench: Sendable {
 
     @Test func theMemoryIsBounded() {
         let start = ContinuousClock.now
-        var memory = ShortMemory<Int, Int>(entriesMax: 3, seconds: 10)
+        var memory = TTLCache<Int, Int>(entriesMax: 3, seconds: 10)
         for number in 0..<3 { memory.keep(number, for: number, at: start + .seconds(number)) }
         #expect(memory.count == 3 && memory.value(for: 0, at: start) == 0)
         memory.keep(9, for: 2, at: start + .seconds(3))

@@ -137,7 +137,7 @@ import Testing
         let away = AppStoreClient { _ in
             AppStoreAnswer(
                 environment: .production, httpStatus: nil, body: [], response: nil,
-                trouble: "The store could not be reached.", troubleDetail: "proxy.internal: refused (errno: 111)",
+                failure: "The store could not be reached.", failureDetail: "proxy.internal: refused (errno: 111)",
                 calls: 1,
                 usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
         }

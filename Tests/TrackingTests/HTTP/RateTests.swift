@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct RateTests {
     /// A clock that a test moves by hand.
-    private final class HandClock: Sendable {
+    private final class ManualClock: Sendable {
         private let moment = Mutex(ContinuousClock.now)
 
         var now: ContinuousClock.Instant { moment.withLock { $0 } }
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func aBucketEmptiesAndFills() throws {
-        let clock = HandClock()
+        let clock = ManualClock()
         let limiter = RateLimiter<Int32> { clock.now }
         let slow = key(1, 2, 3)
         for _ in 0..<3 { #expect(limiter.secondsToWait(of: slow.id, at: slow.rate) == nil) }
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func manyKeysAreNotRememberedForEver() {
-        let clock = HandClock()
+        let clock = ManualClock()
         let limiter = RateLimiter<Int32> { clock.now }
         #expect(pause(limiter, key(0, 0.001, 1)) == nil)
         #expect(pause(limiter, key(0, 0.001, 1)) != nil)

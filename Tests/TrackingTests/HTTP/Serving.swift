@@ -99,7 +99,7 @@ enum Serving {
             return AppStoreAnswer(
                 environment: .production, httpStatus: body == nil ? nil : 200, body: bytes,
                 response: body == nil ? nil : try? VerifyReceiptResponse(parsing: bytes),
-                trouble: body == nil ? "The App Store did not answer." : nil, calls: 1, usedPreviousSecret: false,
+                failure: body == nil ? "The App Store did not answer." : nil, calls: 1, usedPreviousSecret: false,
                 elapsedMilliseconds: 1, correlationID: nil)
         }
     }

@@ -83,7 +83,7 @@ import Testing
                 #expect(try await answers(0, "anonymous") == ["assigned"])
                 _ = try await served.ledger.merge(
                     "anonymous", into: "kim", of: ServedLedger.app,
-                    deciding: HandDecision(by: "lee", because: "signed in"))
+                    deciding: ManualDecision(by: "lee", because: "signed in"))
                 #expect(try await answers(1, "anonymous") == ["held"])
             }
         }

@@ -22,13 +22,15 @@ struct NotificationBodyTests {
             """#))"}
         """
 
-    private func hint(_ body: String) throws -> Hint { try Hint(notification: Array(body.utf8)) }
+    private func hint(_ body: String) throws -> UnverifiedNotification {
+        try UnverifiedNotification(notification: Array(body.utf8))
+    }
 
     @Test("Version 2 names its kind, app, environment and subscription, and is kept as it came")
     func versionTwo() throws {
         #expect(
             try hint(Self.versionTwo)
-                == Hint(
+                == UnverifiedNotification(
                     version: .two, kind: "REFUND", subkind: "x", appleID: "0b1c-ü?>", bundleID: "com.example.app",
                     environment: .production, originalTransactionID: "1000", body: Self.versionTwo))
     }
@@ -121,7 +123,7 @@ struct NotificationBodyTests {
             for _ in 0..<(next() % 3) { bytes[next() % bytes.count] = UInt8(truncatingIfNeeded: next()) }
             if next() % 4 == 0 { bytes.removeLast(next() % bytes.count) }
             do {
-                let hint = try Hint(notification: bytes)
+                let hint = try UnverifiedNotification(notification: bytes)
                 #expect(!hint.kind.isEmpty && hint.kind.utf8.count <= 64)
                 read += 1
             } catch {

@@ -61,8 +61,8 @@ struct CustomerPage {
             "Subscriptions", ["Subscription", "Product", "State", "Access until", "Expires", "Checked", "Next check"],
             explanation.subscriptions.map { one in
                 let verdict = one.verdict(at: explanation.reasons.at)
-                let state = one.heldUntil == nil ? verdict.state.rawValue : State.awaitingRenewal.rawValue
-                let until = one.heldUntil ?? verdict.entitledUntil
+                let state = one.allowedUntil == nil ? verdict.state.rawValue : State.awaitingRenewal.rawValue
+                let until = one.allowedUntil ?? verdict.entitledUntil
                 return [
                     .text(one.state.facts.originalTransactionID.text), .text(verdict.productID.text),
                     .text(verdict.reason.map { "\(state) (\($0.rawValue))" } ?? state),

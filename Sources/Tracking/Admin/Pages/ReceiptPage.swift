@@ -32,7 +32,7 @@ struct ReceiptPage {
 
     static func path(of receipt: ReceiptID) -> String { "/admin/receipts/\(receipt)" }
 
-    init(_ receipt: StoredReceipt, schedule: ReceiptSchedule?, answers: [ToldAnswer], formToken: String) {
+    init(_ receipt: StoredReceipt, schedule: ReceiptSchedule?, answers: [RecordedAnswer], formToken: String) {
         id = receipt.id.description
         app = receipt.bundleID.text
         self.formToken = formToken

@@ -13,7 +13,7 @@ final class KeyRing: Sendable {
 
     private let find: @Sendable (String) async throws -> APIKey?
     private let now: @Sendable () -> ContinuousClock.Instant
-    private let known = Mutex(ShortMemory<KeyDigest, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
+    private let known = Mutex(TTLCache<KeyDigest, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
 
     /// Creates a cache that calls `find` for the live key with a secret.
     init(

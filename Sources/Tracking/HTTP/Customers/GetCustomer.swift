@@ -81,7 +81,7 @@ extension TimelineSpan {
             "reason": .optional(reason),
             "entitled": .bool(entitled),
             "product_id": .string(productID.text),
-            "held_until": .optional(heldUntil?.iso8601),
+            "allowed_until": .optional(allowedUntil?.iso8601),
         ]
     }
 }

@@ -14,7 +14,7 @@ struct EntitlementLookup: Sendable {
     let now: Instant
     /// The freshness of all entitlements together.
     let freshness: Freshness
-    private let told: ToldEntitlements
+    private let told: RenderedEntitlements
 
     /// Creates an answer with the entitlements `rights`, requested at `now`. The age of answers depends on `terms`.
     init(
@@ -29,7 +29,7 @@ struct EntitlementLookup: Sendable {
         // A `knownAt` in the future means everything known now.
         let known = min(knownAt ?? now, now)
         freshness = Freshness(of: rights.entitlements.map { $0.freshness(at: time ?? now, now: known, terms) })
-        told = rights.rendered(by: ToldEntitlements.init)
+        told = rights.rendered(by: RenderedEntitlements.init)
     }
 
     /// Returns the answer, or 304 when the caller has it already.

@@ -19,11 +19,11 @@ struct Freshness: Sendable, Hashable {
     }
 
     /// Computes the freshness at `now` from what is known of a subscription.
-    init(of glance: Glance, environment: StoreEnvironment, now: Instant, _ terms: FreshnessTerms) {
-        let limit = ageLimit(of: glance, environment: environment, policy: terms.policy(for: environment))
-        let awaitsRenewal = glance.state == .awaitingRenewal && glance.reason != .replacement
+    init(of input: FreshnessInput, environment: StoreEnvironment, now: Instant, _ terms: FreshnessTerms) {
+        let limit = ageLimit(of: input, environment: environment, policy: terms.policy(for: environment))
+        let awaitsRenewal = input.state == .awaitingRenewal && input.reason != .replacement
         let lease = Delay(milliseconds: Int64(terms.leaseSeconds * 1000))
-        let isOld = limit.map { glance.answeredAt + $0 + lease < now } ?? false
+        let isOld = limit.map { input.answeredAt + $0 + lease < now } ?? false
         self.init(ageSecondsMax: limit.map { ($0.milliseconds + 999) / 1000 }, isStale: isOld || awaitsRenewal)
     }
 
@@ -65,17 +65,17 @@ extension Entitlement {
         guard basis == "verified", let checkedAt, let state = state.flatMap({ State(rawValue: $0) }) else {
             return .ownWord
         }
-        var glance = Glance(state: state, reason: reason.flatMap { Reason(rawValue: $0) }, answeredAt: checkedAt)
-        glance.expiresAt = expiresAt
-        glance.accessEndsAt = until
+        var input = FreshnessInput(state: state, reason: reason.flatMap { Reason(rawValue: $0) }, answeredAt: checkedAt)
+        input.expiresAt = expiresAt
+        input.accessEndsAt = until
         switch state {
-        case .active: glance.expiresAt = until
-        case .awaitingRenewal: glance.expiresAt = until.map { expiry(awaitedUntil: $0, at: time, terms) }
+        case .active: input.expiresAt = until
+        case .awaitingRenewal: input.expiresAt = until.map { expiry(awaitedUntil: $0, at: time, terms) }
         case .gracePeriod, .billingRetry, .expired, .revoked: break
         }
         // A one-time purchase does not expire. Whether it is still checked for refunds is not known here.
-        if glance.expiresAt == nil, state != .gracePeriod { return .ownWord }
-        return Freshness(of: glance, environment: environment, now: now, terms)
+        if input.expiresAt == nil, state != .gracePeriod { return .ownWord }
+        return Freshness(of: input, environment: environment, now: now, terms)
     }
 
     /// Returns Apple's expiry where access continues after it: for the leeway, and then perhaps for the outage
@@ -92,7 +92,7 @@ extension OwnedSubscription {
     func freshness(now: Instant, _ terms: FreshnessTerms) -> Freshness {
         guard let checkedAt, let state = State(rawValue: state) else { return .ownWord }
         return Freshness(
-            of: Glance(
+            of: FreshnessInput(
                 state: state, reason: reason.flatMap { Reason(rawValue: $0) }, answeredAt: checkedAt,
                 expiresAt: expiresAt, accessEndsAt: entitledUntil, isRenewalOff: willRenew == false),
             environment: environment, now: now, terms)

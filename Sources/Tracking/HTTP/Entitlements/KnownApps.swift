@@ -10,7 +10,7 @@ final class KnownApps: Sendable {
     private static let entriesMax = 1000
 
     private let ledger: SubscriptionLedger
-    private let known = Mutex(ShortMemory<BundleID, App>(entriesMax: entriesMax, seconds: secondsMax))
+    private let known = Mutex(TTLCache<BundleID, App>(entriesMax: entriesMax, seconds: secondsMax))
 
     /// Creates a cache of the apps of a ledger.
     init(_ ledger: SubscriptionLedger) {

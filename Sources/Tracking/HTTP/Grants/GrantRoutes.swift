@@ -26,13 +26,13 @@ struct GrantRoutes: Sendable {
             }
             return try await ledger.acting(as: .key(visit.key.id)).grant(
                 body.entitlement, to: try visit.parameters.decoded("id"), of: visit.bundleID,
-                until: try body.instant, deciding: try HandDecision(by: body.actor, because: body.reason))
+                until: try body.instant, deciding: try ManualDecision(by: body.actor, because: body.reason))
         }
         return Response(answer(visit, grant), status: .created)
     }
 
     private func revoke(_ visit: AppVisit) async throws -> Response {
-        let decision = try HandDecision(by: try visit.text("actor"), because: try visit.text("reason"))
+        let decision = try ManualDecision(by: try visit.text("actor"), because: try visit.text("reason"))
         let entitlement = try visit.text("entitlement")
         let grant = try await knowing(visit.bundleID) {
             try await ledger.acting(as: .key(visit.key.id)).revokeGrant(
@@ -41,12 +41,12 @@ struct GrantRoutes: Sendable {
         return Response(answer(visit, grant))
     }
 
-    private func answer(_ visit: AppVisit, _ grant: HandGrant) -> JSONValue {
+    private func answer(_ visit: AppVisit, _ grant: ManualGrant) -> JSONValue {
         ["app": .string(visit.bundleID.text), "grant": grant.json]
     }
 
     /// Distinguishes an unregistered app from a missing grant.
-    private func knowing(_ bundleID: BundleID, _ change: () async throws -> HandGrant) async throws -> HandGrant {
+    private func knowing(_ bundleID: BundleID, _ change: () async throws -> ManualGrant) async throws -> ManualGrant {
         guard try await ledger.apps().contains(where: { $0.bundleID == bundleID }) else {
             throw Problem.unknownApp(bundleID.text)
         }

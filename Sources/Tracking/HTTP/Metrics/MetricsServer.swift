@@ -38,7 +38,7 @@ package struct MetricsServer: Service {
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
         let limits = limits
-        let room = ConnectionRoom(connectionsMax: Self.connectionsMax, logger: tracker.logger)
+        let room = ConnectionLimit(connectionsMax: Self.connectionsMax, logger: tracker.logger)
         let router = Router(context: CallerContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: AnswerProblems())
         for route in [Route.isAlive, .isReady(tracker.ledger), .metrics(MetricsPage(tracker))] {
@@ -52,7 +52,7 @@ package struct MetricsServer: Service {
                     configuration: .init(
                         additionalChannelHandlers: [RequestTurns(limits: limits, logger: tracker.logger)],
                         idleTimeout: .seconds(limits.idleSeconds)))
-                return WithinRoom(connection: ClosingWhenAsked(connection: connection), room: room)
+                return LimitedConnection(connection: ClosingWhenAsked(connection: connection), room: room)
             },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: Server.name,

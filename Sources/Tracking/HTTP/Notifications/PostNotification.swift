@@ -37,7 +37,7 @@ struct PostNotification: Sendable {
                     headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
             }
             let body = try await limits.body(of: request)
-            let hint = try Hint(notification: Array(body.readableBytesView))
+            let hint = try UnverifiedNotification(notification: Array(body.readableBytesView))
             let effect = try await tracker.ledger.keep(hint, for: app, speedup: tracker.options.speedup)
             tracker.metrics.notified(app, hint, effect)
             return Response(["effect": .string(effect.rawValue)])

@@ -38,7 +38,7 @@ extension CoverageWalk {
         case .erase: try await erase()
         case .merge: try await merge()
         case .twoAtOnce: try await settleTwoAtOnce()
-        case .allowanceEnds: try await endHolds(test.ledger)
+        case .allowanceEnds: try await endAllowances(test.ledger)
         case .rebuild: try await rebuild()
         case .refusedFinally: try await refuseFinally()
         case .turns: turn()
@@ -197,7 +197,7 @@ extension CoverageWalk {
         trail[trail.count - 1] += " \(name)"
         do {
             _ = try await test.ledger.erase(
-                name, of: test.app.bundleID, deciding: HandDecision(by: "test", because: "asked for it"))
+                name, of: test.app.bundleID, deciding: ManualDecision(by: "test", because: "asked for it"))
             hasErased = true
         } catch let error as LedgerError where error.kind == .busy || error.kind == .notFound {
             trail[trail.count - 1] += " not"
@@ -211,7 +211,7 @@ extension CoverageWalk {
         trail[trail.count - 1] += " \(from) into \(into)"
         do {
             _ = try await test.ledger.merge(
-                from, into: into, of: test.app.bundleID, deciding: HandDecision(by: "test", because: "logged in"))
+                from, into: into, of: test.app.bundleID, deciding: ManualDecision(by: "test", because: "logged in"))
         } catch let error as LedgerError {
             trail[trail.count - 1] += " not (\(error.kind))"
         }

@@ -1,0 +1,45 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SubscriptionLedger {
+    /// The delay between a hint and its check, in seconds: Apple's own servers need a moment to agree.
+    static let hintSeconds = 5.0
+    /// The minimum interval between two checks of one subscription that hints request, in seconds.
+    static let hintSecondsApart = 60.0
+    /// The minimum of these delays with an accelerated App Store, in seconds.
+    static let hintSecondsMin = 0.25
+    /// The retention of notifications, in days.
+    package static let notificationDays: Int32 = 90
+    /// The maximum number of notifications removed in one statement.
+    static let notificationsPrunedMax: Int32 = 1_000
+
+    /// Stores a notification and brings the next check of what it names forward, in one statement.
+    ///
+    /// It moves the row of the schedule itself, so that the app's call budget and circuit breaker still apply. The
+    /// notification changes nothing else, whatever it claims. `speedup` divides the delays.
+    @discardableResult
+    package func keep(_ hint: UnverifiedNotification, for app: NotifiedApp, speedup: Int = 1) async throws
+        -> NotificationEffect
+    {
+        let divisor = Double(max(1, speedup))
+        let rows = try await write(
+            Queries.storeNotification,
+            [
+                .int4(app.id), .int2(hint.version.rawValue), .text(hint.kind), .text(hint.subkind),
+                .text(hint.appleID), .text(hint.environment?.rawValue), .text(hint.originalTransactionID?.text),
+                .text(hint.body), .bool(hint.bundleID.map { $0 != app.bundleID } ?? false),
+                .float8(max(Self.hintSecondsMin, Self.hintSeconds / divisor)),
+                .float8(max(Self.hintSecondsMin, Self.hintSecondsApart / divisor)),
+            ])
+        return try rows.first?.word("effect") ?? .repeated
+    }
+
+    /// Removes the oldest notifications past their retention, a bounded number at a time; returns how many.
+    @discardableResult
+    package func pruneNotifications(olderThanDays days: Int32 = notificationDays) async throws -> Int {
+        let rows = try await write(
+            Queries.pruneNotifications, [.int4(days), .int4(Self.notificationsPrunedMax)])
+        return Int(try rows.first?.int8("removed") ?? 0)
+    }
+}

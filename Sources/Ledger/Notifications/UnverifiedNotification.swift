@@ -1,0 +1,68 @@
+import Subscriptions
+
+/// The content of a notification from Apple. It is not verified: it may bring a check forward, but it decides nothing.
+package struct UnverifiedNotification: Sendable, Hashable {
+    /// The two formats of Apple's notifications.
+    package enum Version: Int16, Sendable {
+        /// `notification_type` and its related fields, unsigned.
+        case one = 1
+        /// `signedPayload`.
+        case two = 2
+    }
+
+    /// The format.
+    package var version: Version
+    /// Apple's name of the event, such as `REFUND`; at most 64 bytes.
+    package var kind: String
+    /// Apple's subtype of the event, such as `BILLING_RECOVERY`.
+    package var subkind: String?
+    /// `notificationUUID`, the same in every repetition; version 1 has none.
+    package var appleID: String?
+    /// The app it names, if it names one.
+    package var bundleID: BundleID?
+    /// The environment of the purchase; nil when the notification has none, or names neither of Apple's servers.
+    package var environment: StoreEnvironment?
+    /// The subscription or one-time purchase it names, if it names one.
+    package var originalTransactionID: OriginalTransactionID?
+    /// The JSON to store, without any password.
+    package var body: String
+
+    /// Creates a hint from its parts.
+    package init(
+        version: Version, kind: String, subkind: String? = nil, appleID: String? = nil, bundleID: BundleID? = nil,
+        environment: StoreEnvironment? = nil, originalTransactionID: OriginalTransactionID? = nil, body: String
+    ) {
+        self.version = version
+        self.kind = kind
+        self.subkind = subkind
+        self.appleID = appleID
+        self.bundleID = bundleID
+        self.environment = environment
+        self.originalTransactionID = originalTransactionID
+        self.body = body
+    }
+}
+
+/// The effect of a hint.
+package enum NotificationEffect: String, Sendable, CaseIterable {
+    /// A check follows within seconds, or within a minute of the last check that a hint requested.
+    case pulled
+    /// A check is already under way; another one follows.
+    case awaited
+    /// It names no subscription or purchase.
+    case noSubscription = "no_subscription"
+    /// No subscription or purchase that we know and poll has its id.
+    case unknown
+    /// It is about another app.
+    case ignored
+    /// It is a repetition.
+    case repeated
+}
+
+/// The app that a notification address belongs to.
+package struct NotifiedApp: Sendable, Hashable {
+    /// The app's key in the ledger.
+    package let id: Int32
+    /// Apple's bundle id.
+    package let bundleID: BundleID
+}

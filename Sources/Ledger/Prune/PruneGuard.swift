@@ -1,0 +1,78 @@
+import Subscriptions
+
+/// The contents of a receipt from all its answers, which must be the same without some of them.
+struct PruneGuard {
+    private let replay: Replay
+    private let reconcile: Reconcile
+    private let subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)]
+    private let purchases: [(target: Replay.PurchaseTarget, state: PurchaseState?)]
+
+    /// Returns nil when a subscription belongs to an unknown app.
+    init?(of things: ReplayTargets, _ replay: Replay, run: PruneRun) {
+        var subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)] = []
+        for target in things.allSubscriptions {
+            guard let app = run.apps[target.key.appID] else { return nil }
+            let policy = app.policy(for: target.key.environment, speedup: run.speedup)
+            subscriptions.append((target, policy, replay.state(of: target, policy: policy, by: run.reconcile)))
+        }
+        self.replay = replay
+        self.subscriptions = subscriptions
+        reconcile = run.reconcile
+        purchases = things.allPurchases.map { ($0, replay.state(of: $0.key)) }
+    }
+
+    /// Returns answers that certainly must stay: at the clock of some fact no other answer reports it. The last answer
+    /// about the end of a period is such a case. This saves trying each of them.
+    func needed(besides dropped: Set<Int64>) -> Set<Int64> {
+        let told = subscriptions.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
+        let bought = purchases.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
+        return (told + bought).reduce(into: []) { needed, thing in
+            for clock in thing.0 {
+                let speakers = thing.1[clock, default: []].subtracting(dropped)
+                if speakers.count == 1 { needed.formUnion(speakers) }
+            }
+        }
+    }
+
+    /// Whether the facts are the same to the last clock, so that later answers give the same result too.
+    func isSame(without dropped: Set<Int64>) -> Bool {
+        let subscriptionsAgree = subscriptions.allSatisfy { whole in
+            let rest = replay.state(of: whole.target, policy: whole.policy, without: dropped, by: reconcile)
+            return whole.state.map(KnownFacts.init) == rest.map(KnownFacts.init)
+        }
+        return subscriptionsAgree
+            && purchases.allSatisfy { whole in
+                let rest = replay.state(of: whole.target.key, without: dropped)
+                return whole.state?.facts.withoutPaths == rest?.facts.withoutPaths
+            }
+    }
+}
+
+/// Everything known about a subscription with its clocks, but without the answer it came from: of equal answers any one
+/// will do.
+private struct KnownFacts: Equatable {
+    let asOf: Instant
+    let periods: [PeriodRecord]
+    let renewal: Renewal?
+    let renewalAsOf: Instant?
+    let suspected: SuspectedShrink?
+
+    init(_ state: SubscriptionState) {
+        asOf = state.asOf
+        periods = state.facts.records.map(\.withoutPaths)
+        renewal = state.facts.renewal?.value
+        renewalAsOf = state.facts.renewal?.asOf
+        suspected = state.suspectedShrink
+    }
+}
+
+extension PurchaseFacts {
+    fileprivate var withoutPaths: PurchaseFacts {
+        var copy = self
+        copy.terms.origin.path = ""
+        copy.revocation.origin.path = ""
+        copy.ownership?.origin.path = ""
+        copy.appAccountToken?.origin.path = ""
+        return copy
+    }
+}

@@ -1,0 +1,65 @@
+import Synchronization
+
+/// A suspended caller, resumed exactly once by the first of: a result, a limit, its cancellation.
+final class PendingCall<Answer: Sendable, Failure: Error>: Sendable {
+    typealias Outcome = Result<Answer, Failure>
+
+    private enum State {
+        case running
+        case suspended(CheckedContinuation<Outcome, Never>)
+        case finished(Outcome)
+        case resumed
+    }
+
+    private struct Memory {
+        var state = State.running
+        var ticket: Int?
+    }
+
+    private let memory = Mutex(Memory())
+
+    /// The caller's place in the queue, once it has one.
+    var ticket: Int? {
+        get { memory.withLock { $0.ticket } }
+        set { memory.withLock { $0.ticket = newValue } }
+    }
+
+    /// Whether the outcome is decided.
+    var isFinished: Bool {
+        memory.withLock { memory in
+            switch memory.state {
+            case .running, .suspended: false
+            case .finished, .resumed: true
+            }
+        }
+    }
+
+    /// Suspends the caller; resumes it at once when the outcome is already decided.
+    func suspend(_ continuation: CheckedContinuation<Outcome, Never>) {
+        let decided: Outcome? = memory.withLock { memory in
+            guard case .finished(let outcome) = memory.state else {
+                memory.state = .suspended(continuation)
+                return nil
+            }
+            memory.state = .resumed
+            return outcome
+        }
+        if let decided { continuation.resume(returning: decided) }
+    }
+
+    /// Decides the outcome; later outcomes are dropped. The caller is resumed outside the lock.
+    func finish(_ outcome: Outcome) {
+        let continuation: CheckedContinuation<Outcome, Never>? = memory.withLock { memory in
+            switch memory.state {
+            case .running:
+                memory.state = .finished(outcome)
+                return nil
+            case .suspended(let continuation):
+                memory.state = .resumed
+                return continuation
+            case .finished, .resumed: return nil
+            }
+        }
+        continuation?.resume(returning: outcome)
+    }
+}

@@ -1,0 +1,84 @@
+/// The constants of the schedule, each named once: `nextCheck` plans by them and `ageLimit` promises by them.
+///
+/// Operators differ in leeway, outage allowance, the spread of checks before an end and the frequency of the refund
+/// sweep; those are per app, in `Policy`. The rest is Apple's rhythm and the same for every app. The speedup divides
+/// all of them.
+enum PollingIntervals {
+    /// Before an end: how long before it an expected renewal usually shows, and the divisor of the period that caps this
+    /// lead.
+    static let lead = Delay.minutes(30)
+    static let leadPartsMin = 10
+    /// The factor by which the spread of checks before an end grows when more ends than usual fall together.
+    static let turnOfMonthFactor: Int64 = 6
+    /// After an end: when Apple knows the outcome, and the spread of the checks of ends that the customer chose.
+    static let afterEnd = Delay.seconds(90)
+    static let afterEndSpread = Delay.seconds(60)
+    /// While the outcome of an end is unknown: the first step, the growth of each step, the longest step.
+    static let firstStep = Delay.minutes(3)
+    static let stepGrowthTenths: Int64 = 17
+    static let longestStep = Delay.hours(6)
+    /// During the outage allowance.
+    static let inOutageAllowance = Delay.minutes(15)
+    /// The wait for a second answer about an expiry that moved back.
+    static let suspected = Delay.minutes(1)
+
+    /// While Apple retries: a quarter of the elapsed time within these limits, then a fixed step, until Apple gives up.
+    static let retryPart = 4
+    static let retryShortest = Delay.hours(1)
+    static let retryLongest = Delay.days(1)
+    static let retrySpreadPart = 20
+    static let retryGrowsUntil = Delay.days(16)
+    static let retryLater = Delay.days(2)
+    static let retryEnds = Delay.days(65)
+    /// After grace.
+    static let afterGrace = Delay.minutes(1)
+    static let afterGraceSpread = Delay.minutes(2)
+
+    /// A refund may be reversed: weekly while it is young. The next charge, if renewal is on, is an end like any other.
+    static let revoked = Delay.days(7)
+    static let revokedIsYoung = Delay.days(60)
+    /// After an expiry: these days, and daily while Apple has merely said nothing.
+    static let expiredDays: [Int64] = [1, 7, 30, 60, 90, 120, 150, 180, 210, 240, 270, 300, 330, 360]
+    static let expiredSpread = Delay.minutes(30)
+    static let expiredUnsaid = Delay.days(1)
+
+    /// Refund checks, by the age of the newest charge: the first row whose limit exceeds that age applies.
+    static let sweeps: [(youngerThan: Delay, every: Delay)] = [
+        (.days(14), .days(3)), (.days(60), .days(7)), (.days(90), .days(10)),
+    ]
+    static let sweepLater = Delay.days(30)
+
+    /// Returns the time between two refund checks, by the age of the newest charge.
+    static func sweep(age: Delay, _ policy: Policy) -> Delay {
+        let row = sweeps.first { age < max($0.youngerThan.divided(by: policy.speedup), shortestDelay) }
+        return (row?.every ?? sweepLater).times(Int64(policy.sweepStretch))
+    }
+
+    /// A check that is due anyway serves as a refund check if it comes at most this part of a delay, and this much,
+    /// after it.
+    static let sweepPatiencePart = 2
+    static let sweepPatience = Delay.days(4)
+    /// One-time purchases are swept for this long.
+    static let purchaseSweepEnds = Delay.days(90)
+    /// Delays of days are spread by this part of themselves, at most this long.
+    static let spreadPart = 20
+    static let spreadLongest = Delay.minutes(30)
+
+    /// In the sandbox: after an end.
+    static let sandbox: [Delay] =
+        [.seconds(15)] + [1, 2, 5, 15, 60].map { .minutes($0) } + (1...7).map { .days($0) }
+    static let sandboxSpreadPart = 20
+
+    /// Without knowledge: an answer without purchases, a refusal of a receipt never vouched for, a refusal of one that
+    /// was.
+    static let emptySteps: [Delay] = [.hours(1), .days(1), .days(7)]
+    static let refusedSteps: [Delay] = [.hours(4), .hours(19)]
+    static let refusedDaily = Delay.days(1)
+    static let refusalsFinal = 3
+    static let refusedFinally = Delay.hours(72)
+    /// The app pauses this long too, so that a corrected secret is noticed soon.
+    static let wrongSecret = Delay.minutes(5)
+    /// After failed calls: the first and the longest limit of the back-off, for a new receipt and for others.
+    static let retryNew: (first: Delay, longest: Delay) = (.seconds(2), .minutes(5))
+    static let retryOthers: (first: Delay, longest: Delay) = (.seconds(30), .hours(1))
+}

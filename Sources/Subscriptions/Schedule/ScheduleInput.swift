@@ -1,0 +1,56 @@
+/// The state of a subscription at an instant and what comes next: everything the schedule needs to know about it.
+package struct ScheduleInput: Sendable, Hashable {
+    /// The state.
+    package var state: State
+    /// The reason, for expired, revoked and awaiting renewal.
+    package var reason: Reason?
+    /// The start of that state.
+    package var since: Instant
+    /// The end of that state if nothing more is learnt; nil for never.
+    package var until: Instant?
+    /// The end of access if nothing more is learnt; nil without access.
+    package var accessEndsAt: Instant?
+    /// Apple's expiry of the last period charged.
+    package var expiresAt: Instant
+    /// The start of that period.
+    package var headStartsAt: Instant
+    /// Whether the end of access is only the absence of good news.
+    package var renewalExpected: Bool
+    /// Whether the outage allowance extends access past its end because Apple has not been asked since.
+    package var isInOutageAllowance: Bool
+    /// Whether a second answer must confirm an expiry that moved back.
+    package var isSuspected: Bool
+    /// Whether Apple says that renewal is off.
+    package var isRenewalOff: Bool
+
+    /// Creates an input from its parts.
+    package init(
+        state: State, reason: Reason?, since: Instant, until: Instant?, accessEndsAt: Instant?, expiresAt: Instant,
+        headStartsAt: Instant, renewalExpected: Bool, isInOutageAllowance: Bool = false, isSuspected: Bool = false,
+        isRenewalOff: Bool = false
+    ) {
+        self.state = state
+        self.reason = reason
+        self.since = since
+        self.until = until
+        self.accessEndsAt = accessEndsAt
+        self.expiresAt = expiresAt
+        self.headStartsAt = headStartsAt
+        self.renewalExpected = renewalExpected
+        self.isInOutageAllowance = isInOutageAllowance
+        self.isSuspected = isSuspected
+        self.isRenewalOff = isRenewalOff
+    }
+
+    /// Creates the input of a subscription at an instant, but not before Apple's own clock; nil before its first
+    /// period.
+    package init?(of subscription: SubscriptionState, at now: Instant, policy: Policy) {
+        guard let span = subscription.timeline.span(at: max(now, subscription.asOf)) else { return nil }
+        self.init(
+            state: span.state, reason: span.reason, since: span.from, until: span.to,
+            accessEndsAt: span.entitledUntil, expiresAt: subscription.expiresAt,
+            headStartsAt: subscription.headStartsAt, renewalExpected: subscription.outageAllowance.expected,
+            isInOutageAllowance: subscription.outageAllowance.applies(at: now, asOf: subscription.asOf, policy: policy),
+            isSuspected: subscription.suspectedShrink != nil, isRenewalOff: subscription.willRenew == false)
+    }
+}

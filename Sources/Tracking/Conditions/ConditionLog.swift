@@ -1,0 +1,51 @@
+/// The problems that last. It turns repeated observations into one line for the start and one for the end.
+struct ConditionLog: Sendable {
+    /// The most problems remembered; one more is not logged.
+    static let conditionsMax = 1_000
+
+    private struct Standing {
+        let since: ContinuousClock.Instant
+        /// The start of the time in which all has been well; nil while it is not.
+        var clearSince: ContinuousClock.Instant?
+    }
+
+    private var standing: [Condition: Standing] = [:]
+
+    /// Whether there is no problem.
+    var isEmpty: Bool { standing.isEmpty }
+
+    /// Returns whether a problem has begun and not ended.
+    func stands(_ condition: Condition) -> Bool { standing[condition] != nil }
+
+    /// Records a problem; returns a line when it is new.
+    mutating func raise(_ condition: Condition, by reason: String, at now: ContinuousClock.Instant) -> ConditionLine? {
+        guard standing[condition] == nil else {
+            standing[condition]?.clearSince = nil
+            return nil
+        }
+        guard standing.count < Self.conditionsMax else { return nil }
+        standing[condition] = Standing(since: now)
+        return .began(condition, reason: reason)
+    }
+
+    /// Records that all is well; returns a line when that ends a problem.
+    mutating func clear(_ condition: Condition, at now: ContinuousClock.Instant) -> ConditionLine? {
+        guard let failure = standing[condition] else { return nil }
+        if failure.clearSince == nil { standing[condition]?.clearSince = now }
+        return end(condition, at: now)
+    }
+
+    /// Ends the problems where all has been well for long enough; returns their lines, the oldest problem first.
+    mutating func endings(at now: ContinuousClock.Instant) -> [ConditionLine] {
+        let inOrder = standing.sorted { ($0.value.since, $0.key.name) < ($1.value.since, $1.key.name) }
+        return inOrder.compactMap { end($0.key, at: now) }
+    }
+
+    private mutating func end(_ condition: Condition, at now: ContinuousClock.Instant) -> ConditionLine? {
+        guard let failure = standing[condition], let clearSince = failure.clearSince,
+            now - clearSince >= .seconds(condition.calmSeconds)
+        else { return nil }
+        standing[condition] = nil
+        return .ended(condition, after: clearSince - failure.since)
+    }
+}

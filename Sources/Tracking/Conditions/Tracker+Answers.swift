@@ -1,0 +1,76 @@
+import AppStore
+import Ledger
+import Subscriptions
+
+extension Tracker {
+    /// Records the problems that only answers show. `unwritten` could not be settled.
+    func see(_ answers: [Checked], unwritten: [SettledBatch.Failure]) {
+        for (app, answers) in Dictionary(grouping: answers, by: \.claim.app.bundleID) {
+            see(answers, of: app)
+        }
+        seeClocks(of: answers)
+        let failed = Set(unwritten.map(\.receiptID))
+        conditions.clear(answers.lazy.map(\.claim.receiptID).filter { !failed.contains($0) }.map { .unsettled($0) })
+        for failure in unwritten { conditions.raise(.unsettled(failure.receiptID), by: failure.reason) }
+    }
+
+    /// Records that a clock is wrong; it is unclear from here which one.
+    private func seeClocks(of answers: [Checked]) {
+        let dated = answers.filter { $0.answer.response != nil }
+        guard !dated.isEmpty else { return }
+        let ahead = dated.filter { $0.clock.ahead != nil }
+        metrics.ahead(ahead)
+        let worst = ahead.max { ($0.clock.ahead ?? .zero) < ($1.clock.ahead ?? .zero) }
+        conditions.see(
+            .clock,
+            worst.map { "receipt \($0.claim.receiptID): \(($0.clock.ahead?.milliseconds ?? 0) / 1_000) s ahead" })
+    }
+
+    private func see(_ answers: [Checked], of app: BundleID) {
+        let asked = answers.filter { $0.answer.calls > 0 }
+        if !asked.isEmpty { conditions.see(.noAnswers(app), asked.lazy.compactMap(\.silence).first) }
+        conditions.see(.unreadableRows(app), answers.lazy.compactMap(\.unreadableRow).first)
+        for seen in answers.lazy.compactMap(\.secretEvidence) {
+            switch seen {
+            case .refused(let receipt): conditions.raise(.wrongSecret(app), by: "receipt \(receipt)")
+            case .current: conditions.clear([.wrongSecret(app), .previousSecret(app)])
+            case .previous(let receipt):
+                conditions.clear(.wrongSecret(app))
+                conditions.raise(.previousSecret(app), by: "receipt \(receipt)")
+            }
+        }
+    }
+}
+
+/// The information in an answer about an app's shared secret.
+enum SecretEvidence: Sendable, Hashable {
+    /// Apple refuses every stored secret.
+    case refused(ReceiptID)
+    /// Apple accepts the present secret.
+    case current
+    /// Apple refuses the present secret and accepts the previous one.
+    case previous(ReceiptID)
+}
+
+extension Checked {
+    /// What the answer shows about the secret; nil for nothing. Apple looks at the secret late, and only where there
+    /// are subscriptions; only for those it sends a `latest_receipt`.
+    var secretEvidence: SecretEvidence? {
+        guard let response = answer.response else { return nil }
+        if response.status == 21004 { return .refused(claim.receiptID) }
+        if answer.usedPreviousSecret { return .previous(claim.receiptID) }
+        let isAccepted = response.status == 0 || response.status == 21006
+        return isAccepted && response.latestReceipt != nil ? .current : nil
+    }
+
+    /// Why there was no answer, in the network's own words, which are for the log only.
+    fileprivate var silence: String? {
+        guard answer.response == nil, let failure = answer.failureInFull else { return nil }
+        return "receipt \(claim.receiptID): \(failure)"
+    }
+
+    /// The first row of the answer that cannot be read: Apple may have changed its format.
+    fileprivate var unreadableRow: String? {
+        answer.response?.unreadableRows.first.map { "receipt \(claim.receiptID), \($0)" }
+    }
+}

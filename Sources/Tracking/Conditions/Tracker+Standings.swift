@@ -1,0 +1,46 @@
+import Ledger
+import Subscriptions
+
+extension Tracker {
+    /// Records what the database knows about apps, whichever process wrote it: pauses, slow-downs and incidents.
+    func seeStandings() async {
+        await attempt("see how apps stand") {
+            let apps = try await ledger.apps()
+            // Open incidents come first, and an app has at most one.
+            let incidents = try await ledger.incidents(limit: apps.count).filter { $0.closedAt == nil }
+            let isAppleAway = apps.first.map { $0.appleFailures > CallRateLimit.failuresTolerated } ?? false
+            let whyAway = apps.lazy.compactMap(\.pause?.reason).first ?? "a few receipts are tried"
+            conditions.see(.appStore, isAppleAway ? whyAway : nil)
+            for app in apps {
+                // While Apple answers about no app, each app waits for the same reason, which is logged once.
+                if !isAppleAway { see(pauseOf: app) }
+                conditions.see(.slowness(app.bundleID), app.slowness)
+                let incident = incidents.first { $0.bundleID == app.bundleID }
+                conditions.see(.incident(app.bundleID), incident.map(\.sum))
+            }
+        }
+    }
+
+    /// Records an app's pause. A pause for a wrong secret that this process knows of is logged only as the wrong
+    /// secret.
+    private func see(pauseOf app: App) {
+        guard !conditions.stands(.wrongSecret(app.bundleID)) else { return }
+        let isFailing = app.pace.failures > CallRateLimit.failuresTolerated
+        let reason = app.pause?.reason ?? (isFailing ? "most calls fail; a few receipts are tried" : nil)
+        conditions.see(.pause(app.bundleID), reason)
+    }
+}
+
+extension App {
+    /// How much slower the app's calls are than allowed; nil at the full rate.
+    fileprivate var slowness: String? {
+        guard callsPerSecondNow != callsPerSecond else { return nil }
+        let most = callsPerSecond == 0 ? "any number" : "\(callsPerSecond)"
+        return "\((callsPerSecondNow * 10).rounded() / 10) calls a second of \(most)"
+    }
+}
+
+extension Incident {
+    /// The evidence of the incident.
+    fileprivate var sum: String { "\(refused) of \(asked) answers: \(lastReason)" }
+}

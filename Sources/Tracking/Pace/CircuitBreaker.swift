@@ -1,0 +1,57 @@
+import Ledger
+
+/// The sum of a process's answers. It changes the shared rate limits when enough answers call for it.
+///
+/// While all is well nothing is written.
+actor CircuitBreaker {
+    private var rounds: [RateLimitOwner: OutcomeWindow] = [:]
+
+    /// Records settled answers; returns the rounds that change a rate limit.
+    func record(_ batch: [Checked]) -> [(owner: RateLimitOwner, round: OutcomeWindow)] {
+        var complete: [(owner: RateLimitOwner, round: OutcomeWindow)] = []
+        for (id, answers) in Dictionary(grouping: batch, by: \.claim.app.id) {
+            let isFailing = answers.contains { $0.claim.app.pace.failures > 0 }
+            complete += whole(.app(id), answers, whileFailing: isFailing)
+        }
+        // A complete lack of answers is not the fault of one app. Failures of the sandbox affect no paying customer.
+        let calls = batch.filter { $0.answer.calls > 0 && $0.answer.environment == .production }
+        complete += whole(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
+        return complete
+    }
+
+    private func whole(
+        _ owner: RateLimitOwner, _ answers: [Checked], whileFailing isFailing: Bool
+    ) -> [(owner: RateLimitOwner, round: OutcomeWindow)] {
+        guard !answers.isEmpty else { return [] }
+        var round = rounds[owner] ?? OutcomeWindow()
+        for answer in answers {
+            switch owner {
+            case .app: round.count(answer)
+            case .everyone: round.countCall(answer)
+            }
+        }
+        guard round.isWhole(whileFailing: isFailing) else {
+            rounds[owner] = round
+            return []
+        }
+        rounds[owner] = nil
+        return round.isFailure || isFailing ? [(owner, round)] : []
+    }
+}
+
+extension Tracker {
+    /// Slows down, stops and resumes the calls according to the answers.
+    func keepPace(_ batch: [Checked], _ keeper: CircuitBreaker) async {
+        let complete = await keeper.record(batch)
+        for (owner, round) in complete {
+            await attempt("keep the pace of calls") {
+                try await ledger.changePace(of: owner) { pace, now in
+                    let (next, pause) = pace.after(round, now: now)
+                    return RateLimitChange(
+                        pace: next, pauseSeconds: pause, reason: round.failure ?? "Apple cannot answer at the moment.")
+                }
+            }
+        }
+        if !complete.isEmpty { await seeStandings() }
+    }
+}

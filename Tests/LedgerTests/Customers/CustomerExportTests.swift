@@ -1,0 +1,34 @@
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Customers: what is kept of one")
+struct CustomerExportTests {
+    @Test("Rights, things with why they are theirs and whose they became, grants and receipts")
+    func all() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a", by: "ann")
+            let answer = Answer(from: test.at(-9), asOf: test.at(-3))
+            try await test.check(receipt, answer)
+            try await test.check(
+                try await test.upload("p", by: "ann"), purchase("p", at: test.at(-2), asOf: test.at(-1)))
+            try await test.upload("a", by: "bob")
+            try await test.check(receipt, answer.but { $0.asOf = test.at(-1) })
+            try await ManualGrantTests.give(3, of: "pro", in: test)
+            let ann = try await test.ledger.customer("ann", of: test.app.bundleID)
+            #expect(ann.entitlements.filter(\.granted).map(\.name).sorted() == ["coins", "pro"])
+            #expect(
+                ann.ownerships.map { "\($0.originalTransactionID) \($0.isSubscription) \($0.wentTo ?? "-")" }
+                    == ["p false -", "1000 true bob"])
+            #expect(ann.ownerships.map(\.cause) == [.upload, .upload])
+            #expect(ann.grants.map(\.entitlement) == ["pro"] && ann.receipts.count == 2)
+            let bob = try await test.ledger.customer("bob", of: test.app.bundleID)
+            #expect(bob.ownerships.map(\.state) == ["active"] && bob.ownerships[0].until == nil)
+            let nobody = await #expect(throws: LedgerError.self) {
+                try await test.ledger.customer("nobody", of: test.app.bundleID)
+            }
+            #expect(nobody?.kind == .notFound)
+        }
+    }
+}

@@ -1,0 +1,212 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+
+@Suite("Held: access goes on while Apple was not asked")
+struct HoldTests {
+    /// A period that ended `ended` days ago, last asked about `asked` days ago.
+    private func answer(_ test: TestLedger, ended: Double, asked: Double) -> Answer {
+        Answer(from: test.at(-ended - 30), asOf: test.at(-asked))
+    }
+
+    @Test("SQL and Swift agree at every instant of a table")
+    func oneRule() async throws {
+        try await withLedger { test in
+            let receipts = [try await test.upload("a"), try await test.upload("b"), try await test.upload("c")]
+            try await test.check(receipts[0], answer(test, ended: 5, asked: 6))
+            try await test.check(
+                receipts[1], answer(test, ended: 5, asked: 6).but { ($0.subscription, $0.willRenew) = ("2", false) })
+            let grace = answer(test, ended: 20, asked: 15).but {
+                ($0.subscription, $0.graceUntil, $0.inRetry, $0.intent) = ("3", test.at(-4), true, "2")
+            }
+            try await test.check(receipts[2], grace)
+            let spans = try await test.database.query(
+                .test(
+                    """
+                    SELECT p.ctid::text AS id, lower(p.valid) AS valid_from,
+                           CASE WHEN NOT upper_inf(p.valid) THEN upper(p.valid) END AS valid_to, p.state::text AS state,
+                           p.reason::text AS reason, p.entitled, p.product_id, p.flags, p.allowed_until
+                    FROM ledger.subscription_span p
+                    """))
+            var held = 0
+            for row in spans {
+                let span = try StoredSpan(row: row)
+                let edges = [span.from, span.to, span.allowedUntil].compactMap { $0 }
+                let instants = edges.flatMap { edge in [-1, 0, 1].map { edge + Delay(milliseconds: $0) } } + [test.now]
+                for instant in instants {
+                    let said = try await test.text(
+                        "SELECT ledger.is_in_outage_allowance(p.valid, p.allowed_until, $2::timestamptz) AS held FROM ledger.subscription_span p WHERE p.ctid::text = $1::text",
+                        [.text(try row.text("id")), .instant(instant)])
+                    #expect(said == String(span.isInOutageAllowance(at: instant)), "\(span) at \(instant)")
+                    held += said == "true" ? 1 : 0
+                }
+            }
+            #expect(held > 4, "nothing was held; this table would prove little")
+        }
+    }
+
+    @Test("A held subscription is awaiting its renewal, entitled, until its allowance ends")
+    func whileHeld() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), answer(test, ended: 5, asked: 6))
+            #expect(
+                try await test.text(
+                    """
+                    SELECT state, reason, entitled, extract(day FROM entitled_until - expires_at) AS days
+                    FROM perennial.subscription_now
+                    """) == "awaiting_renewal renewal true 30")
+            #expect(try await test.entitled() == "true monthly awaiting_renewal renewal Production verified")
+            #expect(try await test.entitled(at: test.at(26)) == "false monthly expired unknown Production verified")
+            #expect(
+                try await test.text("SELECT granted, state, until > now() AS later FROM perennial.entitlement_now")
+                    == "true awaiting_renewal true")
+            #expect(try await endAllowances(test.ledger) == 0)
+        }
+    }
+
+    @Test("The end of the allowance ends access once, with one event and one observation")
+    func end() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), answer(test, ended: 40, asked: 41))
+            #expect(try await test.entitled() == "false monthly expired unknown Production verified")
+            #expect(try await endAllowances(test.ledger) == 1)
+            #expect(try await endAllowances(test.ledger) == 0)
+            #expect(try await test.events().suffix(1) == ["3.0 subscription.expired"])
+            #expect(
+                try await test.text(
+                    """
+                    SELECT occurred_at < now() AS past, as_of < now() AS said, detail->>'reason' AS reason FROM ledger.event
+                    WHERE kind = 'subscription.expired'
+                    """) == "true true unknown")
+            #expect(
+                try await test.rows("SELECT outcome, reason FROM ledger.observation WHERE outcome = 'none'")
+                    == ["none The outage allowance of 1000 ran out."])
+            #expect(
+                try await test.timeline() == [
+                    "-70 active - false", "-40 awaiting_renewal renewal false", "-39.92 expired unknown false",
+                ])
+            try await test.expectSound()
+        }
+    }
+
+    @Test("Grace that ran out unseen ends the same way")
+    func endOfGrace() async throws {
+        try await withLedger { test in
+            let grace = answer(test, ended: 50, asked: 45).but {
+                ($0.graceUntil, $0.inRetry, $0.intent) = (test.at(-34), true, "2")
+            }
+            try await test.check(try await test.upload("a"), grace)
+            #expect(try await endAllowances(test.ledger) == 1)
+            #expect(try await test.events().suffix(1) == ["3.0 billing.grace_expired"])
+            #expect(try await test.entitled() == "false monthly billing_retry - Production verified")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("A trial that nobody could ask about ends as a trial")
+    func endOfTrial() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), answer(test, ended: 40, asked: 41).but { $0.trial = true })
+            #expect(try await endAllowances(test.ledger) == 1)
+            #expect(try await test.events().suffix(1) == ["3.0 trial.expired"])
+        }
+    }
+
+    @Test("An answer that says expired does not tell it twice")
+    func saidTwice() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, answer(test, ended: 40, asked: 41))
+            try await endAllowances(test.ledger)
+            try await test.check(
+                receipt, answer(test, ended: 40, asked: 0).but { ($0.willRenew, $0.intent) = (false, "1") })
+            let expired = try await test.events().filter { $0.hasSuffix("expired") }
+            #expect(expired == ["3.0 subscription.expired"])
+            #expect(try await test.entitled() == "false monthly expired voluntary Production verified")
+            #expect(try await endAllowances(test.ledger) == 0)
+            try await test.expectSound()
+        }
+    }
+
+    @Test("An answer that says renewed gives access back, and is late")
+    func renewed() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, answer(test, ended: 40, asked: 41))
+            try await endAllowances(test.ledger)
+            try await test.check(receipt, answer(test, ended: 40, asked: 0).but { $0.periods = 3 })
+            #expect(
+                try await test.rows(
+                    "SELECT kind, detail->>'late' AS late FROM ledger.event WHERE version > 2 ORDER BY version, ordinal"
+                )
+                    == ["subscription.expired -", "subscription.renewed true", "subscription.renewed -"])
+            #expect(try await test.entitled() == "true monthly active - Production verified")
+            try await test.expectSound()
+        }
+    }
+
+    @Test("Renewed and over again: the second end is news")
+    func renewedAndOver() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, answer(test, ended: 40, asked: 41))
+            try await endAllowances(test.ledger)
+            let over = answer(test, ended: 40, asked: 0).but { ($0.periods, $0.willRenew, $0.intent) = (2, false, "1") }
+            try await test.check(receipt, over)
+            #expect(
+                try await test.rows("SELECT kind FROM ledger.event WHERE version > 2 ORDER BY version, ordinal").filter
+                {
+                    $0.hasPrefix("subscription")
+                } == ["subscription.expired", "subscription.renewed", "subscription.expired"])
+        }
+    }
+
+    @Test("Evidence older than the end does not bring the hold back")
+    func olderEvidence() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, answer(test, ended: 40, asked: 41))
+            try await endAllowances(test.ledger)
+            let before = try await test.timeline()
+            try await test.check(receipt, answer(test, ended: 40, asked: 45))
+            #expect(try await test.timeline() == before)
+            #expect(try await endAllowances(test.ledger) == 0)
+            #expect(try await test.events().filter { $0.hasSuffix("expired") }.count == 1)
+            try await test.check(
+                receipt, answer(test, ended: 40, asked: 0).but { ($0.willRenew, $0.intent) = (false, "1") })
+            #expect(try await test.events().filter { $0.hasSuffix("expired") }.count == 1)
+            try await test.expectSound()
+        }
+    }
+
+    @Test("Ends and answers at the same moment never collide")
+    func race() async throws {
+        try await withLedger(connections: 6) { test in
+            var claims: [Claim] = []
+            for index in 0..<12 {
+                let receipt = try await test.upload("r\(index)")
+                let old = answer(test, ended: 40, asked: 41).but {
+                    $0.subscription = OriginalTransactionID("s\(index)")
+                }
+                try await test.check(receipt, old)
+                claims.append(try await test.claim(receipt))
+            }
+            let waiting = claims
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { for _ in 0..<20 { try await endAllowances(test.ledger, limit: 3) } }
+                group.addTask { for _ in 0..<20 { try await endAllowances(test.ledger, limit: 3) } }
+                for (index, claim) in waiting.enumerated() {
+                    let news = answer(test, ended: 40, asked: 0).but {
+                        ($0.subscription, $0.periods) = (OriginalTransactionID("s\(index)"), 3)
+                    }
+                    group.addTask { try await test.settle(claim, news.finding) }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await test.text("SELECT count(*) FROM perennial.subscription_now WHERE entitled") == "12")
+            try await test.expectSound()
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import Postgres
+import Subscriptions
+import Testing
+
+@testable import Ledger
+@testable import Tracking
+
+@Suite("A worker checks the promises in its turn")
+struct RunVerificationTests {
+    @Test("Coverage that is lost is restored, counted, logged, audited and shown")
+    func coverage() async throws {
+        try await ServedLedger.with { served in
+            let ledger = served.ledger
+            let app = try await ledger.app(ServedLedger.app)
+            let upload = Upload(appID: app.id, customer: "ann", receipt: Array("receipt".utf8), imported: true)
+            let receipt = try #require(try await ledger.store([upload]).first).receiptID
+            let journal = Journal()
+            let tracker = Tracker(
+                ledger: ledger, appStore: Serving.answering(Sample.verified()), options: TrackerOptions(),
+                logger: journal.logger)
+            #expect(try await Worker(tracker).runOnce(maxSeconds: nil).asked == 1)
+            let worker = try await tracker.startWorker()
+            func scheduled() async throws -> Int64 {
+                try await ledger.status().lanes.reduce(0) { $0 + $1.receipts }
+            }
+            #expect(try await scheduled() == 1)
+            try await served.run("DELETE FROM ledger.poll_schedule")
+
+            try await tracker.verify(.coverage, as: worker)
+            #expect(try await scheduled() == 1)
+            let standing = try #require(try await ledger.invariantStandings().first)
+            #expect(standing.name == "coverage" && standing.violations == 1 && standing.repaired == 1)
+            let lines = journal.lines.filter { $0.hasPrefix("error") }
+            #expect(lines.count == 1 && lines[0].contains("its polling receipt is not scheduled"), "\(lines)")
+            let page = await MetricsPage(tracker).text()
+            #expect(page.contains("perennial_invariant_violations{check=\"coverage\"} 1\n"))
+            let audit = Statement(
+                name: "audit",
+                sql:
+                    "SELECT receipt_id, detail ->> 'worker' AS worker FROM ledger.audit WHERE action = 'coverage.repaired'"
+            )
+            let audited = try await served.database.query(audit)
+            #expect(try audited.map { try $0.int8("receipt_id") } == [receipt.number])
+            #expect(try audited.map { try $0.text("worker") } == ["\(worker.number)"])
+
+            try await served.run("DELETE FROM ledger.poll_schedule")
+            try await tracker.verify(.coverage, as: worker)
+            #expect(try await scheduled() == 0, "it was not time again")
+            try await tracker.verify(.everything, as: worker)
+            #expect(try await scheduled() == 1)
+            #expect(try await ledger.invariantStandings().count == Invariant.allCases.count)
+        }
+    }
+}

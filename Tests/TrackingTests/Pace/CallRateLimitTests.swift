@@ -1,0 +1,124 @@
+import Ledger
+import Subscriptions
+import Testing
+
+@testable import Tracking
+
+@Suite struct CallRateLimitTests {
+    private let now = Instant(milliseconds: 1_800_000_000_000)
+
+    private func round(
+        asked: Int = 20, troubled: Int = 0, overloaded: Int = 0, tooMany: Int = 0, retryAfter: Double? = nil,
+        claimedAt: Instant? = nil
+    ) -> OutcomeWindow {
+        OutcomeWindow(
+            asked: asked, troubled: troubled, overloaded: overloaded, tooMany: tooMany, retryAfterSeconds: retryAfter,
+            newestTroubleAt: claimedAt ?? now, failure: "failure")
+    }
+
+    @Test func goodAnswersChangeNothing() {
+        let pace = CallRateLimit(callsPerSecondMax: 50)
+        let (after, pause) = pace.after(round(), now: now)
+        #expect(after == pace)
+        #expect(pause == 0)
+    }
+
+    @Test(arguments: [(20, 0.5), (2, 0.5), (1, 0.975)])
+    func tooManyCallsAreHalvedAndSingleComplaintsAreNoise(tooMany: Int, kept: Double) {
+        let pace = CallRateLimit(callsPerSecondMax: 50)
+        let (after, pause) = pace.after(round(overloaded: tooMany, tooMany: tooMany), now: now)
+        #expect(abs(after.callsPerSecond(at: now) - 50 * kept) < 1e-9)
+        #expect(pause == 0)
+    }
+
+    @Test func otherSignsOfOverloadCutByTheirPart() {
+        let pace = CallRateLimit(callsPerSecondMax: 40)
+        #expect(pace.after(round(overloaded: 10), now: now).pace.callsPerSecond(at: now) == 30)
+        let unlimited = CallRateLimit(callsPerSecondMax: 0)
+        #expect(unlimited.after(round(overloaded: 10), now: now).pace.callsPerSecond(at: now) == 750)
+    }
+
+    @Test func theFloorIsACallEveryOtherSecondAndAMinuteBringsEverythingBack() {
+        var pace = CallRateLimit(callsPerSecondMax: 50)
+        for second in 0..<20 {
+            let at = now + .seconds(Int64(2 * second))
+            pace.slowed = pace.slowed.map { .init(to: $0.callsPerSecond, at: at - .seconds(2)) }
+            pace = pace.after(round(overloaded: 20, tooMany: 20, claimedAt: at), now: at).pace
+        }
+        let end = now + .seconds(38)
+        #expect(pace.callsPerSecond(at: end) < 5)
+        pace.slowed = .init(to: 0.1, at: end)
+        #expect(pace.callsPerSecond(at: end) == 0.5)
+        #expect(abs(pace.callsPerSecond(at: end + .seconds(30)) - 25.5) < 1e-9)
+        #expect(pace.callsPerSecond(at: end + .seconds(60)) == 50)
+        #expect(pace.callsPerSecond(at: end - .seconds(60)) == 0.5)
+    }
+
+    @Test func whatWasUnderWayWhenItSlowedDownCountsNot() {
+        let pace = CallRateLimit(callsPerSecondMax: 50, slowed: .init(to: 20, at: now))
+        let late = now + .seconds(3)
+        let old = round(overloaded: 20, tooMany: 20, claimedAt: now - .seconds(1))
+        #expect(pace.after(old, now: late).pace == pace)
+        let soon = round(overloaded: 20, tooMany: 20, claimedAt: now + Delay(milliseconds: 100))
+        #expect(pace.after(soon, now: now + Delay(milliseconds: 900)).pace == pace)
+        let fresh = round(overloaded: 20, tooMany: 20, claimedAt: now + .seconds(1))
+        #expect(abs(pace.after(fresh, now: late).pace.callsPerSecond(at: late) - 11.25) < 1e-9)
+    }
+
+    @Test func applesWishToWaitIsFollowedButNotForEver() {
+        let pace = CallRateLimit(callsPerSecondMax: 50)
+        func pause(_ seconds: Double) -> Double {
+            pace.after(round(overloaded: 1, tooMany: 1, retryAfter: seconds), now: now).pauseSeconds
+        }
+        #expect(pause(7) == 7)
+        #expect(pause(0) == 0)
+        #expect(pause(1e9) == 900)
+    }
+
+    @Test func aPaceDoesNotGrowWhileAppleWishesToBeLeftAlone() {
+        let pace = CallRateLimit(callsPerSecondMax: 60)
+        let cut = pace.after(round(overloaded: 20, tooMany: 20, retryAfter: 120), now: now).pace
+        let end = now + .seconds(120)
+        #expect(cut.callsPerSecond(at: end) == 30)
+        #expect(cut.callsPerSecond(at: end + .seconds(10)) == 40)
+        // What was under way says the same again: the pace is not cut twice, and begins no sooner.
+        let later = now + .seconds(2)
+        let again = cut.after(round(overloaded: 9, tooMany: 9, retryAfter: 120, claimedAt: now), now: later).pace
+        #expect(again.callsPerSecond(at: later + .seconds(120)) == 30)
+        // Whoever is at the full rate and is asked for something else than fewer calls keeps it.
+        #expect(pace.after(round(troubled: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
+        let grown = CallRateLimit(callsPerSecondMax: 60, slowed: .init(to: 1, at: now - .seconds(600)))
+        #expect(grown.after(round(troubled: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
+    }
+
+    @Test func pausesGrowWhileNobodyAnswersAndEndWithASlowStart() {
+        var pace = CallRateLimit(callsPerSecondMax: 50)
+        var clock = now
+        var pauses: [Double] = []
+        for _ in 0..<10 {
+            let (after, pause) = pace.after(round(troubled: 11, claimedAt: clock), now: clock)
+            pauses.append(pause)
+            pace = after
+            pace.closedUntil = clock + .seconds(Int64(pause))
+            clock = pace.closedUntil
+        }
+        #expect(pauses == [0, 0, 2, 4, 8, 16, 32, 60, 60, 60])
+        #expect(pace.callsPerSecond(at: clock) == 0.5)
+        let (again, pause) = pace.after(round(asked: 3, troubled: 1, claimedAt: clock), now: clock)
+        #expect(again.failures == 0)
+        #expect(pause == 0)
+        #expect(again.callsPerSecond(at: clock + .seconds(6)) < 10)
+    }
+
+    @Test func answersOfBeforeAPauseDoNotLengthenIt() {
+        let pace = CallRateLimit(callsPerSecondMax: 50, failures: 3, closedUntil: now + .seconds(2))
+        let (after, pause) = pace.after(round(troubled: 20, claimedAt: now), now: now)
+        #expect(after.failures == 3)
+        #expect(pause == 0)
+    }
+
+    @Test func failuresThatNeverEndArePausedForEver() {
+        let pace = CallRateLimit(callsPerSecondMax: 50, failures: CallRateLimit.failuresMax)
+        #expect(pace.after(round(troubled: 20), now: now).pauseSeconds == CallRateLimit.pauseSecondsMax)
+    }
+}
