@@ -130,7 +130,8 @@ extension Queries {
     package static let lockConfirmedPurchases = SQLFile(
         "lock_confirmed_purchases", PackageResources.lock_confirmed_purchases_sql)
     /// `queries/lock_ended_allowances.sql`
-    package static let lockEndedAllowances = SQLFile("lock_ended_allowances", PackageResources.lock_ended_allowances_sql)
+    package static let lockEndedAllowances = SQLFile(
+        "lock_ended_allowances", PackageResources.lock_ended_allowances_sql)
     /// `queries/lock_feed.sql`
     package static let lockFeed = SQLFile("lock_feed", PackageResources.lock_feed_sql)
     /// `queries/lock_grantee.sql`

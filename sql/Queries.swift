@@ -26,7 +26,8 @@ package enum Queries {
     /// `queries/find_digests.sql`
     package static let findDigests = SQLFile("find_digests", PackageResources.find_digests_sql)
     /// `queries/find_ended_allowances.sql`
-    package static let findEndedAllowances = SQLFile("find_ended_allowances", PackageResources.find_ended_allowances_sql)
+    package static let findEndedAllowances = SQLFile(
+        "find_ended_allowances", PackageResources.find_ended_allowances_sql)
     /// `queries/find_key.sql`
     package static let findKey = SQLFile("find_key", PackageResources.find_key_sql)
     /// `queries/find_notified_app.sql`

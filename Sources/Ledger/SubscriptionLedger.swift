@@ -7,14 +7,19 @@ package struct SubscriptionLedger: Sendable {
     let reads: Reads
     let seal: SecretSeal?
     let openedSecrets = OpenedSecrets()
+    /// The divisor of all delays with an accelerated App Store; 1 in production. The apps that this ledger reads carry
+    /// it to their policies.
+    package internal(set) var speedup: Int
     /// The actor recorded for writes through this ledger; nil in workers.
     var actor: Actor?
 
     /// Creates a ledger on a primary; lookups read from a hot standby if there is one.
     ///
-    /// Without a `seal`, everything works except operations that need an app's secret.
-    package init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil) {
+    /// Without a `seal`, everything works except operations that need an app's secret. All programs on one database
+    /// have the same `speedup`.
+    package init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil, speedup: Int = 1) {
         self.database = database
+        self.speedup = max(1, speedup)
         self.reads = Reads(primary: database, standby: reads)
         self.seal = seal
     }

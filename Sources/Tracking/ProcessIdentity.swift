@@ -27,6 +27,6 @@ extension Tracker {
     func startWorker(singly: Bool = false) async throws -> WorkerID {
         try await ledger.startWorker(
             host: ProcessIdentity.host, process: ProcessIdentity.number, singly: singly,
-            leaseSeconds: options.leaseSeconds, speedup: options.speedup)
+            leaseSeconds: options.leaseSeconds)
     }
 }

@@ -3,6 +3,9 @@ import ArgumentParser
 /// The executable: one subcommand for each way to use Perennial.
 @main
 struct Perennial: AsyncParsableCommand {
+    /// The version that `perennial --version` prints. `CHANGELOG.md` says what is in it.
+    static let version = "0.1.0-dev"
+
     static let configuration = CommandConfiguration(
         commandName: "perennial",
         abstract: "Tracks App Store subscriptions and keeps the truth in PostgreSQL.",
@@ -19,6 +22,7 @@ struct Perennial: AsyncParsableCommand {
 
             Exit status: 0 done, 1 failed, 2 a verifying command found a difference, 64 usage, 78 configuration.
             """,
+        version: version,
         groupedSubcommands: [
             CommandGroup(
                 name: "Run",

@@ -34,10 +34,10 @@ import Testing
               - 7
             """
         let expected = [
-            "line 1, top: nobody reads ap", "line 1, top: app is missing", "line 3, products[0].level: a level needs",
+            "line 1, top: ap is unknown", "line 1, top: app is missing", "line 3, products[0].level: a level needs",
             "line 3, products[0].level: '0'", "line 3, products[0].period", "line 3, products[0].price",
             "line 3, products[0].currency", "line 3, products[0].entitlements[1]",
-            "line 3, products[0].entitlements[2]", "line 4, products[1]: nobody reads entitlement;",
+            "line 3, products[0].entitlements[2]", "line 4, products[1]: entitlement is unknown;",
             "line 4, products[1]: price and currency", "line 4, products[1].entitlements: list",
             "line 4, products[1].id: a is in the list twice", "line 5, products[2]",
         ]

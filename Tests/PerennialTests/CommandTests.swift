@@ -79,4 +79,15 @@ import Testing
     func `the documented command lines are understood`(arguments: [String]) throws {
         _ = try Perennial.parseAsRoot(arguments)
     }
+
+    @Test("`--version` prints the version alone")
+    func version() {
+        do {
+            _ = try Perennial.parseAsRoot(["--version"])
+            Issue.record("`--version` was taken for a command.")
+        } catch {
+            #expect(Perennial.exitCode(for: error) == .success)
+            #expect(Perennial.fullMessage(for: error) == Perennial.version)
+        }
+    }
 }

@@ -149,8 +149,8 @@ import Testing
         #expect(file.mistakes == ["f, line 5: write KEY=VALUE, or # before a comment."])
         #expect(
             file.warnings == [
-                "f, line 4: nobody reads PERENIAL_HTTP_PORT; did you mean PERENNIAL_HTTP_PORT?",
-                "f, line 6: nobody reads BLUE_WHALE; it is ignored.",
+                "f, line 4: PERENIAL_HTTP_PORT is unknown; did you mean PERENNIAL_HTTP_PORT?",
+                "f, line 6: BLUE_WHALE is unknown; it is ignored.",
             ])
         #expect(SettingName.nearest(to: "PERENNIAL_DATABASE_URL") != nil)
     }

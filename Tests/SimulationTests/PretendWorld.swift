@@ -63,14 +63,15 @@ struct PretendWorld {
         guard let listening = await ports.first(where: { _ in true }) else { return }
         let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("world: \($0)") }
         try await withStore(at: listening) { store in
-            let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: masterKey))
+            let speedup = Int(30 * 86400 / options.monthSeconds)
+            let ledger = SubscriptionLedger(
+                database: database, seal: try SecretSeal(masterKey: masterKey), speedup: speedup)
             _ = try await ledger.migrate()
             let bundle = BundleID(options.bundleID)
             try await ledger.addApp(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))
-            let speedup = Int(30 * 86400 / options.monthSeconds)
             let tracker = Tracker(
-                ledger: ledger, appStore: store,
-                options: TrackerOptions(speedup: speedup, leaseSeconds: leaseSeconds), logger: quietLogger)
+                ledger: ledger, appStore: store, options: TrackerOptions(leaseSeconds: leaseSeconds),
+                logger: quietLogger)
             let world = PretendWorld(
                 simulator: simulator, clock: clock, tracker: tracker, connectionString: connectionString,
                 port: listening, bundleID: bundle, speedup: speedup)

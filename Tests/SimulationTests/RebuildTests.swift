@@ -113,7 +113,7 @@ extension KeptAnswer {
 extension PretendWorld {
     /// How the real executable ends.
     func exitStatus(of arguments: [String]) throws -> Int32 {
-        let process = try start(arguments, speedup: tracker.options.speedup)
+        let process = try start(arguments, speedup: speedup)
         process.waitUntilExit()
         return process.terminationStatus
     }
@@ -124,11 +124,7 @@ extension PretendWorld {
         var place: RebuildPlace? = .start
         while let here = place {
             let batch = try await tracker.ledger.rebuild(
-                from: here, limit: 7, RebuildScope(), correcting: correcting, speedup: tracker.options.speedup,
-                reading: { $0.evidence }
-            ) { stored, evidence, policy in
-                reconcile(stored, with: evidence, policy: policy)
-            }
+                from: here, limit: 7, RebuildScope(), correcting: correcting, reading: { $0.evidence })
             sum.examined += batch.examined
             sum.corrected += batch.corrected
             sum.differences += batch.differences
@@ -143,10 +139,6 @@ extension PretendWorld {
         of customer: String, at: Instant? = nil, reading: @escaping ReadAnswer = { $0.evidence }
     ) async throws -> Reasons {
         try await tracker.ledger.reasons(
-            app: BundleID(simulator.options.bundleID), customer: customer, at: at, speedup: tracker.options.speedup,
-            reading: reading
-        ) { stored, evidence, policy in
-            reconcile(stored, with: evidence, policy: policy)
-        }
+            app: BundleID(simulator.options.bundleID), customer: customer, at: at, reading: reading)
     }
 }

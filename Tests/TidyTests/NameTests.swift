@@ -20,6 +20,23 @@ struct NameTests {
         }
     }
 
+    @Test("Comments, statements and documents are in plain English")
+    func plainEnglish() throws {
+        let tree = SourceTree.here
+        for file in try tree.files(in: "Sources", ending: [".swift"]) {
+            let found = wordyLines(in: String(decoding: SwiftSource(file.text).comments, as: UTF8.self))
+            #expect(found.isEmpty, "\(file.path): \(found)")
+        }
+        let texts =
+            try ["docs", "scripts", "sql"].flatMap { try tree.files(in: $0, ending: [""]) }
+            + ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].compactMap { try tree.file($0) }
+        for file in texts {
+            let found = wordyLines(in: file.text)
+            #expect(found.isEmpty, "\(file.path): \(found)")
+        }
+        #expect(wordyLines(in: "one line\nWho" + "ever reads this") == ["line 2: Who" + "ever reads this"])
+    }
+
     @Test("Comments and documents hold no promises, issue numbers or folders of one machine")
     func traces() throws {
         let tree = SourceTree.here

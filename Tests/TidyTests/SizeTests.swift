@@ -38,6 +38,15 @@ struct SizeTests {
         #expect(readme.lineCount < Self.readmeLinesLimit)
     }
 
+    @Test("README.md prints the function that is the program as it is")
+    func program() throws {
+        let readme = try #require(try SourceTree.here.file("README.md"), "README.md is missing")
+        let begin = try #require(readme.text.firstRange(of: "    func check("), "README.md prints no function")
+        let end = try #require(readme.text[begin.lowerBound...].firstRange(of: "\n    }\n"))
+        let source = try #require(try SourceTree.here.file("Sources/Tracking/Check/Check.swift"))
+        #expect(source.text.contains(readme.text[begin.lowerBound..<end.upperBound]))
+    }
+
     @Test("Lines are counted as an editor does")
     func lineCount() {
         #expect(SourceTree.File(path: "a", text: "").lineCount == 0)

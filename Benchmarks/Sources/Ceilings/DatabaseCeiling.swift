@@ -28,9 +28,14 @@ struct DatabaseCeiling {
     }
 
     private func settle(_ claims: [Claim], as worker: WorkerID) async throws {
-        let answers = claims.compactMap { claim in
-            claim.fingerprint.flatMap { EqualAnswer(to: claim, fingerprint: $0, asOf: claim.claimedAt) }
+        let answers = claims.map { claim in
+            UnreadAnswer(claim: claim, body: [], asOf: claim.claimedAt, fingerprint: claim.fingerprint) {
+                let reason = "Only equal answers are measured."
+                return UnreadAnswer.Reading(
+                    finding: .indeterminate(CheckFailure(reason: reason, status: nil, retryable: true)),
+                    latestReceipt: nil)
+            }
         }
-        _ = try await world.ledger.confirm(answers, by: worker, speedup: 1)
+        _ = try await world.ledger.settle(answers)
     }
 }

@@ -130,7 +130,7 @@ extension Life {
 
     private mutating func raisePrice() throws(ActionRefused) {
         let head = try subscribedPeriod()
-        guard renewalIsOn, priceConsent == nil else { throw ActionRefused("there is nobody to ask") }
+        guard renewalIsOn, priceConsent == nil else { throw ActionRefused("there is no customer to ask") }
         priceConsent = .asked
         record(.priceIncreasePending, period: head.ordinal)
     }

@@ -36,6 +36,8 @@ package struct App: Sendable, Hashable {
     package let appleFailures: Int
     /// The current pause of the app's checks, with its end and reason; nil when there is none.
     package let pause: Pause?
+    /// The divisor of all delays with an accelerated App Store; 1 in production.
+    package var speedup: Int
     let sealedSecret: [UInt8]?
     let sealedPreviousSecret: [UInt8]?
 

@@ -5,14 +5,14 @@ import Subscriptions
 extension SubscriptionLedger {
     /// Returns every registered app, ordered by bundle id.
     package func apps() async throws -> [App] {
-        try await query(Queries.readApps).map(App.init(row:))
+        try await query(Queries.readApps).map { try App(row: $0, speedup: speedup) }
     }
 
     /// Returns an app and its settings, for lookups; nil when it does not exist.
     ///
     /// An app that is missing on the standby may be too new for it, so the primary is asked as well.
     package func registeredApp(_ bundleID: BundleID) async throws -> App? {
-        let known = try await reads.query(Queries.readApps).map(App.init(row:))
+        let known = try await reads.query(Queries.readApps).map { try App(row: $0, speedup: speedup) }
         if let app = known.first(where: { $0.bundleID == bundleID }) { return app }
         return reads.mayLag ? try await apps().first { $0.bundleID == bundleID } : nil
     }
@@ -180,8 +180,9 @@ package struct AppChange: Sendable {
 }
 
 extension App {
-    init(row: Row) throws {
+    init(row: Row, speedup: Int) throws {
         id = try row.int4("app_id")
+        self.speedup = speedup
         bundleID = BundleID(try row.text("bundle_id"))
         name = try row.text("name")
         sandboxAllowed = try row.bool("sandbox_allowed")

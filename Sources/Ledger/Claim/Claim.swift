@@ -52,10 +52,19 @@ package struct Claim: Sendable {
     package let scheduledFor: Instant
     /// Its due time in its lane when it was claimed.
     package let dueAt: Instant
+    /// The worker that has the lease.
+    package internal(set) var worker: WorkerID
     /// The token that distinguishes this lease from earlier and later ones.
     package let leaseToken: Int64
     /// The fingerprint of the last verified answer; nil when the next answer must be read in full.
-    package let fingerprint: Fingerprint?
+    package private(set) var fingerprint: Fingerprint?
+
+    /// The same claim, whose answer is read in full even where it equals the last one.
+    package var inFull: Claim {
+        var claim = self
+        claim.fingerprint = nil
+        return claim
+    }
 }
 
 /// The key of a running worker.

@@ -74,13 +74,13 @@ extension SubscriptionLedger {
     /// A worker with `singly` checks single receipts on request; it does not count as a worker. Throws `mismatch` when
     /// the worker was not registered.
     package func startWorker(
-        host: String, process: Int32, singly: Bool = false, leaseSeconds: Double? = nil, speedup: Int? = nil
+        host: String, process: Int32, singly: Bool = false, leaseSeconds: Double? = nil
     ) async throws -> WorkerID {
         let rows = try await write(
             Queries.startWorker,
             [
                 .text(host), .int4(process), .bool(singly), .float8(leaseSeconds),
-                .int4(speedup.map { Int32(clamping: $0) }),
+                .int4(leaseSeconds.map { _ in Int32(clamping: speedup) }),
             ])
         guard let row = rows.first else { throw LedgerError(.mismatch, "The worker was not registered.") }
         return WorkerID(number: try row.int4("worker_id"))
@@ -189,7 +189,7 @@ extension SubscriptionLedger {
         }
         return try rows.compactMap { row in
             guard let app = apps[try row.int4("app_id")], try row.bool("quarantined") == false else { return nil }
-            return try Claim(row: row, app: app)
+            return try Claim(row: row, app: app, worker: worker)
         }
     }
 
@@ -212,12 +212,12 @@ extension SubscriptionLedger {
         guard let app = try await apps().first(where: { $0.id == appID }) else {
             throw LedgerError(.notFound, "The app of receipt \(receipt) is gone.")
         }
-        return try Claim(row: row, app: app)
+        return try Claim(row: row, app: app, worker: worker)
     }
 
-    /// Returns claimed receipts without a check; the attempt does not count.
-    package func release(_ claims: [Claim], of worker: WorkerID) async throws {
-        guard !claims.isEmpty else { return }
+    /// Returns claimed receipts without a check; the attempt does not count. All are claims of one worker.
+    package func release(_ claims: [Claim]) async throws {
+        guard let worker = claims.first?.worker else { return }
         _ = try await write(
             Queries.release,
             [.int4(worker.number), .int8s(claims.map(\.receiptID.number)), .int8s(claims.map(\.leaseToken))])
@@ -225,7 +225,7 @@ extension SubscriptionLedger {
 }
 
 extension Claim {
-    init(row: Row, app: App) throws {
+    init(row: Row, app: App, worker: WorkerID) throws {
         let lane = try row.int2("lane")
         guard let lane = Lane(rawValue: lane) else {
             throw LedgerError(.mismatch, "The schedule holds the unknown lane \(lane); run a newer perennial.")
@@ -236,7 +236,7 @@ extension Claim {
             environment: try row.wordIfPresent("environment"), lane: lane, attempts: Int(try row.int2("attempts")),
             claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),
             dueAt: try row.instant("due_at"),
-            leaseToken: try row.int8("lease_token"),
+            worker: worker, leaseToken: try row.int8("lease_token"),
             fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)))
     }
 }

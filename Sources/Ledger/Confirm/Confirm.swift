@@ -3,16 +3,15 @@ import SQL
 import Subscriptions
 
 /// An answer equal to the last one about its receipt, at a later clock.
-package struct EqualAnswer: Sendable {
-    /// The claim.
-    package let claim: Claim
+struct EqualAnswer: Sendable {
+    let claim: Claim
     /// The fingerprint of both answers.
-    package let fingerprint: Fingerprint
+    let fingerprint: Fingerprint
     /// Apple's clock.
-    package let asOf: Instant
+    let asOf: Instant
 
     /// Creates an answer equal to the last one; nil when it differs.
-    package init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
+    init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
         guard claim.fingerprint == fingerprint else { return nil }
         self.claim = claim
         self.fingerprint = fingerprint
@@ -26,11 +25,11 @@ extension SubscriptionLedger {
     /// Returns the receipts that are settled by this. Others need a full settlement: time alone changed something, a
     /// customer uploaded the receipt, another receipt has since reported its subscription, or the lease is lost. A
     /// serialization failure returns none.
-    package func confirm(_ answers: [EqualAnswer], by worker: WorkerID, speedup: Int) async throws -> Set<ReceiptID> {
+    func confirm(_ answers: [EqualAnswer]) async throws -> Set<ReceiptID> {
         guard !answers.isEmpty else { return [] }
         do {
             return try await database.transaction { transaction in
-                try ConfirmationRun(answers, worker: worker, speedup: speedup, in: transaction).write(in: transaction)
+                try ConfirmationRun(answers, in: transaction).write(in: transaction)
             }
         } catch let error as DatabaseError where error.isSerializationFailure {
             return []

@@ -5,7 +5,6 @@ import Subscriptions
 /// One confirmation in its transaction: it locks, decides by the clocks and writes. Its lock order is that of
 /// settlements.
 struct ConfirmationRun {
-    private let worker: WorkerID
     private let recordedMicroseconds: Int64
     private let confirmed: [Confirmed]
 
@@ -18,21 +17,20 @@ struct ConfirmationRun {
         let purchases: [ConfirmedPurchase]
     }
 
-    init(_ answers: [EqualAnswer], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
-        self.worker = worker
-        let known = try LockedReceipts(answers, worker: worker, in: transaction)
+    init(_ answers: [EqualAnswer], in transaction: Transaction) throws {
+        let known = try LockedReceipts(answers, in: transaction)
         recordedMicroseconds = known.recordedMicroseconds
-        confirmed = answers.compactMap { Self.confirmed($0, known, speedup: speedup) }
+        confirmed = answers.compactMap { Self.confirmed($0, known) }
     }
 
-    private static func confirmed(_ answer: EqualAnswer, _ known: LockedReceipts, speedup: Int) -> Confirmed? {
+    private static func confirmed(_ answer: EqualAnswer, _ known: LockedReceipts) -> Confirmed? {
         let receipt = answer.claim.receiptID.number
         guard let environment = answer.claim.environment, let answered = known.answered[receipt],
             let inputs = known.inputs(of: receipt),
             let bought = answered.unchanged(known.purchases, asOf: answer.asOf)
         else { return nil }
         let now = Instant(microseconds: known.recordedMicroseconds)
-        let policy = answer.claim.app.policy(for: environment, speedup: speedup)
+        let policy = answer.claim.app.policy(for: environment)
         func next(_ inputs: [ScheduleInput], _ boughtAt: [Instant] = []) -> Instant? {
             let plan = nextCheck(
                 for: inputs, purchasedAt: boughtAt, environment: environment, now: now, seed: answer.claim.seed,
@@ -60,7 +58,7 @@ struct ConfirmationRun {
 
     /// Moves the clocks and returns the leases; returns the confirmed receipts.
     func write(in transaction: Transaction) throws -> Set<ReceiptID> {
-        guard !confirmed.isEmpty else { return [] }
+        guard let worker = confirmed.first?.answer.claim.worker else { return [] }
         let subscriptions = confirmed.flatMap(\.subscriptions)
         let recordedAt = Parameter.timestamptz(microseconds: recordedMicroseconds)
         try transaction.query(
@@ -118,11 +116,11 @@ private struct LockedReceipts {
     private let polled: [Int64: [Int64]]
     private let standing: [Int64: [PolledScheduleInput]]
 
-    init(_ answers: [EqualAnswer], worker: WorkerID, in transaction: Transaction) throws {
+    init(_ answers: [EqualAnswer], in transaction: Transaction) throws {
         let schedules = try transaction.query(
             Queries.lockConfirmed,
             [
-                .int4(worker.number), .int8s(answers.map(\.claim.receiptID.number)),
+                .int4(answers.first?.claim.worker.number), .int8s(answers.map(\.claim.receiptID.number)),
                 .int8s(answers.map(\.claim.leaseToken)), .byteas(answers.map(\.fingerprint.bytes)),
             ])
         answered = try schedules.reduce(into: [:]) { $0[try $1.int8("receipt_id")] = try AnsweredPurchases(row: $1) }

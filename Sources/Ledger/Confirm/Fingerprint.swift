@@ -8,10 +8,8 @@ package struct Fingerprint: Hashable, Sendable {
     let bytes: [UInt8]
 
     /// Creates the fingerprint of an answer's lasting parts under the rules of an app.
-    package init(
-        of body: [UInt8], lasting parts: [Range<Int>], app: App, environment: StoreEnvironment, speedup: Int
-    ) {
-        let policy = app.policy(for: environment, speedup: speedup)
+    package init(of body: [UInt8], lasting parts: [Range<Int>], app: App, environment: StoreEnvironment) {
+        let policy = app.policy(for: environment)
         let rules = [
             Int64(Rules.edition), policy.leeway.milliseconds, policy.outageAllowance.milliseconds,
             policy.lateRenewalTolerance.milliseconds, Int64(policy.speedup),

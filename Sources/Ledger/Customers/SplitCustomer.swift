@@ -29,7 +29,7 @@ extension SubscriptionLedger {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
             }
             guard old != head else {
-                throw LedgerError(.invalid, "\(name) is nobody else's name; there is nothing to undo.")
+                throw LedgerError(.invalid, "\(name) is not the name of another customer; there is nothing to undo.")
             }
             let things = try people.giveBack(to: old, from: head, in: transaction)
             try audit(

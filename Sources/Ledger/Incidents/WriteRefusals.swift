@@ -31,19 +31,20 @@ extension SettlementRun {
                 .bools(before.map { $0?.verifiedAt != nil }), .bools(refused.map { !$0.isForgiven }),
                 .int2s(before.map { Int16(clamping: $0?.rejections ?? 0) }),
                 .texts(refused.map(\.settlement.finding.reason)),
-                .bools(refused.map { isCanary($0.settlement.claim.receiptID) }),
+                .bools(refused.map { isCanary($0.settlement.claim) }),
             ])
     }
 
     /// Returns whether a refused receipt says something about Apple rather than about itself. Equal answers also count
     /// as verifications.
-    private func isCanary(_ receipt: ReceiptID) -> Bool {
+    private func isCanary(_ claim: Claim) -> Bool {
+        let receipt = claim.receiptID
         guard let before = receipts[receipt], !before.wasRefused, let verifiedAt = before.verifiedAt else {
             return false
         }
         let vouchedAt = pollers?.schedules[receipt]?.confirmedAsOf.map { max($0, verifiedAt) } ?? verifiedAt
-        let longest = Delay.days(CanaryLimits.vouchedDays).milliseconds / Int64(max(1, speedup))
-        return recordedAt - vouchedAt < Delay(milliseconds: longest)
+        let longest = Delay.days(CanaryLimits.vouchedDays).divided(by: claim.app.speedup)
+        return recordedAt - vouchedAt < longest
     }
 
     /// Opens incidents for wrong clocks. One is enough: no machine of Apple's or ours is ever an hour wrong by chance.

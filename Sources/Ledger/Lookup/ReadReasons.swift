@@ -4,11 +4,9 @@ import Subscriptions
 
 extension SubscriptionLedger {
     /// Returns everything that decides a customer's entitlements at `time`, now where nil, as it is known now.
-    ///
-    /// - Parameter speedup: The same as that of the workers.
     package func reasons(
-        app bundleID: BundleID, customer: String, at time: Instant? = nil, speedup: Int = 1,
-        reading read: @escaping ReadAnswer, by reconcile: @escaping Reconcile
+        app bundleID: BundleID, customer: String, at time: Instant? = nil,
+        reading read: @escaping ReadAnswer
     ) async throws -> Reasons {
         let app = try await app(bundleID)
         return try await database.transaction { transaction in
@@ -17,7 +15,7 @@ extension SubscriptionLedger {
                 Queries.findCustomer, [.text(bundleID.text), .text(customer), .instant(time)])
             guard let row = found.first else { throw LedgerError(.notFound, "The app \(bundleID) is gone.") }
             let reading = ReasonsReading(
-                app: app, at: try row.instant("at"), speedup: speedup, read: read, reconcile: reconcile)
+                app: app, at: try row.instant("at"), read: read)
             let id = try row.int8IfPresent("customer_id")
             return Reasons(
                 bundleID: bundleID, customer: customer, isKnown: id != nil, at: reading.at, now: try row.instant("now"),
@@ -36,9 +34,7 @@ private struct ReasonsReading {
 
     let app: App
     let at: Instant
-    let speedup: Int
     let read: ReadAnswer
-    let reconcile: Reconcile
 
     func sources(of customer: Int64, in transaction: Transaction) throws -> [Reasons.Source] {
         try transaction.query(Queries.readSources, [.int8(customer), .instant(at)])
@@ -58,8 +54,8 @@ private struct ReasonsReading {
         let replay = try Replay(of: drafts.values.map(\.replayed), purchases: [], reading: read, in: transaction)
         return try rows.compactMap { row in
             guard let draft = drafts[try row.int8("subscription_id")], let stored = draft.stored else { return nil }
-            let policy = app.policy(for: draft.key.environment, speedup: speedup)
-            let replayed = replay.state(of: draft.replayed, policy: policy, by: reconcile)
+            let policy = app.policy(for: draft.key.environment)
+            let replayed = replay.state(of: draft.replayed, policy: policy)
             // A manual correction, or a fact from answers that are gone, is explained as it is stored.
             let isTold = replayed?.facts.sameMeaning(as: stored.facts) ?? false
             let gap =

@@ -17,18 +17,20 @@ extension SubscriptionLedger {
     /// Stores a notification and brings the next check of what it names forward, in one statement.
     ///
     /// It moves the row of the schedule itself, so that the app's call budget and circuit breaker still apply. The
-    /// notification changes nothing else, whatever it claims. `speedup` divides the delays.
+    /// notification changes nothing else, whatever it claims. The speed-up divides the delays.
     @discardableResult
-    package func keep(_ hint: UnverifiedNotification, for app: NotifiedApp, speedup: Int = 1) async throws
-        -> NotificationEffect
-    {
-        let divisor = Double(max(1, speedup))
+    package func keep(
+        _ notification: UnverifiedNotification, for app: NotifiedApp
+    ) async throws -> NotificationEffect {
+        let divisor = Double(speedup)
         let rows = try await write(
             Queries.storeNotification,
             [
-                .int4(app.id), .int2(hint.version.rawValue), .text(hint.kind), .text(hint.subkind),
-                .text(hint.appleID), .text(hint.environment?.rawValue), .text(hint.originalTransactionID?.text),
-                .text(hint.body), .bool(hint.bundleID.map { $0 != app.bundleID } ?? false),
+                .int4(app.id), .int2(notification.version.rawValue), .text(notification.kind),
+                .text(notification.subkind),
+                .text(notification.appleID), .text(notification.environment?.rawValue),
+                .text(notification.originalTransactionID?.text),
+                .text(notification.body), .bool(notification.bundleID.map { $0 != app.bundleID } ?? false),
                 .float8(max(Self.hintSecondsMin, Self.hintSeconds / divisor)),
                 .float8(max(Self.hintSecondsMin, Self.hintSecondsApart / divisor)),
             ])

@@ -38,8 +38,7 @@ extension SubscriptionLedger {
 extension SettlementRun {
     /// Locks subscriptions and purchases only to change which receipts are asked about them.
     init(
-        covering question: FoundPollers.Question, apps: [Int32: App] = [:], speedup: Int = 1,
-        in transaction: Transaction
+        covering question: FoundPollers.Question, apps: [Int32: App] = [:], in transaction: Transaction
     ) throws {
         let found = try FoundPollers(question, in: transaction)
         let pollers = try LockedPollers(question.polledBy, and: found, in: transaction)
@@ -52,6 +51,6 @@ extension SettlementRun {
         try found.requireUnchanged(in: transaction)
         try self.init(
             locked: subscriptions, purchases: purchases, pollers: pollers, unable: question.unable, apps: apps,
-            speedup: speedup, in: transaction)
+            in: transaction)
     }
 }

@@ -76,12 +76,12 @@ extension SettlementRun {
 
     /// Returns the app's tolerances; nil where the apps were not loaded.
     func policy(of appID: Int32, _ environment: StoreEnvironment) -> Policy? {
-        apps[appID]?.policy(for: environment, speedup: speedup)
+        apps[appID]?.policy(for: environment)
     }
 }
 
 extension PollingDraft {
-    /// Throws when an successor that was found before the locks cannot poll any more; the next attempt finds another.
+    /// Throws when a successor that was found before the locks cannot poll any more; the next attempt finds another.
     fileprivate func requireAble(by fitness: ReceiptFitness) throws(PollersChanged) {
         if isHandedOver, let poller, !fitness.canPoll(poller) { throw PollersChanged() }
     }

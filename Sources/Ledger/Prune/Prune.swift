@@ -39,14 +39,12 @@ extension SubscriptionLedger {
     /// - Parameters:
     ///   - receipt: The receipt after which to continue; 0 to begin.
     ///   - limit: The most receipts in the batch.
-    ///   - speedup: The same as that of the workers.
     package func prune(
-        after receipt: Int64, before cutoff: Instant, limit: Int = 20, speedup: Int, reading read: @escaping ReadAnswer,
-        by reconcile: @escaping Reconcile
+        after receipt: Int64, before cutoff: Instant, limit: Int = 20, reading read: @escaping ReadAnswer
     ) async throws -> PruneBatch {
         let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
         return try await database.transaction { transaction in
-            let run = PruneRun(apps: apps, cutoff: cutoff, speedup: speedup, read: read, reconcile: reconcile)
+            let run = PruneRun(apps: apps, cutoff: cutoff, read: read)
             return try run.receipts(after: receipt, limit: limit, in: transaction)
         }
     }

@@ -3,7 +3,6 @@ import Subscriptions
 /// The contents of a receipt from all its answers, which must be the same without some of them.
 struct PruneGuard {
     private let replay: Replay
-    private let reconcile: Reconcile
     private let subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)]
     private let purchases: [(target: Replay.PurchaseTarget, state: PurchaseState?)]
 
@@ -12,12 +11,11 @@ struct PruneGuard {
         var subscriptions: [(target: Replay.Target, policy: Policy, state: SubscriptionState?)] = []
         for target in things.allSubscriptions {
             guard let app = run.apps[target.key.appID] else { return nil }
-            let policy = app.policy(for: target.key.environment, speedup: run.speedup)
-            subscriptions.append((target, policy, replay.state(of: target, policy: policy, by: run.reconcile)))
+            let policy = app.policy(for: target.key.environment)
+            subscriptions.append((target, policy, replay.state(of: target, policy: policy)))
         }
         self.replay = replay
         self.subscriptions = subscriptions
-        reconcile = run.reconcile
         purchases = things.allPurchases.map { ($0, replay.state(of: $0.key)) }
     }
 
@@ -37,7 +35,7 @@ struct PruneGuard {
     /// Whether the facts are the same to the last clock, so that later answers give the same result too.
     func isSame(without dropped: Set<Int64>) -> Bool {
         let subscriptionsAgree = subscriptions.allSatisfy { whole in
-            let rest = replay.state(of: whole.target, policy: whole.policy, without: dropped, by: reconcile)
+            let rest = replay.state(of: whole.target, policy: whole.policy, without: dropped)
             return whole.state.map(KnownFacts.init) == rest.map(KnownFacts.init)
         }
         return subscriptionsAgree

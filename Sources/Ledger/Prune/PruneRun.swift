@@ -6,9 +6,7 @@ import Subscriptions
 struct PruneRun {
     let apps: [Int32: App]
     let cutoff: Instant
-    let speedup: Int
     let read: ReadAnswer
-    let reconcile: Reconcile
 
     /// Prunes the next receipts with old answers.
     func receipts(after: Int64, limit: Int, in transaction: Transaction) throws -> PruneBatch {

@@ -20,16 +20,14 @@ extension SubscriptionLedger {
     /// - Parameters:
     ///   - place: Where to continue.
     ///   - limit: The most subscriptions or purchases in the batch; all stay locked meanwhile.
-    ///   - speedup: The same as that of the workers.
     package func rebuild(
-        from place: RebuildPlace, limit: Int = 20, _ scope: RebuildScope, correcting: Bool, speedup: Int,
-        reading read: @escaping ReadAnswer, by reconcile: @escaping Reconcile
+        from place: RebuildPlace, limit: Int = 20, _ scope: RebuildScope, correcting: Bool,
+        reading read: @escaping ReadAnswer
     ) async throws -> RebuildBatch {
         let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
         return try await changingPollers { transaction in
             let run = RebuildRun(
-                apps: apps, scope: scope, limit: limit, correcting: correcting, speedup: speedup, read: read,
-                reconcile: reconcile)
+                apps: apps, scope: scope, limit: limit, correcting: correcting, read: read)
             switch place {
             case .subscriptions(let after): return try run.subscriptions(after: after, in: transaction)
             case .purchases(let after): return try run.purchases(after: after, in: transaction)

@@ -8,9 +8,7 @@ struct RebuildRun {
     let scope: RebuildScope
     let limit: Int
     let correcting: Bool
-    let speedup: Int
     let read: ReadAnswer
-    let reconcile: Reconcile
 
     private func limits(after: Int64) -> [Parameter] {
         [.int8(after), .int4(Int32(clamping: limit)), .text(scope.app?.text), .text(scope.customer)]
@@ -27,7 +25,7 @@ struct RebuildRun {
         }
         let pollers = try LockedPollers(subscriptions: ids, in: transaction)
         let rows = try transaction.query(Queries.lockRebuiltSubscriptions, [.int8s(ids)])
-        var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, speedup: speedup, in: transaction)
+        var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, in: transaction)
         let drafts = Dictionary(run.subscriptions.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: drafts.values.map(\.replayed), purchases: [], reading: read, in: transaction)
         var batch = RebuildBatch()
@@ -41,8 +39,8 @@ struct RebuildRun {
                 batch.gaps.append(RebuildGap(subject: subject, reason: gap))
                 continue
             }
-            let policy = app.policy(for: draft.key.environment, speedup: speedup)
-            guard let rebuilt = replay.state(of: draft.replayed, policy: policy, by: reconcile) else { continue }
+            let policy = app.policy(for: draft.key.environment)
+            guard let rebuilt = replay.state(of: draft.replayed, policy: policy) else { continue }
             let differences = try FactSnapshot(stored: draft.stored, draft.storedSpans, columns: row).differences(
                 from: FactSnapshot(rebuilt: rebuilt, outageAllowance: policy.outageAllowance), of: subject)
             guard !differences.isEmpty else { continue }
@@ -79,7 +77,7 @@ struct RebuildRun {
         let pollers = try LockedPollers(purchases: ids, in: transaction)
         let rows = try transaction.query(Queries.lockRebuiltPurchases, [.int8s(ids)])
         var run = try SettlementRun(
-            locked: [], purchases: rows, pollers: pollers, apps: apps, speedup: speedup, in: transaction)
+            locked: [], purchases: rows, pollers: pollers, apps: apps, in: transaction)
         let drafts = Dictionary(run.purchases.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: [], purchases: drafts.values.map(\.replayed), reading: read, in: transaction)
         var batch = RebuildBatch()

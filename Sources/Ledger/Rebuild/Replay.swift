@@ -124,17 +124,18 @@ struct Replay {
 
     /// Returns the state of a subscription from the observations, except the dropped ones; nil when none is about it.
     func state(
-        of target: Target, policy: Policy, without dropped: Set<Int64> = [], by reconcile: Reconcile
+        of target: Target, policy: Policy, without dropped: Set<Int64> = []
     ) -> SubscriptionState? {
         let told = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
             .sorted { $0.place < $1.place }
-            .reduce(nil as SubscriptionState?) { state, said in reconcile(state, said.slice, policy).state }
+            .reduce(nil as SubscriptionState?) { state, said in reconcile(state, with: said.slice, policy: policy).state
+            }
         // Silence is stored with the receipt that would have been asked about. Without one, only the clock shows the
         // silence.
         guard let told, target.polledBy == nil, told.outageAllowance.expected, told.asOf < target.asOf,
             told.outageAllowance.accessEndsAt == target.asOf
         else { return told }
-        return reconcile(told, .silence(of: target.key.id, until: target.asOf), policy).state
+        return reconcile(told, with: .silence(of: target.key.id, until: target.asOf), policy: policy).state
     }
 
     /// Returns the state of a purchase from the observations, except the dropped ones; nil when none is about it.

@@ -39,10 +39,8 @@ struct SubscriptionDraft: Sendable {
     private(set) var wasChecked = false
 
     /// Applies the evidence of an answer about a receipt.
-    mutating func apply(
-        _ evidence: SubscriptionEvidence, about receipt: ReceiptID, policy: Policy, by reconcile: Reconcile
-    ) {
-        fold(evidence, policy: policy, by: reconcile)
+    mutating func apply(_ evidence: SubscriptionEvidence, about receipt: ReceiptID, policy: Policy) {
+        fold(evidence, policy: policy)
         answeredBy = receipt
         polling.offer(receipt)
         checkedMicroseconds = recordedMicroseconds
@@ -52,14 +50,14 @@ struct SubscriptionDraft: Sendable {
     ///
     /// The clock moves only to that moment, so that an answer that shows a renewal after all also reports the end of
     /// that renewal.
-    mutating func endAllowance(of span: StoredSpan, policy: Policy, by reconcile: Reconcile) {
+    mutating func endAllowance(of span: StoredSpan, policy: Policy) {
         guard let state else { return }
-        fold(.silence(of: key.id, until: span.from), policy: policy.with(leeway: state.leeway), by: reconcile)
+        fold(.silence(of: key.id, until: span.from), policy: policy.with(leeway: state.leeway))
         answeredBy = nil
     }
 
-    private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy, by reconcile: Reconcile) {
-        let result = reconcile(state, evidence, policy)
+    private mutating func fold(_ evidence: SubscriptionEvidence, policy: Policy) {
+        let result = reconcile(state, with: evidence, policy: policy)
         state = result.state
         self.policy = policy
         wasChecked = true

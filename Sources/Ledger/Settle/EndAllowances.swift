@@ -8,7 +8,7 @@ extension SubscriptionLedger {
     /// Settles that no news came until then, and stores this as an observation of outcome `none`. Returns how many
     /// allowances ended.
     @discardableResult
-    package func endAllowances(limit: Int = 100, speedup: Int, by reconcile: @escaping Reconcile) async throws -> Int {
+    package func endAllowances(limit: Int = 100) async throws -> Int {
         let ids = try await query(Queries.findEndedAllowances, [.int4(Int32(clamping: limit))])
             .map { try $0.int8("subscription_id") }
         guard !ids.isEmpty else { return 0 }
@@ -16,9 +16,8 @@ extension SubscriptionLedger {
         return try await changingPollers { transaction in
             let pollers = try LockedPollers(subscriptions: ids, in: transaction)
             let rows = try transaction.query(Queries.lockEndedAllowances, [.int8s(ids)])
-            var run = try SettlementRun(
-                locked: rows, pollers: pollers, apps: apps, speedup: speedup, in: transaction)
-            let ended = run.endAllowances(by: reconcile)
+            var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, in: transaction)
+            let ended = run.endAllowances()
             guard !ended.isEmpty else { return 0 }
             try run.planPolling()
             try run.writeDrafts(in: transaction)
@@ -31,14 +30,14 @@ extension SubscriptionLedger {
 
 extension SettlementRun {
     /// Folds the end of the allowance into each subscription whose outage allowance ran out.
-    fileprivate mutating func endAllowances(by reconcile: Reconcile) -> [SubscriptionDraft] {
+    fileprivate mutating func endAllowances() -> [SubscriptionDraft] {
         let now = recordedAt
         return subscriptions.keys.sorted().compactMap { key in
             guard
                 let held = subscriptions[key]?.storedSpans.first(where: { $0.allowedUntil.map { $0 <= now } ?? false }),
                 let policy = policy(of: key.appID, key.environment)
             else { return nil }
-            subscriptions[key]?.endAllowance(of: held, policy: policy, by: reconcile)
+            subscriptions[key]?.endAllowance(of: held, policy: policy)
             return subscriptions[key]
         }
     }

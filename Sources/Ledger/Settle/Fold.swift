@@ -2,18 +2,18 @@ import Subscriptions
 
 extension SettlementRun {
     /// Applies the batch's evidence in the order of Apple's clocks, then the uploads' claims to ownership.
-    mutating func fold(by reconcile: Reconcile) {
+    mutating func fold() {
         for settlement in batch {
             guard let evidence = settlement.evidence else { continue }
             let app = settlement.claim.app
-            let policy = app.policy(for: evidence.environment, speedup: speedup)
+            let policy = app.policy(for: evidence.environment)
             if isRepeated(settlement) {
                 for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
                 continue
             }
             for key in settlement.subscriptionKeys {
                 let receipt = settlement.claim.receiptID
-                subscriptions[key]?.apply(evidence.slice(of: key.id), about: receipt, policy: policy, by: reconcile)
+                subscriptions[key]?.apply(evidence.slice(of: key.id), about: receipt, policy: policy)
             }
             for (key, purchase) in settlement.purchases {
                 purchases[key]?.apply(purchase, about: settlement.claim.receiptID)

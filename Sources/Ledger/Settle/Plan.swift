@@ -70,7 +70,7 @@ extension SettlementRun {
         let empties = isEmpty ? (receipts[receipt]?.emptyAnswers ?? 0) + 1 : 0
         let isPolledElsewhere = !isEmpty && polled.isEmpty && bought.isEmpty
         let omits = polled.contains(where: \.polling.isOmitted)
-        let policy = settlement.claim.app.policy(for: evidence.environment, speedup: speedup)
+        let policy = settlement.claim.app.policy(for: evidence.environment)
         var next =
             isPolledElsewhere
             ? .retired
@@ -136,7 +136,7 @@ extension SettlementRun {
         return nextCheck(
             for: polled.compactMap(\.state), environment: environment, outcome: outcome, now: recordedAt,
             seed: settlement.claim.seed, attempts: attempts,
-            policy: settlement.claim.app.policy(for: environment, speedup: speedup))
+            policy: settlement.claim.app.policy(for: environment))
     }
 
     /// Returns how urgent the next check of some subscriptions is.

@@ -3,14 +3,24 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// Settles a batch in one transaction: facts, timelines, events, observations and schedules change together.
+    /// Settles the answers of one worker: facts, timelines, events, observations and schedules change together.
+    ///
+    /// An answer that equals the last one about its receipt only moves clocks, at a fraction of the cost. The others are
+    /// read and settled in one transaction.
+    package func settle(_ answers: [UnreadAnswer]) async throws -> SettledBatch {
+        let confirmed = try await confirm(answers.compactMap(EqualAnswer.init))
+        let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
+        var batch = try await settleInFull(news.map(Settlement.init(reading:)))
+        batch.confirmed = confirmed
+        return batch
+    }
+
+    /// Settles answers that were read.
     ///
     /// A batch that collides with another one is tried again from memory, then in halves, so that one bad receipt never
     /// fails the others. After a commit whose outcome is unknown the same batch is sent again. That is a no-op when the
     /// first commit succeeded: equal evidence changes nothing and the lease is gone.
-    package func settle(
-        _ batch: [Settlement], by worker: WorkerID, speedup: Int, reconcile: @escaping Reconcile
-    ) async throws -> SettledBatch {
+    func settleInFull(_ batch: [Settlement]) async throws -> SettledBatch {
         guard !batch.isEmpty else { return SettledBatch() }
         var attempt = 0
         while true {
@@ -18,8 +28,8 @@ extension SubscriptionLedger {
             do {
                 return SettledBatch(
                     settled: try await database.transaction { transaction in
-                        var run = try SettlementRun(batch, worker: worker, speedup: speedup, in: transaction)
-                        run.fold(by: reconcile)
+                        var run = try SettlementRun(batch, in: transaction)
+                        run.fold()
                         return try run.write(in: transaction)
                     })
             } catch is PollersChanged where attempt < pollersChangedMax {
@@ -27,19 +37,17 @@ extension SubscriptionLedger {
             } catch let error as DatabaseError where error.isWorthRepeating && attempt < settlementAttemptsMax {
                 continue
             } catch  where batch.count > 1 && !(error as? DatabaseError).isUnreachable {
-                return try await settleInHalves(batch, by: worker, speedup: speedup, reconcile: reconcile)
+                return try await settleInHalves(batch)
             }
         }
     }
 
-    private func settleInHalves(
-        _ batch: [Settlement], by worker: WorkerID, speedup: Int, reconcile: @escaping Reconcile
-    ) async throws -> SettledBatch {
+    private func settleInHalves(_ batch: [Settlement]) async throws -> SettledBatch {
         let middle = batch.count / 2
         var both = SettledBatch()
         for half in [batch[..<middle], batch[middle...]] {
             do {
-                let settled = try await settle(Array(half), by: worker, speedup: speedup, reconcile: reconcile)
+                let settled = try await settleInFull(Array(half))
                 both.settled += settled.settled
                 both.failures += settled.failures
             } catch {
@@ -60,7 +68,9 @@ package struct SettledBatch: Sendable {
         package let reason: String
     }
 
-    /// The committed settlements.
+    /// The receipts whose answers equal the last ones; only their clocks moved.
+    package var confirmed: Set<ReceiptID> = []
+    /// The committed settlements of the answers that were read.
     package var settled: [Settled] = []
     /// The receipts whose answers could not be written.
     package var failures: [Failure] = []

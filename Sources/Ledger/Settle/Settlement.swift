@@ -1,20 +1,18 @@
 import Subscriptions
 
-/// One claim with Apple's answer, ready to be settled.
-package struct Settlement: Sendable {
-    /// The claim.
-    package let claim: Claim
+/// An answer that was read, ready to be settled.
+struct Settlement: Sendable {
+    let claim: Claim
     /// The meaning of the answer.
-    package let finding: Finding
+    let finding: Finding
     /// Apple's answer as it came, kept with the observation.
-    package let body: [UInt8]
+    let body: [UInt8]
     /// The newest receipt, as Apple returned it; stored with a new version only.
-    package let latestReceipt: [UInt8]?
+    let latestReceipt: [UInt8]?
     /// Recognizes an equal answer next time; nil when the next answer must be read in full.
-    package let fingerprint: Fingerprint?
+    let fingerprint: Fingerprint?
 
-    /// A claim with its answer.
-    package init(
+    init(
         claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]?, fingerprint: Fingerprint? = nil
     ) {
         self.claim = claim
@@ -55,9 +53,6 @@ package struct Settlement: Sendable {
     }
 }
 
-/// Folds new evidence into what is stored: pure, no clock, not async.
-package typealias Reconcile = @Sendable (SubscriptionState?, SubscriptionEvidence, Policy) -> Reconciled
-
 /// A subscription's natural key.
 struct SubscriptionRowKey: Hashable, Comparable, Sendable {
     let appID: Int32
@@ -91,8 +86,15 @@ struct PurchaseRowKey: Hashable, Comparable, Sendable {
 }
 
 extension App {
-    /// The app's tolerances in one environment, divided by the speedup of an accelerated App Store.
-    package func policy(for environment: StoreEnvironment, speedup: Int) -> Policy {
+    /// Returns the same app with another speed-up.
+    func accelerated(by speedup: Int) -> App {
+        var app = self
+        app.speedup = speedup
+        return app
+    }
+
+    /// The app's tolerances in one environment, divided by the speed-up.
+    package func policy(for environment: StoreEnvironment) -> Policy {
         var policy = Policy.standard(for: environment, speedup: speedup)
         let leeway =
             switch environment {

@@ -8,8 +8,6 @@ import Subscriptions
 struct SettlementRun {
     /// The settlements in the order of Apple's clocks.
     let batch: [Settlement]
-    let worker: WorkerID
-    let speedup: Int
     let apps: [Int32: App]
     /// The receipts whose schedule may change; nil where no schedule does.
     let pollers: LockedPollers?
@@ -29,10 +27,8 @@ struct SettlementRun {
     /// The stored facts of the locked receipts.
     var receipts: [ReceiptID: RememberedReceipt] { pollers?.receipts ?? [:] }
 
-    init(_ batch: [Settlement], worker: WorkerID, speedup: Int, in transaction: Transaction) throws {
+    init(_ batch: [Settlement], in transaction: Transaction) throws {
         let ids = batch.map(\.claim.receiptID)
-        self.worker = worker
-        self.speedup = speedup
         apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
         unable = []
         let pollers = try LockedPollers(ids, and: FoundPollers(of: batch, in: transaction), in: transaction)
@@ -53,12 +49,11 @@ struct SettlementRun {
     /// Starts a settlement without answers: loads the locked rows as they are now.
     init(
         locked rows: [Row], purchases purchaseRows: [Row] = [], pollers: LockedPollers? = nil,
-        unable: [ReceiptID] = [], apps: [Int32: App] = [:], speedup: Int = 1, in transaction: Transaction
+        unable: [ReceiptID] = [], apps: [Int32: App] = [:], in transaction: Transaction
     ) throws {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
-        worker = WorkerID(number: 0)
-        (self.pollers, self.unable, self.apps, self.speedup) = (pollers, unable, apps, speedup)
+        (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
         (claims, incidents) = ([:], [])
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)

@@ -41,7 +41,7 @@ extension SettlementRun {
             case .retired: retired.append(plan)
             }
         }
-        let worker = Parameter.int4(worker.number)
+        let worker = Parameter.int4(batch.first?.claim.worker.number)
         let rows = try transaction.query(
             Queries.reschedule,
             [

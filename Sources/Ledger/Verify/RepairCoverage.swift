@@ -21,10 +21,9 @@ extension SubscriptionLedger {
         _ violation: Violation, _ terms: VerifyTerms, detail: [String: String] = [:]
     ) async throws -> CoverageRepair? {
         guard violation.invariant.isRepairable else { return nil }
-        let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
+        let apps = Dictionary(try await apps().map { ($0.id, $0.accelerated(by: terms.speedup)) }) { first, _ in first }
         return try await changingPollers { transaction in
-            var run = try SettlementRun(
-                covering: violation.question, apps: apps, speedup: terms.speedup, in: transaction)
+            var run = try SettlementRun(covering: violation.question, apps: apps, in: transaction)
             run.review(atOnce: violation.invariant.asksAtOnce)
             try run.planPolling()
             try run.writePolling(in: transaction)

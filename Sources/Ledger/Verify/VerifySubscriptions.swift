@@ -45,7 +45,7 @@ private struct StoredSubscription {
         self.terms = terms
         now = try row.instant("now")
         checkedAt = draft.checkedMicroseconds.map { Instant(microseconds: $0) } ?? state.asOf
-        var policy = app.policy(for: draft.key.environment, speedup: terms.speedup)
+        var policy = app.accelerated(by: terms.speedup).policy(for: draft.key.environment)
         policy.sweepStretch = SweepFrequency.relaxed.stretch
         policy.preCheckSpread = .zero
         self.policy = policy

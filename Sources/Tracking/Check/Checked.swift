@@ -3,7 +3,7 @@ import Foundation
 import Ledger
 import Subscriptions
 
-/// Apple's answer about one claimed receipt.
+/// A claimed receipt with Apple's answer, which is read only where it differs from the last one.
 struct Checked: Sendable {
     let claim: Claim
     let answer: AppStoreAnswer
@@ -12,7 +12,7 @@ struct Checked: Sendable {
     /// The fingerprint of a complete answer about a genuine receipt with a correct clock; nil for every other answer.
     let fingerprint: Fingerprint?
 
-    init(claim: Claim, answer: AppStoreAnswer, speedup: Int) {
+    init(_ claim: Claim, _ answer: AppStoreAnswer) {
         self.claim = claim
         self.answer = answer
         let held = ContinuousClock.now - claim.heldSince
@@ -21,7 +21,7 @@ struct Checked: Sendable {
         // with a wrong clock, because that is recorded.
         let clock = AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))
         let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true && clock.ahead == nil
-        fingerprint = isWhole ? Fingerprint(of: answer, about: claim, speedup: speedup) : nil
+        fingerprint = isWhole ? Fingerprint(of: answer, about: claim) : nil
     }
 
     /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
@@ -51,18 +51,13 @@ struct Checked: Sendable {
         AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))
     }
 
-    /// The answer, when it repeats the previous one; nil otherwise.
-    var equal: EqualAnswer? {
-        guard let fingerprint, let asOf = clock.instant else { return nil }
-        return EqualAnswer(to: claim, fingerprint: fingerprint, asOf: asOf)
-    }
-
-    /// The answer, read in full.
-    var settlement: Settlement {
-        Settlement(
-            claim: claim, finding: finding, body: answer.body,
-            latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,
-            fingerprint: fingerprint)
+    /// The answer as the ledger takes it.
+    var unread: UnreadAnswer {
+        UnreadAnswer(claim: claim, body: answer.body, asOf: clock.instant, fingerprint: fingerprint) {
+            UnreadAnswer.Reading(
+                finding: finding,
+                latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes)
+        }
     }
 }
 
@@ -72,9 +67,9 @@ extension AppStoreAnswer {
 }
 
 extension Fingerprint {
-    fileprivate init(of answer: AppStoreAnswer, about claim: Claim, speedup: Int) {
+    fileprivate init(of answer: AppStoreAnswer, about claim: Claim) {
         self.init(
             of: answer.body, lasting: answer.lastingParts, app: claim.app,
-            environment: StoreEnvironment(answer.environment), speedup: speedup)
+            environment: StoreEnvironment(answer.environment))
     }
 }

@@ -10,14 +10,14 @@ struct CheckedBatch: Sendable {
     /// Receipts that Apple could not be asked about, with the reason, such as an app secret that cannot be opened here.
     var unasked: [ReceiptID: String] = [:]
 
-    /// Creates the result of a settlement.
-    /// - Parameters:
-    ///   - receipts: How many answers were committed.
-    ///   - settled: The answers that were read in full.
-    ///   - answers: All answers of the batch.
-    init(receipts: Int, settled: [Settled], of answers: [Checked]) {
-        self.receipts = receipts
-        self.settled = settled
+    /// The reasons why answers could not be written. The log has them too.
+    var failures: [SettledBatch.Failure] = []
+
+    /// Creates the result of a settlement from all answers of its batch.
+    init(_ batch: SettledBatch, of answers: [Checked]) {
+        receipts = batch.confirmed.count + batch.settled.count
+        settled = batch.settled
+        failures = batch.failures
         for answer in answers where answer.answer.calls == 0 {
             unasked[answer.claim.receiptID] = answer.answer.failure ?? "Apple was not asked."
         }

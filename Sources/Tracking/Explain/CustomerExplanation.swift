@@ -56,13 +56,10 @@ extension CustomerExplanation {
     /// Explains the entitlements of a customer from a ledger, without asking Apple.
     package init(
         in ledger: SubscriptionLedger, app bundleID: BundleID, customer: String, entitlement: String? = nil,
-        at time: Instant? = nil, speedup: Int = 1
+        at time: Instant? = nil
     ) async throws {
         let reasons = try await ledger.reasons(
-            app: bundleID, customer: customer, at: time, speedup: speedup, reading: { $0.evidence }
-        ) { stored, evidence, policy in
-            reconcile(stored, with: evidence, policy: policy)
-        }
+            app: bundleID, customer: customer, at: time, reading: { $0.evidence })
         self.init(reasons, entitlement: entitlement)
     }
 }

@@ -16,7 +16,7 @@ extension Explanation {
             lines += purchases.map(line(of:))
             let isEmpty = subscriptions.isEmpty && purchases.isEmpty && unreadableRows.isEmpty
             if isEmpty { lines.append("The receipt holds no purchases.") }
-            lines += unreadableRows.prefix(Self.unreadableShownMax).map { "left out, for it cannot be read: \($0)" }
+            lines += unreadableRows.prefix(Self.unreadableShownMax).map { "left out, because it cannot be read: \($0)" }
         }
         if let events {
             lines.append(events.isEmpty ? "nothing changed" : "changed:")

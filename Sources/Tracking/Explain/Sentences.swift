@@ -74,7 +74,7 @@ extension SubscriptionReasons {
     func conclusion(of verdict: Verdict) -> String {
         guard let allowedUntil else { return verdict.because.first.flatMap { Rule(rawValue: $0.rule) }?.sentence ?? "" }
         return
-            "It should have renewed, and Apple could not be asked since; nobody is cut off for that, so access goes on "
+            "It should have renewed, and Apple could not be asked since; that alone cuts off no customer, so access goes on "
             + "until \(allowedUntil.iso8601) at the latest."
     }
 }
@@ -106,9 +106,9 @@ extension Reasons.Source {
             return "a purchase in Apple's test environment (Sandbox) counts only where there is no real one"
         }
         if granted, until != winner.until { return "it ends earlier" }
-        if isByHand != winner.isByHand { return "what Apple says is told first" }
+        if isByHand != winner.isByHand { return "what Apple says comes first" }
         if checkedAt != winner.checkedAt { return "the other one was checked more recently" }
-        return "both say the same, and one of them is told"
+        return "both say the same, so only one of them is shown"
     }
 }
 
@@ -122,7 +122,7 @@ extension Reasons.Ownership {
             isNamed
             ? "the purchase itself names them (app_account_token)"
             : wasTransferred
-                ? "they uploaded it after somebody else had it, and the app's policy handed it over"
+                ? "they uploaded it after another customer owned it, and the app's policy transferred it"
                 : "they were the first to upload a receipt that holds it"
         guard isCustomer else {
             return "\(owner) owns it\(begin), so it gives \(customer) nothing: \(how)."

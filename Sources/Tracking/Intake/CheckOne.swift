@@ -32,35 +32,26 @@ extension Tracker {
         let worker = try await identity.worker(of: self)
         switch try await turn(to: receipt, uploadedBy: customer, of: worker, until: end) {
         case .served(let settled): return settled
-        case .ours(let claim): return try await check(claim, of: worker, until: end)
+        case .ours(let claim): return try await checkWithinBudget(claim, until: end)
         }
     }
 
-    private func check(
-        _ claim: Claim, of worker: WorkerID, until end: ContinuousClock.Instant?
+    private func checkWithinBudget(
+        _ claim: Claim, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         guard try await ledger.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
-            try await ledger.release([claim], of: worker)
+            try await ledger.release([claim])
             let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up."
             throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now: \(why)")
         }
-        guard let answer = await ask(about: claim, until: end) else {
-            try await ledger.release([claim], of: worker)
-            throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
-        }
-        let settled = try await settleInFull(answer, by: worker)
+        let batch = try await check(claim, until: end)
         await attempt("place events in the feed") { try await ledger.placeEvents() }
         await writeTally()
-        guard let settled else {
+        guard let settled = batch.settled.first else {
             throw LedgerError(
                 .mismatch, "The answer about receipt \(claim.receiptID) could not be settled; see the log.")
         }
         return settled
-    }
-
-    private func ask(about claim: Claim, until end: ContinuousClock.Instant?) async -> Checked? {
-        guard let end else { return await ask(about: claim) }
-        return await within(end - .now) { await ask(about: claim) }
     }
 }
 
@@ -88,9 +79,10 @@ extension Tracker {
                 let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
                 // No other process settles from now on. A settlement before this moment served this upload too.
                 guard let settled = try await ledger.settled(receipt, servedTo: customer, since: before) else {
-                    return .ours(claim)
+                    // The customer waits for the result, so the answer is read even where it equals the last one.
+                    return .ours(claim.inFull)
                 }
-                try await ledger.release([claim], of: worker)
+                try await ledger.release([claim])
                 return .served(settled)
             } catch let error as LedgerError where error.kind == .busy {
                 guard let end, ContinuousClock.now < end else { throw error }

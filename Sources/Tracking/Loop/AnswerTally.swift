@@ -5,14 +5,16 @@ import Synchronization
 final class AnswerTally: Sendable {
     private let counts = Mutex<[Int32: AnswerCount]>([:])
 
-    /// Counts an answer.
-    func count(_ answer: Checked) {
-        let worth = answer.worth
+    /// Counts answers.
+    func count(_ answers: [Checked]) {
+        let found = answers.map { (app: $0.claim.app.id, quality: $0.quality) }
         counts.withLock { counts in
-            switch worth {
-            case .verified: counts[answer.claim.app.id, default: AnswerCount()].verified += 1
-            case .rejected: counts[answer.claim.app.id, default: AnswerCount()].rejected += 1
-            case .failed: counts[answer.claim.app.id, default: AnswerCount()].failed += 1
+            for (app, quality) in found {
+                switch quality {
+                case .verified: counts[app, default: AnswerCount()].verified += 1
+                case .rejected: counts[app, default: AnswerCount()].rejected += 1
+                case .failed: counts[app, default: AnswerCount()].failed += 1
+                }
             }
         }
     }
@@ -33,7 +35,7 @@ enum AnswerQuality: Sendable {
 
 extension Checked {
     /// The rough outcome of the answer. For most answers the fingerprint shows it, so that they are not read twice.
-    fileprivate var worth: AnswerQuality {
+    fileprivate var quality: AnswerQuality {
         guard fingerprint == nil else { return .verified }
         return switch finding {
         case .verified: .verified

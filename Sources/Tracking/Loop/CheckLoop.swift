@@ -35,7 +35,7 @@ struct CheckLoop: Sendable {
     /// to claim.
     func run(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
         await withTaskExecutorPreference(tracker.options.executor) { await work(isOver: isOver) }
-        await tracker.attempt("hand receipts back") { try await tracker.ledger.release(unasked.claims, of: worker) }
+        await tracker.attempt("hand receipts back") { try await tracker.ledger.release(unasked.claims) }
     }
 
     private func work(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
@@ -77,7 +77,7 @@ struct CheckLoop: Sendable {
                 await slots.give(room - (due?.claims.count ?? 0))
                 await callsInFlight.begin(due?.claims ?? [])
                 for claim in due?.claims ?? [] {
-                    calls.addTask { await ask(about: claim) }
+                    calls.addTask { await ask(claim) }
                 }
                 for app in due?.quarantined ?? [] { await askAlone(of: app) }
                 pace.record(due)
@@ -86,14 +86,14 @@ struct CheckLoop: Sendable {
         }
     }
 
-    private func ask(about claim: Claim) async {
-        let answer = await tracker.ask(about: claim)
+    private func ask(_ claim: Claim) async {
+        let answer = await tracker.ask(claim)
         await callsInFlight.end(claim)
-        if Task.isCancelled, answer.answer.response == nil {
+        if Task.isCancelled, answer.response == nil {
             await unasked.add(claim)
             await slots.give(1)
         } else {
-            await answers.add(answer)
+            await answers.add(Checked(claim, answer))
         }
     }
 
@@ -102,8 +102,7 @@ struct CheckLoop: Sendable {
         let all = await slots.take(atLeast: slots.capacity, atMost: slots.capacity)
         await tracker.attempt("check a quarantined receipt") {
             guard let claim = try await tracker.claimQuarantined(of: app, as: worker, dueBy: dueBy) else { return }
-            let (answer, settled) = try await tracker.check(claim, by: worker)
-            await report(CheckedBatch(receipts: 1, settled: settled.map { [$0] } ?? [], of: [answer]))
+            await report(try await tracker.check(claim))
         }
         await slots.give(all)
     }
@@ -119,7 +118,7 @@ struct CheckLoop: Sendable {
 
     private func settle(_ batch: [Checked]) async {
         let settled = await tracker.attempt("settle answers", tries: 5) {
-            try await tracker.settle(batch, by: worker)
+            try await tracker.settle(batch)
         }
         if let settled { await report(settled) }
         await tracker.keepPace(batch, paces)

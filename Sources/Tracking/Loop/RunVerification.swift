@@ -28,7 +28,7 @@ extension Tracker {
     /// the turn, or before it is due. Rests as long as it works.
     func verify(_ turn: VerifyTurn, as worker: WorkerID) async throws {
         guard try await ledger.take(turn, for: worker) else { return }
-        let terms = VerifyTerms(leaseSeconds: options.leaseSeconds, speedup: options.speedup)
+        let terms = VerifyTerms(leaseSeconds: options.leaseSeconds, speedup: ledger.speedup)
         var found = VerifyTally(turn.invariants)
         var (workedSince, movedAt) = (ContinuousClock.now, ContinuousClock.now)
         do {

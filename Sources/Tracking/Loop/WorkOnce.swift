@@ -35,10 +35,10 @@ extension Worker {
         do {
             try await withHeartbeat(as: worker, while: asking)
         } catch {
-            await tracker.attempt("say that it stopped") { try await ledger.heartbeat(worker, stopped: true) }
+            await tracker.attempt("record the stop") { try await ledger.heartbeat(worker, stopped: true) }
             throw error
         }
-        try await tracker.endAllowances()
+        try await ledger.endAllowances()
         try await ledger.watchCanaries()
         await tracker.seeStandings()
         try await ledger.sequenceFeed()

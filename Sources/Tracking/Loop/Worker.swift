@@ -85,7 +85,7 @@ package struct Worker: Service {
             if rounds % 20 == 0 { await tracker.checkFeedPlace() }
             await placeEvents()
             if rounds % 20 == 0 {
-                await tracker.attempt("end exhausted allowances") { _ = try await tracker.endAllowances() }
+                await tracker.attempt("end exhausted allowances") { _ = try await tracker.ledger.endAllowances() }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.watchCanaries() }
                 await tracker.seeStandings()
             }

@@ -54,7 +54,7 @@ extension Tracker {
         var turns = ClaimTurns()
         let due = DueReceipts(appID: app.id, lane: .quarantine, receipts: 1)
         return try await claim([due], [app.id: 1], apps: [app.id: app], as: worker, dueBy: dueBy, &turns, from: [])
-            .first
+            .first?.inFull
     }
 
     private func claim(

@@ -61,8 +61,8 @@ extension SecretProbe {
         case .refused(let receipt):
             "Apple refuses it (21004, receipt \(receipt)): until the right one is in place, only the previous one is of use."
         case .inconclusive(let reason):
-            "Whether Apple accepts it is not known: \(reason) The log tells when Apple refuses it."
-        case .noReceipt: "No stored receipt holds a subscription to try it on; the log tells when Apple refuses it."
+            "Whether Apple accepts it is not known: \(reason) The log shows when Apple refuses it."
+        case .noReceipt: "No stored receipt holds a subscription to try it on; the log shows when Apple refuses it."
         }
     }
 }

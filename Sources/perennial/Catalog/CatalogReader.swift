@@ -114,7 +114,7 @@ extension CatalogReader {
         for (key, value) in node.mapping.map({ Array($0) }) ?? [] {
             guard let name = key.scalar?.string, known.contains(name) else {
                 let name = key.scalar?.string ?? "a key that is no text"
-                note("nobody reads \(name); known are \(known.joined(separator: ", "))", at: place, key)
+                note("\(name) is unknown; known are \(known.joined(separator: ", "))", at: place, key)
                 continue
             }
             if value.null == nil { fields[name] = value }

@@ -105,7 +105,7 @@ struct CustomerSplitCommand: AsyncParsableCommand {
             with the other customer, and so do rights given by hand.
 
             Example:
-              perennial customer split --app com.example.app --customer anonymous-7 --reason "was somebody else"
+              perennial customer split --app com.example.app --customer anonymous-7 --reason "another person"
             """)
 
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))

@@ -2,7 +2,7 @@
 /// else does not fill a disk with sentences.
 struct BadLines {
     /// The most bad lines that are reported.
-    static let toldMax = 1_000
+    static let reportedMax = 1_000
 
     private var count = 0
 
@@ -10,9 +10,9 @@ struct BadLines {
     mutating func sentence(for line: StoredBlock.BadLine) -> String? {
         count += 1
         switch count {
-        case ...Self.toldMax: return "line \(line.number): \(line.reason)"
-        case Self.toldMax + 1:
-            return "More than \(Self.toldMax) lines are bad; from line \(line.number) on they are only counted."
+        case ...Self.reportedMax: return "line \(line.number): \(line.reason)"
+        case Self.reportedMax + 1:
+            return "More than \(Self.reportedMax) lines are bad; from line \(line.number) on they are only counted."
         default: return nil
         }
     }

@@ -54,7 +54,7 @@ struct ExplainCommand: AsyncParsableCommand {
     var format = Form.text
 
     @Option(
-        help: ArgumentHelp("With --response: an earlier answer, to tell what changed since.", valueName: "FILE"))
+        help: ArgumentHelp("With --response: an earlier answer, to show what changed since.", valueName: "FILE"))
     var previous: String?
 
     @OptionGroup var flags: SettingsFlags
@@ -83,8 +83,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let explanation = try await withLedger(settings) { ledger in
             let explanation = try await CustomerExplanation(
-                in: ledger, app: app, customer: customer, entitlement: entitlement, at: at,
-                speedup: settings.pollSpeedup)
+                in: ledger, app: app, customer: customer, entitlement: entitlement, at: at)
             if let entitlement, !explanation.namesRights {
                 try await ledger.requireKnownEntitlement(
                     entitlement, of: app, orElse: "`perennial catalog show` names them all.")

@@ -47,29 +47,23 @@ struct PruneCommand: AsyncParsableCommand {
             // Recorded before it begins, so that an interrupted one is known too; `ledger.pruned_receipt` counts the
             // removed answers.
             try await ledger.audit(.pruned, detail: ["before": cutoff.iso8601])
-            let sum = try await pruneAnswers(in: ledger, before: cutoff, speedup: settings.pollSpeedup)
+            let sum = try await pruneAnswers(in: ledger, before: cutoff)
             let months = try await ledger.dropEmptyMonths(before: cutoff)
             let audit = try await ledger.pruneAudit(before: try Self.start(ofMonth: auditMonths, before: now))
             printLine(
                 "Answers from before \(cutoff.iso8601): removed \(sum.dropped), still needed \(sum.needed), left as they "
-                    + "are, for they cannot be rebuilt in full, \(sum.untouched). Months given back: \(months). Rows of the "
+                    + "are, because they cannot be rebuilt in full, \(sum.untouched). Months given back: \(months). Rows of the "
                     + "audit removed: \(audit).")
         }
     }
 
-    private func pruneAnswers(
-        in ledger: SubscriptionLedger, before cutoff: Instant, speedup: Int
-    ) async throws -> PruneBatch {
+    private func pruneAnswers(in ledger: SubscriptionLedger, before cutoff: Instant) async throws -> PruneBatch {
         let newest = try await ledger.receipts(limit: 1).first?.id
         var sum = PruneBatch()
         var line = ProgressNote()
         var after: Int64? = 0
         while let receipt = after {
-            let batch = try await ledger.prune(
-                after: receipt, before: cutoff, speedup: speedup, reading: { $0.evidence }
-            ) { stored, evidence, policy in
-                reconcile(stored, with: evidence, policy: policy)
-            }
+            let batch = try await ledger.prune(after: receipt, before: cutoff, reading: { $0.evidence })
             sum.add(batch)
             after = batch.next
             if let next = after, let newest {

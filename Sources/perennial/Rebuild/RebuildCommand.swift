@@ -47,24 +47,19 @@ struct RebuildCommand: AsyncParsableCommand {
             if let app { _ = try await ledger.app(app) }
             // Recorded before the rebuild begins, so that an interrupted one is known too.
             if !verify { try await ledger.audit(.rebuilt, app: app, customer: customer) }
-            return try await rebuild(scope, in: ledger, speedup: settings.pollSpeedup)
+            return try await rebuild(scope, in: ledger)
         }
         printLine(sum.sentence(verifying: verify))
         if verify, sum.differences > 0 { throw Self.foundDifference }
     }
 
-    private func rebuild(
-        _ scope: RebuildScope, in ledger: SubscriptionLedger, speedup: Int
-    ) async throws -> RebuildSum {
+    private func rebuild(_ scope: RebuildScope, in ledger: SubscriptionLedger) async throws -> RebuildSum {
         var sum = RebuildSum(total: Int(try await ledger.rebuildable(scope)))
         var line = ProgressNote()
         var place: RebuildPlace? = .start
         while let here = place {
             let batch = try await ledger.rebuild(
-                from: here, scope, correcting: !verify, speedup: speedup, reading: { $0.evidence }
-            ) { stored, evidence, policy in
-                reconcile(stored, with: evidence, policy: policy)
-            }
+                from: here, scope, correcting: !verify, reading: { $0.evidence })
             line.clear()
             for difference in batch.differences { printLine(difference.sentence) }
             for gap in batch.gaps { printLine("\(gap.subject) cannot be rebuilt in full: \(gap.reason)") }

@@ -29,7 +29,7 @@ struct RebuildSum {
         let found =
             differences == 0 ? "they are what the observations printLine" : "facts that differed: \(differences)"
         let done = verifying || differences == 0 ? "" : "; corrected: \(corrected)"
-        let left = gaps == 0 ? "" : "; left as they are, for they cannot be rebuilt in full: \(gaps)"
+        let left = gaps == 0 ? "" : "; left as they are, because they cannot be rebuilt in full: \(gaps)"
         return "\(looked); \(found)\(done)\(left)."
     }
 }

@@ -23,7 +23,9 @@ func withUncheckedLedger<Result: Sendable>(
     }
     do {
         let seal = try settings.masterKey.map { try SecretSeal(masterKey: $0) }
-        let result = try await body(SubscriptionLedger(database: database, reads: reads, seal: seal))
+        let ledger = SubscriptionLedger(
+            database: database, reads: reads, seal: seal, speedup: settings.pollSpeedup)
+        let result = try await body(ledger)
         await close(database, reads)
         return result
     } catch {

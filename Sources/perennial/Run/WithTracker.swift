@@ -24,9 +24,8 @@ func withTracker<Result: Sendable>(
     do {
         let tracker = Tracker(
             ledger: ledger, appStore: .live(options, client: client) { logger.warning("\($0)") },
-            options: TrackerOptions(
-                speedup: settings.pollSpeedup, leaseSeconds: settings.leaseSeconds,
-                executor: EventLoopExecutor(thread.next())), logger: logger)
+            options: TrackerOptions(leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next())),
+            logger: logger)
         let result = try await body(tracker)
         try await client.shutdown()
         try await thread.shutdownGracefully()

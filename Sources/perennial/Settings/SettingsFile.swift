@@ -28,7 +28,7 @@ struct SettingsFile: Sendable {
             values[key] = Self.unquoted(Self.trimmed(line[line.index(after: equals)...]))
             if !known.contains(key) {
                 let hint = SettingName.nearest(to: key).map { "did you mean \($0)?" } ?? "it is ignored."
-                warnings.append("\(name), line \(index + 1): nobody reads \(key); \(hint)")
+                warnings.append("\(name), line \(index + 1): \(key) is unknown; \(hint)")
             }
         }
     }

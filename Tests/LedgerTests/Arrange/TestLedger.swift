@@ -29,8 +29,8 @@ struct TestLedger: Sendable {
     /// Settles an answer about a claimed receipt.
     @discardableResult
     func settle(_ claim: Claim, _ finding: Finding, latestReceipt: String? = nil) async throws -> Settled {
-        let settled = try await ledger.settle(
-            [settlement(claim, finding, latestReceipt: latestReceipt)], by: worker, speedup: 1, reconcile: asWritten)
+        let settled = try await ledger.settleInFull(
+            [settlement(claim, finding, latestReceipt: latestReceipt)])
         #expect(settled.failures.map(\.reason) == [])
         return try #require(settled.settled.first)
     }
@@ -60,13 +60,18 @@ struct TestLedger: Sendable {
     }
 }
 
-/// The pure function of the program, as a settlement takes it.
-let asWritten: Reconcile = { stored, evidence, policy in reconcile(stored, with: evidence, policy: policy) }
+extension Settlement {
+    /// The same answer, as the ledger takes it before it is read.
+    var unread: UnreadAnswer {
+        let reading = UnreadAnswer.Reading(finding: finding, latestReceipt: latestReceipt)
+        return UnreadAnswer(claim: claim, body: body, asOf: evidence?.asOf, fingerprint: fingerprint) { reading }
+    }
+}
 
 /// Ends what was held too long; returns how many.
 @discardableResult
 func endAllowances(_ ledger: SubscriptionLedger, limit: Int = 100) async throws -> Int {
-    try await ledger.endAllowances(limit: limit, speedup: 1, by: asWritten)
+    try await ledger.endAllowances(limit: limit)
 }
 
 /// Makes a migrated ledger with one app and one worker, and drops it afterwards.

@@ -184,9 +184,14 @@ struct ClaimTests {
         try await withLedger { test in
             let receipt = try await due(test, ["a"], lane: .edge)[0]
             let claims = try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60)
-            try await test.ledger.release(claims, of: WorkerID(number: test.worker.number + 1))
+            let foreign = claims.map { claim in
+                var claim = claim
+                claim.worker = WorkerID(number: test.worker.number + 1)
+                return claim
+            }
+            try await test.ledger.release(foreign)
             #expect(try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60).isEmpty)
-            try await test.ledger.release(claims, of: test.worker)
+            try await test.ledger.release(claims)
             let again = try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60)
             #expect(again.map(\.receiptID) == [receipt])
             #expect(again.map(\.attempts) == [1])
@@ -219,12 +224,12 @@ struct ClaimTests {
                 _ = try await test.ledger.claim(receipt, for: other, leaseSeconds: 60)
             }
             #expect(busy?.kind == .busy)
-            try await test.ledger.release([claim], of: test.worker)
+            try await test.ledger.release([claim])
             #expect(try await test.claim(receipt).attempts == 1)
             // Its own lease is one that was left behind: the newer one counts, and the older one can no longer give it back.
             let again = try await test.claim(receipt)
             #expect(again.attempts == 2 && again.leaseToken > claim.leaseToken)
-            try await test.ledger.release([claim], of: test.worker)
+            try await test.ledger.release([claim])
             await #expect(throws: LedgerError.self) {
                 _ = try await test.ledger.claim(receipt, for: other, leaseSeconds: 60)
             }

@@ -12,7 +12,7 @@ struct ConfirmTests {
     private func fingerprint(_ word: String, _ test: TestLedger, app: App? = nil) -> Fingerprint {
         let body = Array(word.utf8)
         return Fingerprint(
-            of: body, lasting: [0..<body.count], app: app ?? test.app, environment: .production, speedup: 1)
+            of: body, lasting: [0..<body.count], app: app ?? test.app, environment: .production)
     }
 
     /// Settles an answer in full and keeps its fingerprint.
@@ -28,7 +28,7 @@ struct ConfirmTests {
         let settlement = Settlement(
             claim: claim, finding: finding, body: Array(word.utf8), latestReceipt: nil,
             fingerprint: fingerprint(word, test))
-        let settled = try await test.ledger.settle([settlement], by: test.worker, speedup: 1, reconcile: asWritten)
+        let settled = try await test.ledger.settleInFull([settlement])
         #expect(settled.failures.isEmpty)
     }
 
@@ -41,7 +41,7 @@ struct ConfirmTests {
         guard let equal = EqualAnswer(to: claim, fingerprint: fingerprint("same", test), asOf: asOf) else {
             return false
         }
-        let confirmed = try await test.ledger.confirm([equal], by: test.worker, speedup: 1)
+        let confirmed = try await test.ledger.confirm([equal])
         return confirmed == [receipt]
     }
 
@@ -231,11 +231,11 @@ struct ConfirmTests {
                 }
                 let state = reconcile(
                     nil, with: answer.evidence.slice(of: id),
-                    policy: test.app.policy(for: .production, speedup: 1)
+                    policy: test.app.policy(for: .production)
                 ).state
                 let expected = try #require(
                     ScheduleInput(
-                        of: state, at: state.asOf, policy: test.app.policy(for: .production, speedup: 1)))
+                        of: state, at: state.asOf, policy: test.app.policy(for: .production)))
                 let read = try PolledScheduleInput(row: try #require(rows.first)).input
                 #expect(read.comparable == expected.comparable, "answer \(number): \(answer)")
             }

@@ -25,7 +25,7 @@ struct EraseTests {
         let settlement = Settlement(
             claim: try await test.claim(receipt), finding: finding,
             body: Array(#"{"secret-body": "\#(Self.token)"}"#.utf8), latestReceipt: Array("newest-bytes-of-ann".utf8))
-        let settled = try await test.ledger.settle([settlement], by: test.worker, speedup: 1, reconcile: asWritten)
+        let settled = try await test.ledger.settleInFull([settlement])
         #expect(settled.failures.map(\.reason) == [])
     }
 
@@ -221,7 +221,7 @@ struct EraseTests {
             let late = Settlement(
                 claim: claim, finding: .verified(monthly(test).evidence),
                 body: Array(#"{"secret-body": "\#(Self.token)"}"#.utf8), latestReceipt: Array("newest-bytes".utf8))
-            let settled = try await test.ledger.settle([late], by: test.worker, speedup: 1, reconcile: asWritten)
+            let settled = try await test.ledger.settleInFull([late])
             #expect(settled.settled.isEmpty && settled.failures.isEmpty)
             #expect(try await test.everything() == everything)
             let dump = try dumped(test)
@@ -245,8 +245,8 @@ struct EraseTests {
                     latestReceipt: Array("newest-bytes".utf8))
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask {
-                        let settled = try await test.ledger.settle(
-                            [settlement], by: test.worker, speedup: 1, reconcile: asWritten)
+                        let settled = try await test.ledger.settleInFull(
+                            [settlement])
                         #expect(settled.failures.map(\.reason) == [])
                     }
                     group.addTask { try await erase("ann", in: test) }

@@ -222,7 +222,9 @@ struct HintTests {
     @Test("Delays shrink with an accelerated App Store, but not below a quarter of a second")
     func accelerated() async throws {
         try await withPolled { test, app, _ in
-            try await test.ledger.keep(refund, for: app, speedup: 1_000)
+            var ledger = test.ledger
+            ledger.speedup = 1_000
+            try await ledger.keep(refund, for: app)
             #expect(
                 try await test.text(
                     "SELECT check_at - received_at = interval '0.25 s' AS is_short FROM ledger.notification") == "true")

@@ -64,8 +64,13 @@ extension TestLedger {
         _ receipts: [ReceiptID], speedup: Int = 1, _ finding: (ReceiptID) -> Finding
     ) async throws -> [Settled] {
         var batch: [Settlement] = []
-        for receipt in receipts { batch.append(settlement(try await claim(receipt), finding(receipt))) }
-        let settled = try await ledger.settle(batch, by: worker, speedup: speedup, reconcile: asWritten)
+        var ledger = ledger
+        ledger.speedup = speedup
+        for receipt in receipts {
+            let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: 60)
+            batch.append(settlement(claim, finding(receipt)))
+        }
+        let settled = try await ledger.settleInFull(batch)
         #expect(settled.failures.map(\.reason) == [])
         return settled.settled
     }

@@ -30,18 +30,18 @@ struct RecogniseTests {
             try await test.refuse(receipts)
             #expect(try await test.text(counted) == "2")
             let fingerprint = Fingerprint(
-                of: [1], lasting: [0..<1], app: test.app, environment: .production, speedup: 1)
+                of: [1], lasting: [0..<1], app: test.app, environment: .production)
             let answer = Answer(from: test.at(-9), asOf: test.at(-0.5)).but {
                 $0.subscription = OriginalTransactionID("s\(receipts[0])")
             }
             let told = Settlement(
                 claim: try await test.claim(receipts[0]), finding: answer.finding, body: [1], latestReceipt: nil,
                 fingerprint: fingerprint)
-            _ = try await test.ledger.settle([told], by: test.worker, speedup: 1, reconcile: asWritten)
+            _ = try await test.ledger.settleInFull([told])
             #expect(try await test.text(counted) == "3")
             let equal = EqualAnswer(
                 to: try await test.claim(receipts[0]), fingerprint: fingerprint, asOf: test.at(-0.2))
-            let confirmed = try await test.ledger.confirm([try #require(equal)], by: test.worker, speedup: 1)
+            let confirmed = try await test.ledger.confirm([try #require(equal)])
             #expect(confirmed == [receipts[0]])
             #expect(try await test.text(counted) == "4")
         }

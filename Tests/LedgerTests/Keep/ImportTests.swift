@@ -172,7 +172,7 @@ struct ImportTests {
                 ])
             }
             let claimed = try await test.ledger.claim(for: test.worker, [quota], leaseSeconds: 60)
-            try await test.ledger.release(claimed, of: test.worker)
+            try await test.ledger.release(claimed)
             let again = try await test.ledger.claim(for: test.worker, [quota], leaseSeconds: 60)
             #expect(again.map(\.receiptID) == claimed.map(\.receiptID) && claimed.count == 1)
         }

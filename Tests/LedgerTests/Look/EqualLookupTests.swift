@@ -99,7 +99,7 @@ struct EqualLookupTests {
     /// Lets one subscription live through some random answers, with grants by hand and promises of imports between them.
     private func tell(_ history: Int, in test: TestLedger, using random: inout Seeded) async throws -> [Known] {
         let (id, customer) = (OriginalTransactionID("s\(history)"), "c\(history)")
-        let policy = test.app.policy(for: .production, speedup: 1)
+        let policy = test.app.policy(for: .production)
         let receipt = try await test.upload("r\(history)", by: customer)
         var answer = Answer(from: test.at(-Double(Int.random(in: 5...120, using: &random))), asOf: test.at(-4))
         answer.subscription = id
@@ -180,7 +180,7 @@ struct EqualLookupTests {
     private func compare(
         _ history: Int, _ known: [Known], in test: TestLedger, using random: inout Seeded, seed: UInt64
     ) async throws {
-        let policy = test.app.policy(for: .production, speedup: 1)
+        let policy = test.app.policy(for: .production)
         for moment in known {
             var times = (0..<Self.instants).map { _ in
                 test.at(Double.random(in: -130...90, using: &random))

@@ -175,11 +175,11 @@ struct CoverageTests {
             try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
             let other = answer(test, from: -9, made: -8, asOf: -2).but { $0.subscription = "2000" }
             let fingerprint = Fingerprint(
-                of: [1], lasting: [0..<1], app: test.app, environment: .production, speedup: 1)
+                of: [1], lasting: [0..<1], app: test.app, environment: .production)
             let settlement = Settlement(
                 claim: try await test.claim(b), finding: other.finding, body: [1], latestReceipt: nil,
                 fingerprint: fingerprint)
-            _ = try await test.ledger.settle([settlement], by: test.worker, speedup: 1, reconcile: asWritten)
+            _ = try await test.ledger.settleInFull([settlement])
             try await test.check(a, rejected())
             let claim = try await test.claim(b)
             #expect(EqualAnswer(to: claim, fingerprint: fingerprint, asOf: test.at(-1)) == nil)

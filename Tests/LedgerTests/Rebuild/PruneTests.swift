@@ -14,7 +14,7 @@ struct PruneTests {
         var after: Int64? = 0
         while let receipt = after {
             let batch = try await test.ledger.prune(
-                after: receipt, before: cutoff, limit: 1, speedup: 1, reading: library.reading, by: asWritten)
+                after: receipt, before: cutoff, limit: 1, reading: library.reading)
             sum.add(batch)
             after = batch.next
         }
@@ -26,7 +26,7 @@ struct PruneTests {
         var place: RebuildPlace? = .start
         while let here = place {
             let batch = try await test.ledger.rebuild(
-                from: here, RebuildScope(), correcting: false, speedup: 1, reading: library.reading, by: asWritten)
+                from: here, RebuildScope(), correcting: false, reading: library.reading)
             sum.examined += batch.examined
             sum.differences += batch.differences
             sum.gaps += batch.gaps

@@ -33,7 +33,7 @@ struct RebuildTests {
         let settlement = Settlement(
             claim: try await test.claim(receipt), finding: finding, body: body, latestReceipt: nil,
             fingerprint: fingerprint)
-        let settled = try await test.ledger.settle([settlement], by: test.worker, speedup: 1, reconcile: asWritten)
+        let settled = try await test.ledger.settleInFull([settlement])
         #expect(settled.failures.map(\.reason) == [])
     }
 
@@ -45,7 +45,7 @@ struct RebuildTests {
         var place: RebuildPlace? = .start
         while let here = place {
             let batch = try await test.ledger.rebuild(
-                from: here, limit: 1, scope, correcting: correcting, speedup: 1, reading: library.reading, by: asWritten
+                from: here, limit: 1, scope, correcting: correcting, reading: library.reading
             )
             sum.examined += batch.examined
             sum.corrected += batch.corrected
@@ -67,7 +67,7 @@ struct RebuildTests {
             ]
             let first = Answer(from: test.at(-70), asOf: test.at(-69))
             let same = Fingerprint(
-                of: [1], lasting: [0..<1], app: test.app, environment: .production, speedup: 1)
+                of: [1], lasting: [0..<1], app: test.app, environment: .production)
             try await tell(test, library, receipts[0], .verified(first.evidence))
             try await tell(test, library, receipts[0], .verified(first.but { $0.asOf = test.at(-60) }.evidence))
             try await tell(test, library, receipts[1], .verified(first.but { $0.asOf = test.at(-65) }.evidence))
@@ -80,7 +80,7 @@ struct RebuildTests {
             try await tell(test, library, receipts[0], .verified(renewed), fingerprint: same)
             let claim = try await test.claim(receipts[0])
             if let equal = EqualAnswer(to: claim, fingerprint: same, asOf: test.at(-5)) {
-                let confirmed = try await test.ledger.confirm([equal], by: test.worker, speedup: 1)
+                let confirmed = try await test.ledger.confirm([equal])
                 #expect(confirmed == [receipts[0]])
             } else {
                 Issue.record("The claim has no fingerprint.")

@@ -31,7 +31,7 @@ struct ConcurrentSettleTests {
                 let settled = try await withThrowingTaskGroup(of: Int.self) { group in
                     for batch in batches {
                         group.addTask {
-                            try await test.ledger.settle(batch, by: test.worker, speedup: 1, reconcile: asWritten)
+                            try await test.ledger.settleInFull(batch)
                                 .settled.count
                         }
                     }
@@ -91,7 +91,7 @@ struct ConcurrentSettleTests {
                             }
                             return test.settlement(claim, answer.finding)
                         }
-                        _ = try await test.ledger.settle(batch, by: test.worker, speedup: 1, reconcile: asWritten)
+                        _ = try await test.ledger.settleInFull(batch)
                     }
                 }
                 try await group.waitForAll()

@@ -236,7 +236,9 @@ struct VerifyTests {
         try await withLedger { test in
             let own = VerifyTerms(leaseSeconds: 7, speedup: 3)
             #expect(try await test.ledger.verifyTerms(otherwise: own) == own)
-            _ = try await test.ledger.startWorker(host: "h", process: 2, leaseSeconds: 90, speedup: 60)
+            var ledger = test.ledger
+            ledger.speedup = 60
+            _ = try await ledger.startWorker(host: "h", process: 2, leaseSeconds: 90)
             #expect(
                 try await test.ledger.verifyTerms(otherwise: own) == VerifyTerms(leaseSeconds: 90, speedup: 60))
         }

@@ -17,7 +17,7 @@ func unfinishedLines(in text: String) -> [String] {
     return lines(of: text) { line in marks.contains { line.contains($0) } }
 }
 
-/// Lines that name a folder of somebody's own machine.
+/// Lines that name a folder of one machine.
 func homeFolderLines(in text: String) -> [String] {
     let folders = ["work", "root", "home", "Users"].map { "/" + $0 + "/" }
     // Whole texts first: hardly any holds such a name.
@@ -44,6 +44,11 @@ func issueNumberLines(in text: String) -> [String] {
             return before.isWhitespace || before == "("
         }
     }
+}
+
+/// Lines with words that technical English does without.
+func wordyLines(in text: String) -> [String] {
+    lines(of: text) { $0.contains(#/(?i)\b(?:whoever|somebody|told|of which)\b/#) }
 }
 
 private func lines(of text: String, where isBad: (Substring) -> Bool) -> [String] {

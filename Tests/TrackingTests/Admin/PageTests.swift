@@ -109,7 +109,7 @@ import Testing
             #expect(page.contains("<td>verified</td>") && page.contains(Self.escaped))
             let token = try await browser.formToken(on: path)
             let lately = try await browser.post(path + "/check", ["form_token": token])
-            #expect(lately.status == .seeOther && lately.headers[.location] == path + "?told=lately")
+            #expect(lately.status == .seeOther && lately.headers[.location] == path + "?result=lately")
             try await world.database.transaction {
                 try $0.script(
                     """
@@ -118,7 +118,7 @@ import Testing
                     """)
             }
             let checked = try await browser.post(path + "/check", ["form_token": token])
-            #expect(checked.headers[.location] == path + "?told=checked")
+            #expect(checked.headers[.location] == path + "?result=checked")
             #expect(try await world.ledger.wasAsked(about: receipt, withinSeconds: 60) == true)
             let audit = try await world.database.query(
                 .init(
@@ -128,9 +128,9 @@ import Testing
                 ))
             #expect(try audit.map { try $0.text("actor").hasPrefix("key ") } == [true])
             #expect(try audit.map { try $0.text("bundle_id") } == ["com.example.app"])
-            let told = try await browser.get(path + "?told=checked").text
-            #expect(told.contains(ReceiptPage.Told.checked.sentence))
-            #expect(try await !browser.get(path + "?told=%3Cb%3E").text.contains("role=\"status\""))
+            let told = try await browser.get(path + "?result=checked").text
+            #expect(told.contains(ReceiptPage.CheckResult.checked.sentence))
+            #expect(try await !browser.get(path + "?result=%3Cb%3E").text.contains("role=\"status\""))
             let missing = try await browser.post("/admin/receipts/0/check", ["form_token": token])
             #expect(missing.status == .notFound)
         }

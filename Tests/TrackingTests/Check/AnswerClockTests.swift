@@ -89,8 +89,7 @@ struct AnswerClockTests {
                     == ["1"])
             #expect(line.journal.lines.contains { $0.contains("Apple's clock is ahead") })
             let rebuilt = try await line.tracker.ledger.rebuild(
-                from: .start, RebuildScope(), correcting: false, speedup: 1, reading: { $0.evidence }
-            ) { stored, evidence, policy in reconcile(stored, with: evidence, policy: policy) }
+                from: .start, RebuildScope(), correcting: false, reading: { $0.evidence })
             #expect(rebuilt.differences == [] && rebuilt.examined == 1)
         }
     }

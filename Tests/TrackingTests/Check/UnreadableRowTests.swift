@@ -44,7 +44,7 @@ import Testing
             let body = Array(Self.answer(date).utf8)
             return Explanation(body: body, bundleID: nil, at: nil, previous: nil, now: now).text
         }
-        #expect(text("soon").contains("left out, for it cannot be read: receipt.in_app[0]"))
+        #expect(text("soon").contains("left out, because it cannot be read: receipt.in_app[0]"))
         #expect(!text("soon").contains("holds no purchases"))
         #expect(text("04 Jul 23 12:00 GMT").contains("purchase 7: lamp, bought 2023-07-04T12:00:00.000Z"))
     }

@@ -68,9 +68,11 @@ import Testing
         }
 
         private func settle(_ claim: Claim, _ finding: Finding, _ body: [UInt8]) async throws {
-            let settled = try await ledger.settle(
-                [Settlement(claim: claim, finding: finding, body: body, latestReceipt: nil)], by: worker, speedup: 1
-            ) { stored, evidence, policy in reconcile(stored, with: evidence, policy: policy) }
+            let settled = try await ledger.settle([
+                UnreadAnswer(claim: claim, body: body, asOf: nil, fingerprint: nil) {
+                    UnreadAnswer.Reading(finding: finding, latestReceipt: nil)
+                }
+            ])
             #expect(settled.failures.isEmpty)
         }
 

@@ -82,7 +82,7 @@ extension AdminSite {
             }
             let (ledger, bundleID) = (tracker.ledger, BundleID(app))
             let explanation = try await CustomerExplanation(
-                in: ledger, app: bundleID, customer: name, speedup: tracker.options.speedup)
+                in: ledger, app: bundleID, customer: name)
             guard explanation.reasons.isKnown else {
                 throw Problem(.notFound, "Nobody of the app \(bundleID) has the id \(name).")
             }

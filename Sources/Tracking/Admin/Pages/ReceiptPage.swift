@@ -10,7 +10,7 @@ struct ReceiptPage {
     static let askedAgainSeconds = 60.0
 
     /// The result of a manual check, as the query names it.
-    enum Told: String, CaseIterable {
+    enum CheckResult: String, CaseIterable {
         case checked, lately, busy
 
         /// The result in a sentence.
@@ -103,10 +103,10 @@ extension AdminSite {
                 stored, schedule: try await ledger.schedule(of: id),
                 answers: try await ledger.answers(about: id, limit: ReceiptPage.answersMax),
                 formToken: visit.session.formToken)
-            let told = visit.query("told").flatMap(ReceiptPage.Told.init(rawValue:))
+            let result = visit.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
             return try AdminPage(
                 title: "Receipt \(id)", template: "receipt", content: content, session: visit.session,
-                notice: told?.sentence
+                notice: result?.sentence
             ).response()
         }
     }
@@ -115,12 +115,12 @@ extension AdminSite {
     var checkReceipt: Route {
         form("/admin/receipts/{id}/check") { visit in
             let id = try visit.receiptID()
-            let told = try await check(id, by: .key(visit.session.keyID))
-            return Response.redirect(to: address(ReceiptPage.path(of: id), ["told": told.rawValue]))
+            let result = try await check(id, by: .key(visit.session.keyID))
+            return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
         }
     }
 
-    private func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.Told {
+    private func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.CheckResult {
         let asked = try await tracker.ledger.wasAsked(about: id, withinSeconds: ReceiptPage.askedAgainSeconds)
         guard let asked else { throw Problem(.notFound, "There is no receipt \(id).") }
         guard !asked else { return .lately }

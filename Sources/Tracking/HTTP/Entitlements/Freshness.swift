@@ -54,8 +54,8 @@ extension Tracker {
     /// Returns the terms for the age of answers about an app's customers.
     func terms(of app: App) -> FreshnessTerms {
         FreshnessTerms(
-            production: app.policy(for: .production, speedup: options.speedup),
-            sandbox: app.policy(for: .sandbox, speedup: options.speedup), leaseSeconds: options.leaseSeconds)
+            production: app.policy(for: .production),
+            sandbox: app.policy(for: .sandbox), leaseSeconds: options.leaseSeconds)
     }
 }
 

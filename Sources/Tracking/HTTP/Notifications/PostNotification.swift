@@ -33,12 +33,13 @@ struct PostNotification: Sendable {
             let app = try await app(at: try context.parameters.decoded("token"))
             if let seconds = limiter.secondsToWait(of: app.id, at: Self.rate) {
                 throw Problem(
-                    .tooMany, "An app is told at most \(Int(Self.rate.perSecond)) notifications a second.",
+                    .tooMany,
+                    "The server accepts at most \(Int(Self.rate.perSecond)) notifications a second for an app.",
                     headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
             }
             let body = try await limits.body(of: request)
             let hint = try UnverifiedNotification(notification: Array(body.readableBytesView))
-            let effect = try await tracker.ledger.keep(hint, for: app, speedup: tracker.options.speedup)
+            let effect = try await tracker.ledger.keep(hint, for: app)
             tracker.metrics.notified(app, hint, effect)
             return Response(["effect": .string(effect.rawValue)])
         }

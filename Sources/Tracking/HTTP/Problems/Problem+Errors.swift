@@ -17,7 +17,7 @@ extension Problem {
     }
 
     private static let unexplained = Problem(
-        .failed, "The request failed for a reason the server's log tells under this request id.")
+        .failed, "The request failed; the server's log has the reason under this request id.")
 
     private init(telling error: LedgerError) {
         switch error.kind {

@@ -53,7 +53,7 @@ extension CoverageWalk {
         for id in asked.compactMap({ Int64($0).map { ReceiptID($0) } }) {
             guard let device = devices[id], let claim = try await claim(id, by: test.worker) else { continue }
             let now = try await test.ledger.now()
-            try await settle([settlement(claim, truth(of: device, at: now))], by: test.worker)
+            try await settle([settlement(claim, truth(of: device, at: now))])
         }
     }
 

@@ -101,19 +101,18 @@ extension CoverageWalk {
         guard let claim = try await claim(receipt, by: worker) else { return }
         let finding = answer(of: receipt)
         trail[trail.count - 1] += " \(receipt) \(finding.word)"
-        try await settle([settlement(claim, finding)], by: worker)
+        try await settle([settlement(claim, finding)])
     }
 
     /// Some receipts become due and are asked about in one batch; some answers come late.
     private mutating func checkBatch() async throws {
         let due = devices.keys.sorted().filter { _ in Bool.random(using: &random) }
         try await makeDue(due)
-        let worker = worker()
-        let claims = try await claimDue(by: worker)
+        let claims = try await claimDue(by: worker())
         var batch: [Settlement] = []
         for claim in claims {
             guard Int.random(in: 0..<6, using: &random) > 0 else {
-                late.append((claim, worker))
+                late.append(claim)
                 trail[trail.count - 1] += " \(claim.receiptID) left"
                 continue
             }
@@ -121,7 +120,7 @@ extension CoverageWalk {
             trail[trail.count - 1] += " \(claim.receiptID) \(finding.word)"
             batch.append(settlement(claim, finding))
         }
-        try await settle(batch.shuffled(using: &random), by: worker)
+        try await settle(batch.shuffled(using: &random))
     }
 
     private func claimDue(by worker: WorkerID) async throws -> [Claim] {
@@ -142,7 +141,7 @@ extension CoverageWalk {
     private mutating func leaveLease() async throws {
         let worker = worker()
         guard let receipt, let claim = try await claim(receipt, by: worker) else { return }
-        late.append((claim, worker))
+        late.append(claim)
         trail[trail.count - 1] += " \(receipt)"
     }
 
@@ -153,13 +152,13 @@ extension CoverageWalk {
     /// An answer comes after all, perhaps after its lease was lost; or the receipt is handed back unasked.
     private mutating func settleLate() async throws {
         guard !late.isEmpty else { return }
-        let (claim, worker) = late.remove(at: Int.random(in: 0..<late.count, using: &random))
+        let claim = late.remove(at: Int.random(in: 0..<late.count, using: &random))
         guard Int.random(in: 0..<4, using: &random) > 0 else {
-            return try await test.ledger.release([claim], of: worker)
+            return try await test.ledger.release([claim])
         }
         let finding = answer(of: claim.receiptID)
         trail[trail.count - 1] += " \(claim.receiptID) \(finding.word)"
-        try await settle([settlement(claim, finding)], by: worker)
+        try await settle([settlement(claim, finding)])
     }
 
     /// Workers crash three times over a receipt.
@@ -167,24 +166,23 @@ extension CoverageWalk {
         guard let receipt else { return }
         trail[trail.count - 1] += " \(receipt)"
         try await makeDue([receipt], ", crashes = 3")
-        let worker = worker()
-        late += try await claimDue(by: worker).map { ($0, worker) }
+        late += try await claimDue(by: worker())
     }
 
     private mutating func settleTwoAtOnce() async throws {
-        var claims: [(Settlement, WorkerID)] = []
+        var answers: [Settlement] = []
         for worker in workers {
-            guard let receipt, !claims.contains(where: { $0.0.claim.receiptID == receipt }),
+            guard let receipt, !answers.contains(where: { $0.claim.receiptID == receipt }),
                 let claim = try await claim(receipt, by: worker)
             else { continue }
             let finding = answer(of: receipt)
             trail[trail.count - 1] += " \(receipt) \(finding.word)"
-            claims.append((settlement(claim, finding), worker))
+            answers.append(settlement(claim, finding))
         }
         let walk = self
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for (settlement, worker) in claims {
-                group.addTask { try await walk.settle([settlement], by: worker) }
+            for settlement in answers {
+                group.addTask { try await walk.settle([settlement]) }
             }
             try await group.waitForAll()
         }
@@ -231,7 +229,7 @@ extension CoverageWalk {
         for receipt in refused {
             for _ in 0..<2 {
                 guard let claim = try await claim(receipt, by: worker) else { break }
-                try await settle([settlement(claim, rejected())], by: worker)
+                try await settle([settlement(claim, rejected())])
             }
         }
         trail[trail.count - 1] += " \(ids)"
@@ -241,7 +239,7 @@ extension CoverageWalk {
         var place: RebuildPlace? = .start
         while let here = place {
             let batch = try await test.ledger.rebuild(
-                from: here, RebuildScope(), correcting: true, speedup: 1, reading: library.reading, by: asWritten)
+                from: here, RebuildScope(), correcting: true, reading: library.reading)
             if !hasErased, !batch.differences.isEmpty {
                 throw Broken(description: "\(self): a rebuild differs: \(batch.differences)")
             }

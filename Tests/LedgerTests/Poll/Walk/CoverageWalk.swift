@@ -33,7 +33,7 @@ struct CoverageWalk: Sendable {
     let accounts: [PretendAccount]
     var devices: [ReceiptID: Device] = [:]
     /// What workers had leased when they were killed or became slow.
-    var late: [(claim: Claim, worker: WorkerID)] = []
+    var late: [Claim] = []
     /// The App Store's clock.
     var clock: Instant
     /// Steps so far.
@@ -131,20 +131,12 @@ struct CoverageWalk: Sendable {
         for index in lasting.renewals.indices { lasting.renewals[index].asOf = .distantPast }
         let said = Array("\(lasting)".utf8)
         return Fingerprint(
-            of: said, lasting: [0..<said.count], app: test.app, environment: .production, speedup: 1)
+            of: said, lasting: [0..<said.count], app: test.app, environment: .production)
     }
 
     /// Settles answers as a worker does: those that are equal to the last ones cheaply, the others in full.
-    func settle(_ batch: [Settlement], by worker: WorkerID) async throws {
-        let equal = batch.compactMap { settlement -> EqualAnswer? in
-            guard case .verified(let evidence) = settlement.finding, let fingerprint = settlement.fingerprint else {
-                return nil
-            }
-            return EqualAnswer(to: settlement.claim, fingerprint: fingerprint, asOf: evidence.asOf)
-        }
-        let confirmed = try await test.ledger.confirm(equal, by: worker, speedup: 1)
-        let rest = batch.filter { !confirmed.contains($0.claim.receiptID) }
-        let settled = try await test.ledger.settle(rest, by: worker, speedup: 1, reconcile: asWritten)
+    func settle(_ batch: [Settlement]) async throws {
+        let settled = try await test.ledger.settle(batch.map(\.unread))
         if let failure = settled.failures.first { throw Broken(description: "\(self): \(failure.reason)") }
     }
 

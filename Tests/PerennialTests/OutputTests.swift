@@ -4,7 +4,7 @@ import Tracking
 
 @testable import perennial
 
-@Suite struct SayTests {
+@Suite("Output") struct OutputTests {
     static let listing = Listing(
         columns: ["name", "count", "ok"],
         rows: [["a,\"b\"", 7, true], [nil, 1_234, false], ["c", nil, nil]])

@@ -1,0 +1,65 @@
+import AppStore
+import Foundation
+import Ledger
+import Subscriptions
+
+extension Tracker {
+    /// Asks Apple about one claimed receipt and settles the answer: this is the program.
+    ///
+    /// Uploads, the command line and quarantined receipts take this way. The worker's loop runs the same stages for many
+    /// receipts at a time. Throws `busy` when Apple has not answered at `end`; the receipt is then left to the workers.
+    func check(_ claim: Claim, until end: ContinuousClock.Instant? = nil) async throws -> CheckedBatch {
+        let answer = try await ask(claim, until: end)  // an outage is an answer too
+        let checked = Checked(claim, answer)  // read only where it is not the last answer again
+        return try await settle([checked])  // locks, reconcile (pure, no clock), one commit
+    }
+
+    /// Asks Apple about a claimed receipt. Never throws: an outage is an answer too.
+    func ask(_ claim: Claim) async -> AppStoreAnswer {
+        metrics.asks()
+        let answer = await answer(about: claim)
+        metrics.answered(answer)
+        return answer
+    }
+
+    /// Settles answers together: their facts, events and schedules change in one commit.
+    func settle(_ answers: [Checked]) async throws -> CheckedBatch {
+        let begin = ContinuousClock.now
+        let settled = try await ledger.settle(answers.map(\.unread))
+        if !settled.settled.isEmpty { feedBell.ring() }
+        see(answers, unwritten: settled.failures)
+        let batch = CheckedBatch(settled, of: answers)
+        let (counts, elapsed) = (batch.counts(of: answers.count), ContinuousClock.now - begin)
+        tally.count(answers)
+        counting.add(counts)
+        metrics.settled(answers, equal: settled.confirmed, batch, elapsed: elapsed)
+        logger.debug(
+            "settled", metadata: counts.metadata.merging(["elapsed_ms": "\(Int(elapsed.seconds * 1_000))"]) { $1 })
+        return batch
+    }
+
+    private func ask(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> AppStoreAnswer {
+        guard let end else { return await ask(claim) }
+        if let answer = await within(end - .now, { await ask(claim) }) { return answer }
+        try await ledger.release([claim])
+        throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
+    }
+
+    private func answer(about claim: Claim) async -> AppStoreAnswer {
+        let endpoint = claim.environment.map(Endpoint.init) ?? .production
+        do {
+            let secrets = try ledger.secrets(of: claim.app)
+            conditions.clear(.sealedSecret(claim.app.bundleID))
+            return await appStore.verify(
+                AppStoreRequest(
+                    receipt: Data(claim.receipt).base64EncodedString(), secret: secrets.current,
+                    previousSecret: secrets.previous, askFirst: endpoint, sandboxAllowed: claim.app.sandboxAllowed))
+        } catch {
+            conditions.raise(.sealedSecret(claim.app.bundleID), by: "\(error)")
+            return AppStoreAnswer(
+                environment: endpoint, httpStatus: nil, body: [], response: nil,
+                failure: "The app's shared secret cannot be read here; the log says why.", calls: 0,
+                usedPreviousSecret: false, elapsedMilliseconds: 0, correlationID: nil)
+        }
+    }
+}
