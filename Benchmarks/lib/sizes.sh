@@ -39,7 +39,7 @@ make_schedule() {
     local root=$1 cluster=$2 database=$3 size=$4
     as_database_account "$postgres/createdb" --host="$cluster" --username=postgres "$database"
     {
-        cat "$root/sql/queries/lock_migrations.sql" "$root"/sql/migrations/*.sql "$root/Benchmarks/lib/claim_rounds.sql"
+        cat "$root/sql/queries/migrate/lock_migrations.sql" "$root"/sql/migrations/*.sql "$root/Benchmarks/lib/claim_rounds.sql"
         make_function "$root" claim claim claimed \
             "int, float8, int[], smallint[], int[], timestamptz, timestamptz, timestamptz[]"
         make_function "$root" count_due look due "int, timestamptz, int[], smallint[], timestamptz[]"
@@ -54,11 +54,11 @@ set_fsync() {
     sizes_psql "$1" "$2" --command="ALTER SYSTEM SET fsync = $3" --command="SELECT pg_reload_conf()" >/dev/null
 }
 
-# One of the product's statements as a function, whose plan a session keeps as it does that of a prepared statement.
+# One of the product's statements about claims as a function, whose plan a session keeps as it does that of a prepared statement.
 # Arguments: the root, the statement, the function's name, the type of its rows, the types of its parameters.
 make_function() {
     echo "CREATE FUNCTION bench.$3($5) RETURNS SETOF bench.$4 LANGUAGE plpgsql AS \$body\$ BEGIN RETURN QUERY"
-    sed 's/;[[:space:]]*$//' "$1/sql/queries/$2.sql"
+    sed 's/;[[:space:]]*$//' "$1/sql/queries/claim/$2.sql"
     echo "; END \$body\$;"
 }
 

@@ -31,6 +31,24 @@ struct StatementTests {
         #expect(Self.unnamed(files.map(\.name), in: lists).isEmpty)
     }
 
+    @Test("Each folder of queries/ has its own list, which names the files of that folder alone")
+    func listsFollowFolders() throws {
+        let files = try SourceTree.here.files(in: "sql/queries", ending: [".sql"])
+        let folders = Dictionary(grouping: files) { String($0.path.split(separator: "/").dropLast().last ?? "") }
+        let lists = try SourceTree.here.files(in: "sql", ending: [".swift"]).filter { $0.name.hasPrefix("Queries+") }
+        #expect(Set(lists.map { Self.folderName($0.name) }) == Set(folders.keys))
+        for list in lists {
+            let named = Word.all(in: SwiftSource(list.text).code).map(\.text).filter { $0.hasSuffix("_sql") }
+            let there = folders[Self.folderName(list.name), default: []].map { Self.resourceName($0.name) }
+            #expect(named.sorted() == there.sorted(), "\(list.path)")
+        }
+    }
+
+    /// The folder of `queries/` whose files a list names: `claim` of `Queries+Claim.swift`.
+    static func folderName(_ listName: String) -> String {
+        listName.dropFirst("Queries+".count).dropLast(".swift".count).lowercased()
+    }
+
     @Test("A file that the list forgets is found")
     func forgottenFile() {
         let list = SwiftSource("let claim = PackageResources.claim_sql // settle_sql")

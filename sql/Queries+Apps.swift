@@ -1,0 +1,9 @@
+/// Statements about apps, their settings and their sealed secrets.
+extension Queries {
+    package static let addApp = SQLFile("add_app", PackageResources.add_app_sql)
+    package static let findProbeReceipts = SQLFile("find_probe_receipts", PackageResources.find_probe_receipts_sql)
+    package static let pauseApp = SQLFile("pause_app", PackageResources.pause_app_sql)
+    package static let readApps = SQLFile("read_apps", PackageResources.read_apps_sql)
+    package static let rotateSecret = SQLFile("rotate_secret", PackageResources.rotate_secret_sql)
+    package static let setApp = SQLFile("set_app", PackageResources.set_app_sql)
+}

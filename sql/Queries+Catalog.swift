@@ -1,0 +1,10 @@
+/// Statements about the catalog and the entitlements that its products grant.
+extension Queries {
+    package static let deleteProducts = SQLFile("delete_products", PackageResources.delete_products_sql)
+    package static let endGrants = SQLFile("end_grants", PackageResources.end_grants_sql)
+    package static let insertGrants = SQLFile("insert_grants", PackageResources.insert_grants_sql)
+    package static let knownEntitlements = SQLFile("known_entitlements", PackageResources.known_entitlements_sql)
+    package static let listProducts = SQLFile("list_products", PackageResources.list_products_sql)
+    package static let lockCatalog = SQLFile("lock_catalog", PackageResources.lock_catalog_sql)
+    package static let upsertProducts = SQLFile("upsert_products", PackageResources.upsert_products_sql)
+}
