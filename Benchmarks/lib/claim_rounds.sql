@@ -6,9 +6,9 @@ CREATE TABLE bench.round (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, mode text NOT NULL, is_full boolean NOT NULL,
     receipts int NOT NULL, look_ms float8 NOT NULL, claim_ms float8 NOT NULL);
 CREATE TYPE bench.claimed AS (
-    receipt_id bigint, app_id int, lane smallint, lease_token bigint, attempts smallint, scheduled_for timestamptz,
+    receipt_id bigint, app_id int, lane text, lease_token bigint, attempts smallint, scheduled_for timestamptz,
     due_at timestamptz, fingerprint bytea, claimed_at timestamptz, environment text, data bytea);
-CREATE TYPE bench.due AS (app_id int, lane smallint, receipts bigint);
+CREATE TYPE bench.due AS (app_id int, lane text, receipts bigint);
 
 -- Each round, five receipts of each of twenty apps are looked for and claimed by the product's statements (bench.look and
 -- bench.claim), and given back to be asked about again within three days. The clock moves by `step`. What was due `margin`
@@ -19,7 +19,7 @@ CREATE PROCEDURE bench.work(mode text, rounds int, step interval, margin interva
 LANGUAGE plpgsql AS $$
 DECLARE
     apps CONSTANT int[] := (SELECT array_agg(g) FROM generate_series(1, 20) g);
-    lanes CONSTANT smallint[] := array_fill(4::smallint, ARRAY[20]);
+    lanes CONSTANT text[] := array_fill('sweep'::text, ARRAY[20]);
     counts CONSTANT int[] := array_fill(5, ARRAY[20]);
     moment timestamptz := (SELECT at FROM bench.clock);
     low timestamptz := '-infinity';

@@ -11,7 +11,7 @@ WITH copy AS (
     RETURNING receipt_id, app_id
 )
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT receipt_id, app_id, 4, now() - interval '1 day', now() - interval '1 day' FROM copy;
+SELECT receipt_id, app_id, 'sweep', now() - interval '1 day', now() - interval '1 day' FROM copy;
 CREATE TABLE purchase_sent (receipt_id bigint PRIMARY KEY, due_at timestamptz NOT NULL);
 VACUUM ANALYZE ledger.receipt;
 VACUUM ANALYZE ledger.poll_schedule;

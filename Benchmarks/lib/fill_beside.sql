@@ -85,7 +85,7 @@ CALL bench.copy(
     :copies);
 CALL bench.copy('upload', '{}', :copies);
 CALL bench.copy(
-    'poll_schedule', '{"due_at": "now() + interval ''1 day'' + random() * interval ''29 days''", "lane": "4"}', :copies);
+    'poll_schedule', '{"due_at": "now() + interval ''1 day'' + random() * interval ''29 days''", "lane": "''sweep''::ledger.lane"}', :copies);
 CALL bench.copy(
     'subscription',
     '{"original_transaction_id": "t.original_transaction_id || ''-'' || k",

@@ -15,7 +15,7 @@ SELECT 1 + g % 20, sha256(int8send(g)), decode(repeat(md5(g::text), 4), 'hex'), 
 FROM generate_series(1, :receipts) g;
 -- The order in which rows lie has nothing to do with the order in which they come due.
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT g, 1 + g % 20, 4, d.at, d.at
+SELECT g, 1 + g % 20, 'sweep', d.at, d.at
 FROM generate_series(1, :receipts) g
 CROSS JOIN LATERAL (SELECT (SELECT began_at FROM bench.clock) + g * interval '2 ms' AS at) d
 ORDER BY hashint8(g);

@@ -6,6 +6,6 @@ WITH sent AS (
     RETURNING receipt_id, app_id
 ), scheduled AS (
     INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT receipt_id, app_id, 0, now(), now() FROM sent
+    SELECT receipt_id, app_id, 'new', now(), now() FROM sent
 )
 INSERT INTO purchase_sent SELECT receipt_id, now() FROM sent;

@@ -41,8 +41,8 @@ make_schedule() {
     {
         cat "$root/sql/queries/migrate/lock_migrations.sql" "$root"/sql/migrations/*.sql "$root/Benchmarks/lib/claim_rounds.sql"
         make_function "$root" claim claim claimed \
-            "int, float8, int[], smallint[], int[], timestamptz, timestamptz, timestamptz[]"
-        make_function "$root" count_due look due "int, timestamptz, int[], smallint[], timestamptz[]"
+            "int, float8, int[], text[], int[], timestamptz, timestamptz, timestamptz[]"
+        make_function "$root" count_due look due "int, timestamptz, int[], text[], timestamptz[]"
     } | sizes_psql "$cluster" "$database" --set=ON_ERROR_STOP=1 >/dev/null
     # What is filled need not survive a crash; what is measured is written as it always is.
     set_fsync "$cluster" "$database" off

@@ -84,7 +84,7 @@ INSERT INTO ledger.stated_price (receipt_id, customer_id, stated_at, storefront,
 SELECT receipt_id, customer_id, uploaded_at, storefront, price_milliunits, currency FROM ledger.upload
 WHERE num_nonnulls(storefront, price_milliunits) > 0 ORDER BY receipt_id;
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT i, :app, 4, at, at
+SELECT i, :app, 'sweep', at, at
 FROM life CROSS JOIN LATERAL (SELECT now() + pg_temp.luck(i, 6) * interval '7 days' AS at) due WHERE runs ORDER BY i;
 INSERT INTO ledger.subscription
     (subscription_id, app_id, environment, original_transaction_id, group_id, polled_by, version, as_of, checked_at,

@@ -59,10 +59,16 @@ CREATE SEQUENCE ledger.lease_token_seq AS bigint;
 COMMENT ON SEQUENCE ledger.lease_token_seq IS
     'Numbers claims. A token never repeats, so that a repeated answer is recognised';
 
+CREATE TYPE ledger.lane AS ENUM ('new', 'expiring', 'retry', 'import', 'sweep', 'quarantine');
+COMMENT ON TYPE ledger.lane IS
+    'A queue within an app, in order of urgency. new: never verified; expiring: access may change at or soon after '
+    'the answer; retry: Apple tries to charge; import: never verified, no customer waits; sweep: the rest; '
+    'quarantine: its workers crashed';
+
 CREATE TABLE ledger.poll_schedule (
     receipt_id         bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,
     app_id             int NOT NULL,
-    lane               smallint NOT NULL,
+    lane               ledger.lane NOT NULL,
     due_at             timestamptz NOT NULL,
     scheduled_for      timestamptz NOT NULL,
     want_at            timestamptz,
@@ -76,7 +82,6 @@ CREATE TABLE ledger.poll_schedule (
     fingerprint        bytea,
     purchases          bigint[],
     purchase_versions  bigint,
-    CONSTRAINT poll_schedule_lane_known CHECK (lane BETWEEN 0 AND 5),
     CONSTRAINT poll_schedule_purchases_have_versions CHECK ((purchases IS NULL) = (purchase_versions IS NULL)),
     CONSTRAINT poll_schedule_confirmed_has_both_clocks CHECK ((confirmed_as_of IS NULL) = (confirmed_at IS NULL))
 ) WITH (
@@ -84,15 +89,13 @@ CREATE TABLE ledger.poll_schedule (
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX poll_schedule_due ON ledger.poll_schedule (app_id, lane, due_at);
 -- Imported receipts stand in the order of their expiry; this finds the one that waited longest.
-CREATE INDEX poll_schedule_imported ON ledger.poll_schedule (app_id, scheduled_for) WHERE lane = 3;
+CREATE INDEX poll_schedule_imported ON ledger.poll_schedule (app_id, scheduled_for) WHERE lane = 'import';
 COMMENT ON TABLE ledger.poll_schedule IS
     'When to ask Apple about which receipt. A receipt that nothing needs has no row. A claim moves due_at to the '
     'end of its lease, so a crashed worker''s receipts come due by themselves';
-COMMENT ON COLUMN ledger.poll_schedule.lane IS
-    '0 new: never verified; 1 edge: an access decision is near; 2 retry: Apple tries to charge; 3 import: never '
-    'verified, no customer waits; 4 sweep: the rest; 5 quarantine: its workers crashed';
+COMMENT ON COLUMN ledger.poll_schedule.lane IS 'The queue in which the receipt waits for its check';
 COMMENT ON COLUMN ledger.poll_schedule.due_at IS
-    'When a worker may claim it, or when the lease ends; in lane 3 the receipt''s turn (ledger.import_turn), which '
+    'When a worker may claim it, or when the lease ends; in the lane import the receipt''s turn (ledger.import_turn), which '
     'is no time of day';
 COMMENT ON COLUMN ledger.poll_schedule.scheduled_for IS 'When the check was due before a claim moved due_at';
 COMMENT ON COLUMN ledger.poll_schedule.want_at IS
@@ -121,7 +124,7 @@ CREATE FUNCTION ledger.can_poll(r ledger.receipt, s ledger.poll_schedule)
 RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT r.verified_at IS NOT NULL AND r.rejections = 0 AND r.erased_at IS NULL
-       AND COALESCE(s.lane, 0) <> 5 AND COALESCE(s.attempts, 0) < 5
+       AND s.lane IS DISTINCT FROM 'quarantine' AND COALESCE(s.attempts, 0) < 5
 $$;
 COMMENT ON FUNCTION ledger.can_poll IS
     'Whether a receipt may ask about what it holds: Apple vouched for it, did not refuse it since and answered one '

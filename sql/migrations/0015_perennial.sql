@@ -132,7 +132,7 @@ SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment,
        r.outcome::text AS outcome, r.reason, r.received_at, GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
        GREATEST(r.verified_at, s.confirmed_at) AS verified_at, r.rejections, r.rejected_since,
        GREATEST(s.due_at, s.scheduled_for) AS due_at, s.scheduled_for,
-       (ARRAY['new', 'edge', 'retry', 'import', 'sweep', 'quarantine'])[s.lane + 1] AS lane, s.attempts, s.crashes,
+       s.lane::text AS lane, s.attempts, s.crashes,
        s.leased_by IS NOT NULL AS is_leased, s.leased_by IS NOT NULL AND s.due_at > now() AS is_in_flight,
        b.open_until AS paused_until, CASE WHEN b.open_until > now() THEN b.open_reason END AS paused_because
 FROM ledger.receipt r

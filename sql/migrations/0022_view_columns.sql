@@ -76,7 +76,7 @@ BEGIN
             ('kind', 'subscription or purchase (one-time)'),
             ('known_from', 'Since when Perennial says so, by our clock'),
             ('known_until', 'Until when Perennial recorded it, by our clock (excluded); null: until now'),
-            ('lane', 'Its urgency: new, edge, retry, import, sweep or quarantine; null: not scheduled'),
+            ('lane', 'Its urgency: new, expiring, retry, import, sweep or quarantine; null: not scheduled'),
             ('last_as_of', 'Apple''s clock of the last answer with this meaning'),
             ('level', 'The level in the subscription group; 1 is the highest'),
             ('monthly_milliunits', 'The price of a month, in thousandths of currency; null: unknown'),

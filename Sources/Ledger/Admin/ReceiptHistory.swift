@@ -54,7 +54,7 @@ extension SubscriptionLedger {
     package func schedule(of receipt: ReceiptID) async throws -> ReceiptSchedule? {
         try await query(Queries.readSchedule, [.int8(receipt.number)]).first.map { row in
             ReceiptSchedule(
-                lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
+                lane: try row.word("lane"),
                 dueAt: max(try row.instant("due_at"), try row.instant("scheduled_for")),
                 attempts: Int(try row.int2("attempts")), crashes: Int(try row.int2("crashes")),
                 isInFlight: try row.bool("in_flight"), pausedBecause: try row.textIfPresent("paused_because"))

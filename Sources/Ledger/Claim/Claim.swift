@@ -1,31 +1,24 @@
 import Subscriptions
 
-/// The urgency of a receipt; the cases are in order of urgency.
-package enum Lane: Int16, Sendable, CaseIterable, CustomStringConvertible {
+/// The queue in which a receipt waits for its check; the cases are in order of urgency.
+///
+/// The raw values are the words of `ledger.lane`.
+package enum Lane: String, Sendable, CaseIterable, CustomStringConvertible {
     /// Never verified.
-    case new = 0
-    /// A customer's access depends on the answer soon.
-    case edge = 1
+    case new
+    /// A customer's access may change at or soon after the answer.
+    case expiring
     /// Apple tries to charge the customer.
-    case retry = 2
+    case retry
     /// Never verified, but imported: no customer is waiting.
-    case imported = 3
+    case imported = "import"
     /// Everything else: refunds, changes of mind, long-expired customers.
-    case sweep = 4
+    case sweep
     /// Workers crashed while checking it: it is checked alone, so that no other receipt suffers.
-    case quarantine = 5
+    case quarantine
 
     /// The lane's name.
-    package var description: String {
-        switch self {
-        case .new: "new"
-        case .edge: "edge"
-        case .retry: "retry"
-        case .imported: "import"
-        case .sweep: "sweep"
-        case .quarantine: "quarantine"
-        }
-    }
+    package var description: String { rawValue }
 }
 
 /// The exclusive task to ask Apple about one receipt before the lease ends.

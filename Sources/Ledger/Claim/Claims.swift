@@ -116,13 +116,12 @@ extension SubscriptionLedger {
             Queries.countDue,
             [
                 .int4(Int32(clamping: limit)), .instant(dueBy), .int4s(marks.map(\.appID)),
-                .int2s(marks.map(\.lane.rawValue)), .instants(marks.map(\.dueAt)),
+                .texts(marks.map(\.lane.rawValue)), .instants(marks.map(\.dueAt)),
             ])
         let due = try rows.compactMap { row -> DueReceipts? in
             guard let app = try row.int4IfPresent("app_id") else { return nil }
             return DueReceipts(
-                appID: app, lane: Lane(rawValue: try row.int2("lane")) ?? .sweep,
-                receipts: Int(try row.int8("receipts")))
+                appID: app, lane: try row.word("lane"), receipts: Int(try row.int8("receipts")))
         }
         return DueScan(due: due, busySeconds: try rows.last?.float8("busy_seconds") ?? 0)
     }
@@ -178,7 +177,7 @@ extension SubscriptionLedger {
             Queries.claim,
             [
                 .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
-                .int2s(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }), .instant(now),
+                .texts(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }), .instant(now),
                 .instant(dueBy), .instants(quotas.map(\.dueFrom)),
             ])
         do {
@@ -226,14 +225,11 @@ extension SubscriptionLedger {
 
 extension Claim {
     init(row: Row, app: App, worker: WorkerID) throws {
-        let lane = try row.int2("lane")
-        guard let lane = Lane(rawValue: lane) else {
-            throw LedgerError(.mismatch, "The schedule holds the unknown lane \(lane); run a newer perennial.")
-        }
         self.init(
             receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
             asksLatest: try row.bool("asks_latest"),
-            environment: try row.wordIfPresent("environment"), lane: lane, attempts: Int(try row.int2("attempts")),
+            environment: try row.wordIfPresent("environment"), lane: try row.word("lane"),
+            attempts: Int(try row.int2("attempts")),
             claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),
             dueAt: try row.instant("due_at"),
             worker: worker, leaseToken: try row.int8("lease_token"),

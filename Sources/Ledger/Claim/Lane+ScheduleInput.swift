@@ -1,11 +1,11 @@
 import Subscriptions
 
 extension Lane {
-    /// Chooses the lane of a receipt's next check: edge when a customer's access may change at or soon after the check,
-    /// retry while Apple tries to charge, otherwise sweep.
+    /// Chooses the lane of a receipt's next check: expiring when a customer's access may change at or soon after the
+    /// check, retry while Apple tries to charge, otherwise sweep.
     init(of inputs: [ScheduleInput], next: Instant) {
         if inputs.contains(where: { $0.isNear(next) }) {
-            self = .edge
+            self = .expiring
         } else if inputs.contains(where: { $0.state == .billingRetry }) {
             self = .retry
         } else {
@@ -16,7 +16,7 @@ extension Lane {
     /// Whether a customer may be waiting for the answer.
     var isUrgent: Bool {
         switch self {
-        case .new, .edge: true
+        case .new, .expiring: true
         case .retry, .imported, .sweep, .quarantine: false
         }
     }

@@ -66,7 +66,7 @@ struct ConfirmationRun {
             [
                 .int4(worker.number), recordedAt,
                 .int8s(confirmed.map(\.answer.claim.receiptID.number)), .instants(confirmed.map(\.answer.asOf)),
-                .instants(confirmed.map(\.next)), .int2s(confirmed.map(\.lane.rawValue)),
+                .instants(confirmed.map(\.next)), .texts(confirmed.map(\.lane.rawValue)),
                 .int8s(subscriptions.map(\.id)), .instants(subscriptions.map(\.next)),
             ])
         try writePurchases(at: recordedAt, in: transaction)

@@ -77,12 +77,8 @@ extension SubscriptionLedger {
 
 extension LedgerGauges.LaneGauge {
     init(row: Row) throws {
-        let number = try row.int2("lane")
-        guard let lane = Lane(rawValue: number) else {
-            throw LedgerError(.mismatch, "The schedule has the unknown lane \(number); run a newer perennial.")
-        }
         bundleID = BundleID(try row.text("bundle_id"))
-        self.lane = lane
+        lane = try row.word("lane")
         due = try row.int8("receipts")
         lagSeconds = try row.float8("seconds")
     }

@@ -105,7 +105,7 @@ extension SubscriptionLedger {
 extension LedgerStatus.LaneStatus {
     init(row: Row) throws {
         bundleID = BundleID(try row.text("bundle_id"))
-        lane = Lane(rawValue: try row.int2("lane")) ?? .sweep
+        lane = try row.word("lane")
         receipts = try row.int8("receipts")
         due = try row.int8("due")
         overdue = try row.int8("overdue")

@@ -11,7 +11,7 @@ struct LockedPollers: Sendable {
     struct Schedule: Sendable {
         /// Apple's clock of the last equal answer that the receipt's observation does not show yet.
         let confirmedAsOf: Instant?
-        let lane: Lane?
+        let lane: Lane
         /// Claims since the last answer that counts.
         let attempts: Int
         /// The token of the newest lease.
@@ -29,7 +29,7 @@ struct LockedPollers: Sendable {
         let ids = Parameter.int8s(found.receipts.union(own).map(\.number).sorted())
         schedules = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { schedules, row in
             schedules[ReceiptID(try row.int8("receipt_id"))] = Schedule(
-                confirmedAsOf: try row.instantIfPresent("confirmed_as_of"), lane: Lane(rawValue: try row.int2("lane")),
+                confirmedAsOf: try row.instantIfPresent("confirmed_as_of"), lane: try row.word("lane"),
                 attempts: Int(try row.int2("attempts")), leaseToken: try row.int8("lease_token"),
                 isLeased: try row.bool("leased"))
         }

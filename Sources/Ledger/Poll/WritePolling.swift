@@ -15,7 +15,7 @@ extension SettlementRun {
             Queries.cover,
             [
                 .int8s(turns.map(\.key.number)), .instants(turns.map(\.value.dueAt)),
-                .int2s(turns.map(\.value.lane.rawValue)),
+                .texts(turns.map(\.value.lane.rawValue)),
                 .int8s(turns.filter(\.value.isHandedOver).map(\.key.number)),
             ])
     }
@@ -39,7 +39,7 @@ extension SettlementRun {
                 isHandedOver: other.isHandedOver || turn.isHandedOver)
         }
         for draft in subscriptions.values where draft.wasChecked || draft.polling.isConcerned {
-            add(draft.polling) { draft.polling.isUrgent ? .edge : lane(of: .at($0), polled: [draft]) }
+            add(draft.polling) { draft.polling.isUrgent ? .expiring : lane(of: .at($0), polled: [draft]) }
         }
         for draft in purchases.values where draft.wasChecked || draft.polling.isConcerned {
             add(draft.polling) { _ in .sweep }

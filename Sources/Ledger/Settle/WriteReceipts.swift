@@ -47,7 +47,7 @@ extension SettlementRun {
             [
                 worker, .int8s(due.map(\.0.settlement.claim.receiptID.number)),
                 .int8s(due.map(\.0.settlement.claim.leaseToken)), .instants(due.map(\.1)),
-                .int2s(due.map(\.0.lane.rawValue)), .int2s(due.map { Int16(clamping: max(0, $0.0.attempts)) }),
+                .texts(due.map(\.0.lane.rawValue)), .int2s(due.map { Int16(clamping: max(0, $0.0.attempts)) }),
                 .byteas(due.map { $0.0.fingerprint?.bytes }),
                 .texts(due.map(\.0.purchases.text)), .int8s(due.map(\.0.purchases.versions)),
                 .bools(due.map { $0.0.settlement.evidence == nil }),

@@ -38,14 +38,17 @@ enum BatchPlan {
 /// Turns continue from batch to batch, because with a small budget a batch is a single call.
 struct LaneTurns: Sendable {
     /// One round of turns.
-    static let order: [Lane] = [.new, .edge, .retry, .new, .edge, .imported, .new, .edge, .sweep, .edge]
+    static let order: [Lane] = [
+        .new, .expiring, .retry, .new, .expiring, .imported, .new, .expiring, .sweep, .expiring,
+    ]
 
     private var given: [Int32: Int] = [:]
 
     /// Divides each app's granted calls among its lanes.
     mutating func quotas(of due: [DueReceipts], granted: [Int32: Int]) -> [DueReceipts] {
         Dictionary(grouping: due, by: \.appID).sorted { $0.key < $1.key }.flatMap { app, lanes in
-            share(granted[app, default: 0], of: app, among: lanes.sorted { $0.lane.rawValue < $1.lane.rawValue })
+            let byUrgency = Lane.allCases.flatMap { lane in lanes.filter { $0.lane == lane } }
+            return share(granted[app, default: 0], of: app, among: byUrgency)
         }
     }
 

@@ -7,4 +7,4 @@ INSERT INTO ledger.upload (receipt_id, customer_id, uploaded_at, imported)
 SELECT 4, customer_id, '2026-03-20Z'::timestamptz + customer_id * interval '1 minute', false
 FROM ledger.customer WHERE name IN ('bea', 'eve');
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT receipt_id, app_id, 0, '2026-03-22 00:00:05Z', '2026-03-22 00:00:05Z' FROM ledger.receipt WHERE receipt_id = 5;
+SELECT receipt_id, app_id, 'new', '2026-03-22 00:00:05Z', '2026-03-22 00:00:05Z' FROM ledger.receipt WHERE receipt_id = 5;

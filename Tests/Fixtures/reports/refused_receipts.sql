@@ -5,4 +5,4 @@ SELECT app_id, sha256('forged'), 'forged', '2026-03-20Z', '2026-03-21Z'::timesta
 UPDATE ledger.receipt SET outcome = 'rejected', reason = 'The account is gone.', rejections = 2, rejected_since = '2026-03-20Z',
     asked_at = '2026-03-21Z', verified_at = '2026-03-19Z' WHERE data = 'bea';
 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-SELECT receipt_id, app_id, 4, '2026-03-22Z', '2026-03-22Z' FROM ledger.receipt WHERE data = 'bea';
+SELECT receipt_id, app_id, 'sweep', '2026-03-22Z', '2026-03-22Z' FROM ledger.receipt WHERE data = 'bea';

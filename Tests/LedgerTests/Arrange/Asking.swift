@@ -119,7 +119,7 @@ extension TestLedger {
                     r.verified_at IS NOT NULL AND r.erased_at IS NULL
                     AND EXISTS (SELECT FROM ledger.\(link) l
                                 WHERE l.receipt_id = r.receipt_id AND l.\(thing)_id = t.\(thing)_id)
-                    AND (s.due_at <= t.next_check_at OR s.backs_off OR s.lane = 5
+                    AND (s.due_at <= t.next_check_at OR s.backs_off OR s.lane = 'quarantine'
                          OR s.leased_by IS NOT NULL AND LEAST(s.want_at, s.scheduled_for) <= t.next_check_at), false)
                 """)
             #expect(uncovered == [], "a \(thing) is not asked about in time")

@@ -17,11 +17,19 @@ struct ClaimTests {
         _ = try await test.database.transaction { [ids] in
             try $0.query(
                 .test(
-                    "UPDATE ledger.poll_schedule SET lane = $2::smallint, due_at = now() - interval '1 day', scheduled_for = now() - interval '1 day' WHERE receipt_id = ANY($1::bigint[])"
+                    "UPDATE ledger.poll_schedule SET lane = $2::text::ledger.lane, due_at = now() - interval '1 day', scheduled_for = now() - interval '1 day' WHERE receipt_id = ANY($1::bigint[])"
                 ),
-                [.int8s(ids.map(\.number)), .int2(lane.rawValue)])
+                [.int8s(ids.map(\.number)), .text(lane.rawValue)])
         }
         return ids
+    }
+
+    @Test("The database knows the same lanes in the same order")
+    func lanes() async throws {
+        try await withLedger { test in
+            let stored = try await test.rows("SELECT unnest(enum_range(NULL::ledger.lane)) AS lane")
+            #expect(stored == Lane.allCases.map(\.rawValue))
+        }
     }
 
     @Test("Each lane gives what its quota allows, oldest first")
@@ -35,7 +43,7 @@ struct ClaimTests {
             #expect(counted.map(\.lane) == [.new, .sweep])
             #expect(counted.map(\.receipts) == [2, 2])
             let first = try await test.ledger.claim(
-                for: test.worker, [quota(test, .new, 1), quota(test, .edge, 5), quota(test, .sweep, 5)],
+                for: test.worker, [quota(test, .new, 1), quota(test, .expiring, 5), quota(test, .sweep, 5)],
                 leaseSeconds: 60)
             #expect(first.map(\.receiptID) == [new[2]] + sweep)
             #expect(first.map(\.lane) == [.new, .sweep, .sweep])
@@ -49,7 +57,7 @@ struct ClaimTests {
     @Test("A lease that ran out is taken over, and each crash doubles the next lease")
     func takeOver() async throws {
         try await withLedger { test in
-            let receipt = try await due(test, ["a"], lane: .edge)[0]
+            let receipt = try await due(test, ["a"], lane: .expiring)[0]
             let other = try await test.ledger.startWorker(host: "other", process: 2)
             var now = test.at(1)
             var leases: [Double] = []
@@ -57,12 +65,12 @@ struct ClaimTests {
             for attempt in 0..<3 {
                 let worker = attempt % 2 == 0 ? test.worker : other
                 let claims = try await test.ledger.claim(
-                    for: worker, [quota(test, .edge, 5)], leaseSeconds: 60, now: now)
+                    for: worker, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now)
                 #expect(claims.map(\.receiptID) == [receipt])
                 #expect(claims.first?.attempts == attempt + 1)
                 tokens += claims.map(\.leaseToken)
                 let early = try await test.ledger.claim(
-                    for: other, [quota(test, .edge, 5)], leaseSeconds: 60, now: now + .seconds(59))
+                    for: other, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now + .seconds(59))
                 #expect(early.isEmpty)
                 let end = try await test.text(
                     "SELECT extract(epoch FROM due_at - $1::timestamptz)::int AS seconds FROM ledger.poll_schedule",
@@ -79,17 +87,18 @@ struct ClaimTests {
     @Test("A receipt whose workers crashed three times is asked about alone, ever more seldom, until an answer comes")
     func quarantine() async throws {
         try await withLedger { test in
-            let receipt = try await due(test, ["a"], lane: .edge)[0]
+            let receipt = try await due(test, ["a"], lane: .expiring)[0]
             var now = test.at(1)
             for _ in 0..<3 {
-                _ = try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60, now: now)
+                _ = try await test.ledger.claim(
+                    for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now)
                 now = now + .days(1)
             }
             let fourth = try await test.ledger.claim(
-                for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60, now: now)
+                for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now)
             #expect(fourth.isEmpty)
             #expect(
-                try await test.text("SELECT lane, leased_by, crashes FROM ledger.poll_schedule") == "5 - 3")
+                try await test.text("SELECT lane, leased_by, crashes FROM ledger.poll_schedule") == "quarantine - 3")
             var leases: [String] = []
             var alone: [Claim] = []
             for _ in 0..<9 {
@@ -105,14 +114,14 @@ struct ClaimTests {
             #expect(leases == ["480", "960", "1920", "3840", "7680", "15360", "30720", "61440", "61440"])
             let answer = Answer(from: test.at(-9), asOf: test.at(-1))
             try await test.settle(try #require(alone.first), answer.finding)
-            #expect(try await test.text("SELECT lane, crashes FROM ledger.poll_schedule") == "4 0")
+            #expect(try await test.text("SELECT lane, crashes FROM ledger.poll_schedule") == "sweep 0")
         }
     }
 
     @Test("While an app's answers fail only a few of its receipts are tried")
     func probes() async throws {
         try await withLedger { test in
-            _ = try await due(test, (0..<9).map { "r\($0)" }, lane: .edge)
+            _ = try await due(test, (0..<9).map { "r\($0)" }, lane: .expiring)
             try await fail(.app(test.app.id), 3, pauseSeconds: 30)
             #expect(try await test.ledger.due(limit: 100).isEmpty)
             #expect(try await test.appNow().pause?.reason == "HTTP 503")
@@ -141,15 +150,15 @@ struct ClaimTests {
     @Test("What was due before a mark is not looked for, neither counted nor claimed")
     func marks() async throws {
         try await withLedger { test in
-            let receipts = try await due(test, ["a", "b"], lane: .edge)
+            let receipts = try await due(test, ["a", "b"], lane: .expiring)
             try await test.run("UPDATE ledger.poll_schedule SET due_at = now() WHERE receipt_id = \(receipts[1])")
-            let mark = DueMark(appID: test.app.id, lane: .edge, dueAt: test.at(-0.5))
+            let mark = DueMark(appID: test.app.id, lane: .expiring, dueAt: test.at(-0.5))
             #expect(try await test.ledger.due(limit: 9).map(\.receipts) == [2])
             #expect(try await test.ledger.due(limit: 9, from: [mark]).map(\.receipts) == [1])
             let other = DueMark(appID: test.app.id, lane: .new, dueAt: test.at(-0.5))
             #expect(try await test.ledger.due(limit: 9, from: [other]).map(\.receipts) == [2])
             let claims = try await test.ledger.claim(
-                for: test.worker, [Quota(app: test.app, lane: .edge, receipts: 9, dueFrom: mark.dueAt)],
+                for: test.worker, [Quota(app: test.app, lane: .expiring, receipts: 9, dueFrom: mark.dueAt)],
                 leaseSeconds: 60)
             #expect(claims.map(\.receiptID) == [receipts[1]])
             #expect(try #require(claims.first).dueAt >= test.now)
@@ -159,13 +168,13 @@ struct ClaimTests {
     @Test("Many workers at once never hold the same receipt")
     func skipLocked() async throws {
         try await withLedger(connections: 8) { test in
-            _ = try await due(test, (0..<200).map { "r\($0)" }, lane: .edge)
+            _ = try await due(test, (0..<200).map { "r\($0)" }, lane: .expiring)
             let held = try await withThrowingTaskGroup(of: [ReceiptID].self) { group in
                 for _ in 0..<12 {
                     group.addTask {
                         var mine: [ReceiptID] = []
                         for _ in 0..<6 {
-                            let quota = Quota(app: test.app, lane: .edge, receipts: 7)
+                            let quota = Quota(app: test.app, lane: .expiring, receipts: 7)
                             mine += try await test.ledger.claim(for: test.worker, [quota], leaseSeconds: 60).map(
                                 \.receiptID)
                         }
@@ -182,17 +191,18 @@ struct ClaimTests {
     @Test("What is handed back is due as before, and the attempt does not count")
     func release() async throws {
         try await withLedger { test in
-            let receipt = try await due(test, ["a"], lane: .edge)[0]
-            let claims = try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60)
+            let receipt = try await due(test, ["a"], lane: .expiring)[0]
+            let claims = try await test.ledger.claim(for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60)
             let foreign = claims.map { claim in
                 var claim = claim
                 claim.worker = WorkerID(number: test.worker.number + 1)
                 return claim
             }
             try await test.ledger.release(foreign)
-            #expect(try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60).isEmpty)
+            #expect(
+                try await test.ledger.claim(for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60).isEmpty)
             try await test.ledger.release(claims)
-            let again = try await test.ledger.claim(for: test.worker, [quota(test, .edge, 5)], leaseSeconds: 60)
+            let again = try await test.ledger.claim(for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60)
             #expect(again.map(\.receiptID) == [receipt])
             #expect(again.map(\.attempts) == [1])
         }
@@ -201,8 +211,8 @@ struct ClaimTests {
     @Test("What became due after the run began is left alone")
     func dueBy() async throws {
         try await withLedger { test in
-            _ = try await due(test, ["a"], lane: .edge)
-            let quotas = [quota(test, .edge, 5)]
+            _ = try await due(test, ["a"], lane: .expiring)
+            let quotas = [quota(test, .expiring, 5)]
             #expect(try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(-2)).isEmpty)
             #expect(try await test.ledger.due(limit: 5, by: test.at(-2)).isEmpty)
             #expect(try await test.ledger.overdue(by: test.at(0), leaseSeconds: 60).receipts == 1)

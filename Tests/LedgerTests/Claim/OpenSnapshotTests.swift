@@ -16,7 +16,7 @@ struct OpenSnapshotTests {
         let pages = try await test.database.transaction { transaction in
             let file = Queries.countDue.text
             try transaction.script("PREPARE looked AS \(file)")
-            let low = mark.map { "'{1}', '{4}', ARRAY[timestamptz 'epoch' + \($0.milliseconds) * interval '1 ms']" }
+            let low = mark.map { "'{1}', '{sweep}', ARRAY[timestamptz 'epoch' + \($0.milliseconds) * interval '1 ms']" }
             let rows = try transaction.query(
                 .test(
                     "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) "
@@ -36,7 +36,7 @@ struct OpenSnapshotTests {
                 INSERT INTO ledger.receipt (app_id, digest, data)
                 SELECT \(test.app.id), sha256(int8send(g)), '\\x00' FROM generate_series(1, 20000) g;
                 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-                SELECT receipt_id, app_id, 4, d, d FROM ledger.receipt
+                SELECT receipt_id, app_id, 'sweep', d, d FROM ledger.receipt
                 CROSS JOIN LATERAL (SELECT now() - interval '1 day' + receipt_id * interval '1 second' AS d) t
                 """)
             var mark = test.at(-2)

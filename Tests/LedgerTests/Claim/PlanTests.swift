@@ -15,12 +15,12 @@ struct PlanTests {
                 INSERT INTO ledger.receipt (app_id, digest, data)
                 SELECT \(test.app.id), sha256(i::text::bytea), 'x' FROM generate_series(1, 20000) i;
                 INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-                SELECT receipt_id, app_id, receipt_id % 3, at, at
+                SELECT receipt_id, app_id, ('{new,expiring,retry}'::ledger.lane[])[1 + receipt_id % 3], at, at
                 FROM ledger.receipt, LATERAL (SELECT now() + (receipt_id - 500) * interval '1 s' AS at) t;
                 ANALYZE ledger.receipt, ledger.poll_schedule;
                 """)
             let parameters: [Parameter] = [
-                .int4(test.worker.number), .float8(60), .int4s([test.app.id, test.app.id]), .int2s([0, 2]),
+                .int4(test.worker.number), .float8(60), .int4s([test.app.id, test.app.id]), .texts(["new", "retry"]),
                 .int4s([50, 50]), .instant(nil), .instant(nil), .instants([nil, nil]),
             ]
             let plan = try await explain(test, Queries.claim.text, parameters)

@@ -18,16 +18,16 @@ struct QueryPlanTests {
     /// Statements with arguments that mean something in the population below, and the indexes that they have to use.
     private static let pinned: [(file: SQLFile, arguments: String, indexes: [String])] = [
         (
-            Queries.claim, "1, 60, '{1,2}', '{4,4}', '{100,100}', NULL, NULL, '{NULL,NULL}'",
+            Queries.claim, "1, 60, '{1,2}', '{sweep,sweep}', '{100,100}', NULL, NULL, '{NULL,NULL}'",
             ["poll_schedule_due", "receipt_pkey"]
         ),
         (
-            Queries.claim, "1, 60, '{1}', '{4}', '{100}', NULL, NULL, ARRAY[now() - interval '1 hour']",
+            Queries.claim, "1, 60, '{1}', '{sweep}', '{100}', NULL, NULL, ARRAY[now() - interval '1 hour']",
             ["poll_schedule_due", "receipt_pkey"]
         ),
         (Queries.claimOne, "1, 60, 77", ["receipt_pkey"]),
         (Queries.countDue, "192, NULL, '{}', '{}', '{}'", ["poll_schedule_due"]),
-        (Queries.countDue, "192, NULL, '{1}', '{4}', ARRAY[now()]", ["poll_schedule_due"]),
+        (Queries.countDue, "192, NULL, '{1}', '{sweep}', ARRAY[now()]", ["poll_schedule_due"]),
         (Queries.overdue, "now() - interval '1 day', 60", ["poll_schedule_due"]),
         (Queries.status, "10000", ["poll_schedule_due", "poll_schedule_imported"]),
         (Queries.gaugeLanes, "10000", ["poll_schedule_due", "poll_schedule_imported"]),
@@ -35,7 +35,7 @@ struct QueryPlanTests {
         (Queries.lockSchedules, "\(ids)", ["poll_schedule_pkey"]),
         (
             Queries.reschedule,
-            "1, \(ids), \(ids), \(times), \(small), \(small), \(bytes), \(texts), \(ids), \(flags)",
+            "1, \(ids), \(ids), \(times), \(lanes), \(small), \(bytes), \(texts), \(ids), \(flags)",
             ["poll_schedule_pkey"]
         ),
         (
@@ -43,13 +43,13 @@ struct QueryPlanTests {
             "\(ids), \(ids), \(small), \(environments), \(texts), \(small), \(environments), \(texts), \(texts), '{}', '{}'",
             ["subscription_polled_by", "purchase_polled_by", "subscription_natural_key"]
         ),
-        (Queries.cover, "\(ids), \(times), \(small), \(ids)", ["poll_schedule_pkey", "receipt_pkey"]),
+        (Queries.cover, "\(ids), \(times), \(lanes), \(ids)", ["poll_schedule_pkey", "receipt_pkey"]),
         (Queries.retire, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
         (Queries.lockConfirmed, "1, \(ids), \(ids), \(bytes)", ["poll_schedule_pkey"]),
         (Queries.lockPolled, "\(ids)", ["subscription_polled_by"]),
         (Queries.readScheduleInputs, "\(ids)", ["subscription_pkey", "subscription_span_open"]),
         (
-            Queries.confirm, "1, now(), \(ids), \(times), \(times), \(small), \(ids), \(times)",
+            Queries.confirm, "1, now(), \(ids), \(times), \(times), \(lanes), \(ids), \(times)",
             ["poll_schedule_pkey", "subscription_p"]
         ),
         (Queries.readSpans, "\(ids)", ["subscription_span_open"]),
@@ -64,6 +64,7 @@ struct QueryPlanTests {
     private static let ids = array { "\($0)" }
     private static let times = array { _ in "2026-01-01" }
     private static let small = array { _ in "1" }
+    private static let lanes = array { _ in "sweep" }
     private static let bytes = array { #""\\x\#(String($0, radix: 16, uppercase: false).leftPadded)""# }
     private static let texts = array { _ in "NULL" }
 
@@ -117,7 +118,7 @@ struct QueryPlanTests {
         SELECT 1 + g % 5, sha256(int8send(g)), '\\x00', 'Production', 'verified', now(), now()
         FROM generate_series(1, 100000) g;
         INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-        SELECT receipt_id, app_id, 4, due_at, due_at FROM ledger.receipt
+        SELECT receipt_id, app_id, 'sweep', due_at, due_at FROM ledger.receipt
         CROSS JOIN LATERAL (SELECT now() - receipt_id * interval '1 minute' AS due_at) d;
         INSERT INTO ledger.customer (app_id, name) SELECT app_id, 'c' || receipt_id FROM ledger.receipt;
         INSERT INTO ledger.upload (receipt_id, customer_id, imported)

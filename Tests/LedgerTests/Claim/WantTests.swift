@@ -29,9 +29,9 @@ struct WantTests {
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(0.1))
             try await test.settle(claim, .verified(Answer(from: test.at(-9), asOf: test.at(-1)).evidence))
-            #expect(try await schedule(test, test.at(0.1)) == "true true - - 1")
+            #expect(try await schedule(test, test.at(0.1)) == "true true - - expiring")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-0.5)))
-            #expect(try await schedule(test, test.at(0.1)) == "false true - - 4")
+            #expect(try await schedule(test, test.at(0.1)) == "false true - - sweep")
         }
     }
 
@@ -42,7 +42,7 @@ struct WantTests {
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(900))
             try await test.settle(claim, .verified(Answer(from: test.at(-9), asOf: test.at(-1)).evidence))
-            #expect(try await schedule(test, test.at(900)) == "false true - - 4")
+            #expect(try await schedule(test, test.at(900)) == "false true - - sweep")
         }
     }
 
@@ -57,7 +57,7 @@ struct WantTests {
             let third = try await test.claim(receipt)
             try await want(test, at: test.at(0))
             try await test.settle(third, rejected(.otherBundle, status: 0))
-            #expect(try await schedule(test, test.at(0)) == "true true - - 1")
+            #expect(try await schedule(test, test.at(0)) == "true true - - expiring")
             try await test.check(receipt, rejected(.otherBundle, status: 0))
             #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0")
         }
@@ -71,7 +71,7 @@ struct WantTests {
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(-2))
             try await test.ledger.release([claim])
-            #expect(try await schedule(test, test.at(-2)) == "true false - - 4")
+            #expect(try await schedule(test, test.at(-2)) == "true false - - sweep")
             try await test.run("UPDATE ledger.poll_schedule SET want_at = now() - interval '1 s'")
             _ = try await test.claim(receipt)
             #expect(try await test.text("SELECT want_at FROM ledger.poll_schedule") == "-")

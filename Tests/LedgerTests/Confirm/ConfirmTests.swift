@@ -63,7 +63,7 @@ struct ConfirmTests {
                            s.checked_at > $2::timestamptz AS checked, p.leased_by, p.attempts, p.lane,
                            p.due_at = p.scheduled_for AND p.due_at = s.next_check_at AND p.due_at > now() AS planned
                     FROM ledger.subscription s JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
-                    """, [.instant(test.at(-1)), .instant(test.now)]) == "true true true - 0 1 true")
+                    """, [.instant(test.at(-1)), .instant(test.now)]) == "true true true - 0 expiring true")
             #expect(try await test.text("SELECT count(*) FROM ledger.event") == "2")
             #expect(try await confirm(test, receipt, asOf: test.at(-0.5)))
         }
@@ -81,7 +81,7 @@ struct ConfirmTests {
             #expect(
                 try await test.text(
                     "SELECT due_at <= now() AS due, want_at, lane, leased_by FROM ledger.poll_schedule")
-                    == "true - 1 -")
+                    == "true - expiring -")
         }
     }
 

@@ -31,11 +31,11 @@ struct HintTests {
     }
 
     /// When the receipt is due: whole seconds from the database's clock, rounded up, and its lane.
-    private func due(_ test: TestLedger) async throws -> (seconds: Int, lane: Int) {
+    private func due(_ test: TestLedger) async throws -> (seconds: Int, lane: Lane?) {
         let line = try await test.text(
             "SELECT ceil(extract(epoch FROM due_at - now()))::int AS s, lane FROM ledger.poll_schedule")
-        let parts = line.split(separator: " ").compactMap { Int($0) }
-        return (parts[0], parts[1])
+        let parts = line.split(separator: " ").map(String.init)
+        return (try #require(Int(parts[0])), Lane(rawValue: parts[1]))
     }
 
     @Test("The next check moves to 5 seconds from now, in the lane of what is urgent, and nothing else changes")
@@ -45,7 +45,7 @@ struct HintTests {
             var before = try await test.everything()
             #expect(try await test.ledger.keep(refund, for: app) == .pulled)
             let due = try await due(test)
-            #expect((0...5).contains(due.seconds) && due.lane == 1)
+            #expect((0...5).contains(due.seconds) && due.lane == .expiring)
             var after = try await test.everything()
             for table in ["poll_schedule", "notification"] { (before[table], after[table]) = (nil, nil) }
             #expect(before == after)
@@ -55,7 +55,8 @@ struct HintTests {
                 )
                     == "2 REFUND u1 Production 1000 pulled")
             let claims = try await test.ledger.claim(
-                for: test.worker, [Quota(app: test.app, lane: .edge, receipts: 9)], leaseSeconds: 60, now: test.at(0.01)
+                for: test.worker, [Quota(app: test.app, lane: .expiring, receipts: 9)], leaseSeconds: 60,
+                now: test.at(0.01)
             )
             #expect(claims.count == 1)
         }
@@ -106,17 +107,17 @@ struct HintTests {
             #expect(try await test.text("SELECT due_at, lease_token FROM ledger.poll_schedule") == leased)
             try await test.settle(claim, .verified(Answer(from: test.at(-9), asOf: test.at(-0.5)).evidence))
             let due = try await due(test)
-            #expect((0...5).contains(due.seconds) && due.lane == 1)
+            #expect((0...5).contains(due.seconds) && due.lane == .expiring)
         }
     }
 
     @Test("A receipt in quarantine keeps its pace")
     func quarantined() async throws {
         try await withPolled { test, app, _ in
-            try await test.run("UPDATE ledger.poll_schedule SET lane = 5")
+            try await test.run("UPDATE ledger.poll_schedule SET lane = 'quarantine'")
             #expect(try await test.ledger.keep(refund, for: app) == .awaited)
             let due = try await due(test)
-            #expect(due.seconds > 86_400 && due.lane == 5)
+            #expect(due.seconds > 86_400 && due.lane == .quarantine)
         }
     }
 
@@ -126,7 +127,7 @@ struct HintTests {
             try await test.run("DELETE FROM ledger.poll_schedule")
             #expect(try await test.ledger.keep(refund, for: app) == .pulled)
             let due = try await due(test)
-            #expect((0...5).contains(due.seconds) && due.lane == 1)
+            #expect((0...5).contains(due.seconds) && due.lane == .expiring)
         }
     }
 

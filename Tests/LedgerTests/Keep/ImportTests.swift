@@ -187,7 +187,7 @@ struct ImportTests {
                 try await test.text(
                     "SELECT lane, due_at > now() AS waits, due_at < now() + interval '1 minute' AS soon FROM ledger.poll_schedule"
                 )
-                    == "0 true true")
+                    == "new true true")
         }
     }
 

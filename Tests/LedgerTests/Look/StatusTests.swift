@@ -19,7 +19,7 @@ struct StatusTests {
             for (receipt, due) in zip(receipts, ["1 hour", "30 seconds", "-1 hour", "-2 hours"]) {
                 try await schedule(
                     test, receipt,
-                    "lane = 4, due_at = now() - interval '\(due)', scheduled_for = now() - interval '\(due)'")
+                    "lane = 'sweep', due_at = now() - interval '\(due)', scheduled_for = now() - interval '\(due)'")
             }
             _ = try await test.claim(receipts[2])
             let lanes = try await test.ledger.status().lanes

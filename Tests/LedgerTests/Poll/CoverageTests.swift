@@ -197,8 +197,7 @@ struct CoverageTests {
             )
             let lane = try #require(
                 Lane(
-                    rawValue: Int16(
-                        try await test.text("SELECT lane FROM ledger.poll_schedule WHERE receipt_id = \(a)"))!))
+                    rawValue: try await test.text("SELECT lane FROM ledger.poll_schedule WHERE receipt_id = \(a)")))
             let claims = try await test.ledger.claim(
                 for: test.worker, [Quota(app: test.app, lane: lane, receipts: 10)], leaseSeconds: 60)
             #expect(claims.isEmpty)
@@ -236,12 +235,12 @@ struct CoverageTests {
                 "verified_at = now(), asked_at = now(), rejections = 1, rejected_since = now()",
                 "verified_at = now(), asked_at = now(), erased_at = now()",
             ].enumerated() {
-                for (lane, attempts) in [(1, 0), (1, 4), (1, 5), (5, 0)] {
+                for (lane, attempts) in [(Lane.expiring, 0), (.expiring, 4), (.expiring, 5), (.quarantine, 0)] {
                     let id = try await test.upload("\(place) \(lane) \(attempts)")
                     try await test.run(
                         """
                         UPDATE ledger.receipt SET \(change) WHERE receipt_id = \(id);
-                        UPDATE ledger.poll_schedule SET lane = \(lane), attempts = \(attempts) WHERE receipt_id = \(id)
+                        UPDATE ledger.poll_schedule SET lane = '\(lane)', attempts = \(attempts) WHERE receipt_id = \(id)
                         """)
                 }
             }

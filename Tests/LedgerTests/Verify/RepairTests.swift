@@ -51,11 +51,11 @@ struct RepairTests {
             ] {
                 try await test.run(failure)
                 #expect(try await repair(test) == [])
-                #expect(try await polling(test) == "\(new) 4 true false", "\(failure)")
+                #expect(try await polling(test) == "\(new) sweep true false", "\(failure)")
             }
             try await test.run("UPDATE ledger.subscription SET next_check_at = now() - interval '1 s'")
             #expect(try await repair(test) == [])
-            #expect(try await polling(test) == "\(new) 4 true true")
+            #expect(try await polling(test) == "\(new) sweep true true")
             let rows = try await test.rows(
                 """
                 SELECT actor, action, bundle_id, receipt_id, detail ->> 'check' AS c
@@ -115,13 +115,13 @@ struct RepairTests {
             try await test.run(
                 """
                 UPDATE ledger.poll_schedule
-                SET lane = 5, due_at = now() + interval '1 hour', scheduled_for = due_at, want_at = NULL;
+                SET lane = 'quarantine', due_at = now() + interval '1 hour', scheduled_for = due_at, want_at = NULL;
                 DELETE FROM ledger.poll_schedule WHERE receipt_id = \(old)
                 """)
             #expect(try await repair(test) == [])
             #expect(
                 try await test.text("SELECT lane, due_at > now() AS kept, want_at FROM ledger.poll_schedule")
-                    == "5 true -")
+                    == "quarantine true -")
         }
     }
 

@@ -185,9 +185,9 @@ struct VerifyTests {
                 UPDATE ledger.poll_schedule SET attempts = 0, backs_off = false
                 """)
             #expect(try await test.violations([.coverage]).count == 1)
-            try await test.run("UPDATE ledger.poll_schedule SET lane = 5")
+            try await test.run("UPDATE ledger.poll_schedule SET lane = 'quarantine'")
             #expect(try await test.violations([.coverage]) == [], "in quarantine")
-            try await test.run("UPDATE ledger.poll_schedule SET lane = 4, due_at = now() + interval '5 minutes'")
+            try await test.run("UPDATE ledger.poll_schedule SET lane = 'sweep', due_at = now() + interval '5 minutes'")
             #expect(try await test.violations([.coverage]).count == 1)
             try await test.check(receipt, rejected(.wrongSecret))
             #expect(try await test.violations([.coverage]) == [], "the app is paused")

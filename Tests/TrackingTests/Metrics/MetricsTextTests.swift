@@ -9,7 +9,7 @@ struct MetricsTextTests {
     func exact() {
         let registry = MetricsRegistry()
         registry.counter(.notifications, [("version", "2"), ("app", "a\"b\\c\nd")]).increment(by: 3)
-        registry.gauge(.dueLag, [("app", "x"), ("lane", "edge")]).set(1.5)
+        registry.gauge(.dueLag, [("app", "x"), ("lane", "expiring")]).set(1.5)
         for value in [1, 2, 3, 1_000] { registry.histogram(.claimReceipts).record(value) }
         #expect(
             MetricsText.text(of: registry.contents) == #"""
@@ -29,7 +29,7 @@ struct MetricsTextTests {
                 perennial_claim_receipts_count 4
                 # HELP perennial_due_lag_seconds How long the first due receipt has been waiting; in the lane import, since it was stored.
                 # TYPE perennial_due_lag_seconds gauge
-                perennial_due_lag_seconds{app="x",lane="edge"} 1.5
+                perennial_due_lag_seconds{app="x",lane="expiring"} 1.5
                 # HELP perennial_notifications_total Notifications of Apple's, by what they did.
                 # TYPE perennial_notifications_total counter
                 perennial_notifications_total{app="a\"b\\c\nd",version="2"} 3

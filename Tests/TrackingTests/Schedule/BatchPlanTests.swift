@@ -35,7 +35,7 @@ import Testing
     }
 
     private var everywhere: [DueReceipts] {
-        [Lane.sweep, .edge, .imported, .new, .retry].map { due(1, $0, 1000) }
+        [Lane.sweep, .expiring, .imported, .new, .retry].map { due(1, $0, 1000) }
     }
 
     @Test func sevenOfTenAreForReceiptsThatSomebodyWaitsFor() {
@@ -43,7 +43,7 @@ import Testing
         let quotas = turns.quotas(of: everywhere, granted: [1: 100])
         #expect(
             quotas == [
-                due(1, .new, 30), due(1, .edge, 40), due(1, .retry, 10), due(1, .imported, 10), due(1, .sweep, 10),
+                due(1, .new, 30), due(1, .expiring, 40), due(1, .retry, 10), due(1, .imported, 10), due(1, .sweep, 10),
             ]
         )
     }
@@ -56,14 +56,14 @@ import Testing
                 served[quota.lane, default: 0] += quota.receipts
             }
         }
-        #expect(served == [.new: 9, .edge: 12, .retry: 3, .imported: 3, .sweep: 3])
+        #expect(served == [.new: 9, .expiring: 12, .retry: 3, .imported: 3, .sweep: 3])
     }
 
     @Test func whatOneLaneDoesNotNeedIsTheMostUrgentOnes() {
         var turns = LaneTurns()
         #expect(
-            turns.quotas(of: [due(1, .sweep, 1000), due(1, .edge, 12)], granted: [1: 100])
-                == [due(1, .edge, 12), due(1, .sweep, 88)])
+            turns.quotas(of: [due(1, .sweep, 1000), due(1, .expiring, 12)], granted: [1: 100])
+                == [due(1, .expiring, 12), due(1, .sweep, 88)])
         #expect(turns.quotas(of: [due(1, .new, 1000)], granted: [1: 7]) == [due(1, .new, 7)])
     }
 

@@ -22,11 +22,11 @@ import Testing
         #expect(water.marks(now: start).isEmpty)
         water.advance(1, .sweep, dueAt: now - .hours(3), claimedAt: now)
         water.advance(1, .sweep, dueAt: now - .hours(4), claimedAt: now)
-        water.advance(2, .edge, dueAt: now - .seconds(1), claimedAt: now)
+        water.advance(2, .expiring, dueAt: now - .seconds(1), claimedAt: now)
         water.looked(now: start, busySeconds: 0.002)
         let marks = [
             DueMark(appID: 1, lane: .sweep, dueAt: now - .hours(3)),
-            DueMark(appID: 2, lane: .edge, dueAt: now - LowWater.margin),
+            DueMark(appID: 2, lane: .expiring, dueAt: now - LowWater.margin),
         ]
         #expect(water.marks(now: start + .seconds(0.9)).sorted { $0.appID < $1.appID } == marks)
         #expect(water.marks(now: start + .seconds(1)).isEmpty)

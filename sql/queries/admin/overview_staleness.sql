@@ -4,12 +4,12 @@ SELECT (SELECT count(*) FROM (
             SELECT FROM ledger.app a
             CROSS JOIN LATERAL (
                 SELECT FROM ledger.poll_schedule s
-                WHERE s.app_id = a.app_id AND s.lane IN (0, 1, 2, 4) AND s.due_at < now() - interval '5 minutes'
+                WHERE s.app_id = a.app_id AND s.lane IN ('new', 'expiring', 'retry', 'sweep') AND s.due_at < now() - interval '5 minutes'
                 LIMIT $2::int) late
             WHERE $1::text IS NULL OR a.bundle_id = $1::text LIMIT $2::int) overdue) AS overdue,
        (SELECT min(first.due_at)
         FROM ledger.app a
-        CROSS JOIN unnest('{0,1,2,4}'::smallint[]) AS of (lane)
+        CROSS JOIN unnest('{new,expiring,retry,sweep}'::ledger.lane[]) AS of (lane)
         CROSS JOIN LATERAL (
             SELECT s.due_at FROM ledger.poll_schedule s WHERE s.app_id = a.app_id AND s.lane = of.lane
             ORDER BY s.due_at LIMIT 1) first

@@ -1,13 +1,13 @@
 -- Leases due receipts: worker $1, lease seconds $2, quotas ($3 apps, $4 lanes, $5 counts, $8 due at that time or
 -- later), at $6 (null: now), among those due by $7 (null: the same). A receipt whose workers crashed three times is not
--- leased: it moves to quarantine (lane 5), where it is checked alone. It is returned too, so that other receipts take
+-- leased: it moves to quarantine, where it is checked alone. It is returned too, so that other receipts take
 -- over what it polls.
 WITH clock AS MATERIALIZED (
     SELECT COALESCE($6::timestamptz, now()) AS at
 ), quota AS MATERIALIZED (
-    SELECT * FROM unnest($3::int[], $4::smallint[], $5::int[], $8::timestamptz[]) AS q(app_id, lane, receipts, low)
+    SELECT * FROM unnest($3::int[], $4::text[]::ledger.lane[], $5::int[], $8::timestamptz[]) AS q(app_id, lane, receipts, low)
 ), pick AS MATERIALIZED (
-    SELECT due.row, due.due_at, due.crashes, q.lane <> 5 AND due.crashes >= 3 AS quarantined
+    SELECT due.row, due.due_at, due.crashes, q.lane <> 'quarantine' AND due.crashes >= 3 AS quarantined
     FROM quota q
     CROSS JOIN LATERAL (
         SELECT s.ctid AS row, s.due_at, LEAST(s.crashes + (s.leased_by IS NOT NULL)::int, 32000) AS crashes
@@ -18,10 +18,10 @@ WITH clock AS MATERIALIZED (
         FOR NO KEY UPDATE SKIP LOCKED) due
 ), leased AS (
     UPDATE ledger.poll_schedule s
-    SET lane = CASE WHEN pick.quarantined THEN 5 ELSE s.lane END,
+    SET lane = CASE WHEN pick.quarantined THEN 'quarantine' ELSE s.lane END,
         due_at = CASE WHEN pick.quarantined THEN clock.at
-            ELSE clock.at + make_interval(secs => $2::float8 * (1 << LEAST(pick.crashes, CASE s.lane WHEN 5 THEN 10 ELSE 6 END)))
-            END,
+            ELSE clock.at + make_interval(
+                secs => $2::float8 * (1 << LEAST(pick.crashes, CASE s.lane WHEN 'quarantine' THEN 10 ELSE 6 END))) END,
         lease_token = nextval('ledger.lease_token_seq'),
         leased_by = CASE WHEN NOT pick.quarantined THEN $1::int END,
         attempts = LEAST(s.attempts + 1, 32000),
@@ -31,8 +31,8 @@ WITH clock AS MATERIALIZED (
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint,
               pick.due_at, pick.quarantined
 )
-SELECT l.receipt_id, l.quarantined, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, l.due_at, l.fingerprint,
-       clock.at AS claimed_at,
+SELECT l.receipt_id, l.quarantined, l.app_id, l.lane::text AS lane, l.lease_token, l.attempts, l.scheduled_for, l.due_at,
+       l.fingerprint, clock.at AS claimed_at,
        r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data
 FROM leased l JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock

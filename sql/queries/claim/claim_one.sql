@@ -4,7 +4,7 @@
 WITH leased AS (
     INSERT INTO ledger.poll_schedule AS s
         (receipt_id, app_id, lane, due_at, scheduled_for, lease_token, leased_by, attempts)
-    SELECT r.receipt_id, r.app_id, 1, now() + make_interval(secs => $2::float8), now(),
+    SELECT r.receipt_id, r.app_id, 'expiring', now() + make_interval(secs => $2::float8), now(),
            nextval('ledger.lease_token_seq'), $1::int, 1
     FROM ledger.receipt r WHERE r.receipt_id = $3::bigint AND r.erased_at IS NULL
     ON CONFLICT (receipt_id) DO UPDATE
@@ -16,7 +16,7 @@ WITH leased AS (
     WHERE s.leased_by IS NULL OR s.leased_by = $1::int OR s.due_at <= now()
     RETURNING s.receipt_id, s.app_id, s.lane, s.lease_token, s.attempts, s.scheduled_for, s.fingerprint
 )
-SELECT l.receipt_id, l.app_id, l.lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at, l.fingerprint,
+SELECT l.receipt_id, l.app_id, l.lane::text AS lane, l.lease_token, l.attempts, l.scheduled_for, now() AS due_at, l.fingerprint,
        now() AS claimed_at,
        r.environment::text AS environment, l.attempts % 2 = 1 AND r.latest_receipt IS NOT NULL AS asks_latest,
        CASE WHEN l.attempts % 2 = 1 THEN COALESCE(r.latest_receipt, r.data) ELSE r.data END AS data

@@ -6,8 +6,8 @@ WITH waiting AS MATERIALIZED (
     SELECT a.app_id, l.lane, low.due_at AS low, GREATEST(a.failures, g.failures) > 0 AS is_tried
     FROM ledger.app_budget a
     CROSS JOIN ledger.apple_breaker g
-    CROSS JOIN generate_series(0, 5) l(lane)
-    LEFT JOIN unnest($3::int[], $4::smallint[], $5::timestamptz[]) AS low(app_id, lane, due_at)
+    CROSS JOIN unnest(enum_range(NULL::ledger.lane)) l(lane)
+    LEFT JOIN unnest($3::int[], $4::text[]::ledger.lane[], $5::timestamptz[]) AS low(app_id, lane, due_at)
         ON low.app_id = a.app_id AND low.lane = l.lane
     CROSS JOIN LATERAL (
         SELECT FROM ledger.poll_schedule s
@@ -18,7 +18,7 @@ WITH waiting AS MATERIALIZED (
 ), share AS MATERIALIZED (
     SELECT LEAST($1::bigint, GREATEST(16, 2 * $1::bigint / GREATEST(1, count(DISTINCT app_id)))) AS receipts FROM waiting
 )
-SELECT found.app_id, found.lane::smallint AS lane, found.receipts,
+SELECT found.app_id, found.lane::text AS lane, found.receipts,
        EXTRACT(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS busy_seconds
 FROM (VALUES (1)) one
 LEFT JOIN (

@@ -3,7 +3,7 @@
 WITH unasked AS MATERIALIZED (
     SELECT a.app_id, s.is_leased
     FROM ledger.app a
-    CROSS JOIN generate_series(0, 5) l(lane)
+    CROSS JOIN unnest(enum_range(NULL::ledger.lane)) l(lane)
     CROSS JOIN LATERAL (
         SELECT s.leased_by IS NOT NULL AS is_leased
         FROM ledger.poll_schedule s
@@ -12,7 +12,7 @@ WITH unasked AS MATERIALIZED (
         SELECT true
         FROM ledger.poll_schedule s
         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at > $1::timestamptz
-          AND s.due_at <= now() + make_interval(secs => $2::float8 * CASE l.lane WHEN 5 THEN 1024 ELSE 64 END)
+          AND s.due_at <= now() + make_interval(secs => $2::float8 * CASE l.lane WHEN 'quarantine' THEN 1024 ELSE 64 END)
           AND s.leased_by IS NOT NULL AND s.scheduled_for <= $1::timestamptz) s
 )
 SELECT a.bundle_id, count(*) AS receipts, count(*) FILTER (WHERE u.is_leased) AS leased,

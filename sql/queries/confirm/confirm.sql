@@ -1,12 +1,12 @@
 -- Confirmation, step 5: the answers equal the previous ones, so this only moves clocks and releases leases; worker $1,
 -- at $2; $3 receipts, $4 Apple's clocks, $5 due, $6 lanes; $7 subscriptions, $8 their next checks.
 WITH answer AS MATERIALIZED (
-    SELECT * FROM unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::smallint[])
+    SELECT * FROM unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::text[]::ledger.lane[])
         AS n(receipt_id, as_of, due_at, lane)
 ), released AS (
     UPDATE ledger.poll_schedule s
     SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,
-        lane = CASE WHEN s.want_at < n.due_at THEN LEAST(n.lane, 1) ELSE n.lane END,
+        lane = CASE WHEN s.want_at < n.due_at THEN LEAST(n.lane, 'expiring') ELSE n.lane END,
         attempts = 0, leased_by = NULL, crashes = 0, backs_off = false,
         confirmed_as_of = n.as_of, confirmed_at = $2::timestamptz
     FROM answer n WHERE s.receipt_id = n.receipt_id AND s.leased_by = $1::int

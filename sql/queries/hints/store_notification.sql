@@ -29,7 +29,7 @@ WITH clock AS MATERIALIZED (
                               before.check_at + make_interval(secs => $11::float8)) END AS at
     FROM before, clock
 ), locked AS MATERIALIZED (
-    SELECT s.receipt_id, s.lane = 5 OR (s.leased_by IS NOT NULL AND s.due_at > clock.at) AS keeps_pace
+    SELECT s.receipt_id, s.lane = 'quarantine' OR (s.leased_by IS NOT NULL AND s.due_at > clock.at) AS keeps_pace
     FROM ledger.poll_schedule s, clock
     WHERE s.receipt_id IN (SELECT receipt_id FROM polled)
     ORDER BY s.receipt_id
@@ -39,11 +39,11 @@ WITH clock AS MATERIALIZED (
     SET want_at = CASE WHEN l.keeps_pace THEN LEAST(s.want_at, wanted.at) ELSE s.want_at END,
         due_at = CASE WHEN l.keeps_pace THEN s.due_at ELSE LEAST(s.due_at, wanted.at) END,
         scheduled_for = CASE WHEN l.keeps_pace THEN s.scheduled_for ELSE LEAST(s.scheduled_for, wanted.at) END,
-        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 1) END
+        lane = CASE WHEN l.keeps_pace THEN s.lane ELSE LEAST(s.lane, 'expiring') END
     FROM locked l, wanted WHERE s.receipt_id = l.receipt_id
 ), put_back AS (
     INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
-    SELECT p.receipt_id, $1::int, 1, wanted.at, wanted.at
+    SELECT p.receipt_id, $1::int, 'expiring', wanted.at, wanted.at
     FROM polled p, wanted
     WHERE p.receipt_id NOT IN (SELECT receipt_id FROM locked)
     ON CONFLICT DO NOTHING

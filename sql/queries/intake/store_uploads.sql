@@ -29,19 +29,19 @@ WITH clock AS MATERIALIZED (
     FROM uploaded u GROUP BY u.receipt_id
 ), due AS (
     SELECT r.receipt_id, r.app_id,
-           CASE WHEN r.verified_at IS NOT NULL THEN 1 WHEN b.imported THEN 3 ELSE 0 END AS lane,
+           CASE WHEN r.verified_at IS NOT NULL THEN 'expiring'::ledger.lane WHEN b.imported THEN 'import' ELSE 'new' END AS lane,
            clock.at + CASE WHEN b.is_due_now THEN interval '0' ELSE interval '5 s' END AS at
     FROM brought b JOIN ledger.receipt r USING (receipt_id) CROSS JOIN clock
 )
 INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for)
 SELECT d.receipt_id, d.app_id, d.lane,
-       CASE WHEN d.lane = 3 THEN ledger.import_turn(e.expires_at, clock.at) ELSE d.at END, d.at
+       CASE WHEN d.lane = 'import' THEN ledger.import_turn(e.expires_at, clock.at) ELSE d.at END, d.at
 FROM due d CROSS JOIN clock
 LEFT JOIN (SELECT receipt_id, max(expires_at) AS expires_at FROM given GROUP BY receipt_id) e USING (receipt_id)
 ORDER BY d.receipt_id
 ON CONFLICT (receipt_id) DO UPDATE
 SET due_at = CASE WHEN s.leased_by IS NOT NULL THEN s.due_at
-                  WHEN s.lane = 3 AND EXCLUDED.lane < 3 THEN EXCLUDED.due_at
+                  WHEN s.lane = 'import' AND EXCLUDED.lane < 'import' THEN EXCLUDED.due_at
                   ELSE LEAST(s.due_at, EXCLUDED.due_at) END,
     scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, EXCLUDED.scheduled_for) ELSE s.scheduled_for END,
     lane = CASE WHEN s.leased_by IS NULL THEN LEAST(s.lane, EXCLUDED.lane) ELSE s.lane END,

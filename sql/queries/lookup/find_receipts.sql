@@ -1,7 +1,8 @@
 -- Receipts of app $1 and customer $2 (nulls: all) or with id $3, newest first, at most $4.
 SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment, r.outcome::text AS outcome, r.reason, r.received_at,
        GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
-       GREATEST(r.verified_at, s.confirmed_at) AS verified_at, GREATEST(s.due_at, s.scheduled_for) AS due_at, s.lane, s.attempts, s.leased_by IS NOT NULL AS leased,
+       GREATEST(r.verified_at, s.confirmed_at) AS verified_at, GREATEST(s.due_at, s.scheduled_for) AS due_at,
+       s.lane::text AS lane, s.attempts, s.leased_by IS NOT NULL AS leased,
        ARRAY(SELECT c.name FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
              WHERE u.receipt_id = r.receipt_id ORDER BY c.name COLLATE "C") AS customers,
        ARRAY(SELECT b.original_transaction_id

@@ -5,12 +5,12 @@
 WITH bound AS MATERIALIZED (
     SELECT GREATEST(100, LEAST($1::bigint, 10 * $1::bigint / GREATEST(1, count(*)))) AS rows FROM ledger.app
 )
-SELECT a.bundle_id, l.lane::smallint AS lane, stock.receipts, waiting.due, waiting.overdue, ahead.in_flight,
+SELECT a.bundle_id, l.lane::text AS lane, stock.receipts, waiting.due, waiting.overdue, ahead.in_flight,
        LEAST(waiting.next_due_at, stored.first_at, ahead.next_due_at) AS next_due_at,
        EXTRACT(epoch FROM now() - LEAST(waiting.next_due_at, stored.first_at))::float8 AS lag_seconds, bound.rows AS at_most
 FROM ledger.app a
 CROSS JOIN bound
-CROSS JOIN generate_series(0, 5) l(lane)
+CROSS JOIN unnest(enum_range(NULL::ledger.lane)) l(lane)
 CROSS JOIN LATERAL (
     SELECT count(*) AS receipts FROM (
         SELECT FROM ledger.poll_schedule s WHERE s.app_id = a.app_id AND s.lane = l.lane
@@ -24,9 +24,9 @@ CROSS JOIN LATERAL (
         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= now()
         ORDER BY s.due_at LIMIT bound.rows) s) waiting
 CROSS JOIN LATERAL (
-    SELECT CASE l.lane WHEN 3 THEN (
+    SELECT CASE l.lane WHEN 'import' THEN (
         SELECT s.scheduled_for FROM ledger.poll_schedule s
-        WHERE s.app_id = a.app_id AND s.lane = 3 AND s.due_at <= now() AND s.leased_by IS NULL
+        WHERE s.app_id = a.app_id AND s.lane = 'import' AND s.due_at <= now() AND s.leased_by IS NULL
         ORDER BY s.scheduled_for LIMIT 1) END AS first_at) stored
 CROSS JOIN LATERAL (
     SELECT count(s.leased_by) AS in_flight,

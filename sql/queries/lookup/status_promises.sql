@@ -4,7 +4,7 @@ SELECT count(*) AS receipts,
 FROM (
     SELECT word.until
     FROM ledger.app a
-    JOIN ledger.poll_schedule s ON s.app_id = a.app_id AND s.lane IN (0, 3)
+    JOIN ledger.poll_schedule s ON s.app_id = a.app_id AND s.lane IN ('new', 'import')
     CROSS JOIN LATERAL (
         SELECT max(p.until) AS until FROM ledger.provisional p WHERE p.receipt_id = s.receipt_id) word
     WHERE word.until > now()

@@ -4,10 +4,10 @@
 -- full.
 WITH turn AS MATERIALIZED (
     SELECT n.receipt_id, n.due_at, n.lane, n.receipt_id = ANY($4::bigint[]) AS takes_over
-    FROM unnest($1::bigint[], $2::timestamptz[], $3::smallint[]) AS n(receipt_id, due_at, lane)
+    FROM unnest($1::bigint[], $2::timestamptz[], $3::text[]::ledger.lane[]) AS n(receipt_id, due_at, lane)
 ), change AS MATERIALIZED (
     SELECT t.*,
-           s.leased_by IS NULL AND s.due_at > t.due_at AND (t.takes_over OR NOT (s.backs_off OR s.lane = 5)) AS moves,
+           s.leased_by IS NULL AND s.due_at > t.due_at AND (t.takes_over OR NOT (s.backs_off OR s.lane = 'quarantine')) AS moves,
            s.leased_by IS NOT NULL AND s.scheduled_for > t.due_at AS waits
     FROM turn t JOIN ledger.poll_schedule s USING (receipt_id)
 ), changed AS (

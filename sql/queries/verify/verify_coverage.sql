@@ -23,7 +23,7 @@ CROSS JOIN LATERAL (
             WHERE l.subscription_id = s.subscription_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q))
             THEN 'its polling receipt cannot go on and another one can'
         WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
-        WHEN p.leased_by IS NOT NULL OR p.backs_off OR p.lane = 5 THEN NULL
+        WHEN p.leased_by IS NOT NULL OR p.backs_off OR p.lane = 'quarantine' THEN NULL
         WHEN p.due_at > GREATEST(s.next_check_at, now(), b.open_until, g.open_until)
                 + make_interval(secs => $3::float8)
             THEN format('its polling receipt is asked about at %s UTC, the check is wanted at %s UTC',

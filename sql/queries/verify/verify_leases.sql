@@ -10,5 +10,5 @@ JOIN ledger.app a ON a.app_id = p.app_id
 JOIN ledger.worker w ON w.worker_id = p.leased_by
 WHERE p.receipt_id > $1::bigint AND p.receipt_id <= $2::bigint
   AND p.due_at > now() + make_interval(
-      secs => w.lease_seconds * (1 << LEAST(p.crashes, CASE p.lane WHEN 5 THEN 10 ELSE 6 END)) + 1)
+      secs => w.lease_seconds * (1 << LEAST(p.crashes, CASE p.lane WHEN 'quarantine' THEN 10 ELSE 6 END)) + 1)
 ORDER BY p.receipt_id

@@ -7,7 +7,7 @@ FROM ledger.poll_schedule p
 JOIN ledger.receipt r USING (receipt_id)
 JOIN ledger.app a ON a.app_id = p.app_id
 LEFT JOIN ledger.worker w ON w.worker_id = p.leased_by
-WHERE p.receipt_id > $1::bigint AND p.receipt_id <= $2::bigint AND p.lane <> 5
+WHERE p.receipt_id > $1::bigint AND p.receipt_id <= $2::bigint AND p.lane <> 'quarantine'
   AND p.want_at < now() - make_interval(
       secs => COALESCE(w.lease_seconds, $3::float8) * (1 << LEAST(p.crashes, 6)))
 ORDER BY p.receipt_id
