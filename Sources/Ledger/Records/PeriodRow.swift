@@ -39,7 +39,7 @@ extension PeriodRecord {
     }
 }
 
-/// A period as a row to write.
+/// A period as a row of `write_periods`.
 struct PeriodWrite: Sendable {
     let id: Int64
     let subscriptionID: Int64
@@ -57,22 +57,33 @@ struct PeriodWrite: Sendable {
         let older = Dictionary(uniqueKeysWithValues: record.olderFacts.map { ($0.rawValue, OriginJSON($1)) })
         olderFacts = older.isEmpty ? nil : try ColumnJSON.text(of: older)
     }
+}
 
-    /// The columns of `write_periods`, in its order.
-    static func parameters(_ rows: [PeriodWrite]) -> [Parameter] {
-        let records = rows.map(\.record)
-        return [
-            .int8s(rows.map(\.id)), .int8s(rows.map(\.subscriptionID)), .texts(records.map(\.webOrderLineItemID?.text)),
-            .texts(records.map(\.terms.productID.text)), .int4s(records.map { Int32(clamping: $0.terms.quantity) }),
-            .instants(records.map(\.terms.purchasedAt)), .instants(records.map(\.terms.expiresAt)),
-            .instants(records.map(\.originalPurchasedAt)), .instants(records.map(\.revocation.cancelledAt)),
-            .texts(records.map(\.revocation.reason)), .bools(records.map(\.revocation.isUpgraded)),
-            .bools(records.map(\.isTrial)), .bools(records.map(\.isIntro)), .texts(records.map(\.promotionalOfferID)),
-            .texts(records.map(\.offerCodeRefName)), .texts(records.map(\.groupID?.text)),
-            .texts(records.map { $0.ownership?.raw }), .texts(records.map(\.appAccountToken)),
-            .texts(records.map(\.replacedBy?.text)), .jsonbs(rows.map(\.ending)), .instants(records.map(\.asOf)),
-            .texts(records.map(\.path)), .jsonbs(rows.map(\.olderFacts)),
-            .timestamptzs(rows.map(\.recordedMicroseconds)),
-        ]
-    }
+extension PeriodWrite: ColumnarRow {
+    static let columns: [Column<PeriodWrite>] = [
+        .int8("period_id", \.id),
+        .int8("subscription_id", \.subscriptionID),
+        .text("web_order_line_item_id", \.record.webOrderLineItemID?.text),
+        .text("product_id", \.record.terms.productID.text),
+        .int4("quantity") { Int32(clamping: $0.record.terms.quantity) },
+        .instant("purchased_at", \.record.terms.purchasedAt),
+        .instant("expires_at", \.record.terms.expiresAt),
+        .instant("original_purchased_at", \.record.originalPurchasedAt),
+        .instant("cancelled_at", \.record.revocation.cancelledAt),
+        .text("cancellation_reason", \.record.revocation.reason),
+        .bool("is_upgraded", \.record.revocation.isUpgraded),
+        .bool("is_trial", \.record.isTrial),
+        .bool("is_intro", \.record.isIntro),
+        .text("promotional_offer_id", \.record.promotionalOfferID),
+        .text("offer_code_ref_name", \.record.offerCodeRefName),
+        .text("group_id", \.record.groupID?.text),
+        .text("ownership", \.record.ownership?.raw),
+        .text("app_account_token", \.record.appAccountToken),
+        .text("replaced_by", \.record.replacedBy?.text),
+        .jsonb("ending", \.ending),
+        .instant("as_of", \.record.asOf),
+        .text("path", \.record.path),
+        .jsonb("older_facts", \.olderFacts),
+        .microseconds("recorded_at", \.recordedMicroseconds),
+    ]
 }

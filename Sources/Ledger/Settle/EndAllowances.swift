@@ -44,19 +44,17 @@ extension SettlementRun {
 
     /// Stores that no news came, as observations of the receipts that would have been asked about.
     fileprivate func keepSilence(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
-        let polled = drafts.filter { $0.polling.storedPoller != nil }
+        let polled = drafts.compactMap { draft in draft.polling.storedPoller.map { (draft: draft, receipt: $0) } }
         let ids = try transaction.query(Queries.reserveIds, [.int4(Int32(clamping: polled.count)), .int4(0)])
-        try transaction.query(
-            Queries.insertObservations,
-            [
-                .int8s(try ids.map { try $0.int8("id") }), .int8s(polled.map(\.polling.storedPoller?.number)),
-                .int4s(polled.map(\.key.appID)), .int8s(polled.map { _ in 0 }), .texts(polled.map { _ in "none" }),
-                .int4s(polled.map { _ in nil }),
-                .texts(polled.map(\.key.silenceSentence)),
-                .texts(polled.map(\.key.environment.rawValue)), .instants(polled.map { $0.state?.asOf }),
-                .byteas(polled.map { _ in [] }), .byteas(polled.map { _ in nil }),
-                .timestamptzs(polled.map(\.recordedMicroseconds)),
-            ])
+            .map { try $0.int8("id") }
+        let rows = zip(ids, polled).map { id, entry in
+            let draft = entry.draft
+            return ObservationRow(
+                id: id, receiptID: entry.receipt, appID: draft.key.appID, outcome: "none",
+                reason: draft.key.silenceSentence, environment: draft.key.environment, asOf: draft.state?.asOf,
+                recordedMicroseconds: draft.recordedMicroseconds)
+        }
+        try transaction.query(Queries.insertObservations, rows: rows)
     }
 }
 

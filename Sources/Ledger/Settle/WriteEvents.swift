@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// An event as a row to insert.
+/// An event as a row of `insert_events`.
 struct EventRow: Sendable {
     let publicID: [UInt8]
     let appID: Int32
@@ -12,47 +12,58 @@ struct EventRow: Sendable {
     let customerID: Int64?
     let recordedMicroseconds: Int64
     let draft: DraftEvent
+    /// The event's detail as JSON.
+    let detail: String
+}
+
+extension EventRow: ColumnarRow {
+    static let columns: [Column<EventRow>] = [
+        .uuid("public_id", \.publicID),
+        .int4("app_id", \.appID),
+        .text("environment", \.environment.rawValue),
+        .int8("subscription_id", \.subscriptionID),
+        .int8("purchase_id", \.purchaseID),
+        .int8("version", \.draft.version),
+        .int2("ordinal", \.draft.ordinal),
+        .text("kind", \.draft.event.kind.rawValue),
+        .int8("customer_id", \.customerID),
+        .text("product_id", \.draft.event.productID.text),
+        .instant("occurred_at", \.draft.event.occurredAt),
+        .instant("as_of", \.draft.asOf),
+        .microseconds("recorded_at", \.recordedMicroseconds),
+        .jsonb("detail", \.detail),
+    ]
 }
 
 extension SettlementRun {
     /// Appends the batch's events; each is unique by stream, version and ordinal.
     func writeEvents(in transaction: Transaction) throws {
         let rows =
-            subscriptions.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
+            try subscriptions.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
             + purchases.values.sorted { $0.rowID < $1.rowID }.flatMap(eventRows(of:))
         guard !rows.isEmpty else { return }
-        try transaction.query(
-            Queries.insertEvents,
-            [
-                .uuids(rows.map(\.publicID)), .int4s(rows.map(\.appID)), .texts(rows.map(\.environment.rawValue)),
-                .int8s(rows.map(\.subscriptionID)), .int8s(rows.map(\.purchaseID)), .int8s(rows.map(\.draft.version)),
-                .int2s(rows.map(\.draft.ordinal)), .texts(rows.map(\.draft.event.kind.rawValue)),
-                .int8s(rows.map(\.customerID)), .texts(rows.map(\.draft.event.productID.text)),
-                .instants(rows.map(\.draft.event.occurredAt)), .instants(rows.map(\.draft.asOf)),
-                .timestamptzs(rows.map(\.recordedMicroseconds)),
-                .jsonbs(try rows.map { try $0.draft.event.detail.json }),
-            ])
+        try transaction.query(Queries.insertEvents, rows: rows)
     }
 
-    private func eventRows(of draft: SubscriptionDraft) -> [EventRow] {
+    private func eventRows(of draft: SubscriptionDraft) throws -> [EventRow] {
         let owner = draft.ownership.current
-        return draft.events.map { event in
+        return try draft.events.map { event in
             EventRow(
                 publicID: EventIdentity(stream: draft.key.stream, version: event.version, ordinal: event.ordinal).bytes,
                 appID: draft.key.appID, environment: draft.key.environment, subscriptionID: draft.rowID,
                 purchaseID: nil, customerID: owner?.customer.number,
-                recordedMicroseconds: draft.recordedMicroseconds, draft: event)
+                recordedMicroseconds: draft.recordedMicroseconds, draft: event, detail: try event.event.detail.json)
         }
     }
 
-    private func eventRows(of draft: PurchaseDraft) -> [EventRow] {
+    private func eventRows(of draft: PurchaseDraft) throws -> [EventRow] {
         let owner = draft.ownership.current
-        return draft.events.map { event in
+        return try draft.events.map { event in
             EventRow(
                 publicID: EventIdentity(stream: draft.key.stream, version: event.version, ordinal: event.ordinal).bytes,
                 appID: draft.key.appID, environment: draft.key.environment, subscriptionID: nil,
                 purchaseID: draft.rowID, customerID: owner?.customer.number,
-                recordedMicroseconds: draft.recordedMicroseconds, draft: event)
+                recordedMicroseconds: draft.recordedMicroseconds, draft: event, detail: try event.event.detail.json)
         }
     }
 }

@@ -63,19 +63,55 @@ extension SettlementRun {
 
     private func insert(_ kept: [KeptObservation], in transaction: Transaction) throws {
         guard !kept.isEmpty else { return }
-        let findings = kept.map(\.settlement.finding)
-        try transaction.query(
-            Queries.insertObservations,
-            [
-                .int8s(kept.map(\.id)), .int8s(kept.map(\.settlement.claim.receiptID.number)),
-                .int4s(kept.map(\.settlement.claim.app.id)), .int8s(kept.map(\.settlement.claim.leaseToken)),
-                .texts(findings.map(\.outcome.rawValue)), .int4s(findings.map { $0.status.map(Int32.init(clamping:)) }),
-                .texts(findings.map(\.reason)), .texts(kept.map { $0.settlement.evidence?.environment.rawValue }),
-                .instants(kept.map(\.settlement.asOf)), .byteas(kept.map(\.meaning.digest)),
-                .byteas(kept.map { $0.settlement.saysSomething ? $0.settlement.body : nil }),
-                .timestamptzs(kept.map(\.recordedAt)),
-            ])
+        try transaction.query(Queries.insertObservations, rows: kept.map(ObservationRow.init(_:)))
     }
+}
+
+/// An observation as a row of `insert_observations`.
+struct ObservationRow {
+    let id: Int64
+    let receiptID: ReceiptID
+    let appID: Int32
+    /// 0 where Apple was not asked.
+    var leaseToken: Int64 = 0
+    let outcome: String
+    var status: Int?
+    let reason: String?
+    let environment: StoreEnvironment?
+    let asOf: Instant?
+    /// Empty where Apple was not asked.
+    var meaning: [UInt8] = []
+    var body: [UInt8]?
+    let recordedMicroseconds: Int64
+}
+
+extension ObservationRow {
+    fileprivate init(_ kept: KeptObservation) {
+        let settlement = kept.settlement
+        self.init(
+            id: kept.id, receiptID: settlement.claim.receiptID, appID: settlement.claim.app.id,
+            leaseToken: settlement.claim.leaseToken, outcome: settlement.finding.outcome.rawValue,
+            status: settlement.finding.status, reason: settlement.finding.reason,
+            environment: settlement.evidence?.environment, asOf: settlement.asOf, meaning: kept.meaning.digest,
+            body: settlement.saysSomething ? settlement.body : nil, recordedMicroseconds: kept.recordedAt)
+    }
+}
+
+extension ObservationRow: ColumnarRow {
+    static let columns: [Column<ObservationRow>] = [
+        .int8("observation_id", \.id),
+        .int8("receipt_id", \.receiptID.number),
+        .int4("app_id", \.appID),
+        .int8("lease_token", \.leaseToken),
+        .text("outcome", \.outcome),
+        .int4("status") { $0.status.map(Int32.init(clamping:)) },
+        .text("reason", \.reason),
+        .text("environment", \.environment?.rawValue),
+        .instant("as_of", \.asOf),
+        .bytea("meaning", \.meaning),
+        .bytea("body", \.body),
+        .microseconds("recorded_at", \.recordedMicroseconds),
+    ]
 }
 
 extension Finding {

@@ -6,52 +6,30 @@ extension SettlementRun {
     /// Writes the facts that were learnt about the receipts themselves.
     func writeReceipts(_ plans: [ReceiptPlan], _ kept: [KeptObservation], in transaction: Transaction) throws {
         let observations = Dictionary(kept.map { ($0.settlement.claim.receiptID, $0) }) { _, last in last }
-        let settlements = plans.map(\.settlement)
-        let findings = settlements.map(\.finding)
-        let vouched = vouchedAgain(settlements)
+        let vouched = vouchedAgain(plans.map(\.settlement))
+        let rows = plans.map { plan in
+            ReceiptWrite(
+                plan: plan, observation: observations[plan.settlement.claim.receiptID],
+                latestReceipt: storesLatestReceipt(plan.settlement) ? plan.settlement.latestReceipt : nil,
+                recordedMicroseconds: recordedMicroseconds)
+        }
         try transaction.query(
-            Queries.writeReceipts,
-            [
-                .int8s(settlements.map(\.claim.receiptID.number)),
-                .texts(settlements.map { $0.evidence?.environment.rawValue }),
-                .instants(settlements.map { $0.evidence?.receiptCreatedAt }),
-                .byteas(settlements.map { storesLatestReceipt($0) ? $0.latestReceipt : nil }),
-                .texts(plans.map { $0.isForWrongSecret ? nil : $0.settlement.finding.outcome.rawValue }),
-                .texts(findings.map(\.reason)),
-                .timestamptzs(settlements.map { _ in recordedMicroseconds }),
-                .timestamptzs(settlements.map { $0.evidence == nil ? nil : recordedMicroseconds }),
-                .int2s(plans.map { Int16(clamping: $0.rejections) }), .instants(plans.map(\.rejectedSince)),
-                .int2s(plans.map { Int16(clamping: $0.emptyAnswers) }),
-                .int8s(settlements.map { observations[$0.claim.receiptID]?.id }),
-                .timestamptzs(settlements.map { observations[$0.claim.receiptID]?.recordedAt }),
-                .byteas(settlements.map { observations[$0.claim.receiptID]?.meaning.digest }),
-                .int8s(settlements.map(\.claim.leaseToken)), .int4s(vouched.map(\.app)),
-                .int8s(vouched.map(\.answers)), .bools(plans.map(\.forgetsLatest)),
-            ])
+            Queries.writeReceipts, [.int4s(vouched.map(\.app)), .int8s(vouched.map(\.answers))], rows: rows)
     }
 
     /// Gives back the leases that this worker still has, with the time of the next check, and pauses apps with a wrong
     /// secret. Returns the receipts that were rescheduled.
     func writeSchedules(_ plans: [ReceiptPlan], in transaction: Transaction) throws -> Set<ReceiptID> {
-        var due: [(ReceiptPlan, Instant)] = []
+        var due: [ScheduleWrite] = []
         var retired: [ReceiptPlan] = []
         for plan in plans {
             switch plan.next {
-            case .at(let instant): due.append((plan, instant))
+            case .at(let instant): due.append(ScheduleWrite(plan: plan, dueAt: instant))
             case .retired: retired.append(plan)
             }
         }
         let worker = Parameter.int4(batch.first?.claim.worker.number)
-        let rows = try transaction.query(
-            Queries.reschedule,
-            [
-                worker, .int8s(due.map(\.0.settlement.claim.receiptID.number)),
-                .int8s(due.map(\.0.settlement.claim.leaseToken)), .instants(due.map(\.1)),
-                .texts(due.map(\.0.lane.rawValue)), .int2s(due.map { Int16(clamping: max(0, $0.0.attempts)) }),
-                .byteas(due.map { $0.0.fingerprint?.bytes }),
-                .texts(due.map(\.0.purchases.text)), .int8s(due.map(\.0.purchases.versions)),
-                .bools(due.map { $0.0.settlement.evidence == nil }),
-            ])
+        let rows = try transaction.query(Queries.reschedule, [worker], rows: due)
         if !retired.isEmpty {
             try transaction.query(
                 Queries.retire,
@@ -90,4 +68,56 @@ extension SettlementRun {
 
 extension ReceiptPlan {
     fileprivate var isForWrongSecret: Bool { settlement.finding.refusal == .wrongSecret }
+}
+
+/// A receipt as a row of `write_receipts`.
+struct ReceiptWrite {
+    let plan: ReceiptPlan
+    let observation: KeptObservation?
+    /// Stored if it is not nil.
+    let latestReceipt: [UInt8]?
+    let recordedMicroseconds: Int64
+
+    private var settlement: Settlement { plan.settlement }
+}
+
+extension ReceiptWrite: ColumnarRow {
+    static let columns: [Column<ReceiptWrite>] = [
+        .int8("receipt_id", \.settlement.claim.receiptID.number),
+        .text("environment", \.settlement.evidence?.environment.rawValue),
+        .instant("receipt_created_at", \.settlement.evidence?.receiptCreatedAt),
+        .bytea("latest_receipt", \.latestReceipt),
+        .text("outcome") { $0.plan.isForWrongSecret ? nil : $0.settlement.finding.outcome.rawValue },
+        .text("reason", \.settlement.finding.reason),
+        .microseconds("asked_at", \.recordedMicroseconds),
+        .microseconds("verified_at") { $0.settlement.evidence == nil ? nil : $0.recordedMicroseconds },
+        .int2("rejections") { Int16(clamping: $0.plan.rejections) },
+        .instant("rejected_since", \.plan.rejectedSince),
+        .int2("equal_empty_answers") { Int16(clamping: $0.plan.emptyAnswers) },
+        .int8("observation_id", \.observation?.id),
+        .microseconds("observed_at", \.observation?.recordedAt),
+        .bytea("meaning", \.observation?.meaning.digest),
+        .int8("settled_token", \.settlement.claim.leaseToken),
+        .bool("forgets_latest", \.plan.forgetsLatest),
+    ]
+}
+
+/// The next check of a receipt as a row of `reschedule`.
+struct ScheduleWrite {
+    let plan: ReceiptPlan
+    let dueAt: Instant
+}
+
+extension ScheduleWrite: ColumnarRow {
+    static let columns: [Column<ScheduleWrite>] = [
+        .int8("receipt_id", \.plan.settlement.claim.receiptID.number),
+        .int8("lease_token", \.plan.settlement.claim.leaseToken),
+        .instant("due_at", \.dueAt),
+        .text("lane", \.plan.lane.rawValue),
+        .int2("attempts") { Int16(clamping: max(0, $0.plan.attempts)) },
+        .bytea("fingerprint", \.plan.fingerprint?.bytes),
+        .text("purchases", \.plan.purchases.text),
+        .int8("purchase_versions", \.plan.purchases.versions),
+        .bool("backs_off") { $0.plan.settlement.evidence == nil },
+    ]
 }

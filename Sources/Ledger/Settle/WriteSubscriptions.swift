@@ -17,7 +17,7 @@ extension SettlementRun {
             try (record.id ?? fresh.next()).map { try PeriodWrite(id: $0, of: draft, record) }
         }
         guard !rows.isEmpty else { return }
-        try transaction.query(Queries.writePeriods, PeriodWrite.parameters(rows))
+        try transaction.query(Queries.writePeriods, rows: rows)
         let aliases = rows.flatMap { row in row.record.transactionIDs.sorted().map { (row, $0) } }
         try transaction.query(
             Queries.insertAliases,
@@ -28,7 +28,7 @@ extension SettlementRun {
     func writeSubscriptions(_ drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let rows = try drafts.compactMap { draft in try draft.state.map { try SubscriptionWrite(draft, $0) } }
         guard !rows.isEmpty else { return }
-        try transaction.query(Queries.writeSubscriptions, SubscriptionWrite.parameters(rows))
+        try transaction.query(Queries.writeSubscriptions, rows: rows)
         let links = batch.flatMap { settlement in
             settlement.subscriptionKeys.compactMap { key in
                 subscriptions[key].map { (settlement.claim.receiptID.number, $0.rowID) }
@@ -38,7 +38,7 @@ extension SettlementRun {
     }
 }
 
-/// A subscription as a row to write.
+/// A subscription as a row of `write_subscriptions`.
 struct SubscriptionWrite {
     let draft: SubscriptionDraft
     let state: SubscriptionState
@@ -54,27 +54,35 @@ struct SubscriptionWrite {
         suspected = try state.suspectedShrink.map { try ColumnJSON.text(of: SuspectedShrinkJSON($0)) }
         flags = state.flagsOfToday
     }
+}
 
-    /// The columns of `write_subscriptions`, in its order.
-    static func parameters(_ rows: [SubscriptionWrite]) -> [Parameter] {
-        let (drafts, states) = (rows.map(\.draft), rows.map(\.state))
-        let facts = states.map(\.facts)
-        return [
-            .int8s(drafts.map(\.rowID)), .texts(facts.map(\.groupID?.text)),
-            .int8s(drafts.map(\.polling.poller?.number)),
-            .int8s(drafts.map(\.version)), .instants(states.map(\.asOf)),
-            .timestamptzs(drafts.map(\.checkedMicroseconds)),
-            .timestamptzs(drafts.map(\.recordedMicroseconds)), .instants(drafts.map(\.polling.nextCheckAt)),
-            .jsonbs(rows.map(\.renewal)), .instants(facts.map(\.renewal?.asOf)), .texts(facts.map(\.renewal?.path)),
-            .jsonbs(rows.map(\.suspected)), .bools(states.map(\.willRenew)),
-            .texts(states.map(\.renewsToProductID?.text)), .texts(rows.map(\.flags)),
-            .instants(states.map(\.expiresAt)),
-            .instants(states.map(\.headStartsAt)), .instants(states.map(\.startedAt)),
-            .int4s(states.map { Int32(clamping: $0.periods) }), .int8s(states.map(\.leeway.milliseconds)),
-            .texts(facts.map(\.appAccountToken)), .instants(states.map(\.outageAllowance.accessEndsAt)),
-            .bools(states.map(\.outageAllowance.expected)), .int8s(drafts.map(\.answeredBy?.number)),
-        ]
-    }
+extension SubscriptionWrite: ColumnarRow {
+    static let columns: [Column<SubscriptionWrite>] = [
+        .int8("subscription_id", \.draft.rowID),
+        .text("group_id", \.state.facts.groupID?.text),
+        .int8("polled_by", \.draft.polling.poller?.number),
+        .int8("version", \.draft.version),
+        .instant("as_of", \.state.asOf),
+        .microseconds("checked_at", \.draft.checkedMicroseconds),
+        .microseconds("recorded_at", \.draft.recordedMicroseconds),
+        .instant("next_check_at", \.draft.polling.nextCheckAt),
+        .jsonb("renewal", \.renewal),
+        .instant("renewal_as_of", \.state.facts.renewal?.asOf),
+        .text("renewal_path", \.state.facts.renewal?.path),
+        .jsonb("suspected", \.suspected),
+        .bool("will_renew", \.state.willRenew),
+        .text("renews_to_product_id", \.state.renewsToProductID?.text),
+        .text("flags", \.flags),
+        .instant("expires_at", \.state.expiresAt),
+        .instant("head_starts_at", \.state.headStartsAt),
+        .instant("started_at", \.state.startedAt),
+        .int4("periods") { Int32(clamping: $0.state.periods) },
+        .int8("leeway_ms", \.state.leeway.milliseconds),
+        .text("app_account_token", \.state.facts.appAccountToken),
+        .instant("access_ends_at", \.state.outageAllowance.accessEndsAt),
+        .bool("renewal_expected", \.state.outageAllowance.expected),
+        .int8("answered_by", \.draft.answeredBy?.number),
+    ]
 }
 
 extension SubscriptionState {

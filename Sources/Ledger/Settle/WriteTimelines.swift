@@ -24,17 +24,30 @@ extension SettlementRun {
                     .timestamptzs(closed.map(\.0.recordedMicroseconds)),
                 ])
         }
-        let opened = changes.flatMap { entry in entry.change.opened.map { (entry.draft, $0) } }
+        let opened = changes.flatMap { entry in entry.change.opened.map { SpanRow(draft: entry.draft, span: $0) } }
         guard !opened.isEmpty else { return }
-        try transaction.query(
-            Queries.insertSpans,
-            [
-                .int8s(opened.map(\.0.rowID)), .instants(opened.map(\.1.from)), .instants(opened.map(\.1.to)),
-                .timestamptzs(opened.map(\.0.recordedMicroseconds)), .texts(opened.map(\.1.state.rawValue)),
-                .texts(opened.map(\.1.reason?.rawValue)), .bools(opened.map(\.1.entitled)),
-                .texts(opened.map(\.1.productID.text)),
-                .texts(opened.map { $0.1.flags.map(\.rawValue).joined(separator: ",") }),
-                .instants(opened.map(\.1.allowedUntil)), .int8s(opened.map(\.0.version)),
-            ])
+        try transaction.query(Queries.insertSpans, rows: opened)
     }
+}
+
+/// A present span of a timeline as a row of `insert_spans`.
+struct SpanRow {
+    let draft: SubscriptionDraft
+    let span: StoredSpan
+}
+
+extension SpanRow: ColumnarRow {
+    static let columns: [Column<SpanRow>] = [
+        .int8("subscription_id", \.draft.rowID),
+        .instant("valid_from", \.span.from),
+        .instant("valid_to", \.span.to),
+        .microseconds("recorded_at", \.draft.recordedMicroseconds),
+        .text("state", \.span.state.rawValue),
+        .text("reason", \.span.reason?.rawValue),
+        .bool("entitled", \.span.entitled),
+        .text("product_id", \.span.productID.text),
+        .text("flags") { $0.span.flags.map(\.rawValue).joined(separator: ",") },
+        .instant("allowed_until", \.span.allowedUntil),
+        .int8("version", \.draft.version),
+    ]
 }

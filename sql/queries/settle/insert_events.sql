@@ -1,5 +1,5 @@
--- Settlement: appends events and queues them for the feed; an event that already exists stays unchanged. $1 to $14: see
--- below.
+-- Settlement: appends events and queues them for the feed; an event that already exists stays unchanged. $1 to $14 are
+-- the columns named below.
 WITH new AS (
     INSERT INTO ledger.event
         (public_id, app_id, environment, subscription_id, purchase_id, version, ordinal, kind, customer_id, product_id,

@@ -1,4 +1,5 @@
--- Settlement: inserts the present spans of timelines; flags are comma-separated words. $1 to $11: see below.
+-- Settlement: inserts the present spans of timelines; flags are comma-separated words. $1 to $11 are the columns named
+-- below.
 INSERT INTO ledger.subscription_span
     (subscription_id, valid, known, state, reason, entitled, product_id, flags, allowed_until, version)
 SELECT n.subscription_id, tstzrange(n.valid_from, n.valid_to), tstzrange(n.recorded_at, NULL), n.state::ledger.state,

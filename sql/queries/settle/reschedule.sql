@@ -1,6 +1,5 @@
--- Settlement: releases leases that are still ours and sets the next check; $1 worker, $2 receipts, $3 tokens, $4 due,
--- $5 lanes, $6 attempts, $7 fingerprints, $8 purchases separated by commas, $9 their versions, $10 whether it is a
--- back-off. Returns the receipts.
+-- Settlement: releases leases that are still ours and sets the next check; $1 worker, $2 to $10 are the columns named
+-- below, purchases are separated by commas. Returns the receipts.
 -- A receipt for which an earlier check was requested meanwhile gets that earlier check, and becomes urgent.
 UPDATE ledger.poll_schedule s
 SET due_at = LEAST(n.due_at, s.want_at), scheduled_for = LEAST(n.due_at, s.want_at), want_at = NULL,

@@ -1,10 +1,10 @@
--- Settlement: updates receipts; $1 to $15 are the columns named below, nulls keep the present value. $16 apps, $17 how
+-- Settlement: updates receipts; $3 to $18 are the columns named below, nulls keep the present value. $1 apps, $2 how
 -- many of their once-verified receipts Apple vouched for again. latest_receipt is cleared if its answer omitted what
--- the receipt polls ($18), so that the original one is used again.
+-- the receipt polls (forgets_latest), so that the original one is used again.
 WITH vouched AS (
     INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
     SELECT n.app_id, date_trunc('minute', clock_timestamp()), pg_backend_pid(), n.answers
-    FROM unnest($16::int[], $17::bigint[]) AS n(app_id, answers)
+    FROM unnest($1::int[], $2::bigint[]) AS n(app_id, answers)
     ON CONFLICT (app_id, minute, backend) DO UPDATE SET answers = v.answers + EXCLUDED.answers
 )
 UPDATE ledger.receipt r
@@ -18,9 +18,9 @@ SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     rejections = n.rejections, rejected_since = n.rejected_since, equal_empty_answers = n.equal_empty_answers,
     observation_id = n.observation_id, observed_at = n.observed_at, meaning = n.meaning,
     settled_token = n.settled_token
-FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::timestamptz[],
-            $8::timestamptz[], $9::smallint[], $10::timestamptz[], $11::smallint[], $12::bigint[], $13::timestamptz[],
-            $14::bytea[], $15::bigint[], $18::boolean[])
+FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::bytea[], $7::text[], $8::text[], $9::timestamptz[],
+            $10::timestamptz[], $11::smallint[], $12::timestamptz[], $13::smallint[], $14::bigint[], $15::timestamptz[],
+            $16::bytea[], $17::bigint[], $18::boolean[])
     AS n(receipt_id, environment, receipt_created_at, latest_receipt, outcome, reason, asked_at, verified_at, rejections,
          rejected_since, equal_empty_answers, observation_id, observed_at, meaning, settled_token, forgets_latest)
 WHERE r.receipt_id = n.receipt_id
