@@ -20,8 +20,6 @@ extension Queries {
     package static let verifyNextSubscriptions = SQLFile(
         "verify_next_subscriptions", PackageResources.verify_next_subscriptions_sql)
     package static let verifyOwnership = SQLFile("verify_ownership", PackageResources.verify_ownership_sql)
-    package static let verifyPurchaseCoverage = SQLFile(
-        "verify_purchase_coverage", PackageResources.verify_purchase_coverage_sql)
     package static let verifyScheduled = SQLFile("verify_scheduled", PackageResources.verify_scheduled_sql)
     package static let verifySubscriptions = SQLFile("verify_subscriptions", PackageResources.verify_subscriptions_sql)
     package static let verifySummaries = SQLFile("verify_summaries", PackageResources.verify_summaries_sql)

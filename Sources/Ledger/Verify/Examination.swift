@@ -22,10 +22,10 @@ struct Examination: Sendable {
     /// Every examination, the most important first.
     static let all: [Examination] = [
         statement(.coverage, Queries.verifyCoverage, over: Queries.verifyNextSubscriptions) {
-            [.float8($0.toleranceSeconds)]
+            [.float8($0.toleranceSeconds), .bool(false)]
         },
-        statement(.purchaseCoverage, Queries.verifyPurchaseCoverage, over: Queries.verifyNextPurchases) {
-            [.float8($0.toleranceSeconds)]
+        statement(.purchaseCoverage, Queries.verifyCoverage, over: Queries.verifyNextPurchases) {
+            [.float8($0.toleranceSeconds), .bool(true)]
         },
         Examination(
             invariants: [.poller, .nextCheck, .age, .facts], next: Queries.verifyNextSubscriptions, keysMax: 200,

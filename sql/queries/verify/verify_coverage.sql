@@ -1,35 +1,48 @@
--- Verify: returns subscriptions after $1 up to $2 that need a check and whose polling receipt cannot vouch, or is
--- scheduled more than $3 seconds later. Exceptions: a leased receipt is scheduled when its lease ends, one whose last
--- answer was not verified backs off, and one in quarantine keeps its schedule. While an app is paused, nothing is late.
-SELECT s.subscription_id AS key, a.bundle_id, s.environment::text AS environment, s.original_transaction_id,
-       NULL AS product_id, s.polled_by AS receipt_id, trouble.detail
-FROM ledger.subscription s
+-- Verify: returns what needs a check, after key $1 up to $2, but whose polling receipt cannot vouch or is scheduled
+-- more than $3 seconds later; one-time purchases if $4, else subscriptions. Exceptions: a leased receipt is scheduled
+-- when its lease ends, one whose last answer was not verified backs off, and one in quarantine keeps its schedule.
+-- While an app is paused, nothing is late.
+WITH polled AS (
+    SELECT s.subscription_id AS key, s.app_id, s.environment, s.original_transaction_id, NULL AS product_id, s.polled_by,
+           s.next_check_at
+    FROM ledger.subscription s
+    WHERE NOT $4::boolean AND s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
+      AND s.next_check_at IS NOT NULL
+    UNION ALL
+    SELECT p.purchase_id, p.app_id, p.environment, p.original_transaction_id, p.product_id, p.polled_by, p.next_check_at
+    FROM ledger.purchase p
+    WHERE $4::boolean AND p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint AND p.version > 0
+      AND p.next_check_at IS NOT NULL
+), holder AS NOT MATERIALIZED (
+    SELECT l.subscription_id AS key, l.receipt_id, l.omitted_at FROM ledger.receipt_subscription l WHERE NOT $4::boolean
+    UNION ALL
+    SELECT l.purchase_id, l.receipt_id, l.omitted_at FROM ledger.receipt_purchase l WHERE $4::boolean
+)
+SELECT w.key, a.bundle_id, w.environment::text AS environment, w.original_transaction_id, w.product_id,
+       w.polled_by AS receipt_id, trouble.detail
+FROM polled w
 JOIN ledger.app a USING (app_id)
 JOIN ledger.app_budget b USING (app_id)
 CROSS JOIN ledger.apple_breaker g
-LEFT JOIN ledger.receipt r ON r.receipt_id = s.polled_by
-LEFT JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
+LEFT JOIN ledger.receipt r ON r.receipt_id = w.polled_by
+LEFT JOIN ledger.poll_schedule p ON p.receipt_id = w.polled_by
 CROSS JOIN LATERAL (
     SELECT CASE
         WHEN r.erased_at IS NOT NULL THEN 'its polling receipt was erased'
         WHEN r.verified_at IS NULL THEN 'Apple never vouched for its polling receipt'
-        WHEN NOT EXISTS (
-            SELECT FROM ledger.receipt_subscription l
-            WHERE l.subscription_id = s.subscription_id AND l.receipt_id = s.polled_by)
+        WHEN NOT EXISTS (SELECT FROM holder h WHERE h.key = w.key AND h.receipt_id = w.polled_by)
             THEN 'its polling receipt does not hold it'
         WHEN p.leased_by IS NULL AND NOT ledger.can_poll(r, p) AND EXISTS (
-            SELECT FROM ledger.receipt_subscription l JOIN ledger.receipt o USING (receipt_id)
-            LEFT JOIN ledger.poll_schedule q USING (receipt_id)
-            WHERE l.subscription_id = s.subscription_id AND l.omitted_at IS NULL AND ledger.can_poll(o, q))
+            SELECT FROM holder h JOIN ledger.receipt o USING (receipt_id) LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+            WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q))
             THEN 'its polling receipt cannot go on and another one can'
         WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
         WHEN p.leased_by IS NOT NULL OR p.backs_off OR p.lane = 'quarantine' THEN NULL
-        WHEN p.due_at > GREATEST(s.next_check_at, now(), b.open_until, g.open_until)
+        WHEN p.due_at > GREATEST(w.next_check_at, now(), b.open_until, g.open_until)
                 + make_interval(secs => $3::float8)
             THEN format('its polling receipt is asked about at %s UTC, the check is wanted at %s UTC',
                         date_trunc('second', p.due_at AT TIME ZONE 'UTC'),
-                        date_trunc('second', s.next_check_at AT TIME ZONE 'UTC'))
+                        date_trunc('second', w.next_check_at AT TIME ZONE 'UTC'))
         END AS detail) trouble
-WHERE s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
-  AND s.next_check_at IS NOT NULL AND trouble.detail IS NOT NULL
-ORDER BY s.subscription_id
+WHERE trouble.detail IS NOT NULL
+ORDER BY w.key
