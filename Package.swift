@@ -57,9 +57,13 @@ let package = Package(
         .target(name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto], swiftSettings: strict),
         .target(
             name: "Tracking",
+            dependencies: ["Subscriptions", "AppStore", "Ledger", serviceLifecycle, logging, metrics],
+            swiftSettings: strict),
+        .target(
+            name: "Server",
             dependencies: [
-                "Subscriptions", "AppStore", "Ledger", hummingbird, mustache, nioHTTP1, serviceLifecycle, logging,
-                metrics,
+                "Subscriptions", "AppStore", "Ledger", "Tracking", hummingbird, mustache, nioCore, nioHTTP1,
+                serviceLifecycle, logging, metrics,
             ],
             resources: [.embedInCode("HTTP/openapi.yaml"), .embedInCode("Admin/Templates")], swiftSettings: strict),
         .target(
@@ -68,20 +72,25 @@ let package = Package(
         .executableTarget(
             name: "perennial",
             dependencies: [
-                "Subscriptions", "AppStore", "Postgres", "SQL", "Ledger", "Tracking", "AppStoreSimulator",
-                argumentParser, asyncHTTPClient, configuration, logging, nioPosix, serviceLifecycle, unixSignals, yams,
+                "Subscriptions", "AppStore", "Postgres", "SQL", "Ledger", "Tracking", "Server", "AppStoreSimulator",
+                argumentParser, asyncHTTPClient, configuration, logging, metrics, nioPosix, serviceLifecycle,
+                unixSignals,
+                yams,
             ],
             swiftSettings: strict),
         .executableTarget(
             name: "Benchmarks",
             dependencies: [
-                "Subscriptions", "AppStore", "Postgres", "Ledger", "Tracking", argumentParser, asyncHTTPClient, nioCore,
-                nioPosix,
+                "Subscriptions", "AppStore", "Postgres", "Ledger", argumentParser, asyncHTTPClient, nioCore, nioPosix,
             ],
             path: "Benchmarks/Sources", swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["Postgres", "Ledger", "SQL", crypto, nioCore, nioPosix],
+            name: "TestSupport",
+            dependencies: [
+                "Subscriptions", "AppStore", "Postgres", "Ledger", "SQL", "Tracking", crypto, logging, metrics, nioCore,
+                nioPosix,
+            ],
             path: "Tests/TestSupport", swiftSettings: strict),
         .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
         .testTarget(
@@ -97,7 +106,9 @@ let package = Package(
         .testTarget(
             name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "TrackingTests", dependencies: ["Tracking", "TestSupport", hummingbirdTesting, nioPosix],
+            name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix],
             swiftSettings: strict),
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
@@ -108,7 +119,7 @@ let package = Package(
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "perennial", "Tracking", "AppStoreSimulator", "SeededRandom", "TestSupport", asyncHTTPClient,
+                "perennial", "Tracking", "Server", "AppStoreSimulator", "SeededRandom", "TestSupport", asyncHTTPClient,
                 serviceLifecycle,
             ],
             swiftSettings: strict),

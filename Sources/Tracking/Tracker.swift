@@ -1,6 +1,7 @@
 import AppStore
 import Ledger
 import Logging
+import Metrics
 
 /// The options of a tracker.
 package struct TrackerOptions: Sendable {
@@ -21,8 +22,10 @@ package struct Tracker: Sendable {
     /// The ledger that stores the results.
     package private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
-    let options: TrackerOptions
-    let logger: Logger
+    /// Its options.
+    package let options: TrackerOptions
+    /// The log of the process.
+    package let logger: Logger
     let metrics: TrackerMetrics
     let conditions: ConditionMonitor
     let counting = CheckCounting()
@@ -31,10 +34,10 @@ package struct Tracker: Sendable {
     let tally = AnswerTally()
     let feedBell = FeedBell()
 
-    /// Creates a tracker that asks `appStore`, writes to `ledger` and counts in `metrics`.
+    /// Creates a tracker that asks `appStore`, writes to `ledger` and counts in `metrics`, by default nowhere.
     package init(
         ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger,
-        metrics: MetricsRegistry = MetricsRegistry()
+        metrics: any MetricsFactory = NOOPMetricsHandler.instance
     ) {
         self.ledger = ledger
         self.appStore = appStore

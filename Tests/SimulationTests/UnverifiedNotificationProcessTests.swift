@@ -1,3 +1,4 @@
+import Server
 import AsyncHTTPClient
 import AppStoreSimulator
 import Foundation
@@ -94,9 +95,10 @@ extension PretendWorld {
     fileprivate func serving(_ body: @escaping @Sendable (Int) async throws -> Void) async throws {
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let logger = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
-        let server = Server(tracker: tracker, host: "127.0.0.1", port: 0, logger: logger, servesAdmin: false) {
-            port.yield($0)
-        }
+        let server = HTTPServer(
+            tracker: tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: logger,
+            servesAdmin: false
+        ) { port.yield($0) }
         let group = ServiceGroup(configuration: .init(services: [.init(service: server)], logger: logger))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }

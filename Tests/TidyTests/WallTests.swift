@@ -29,5 +29,6 @@ struct WallTests {
         #expect(Wall.rooms["Sources/AppStore"]?.allows("Subscriptions") == false)
         #expect(Wall.rooms["Sources/AppStoreSimulator"]?.allows("AppStore") == false)
         #expect(Wall.rooms["Sources/Tracking"]?.allows("AsyncHTTPClient") == false)
+        #expect(Wall.rooms["Sources/Tracking"]?.allows("Hummingbird") == false)
     }
 }

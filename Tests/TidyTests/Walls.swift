@@ -34,9 +34,12 @@ struct Wall {
         "Sources/Ledger": Wall(
             ["Subscriptions", "Postgres", "SQL", "Crypto"], plus: foundation.union(toolchain)),
         "Sources/Tracking": Wall(
+            ["Subscriptions", "AppStore", "Ledger", "ServiceLifecycle", "Logging", "Metrics"],
+            plus: foundation.union(toolchain)),
+        "Sources/Server": Wall(
             [
-                "Subscriptions", "AppStore", "Ledger", "Hummingbird", "HummingbirdCore", "HTTPTypes", "NIOCore",
-                "NIOHTTP1", "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "Mustache",
+                "Subscriptions", "AppStore", "Ledger", "Tracking", "Hummingbird", "HummingbirdCore", "HTTPTypes",
+                "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "Mustache",
             ], plus: foundation.union(toolchain)),
         "Sources/AppStoreSimulator": Wall(
             ["Crypto", "X509", "SwiftASN1"], families: ["NIO"],

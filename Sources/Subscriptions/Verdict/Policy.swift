@@ -53,7 +53,7 @@ package struct Policy: Sendable, Hashable {
 
 extension Delay {
     /// Returns a fraction of the delay, rounded down to the millisecond.
-    func divided(by divisor: Int) -> Delay {
+    package func divided(by divisor: Int) -> Delay {
         Delay(milliseconds: milliseconds / Int64(max(1, divisor)))
     }
 }

@@ -14,7 +14,7 @@ extension CustomerExplanation {
     }
 
     /// The answer in a sentence or two.
-    var summary: [String] {
+    package var summary: [String] {
         guard reasons.isKnown else {
             return [
                 "Nobody knows this customer: no receipt was ever uploaded under that name, so there is nothing to use."
@@ -101,7 +101,7 @@ extension CustomerExplanation {
     }
 
     /// Returns what happens if no further answer comes, and when Apple is asked.
-    func next(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
+    package func next(of subscription: SubscriptionReasons, _ verdict: Verdict) -> String {
         let ask =
             subscription.nextCheckAt.map { at in
                 "Apple is asked again at \(at.iso8601)\(subscription.polledBy.map { " about receipt \($0)" } ?? "")"

@@ -4,30 +4,37 @@ import Subscriptions
 /// One customer's entitlements at an instant, with the reasons, from stored data.
 package struct CustomerExplanation: Sendable {
     /// An entitlement, its source and the other candidates.
-    struct Right: Sendable {
-        let name: String
-        /// The source that decides; the others lost to it.
-        let winner: Reasons.Source
-        let losers: [Reasons.Source]
+    package struct Right: Sendable {
+        /// The name of the entitlement.
+        package let name: String
+        /// The source that decides.
+        package let winner: Reasons.Source
+        /// The sources that lost.
+        package let losers: [Reasons.Source]
     }
 
     /// One field of an answer that decided.
-    struct Step: Sendable {
-        let rule: String
+    package struct Step: Sendable {
+        /// The rule that it decided.
+        package let rule: String
         /// The observation with the answer; nil when the answer is no longer known.
-        let observation: Observation?
+        package let observation: Observation?
         /// The path within the answer.
-        let path: String
+        package let path: String
         /// The value as Apple wrote it.
-        let value: String
+        package let value: String
         /// The field in plain words.
-        let sentence: String
+        package let sentence: String
     }
 
-    let reasons: Reasons
-    let rights: [Right]
-    let subscriptions: [SubscriptionReasons]
-    let purchases: [PurchaseReasons]
+    /// What is stored about the customer.
+    package let reasons: Reasons
+    /// The entitlements asked about, by name.
+    package let rights: [Right]
+    /// The subscriptions that condition them.
+    package let subscriptions: [SubscriptionReasons]
+    /// The one-time purchases that condition them.
+    package let purchases: [PurchaseReasons]
     /// The entitlement asked about; nil for all of them.
     let entitlement: String?
 
@@ -66,17 +73,17 @@ extension CustomerExplanation {
 
 extension SubscriptionReasons {
     /// Returns the state of the subscription at an instant.
-    func verdict(at instant: Instant) -> Verdict {
+    package func verdict(at instant: Instant) -> Verdict {
         Subscriptions.verdict(of: state.facts, at: instant, policy: policy.with(leeway: state.leeway))
     }
 
-    /// Returns the rule that decided: `held` during an outage allowance, else the rule of the verdict.
-    func rule(of verdict: Verdict) -> String? {
+    /// Returns the rule that decided: `outage_allowance` during an outage allowance, else the rule of the verdict.
+    package func rule(of verdict: Verdict) -> String? {
         allowedUntil == nil ? verdict.because.first?.rule : "outage_allowance"
     }
 
     /// Returns the fields that decided, in the order they were examined.
-    func steps(of verdict: Verdict) -> [CustomerExplanation.Step] {
+    package func steps(of verdict: Verdict) -> [CustomerExplanation.Step] {
         verdict.because.filter { !$0.path.isEmpty }.map { ground in
             let path = ground.observed?.path ?? ground.path
             return CustomerExplanation.Step(
@@ -93,7 +100,7 @@ extension PurchaseReasons {
     }
 
     /// Returns the fields that decided.
-    func steps(at instant: Instant) -> [CustomerExplanation.Step] {
+    package func steps(at instant: Instant) -> [CustomerExplanation.Step] {
         let rule = isRevoked(at: instant) ? "purchase_refunded" : "purchased"
         let revocation = state.revokedAt.map {
             step(rule, state.facts.revocation.origin, "cancellation_date_ms", $0)

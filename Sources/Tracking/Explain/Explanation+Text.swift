@@ -57,3 +57,40 @@ extension Explanation.ExplainedSubscription {
         ] + verdict.because.map { "  because \($0.rule): \($0.path) = \($0.value)" }
     }
 }
+
+extension Finding {
+    /// The outcome in a word.
+    package var outcomeWord: String {
+        switch self {
+        case .verified: "verified"
+        case .rejected: "rejected"
+        case .indeterminate: "indeterminate"
+        }
+    }
+
+    /// The reason why it proves nothing; nil when it is verified.
+    package var reasonSentence: String? {
+        switch self {
+        case .verified: nil
+        case .rejected(let refusal): refusal.reason
+        case .indeterminate(let failure): failure.reason
+        }
+    }
+
+    /// Whether asking again can help.
+    package var isRetryable: Bool {
+        switch self {
+        case .verified: false
+        case .rejected(let refusal): refusal.retryable
+        case .indeterminate(let failure): failure.retryable
+        }
+    }
+
+    /// What Apple vouched for; nil unless it is verified.
+    var evidence: Evidence? {
+        switch self {
+        case .verified(let evidence): evidence
+        case .rejected, .indeterminate: nil
+        }
+    }
+}

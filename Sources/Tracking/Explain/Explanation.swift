@@ -4,29 +4,48 @@ import Subscriptions
 /// The meaning of one answer of verifyReceipt at an instant, with the reasons: no database, no network.
 package struct Explanation: Sendable {
     /// One subscription of the answer.
-    struct ExplainedSubscription: Sendable {
-        let state: SubscriptionState
-        let groupID: SubscriptionGroupID?
-        let verdict: Verdict
+    package struct ExplainedSubscription: Sendable {
+        /// Its facts and timeline.
+        package let state: SubscriptionState
+        /// Its subscription group, where Apple names it.
+        package let groupID: SubscriptionGroupID?
+        /// Its state at the instant, with the reasons.
+        package let verdict: Verdict
+
+        /// Creates a subscription with its verdict.
+        package init(state: SubscriptionState, groupID: SubscriptionGroupID?, verdict: Verdict) {
+            self.state = state
+            self.groupID = groupID
+            self.verdict = verdict
+        }
     }
 
     /// An event between the stored answer and this one.
-    struct ExplainedEvent: Sendable {
-        let id: OriginalTransactionID
-        let event: Event
+    package struct ExplainedEvent: Sendable {
+        /// The subscription or purchase.
+        package let id: OriginalTransactionID
+        /// The event.
+        package let event: Event
     }
 
-    let finding: Finding
-    let status: Int?
-    let environment: StoreEnvironment?
-    let bundleID: BundleID?
-    let at: Instant
-    let subscriptions: [ExplainedSubscription]
-    let purchases: [PurchaseState]
+    /// What the answer proves.
+    package let finding: Finding
+    /// Apple's status code; nil where the answer has none.
+    package let status: Int?
+    /// The environment that the answer names.
+    package let environment: StoreEnvironment?
+    /// The app that the answer names.
+    package let bundleID: BundleID?
+    /// The instant that the explanation is for.
+    package let at: Instant
+    /// The subscriptions of the answer.
+    package let subscriptions: [ExplainedSubscription]
+    /// The one-time purchases of the answer.
+    package let purchases: [PurchaseState]
     /// Paths of rows that were skipped because they cannot be read.
     let unreadableRows: [String]
     /// Nil when there was no earlier answer to compare with.
-    let events: [ExplainedEvent]?
+    package let events: [ExplainedEvent]?
 
     /// Explains a response body.
     ///

@@ -71,7 +71,7 @@ extension Rule {
 
 extension SubscriptionReasons {
     /// Returns the conclusion of the rule that decided, in plain words.
-    func conclusion(of verdict: Verdict) -> String {
+    package func conclusion(of verdict: Verdict) -> String {
         guard let allowedUntil else { return verdict.because.first.flatMap { Rule(rawValue: $0.rule) }?.sentence ?? "" }
         return
             "It should have renewed, and Apple could not be asked since; that alone cuts off no customer, so access goes on "
@@ -81,7 +81,7 @@ extension SubscriptionReasons {
 
 extension PurchaseReasons {
     /// Returns the access the purchase gives at an instant, in plain words.
-    func conclusion(at instant: Instant) -> String {
+    package func conclusion(at instant: Instant) -> String {
         guard state.purchasedAt <= instant else { return "It had not been bought at that moment." }
         guard let revokedAt = state.revokedAt else { return "It was bought once and does not end." }
         return revokedAt <= instant
@@ -92,10 +92,10 @@ extension PurchaseReasons {
 
 extension Reasons.Source {
     /// Whether it is a manual grant.
-    var isByHand: Bool { manualGrant != nil }
+    package var isByHand: Bool { manualGrant != nil }
 
     /// Returns the reason why this source lost to the one that decides.
-    func loss(to winner: Reasons.Source) -> String {
+    package func loss(to winner: Reasons.Source) -> String {
         if manualGrant != nil, !granted { return "it was given by hand and is over" }
         if isProvisional != winner.isProvisional {
             return
@@ -114,7 +114,7 @@ extension Reasons.Source {
 
 extension Reasons.Ownership {
     /// Returns the owner and the reason for the ownership as a sentence, for the customer asked about.
-    func sentence(for customer: String, accountToken: String?) -> String {
+    package func sentence(for customer: String, accountToken: String?) -> String {
         guard let owner else { return "Nobody owns it: no customer uploaded a receipt that holds it." }
         let begin = since.map { " since \($0.iso8601)" } ?? ""
         let isNamed = accountToken?.lowercased() == owner.lowercased()
@@ -133,13 +133,13 @@ extension Reasons.Ownership {
 
 extension Reasons.ReceiptStanding {
     /// The receipt's standing: `never_verified`, `verified` or `suspect`.
-    var word: String {
+    package var word: String {
         guard verifiedAt != nil else { return "never_verified" }
         return rejections > 0 ? "suspect" : "verified"
     }
 
     /// The receipt's standing, in plain words.
-    var sentence: String {
+    package var sentence: String {
         let next = nextCheckAt.map { "Apple will be asked at \($0.iso8601)." } ?? "Apple will not be asked again."
         guard let verifiedAt else {
             let answer = reason.map { " The last answer: \($0)" } ?? ""

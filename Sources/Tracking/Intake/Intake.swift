@@ -34,4 +34,7 @@ package struct SubmissionLimits: Sendable {
     package var answerSeconds: Double = 10
     /// The most new receipts of one customer in an hour.
     package var newReceiptsMax = 10
+
+    /// Creates the limits of production.
+    package init() {}
 }

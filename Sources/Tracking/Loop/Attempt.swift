@@ -47,7 +47,7 @@ extension StorageError {
 extension Error {
     /// Whether the log has a line for the cause already: the database's connections log their loss, and this process
     /// logs its stop.
-    var isLoggedElsewhere: Bool {
+    package var isLoggedElsewhere: Bool {
         guard let error = self as? StorageError else { return self is CancellationError }
         return switch error.kind {
         case .cannotConnect, .connectionLost, .closed, .cancelled: true

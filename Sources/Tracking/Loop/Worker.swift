@@ -115,4 +115,4 @@ package struct Worker: Service {
 }
 
 /// Returns whether this task should finish its work and stop.
-func isStopping() -> Bool { Task.isShuttingDownGracefully || Task.isCancelled }
+package func isStopping() -> Bool { Task.isShuttingDownGracefully || Task.isCancelled }

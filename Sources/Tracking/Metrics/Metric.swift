@@ -1,7 +1,9 @@
+import Metrics
+
 /// Every metric of `/metrics` with its name, meaning and kind.
 ///
 /// Names follow https://prometheus.io/docs/practices/naming: base units, counters end in `_total`.
-enum Metric: String, CaseIterable, Sendable {
+package enum Metric: String, CaseIterable, Sendable {
     case answers = "perennial_answers_total"
     case clockAhead = "perennial_clock_ahead_answers_total"
     case appStoreCalls = "perennial_appstore_calls_total"
@@ -37,7 +39,7 @@ enum Metric: String, CaseIterable, Sendable {
     case seriesDropped = "perennial_metrics_series_dropped_total"
 
     /// Its meaning in one sentence.
-    var help: String {
+    package var help: String {
         switch self {
         case .answers: "Answers about receipts, by what they were worth and Apple's status."
         case .clockAhead: "Answers dated too far ahead of the database's clock, clamped to it or not believed."
@@ -76,13 +78,13 @@ enum Metric: String, CaseIterable, Sendable {
     }
 
     /// The kind of a metric, with the upper bounds of a histogram's buckets.
-    enum Kind: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         case counter
         case gauge
         case histogram([Double])
 
         /// The name of the kind in the Prometheus format.
-        var word: String {
+        package var word: String {
             switch self {
             case .counter: "counter"
             case .gauge: "gauge"
@@ -92,7 +94,7 @@ enum Metric: String, CaseIterable, Sendable {
     }
 
     /// Its kind.
-    var kind: Kind {
+    package var kind: Kind {
         switch self {
         case .answers, .clockAhead, .appStoreCalls, .settledReceipts, .events, .notifications, .lookups, .requests,
             .seriesDropped:
@@ -107,10 +109,22 @@ enum Metric: String, CaseIterable, Sendable {
             .gauge
         }
     }
+}
 
-    /// The metrics read from the database. They are absent while it does not answer.
-    static let ofDatabase: [Metric] = [
-        .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
-        .feedPosition, .feedWaiting, .feedLag, .workers,
-    ]
+/// Access to our own metrics by name.
+extension MetricsFactory {
+    /// Returns the counter with the given labels.
+    package func counter(_ metric: Metric, _ labels: [(String, String)] = []) -> Counter {
+        Counter(label: metric.rawValue, dimensions: labels, factory: self)
+    }
+
+    /// Returns the gauge with the given labels.
+    package func gauge(_ metric: Metric, _ labels: [(String, String)] = []) -> Meter {
+        Meter(label: metric.rawValue, dimensions: labels, factory: self)
+    }
+
+    /// Returns the histogram with the given labels.
+    package func histogram(_ metric: Metric, _ labels: [(String, String)] = []) -> Recorder {
+        Recorder(label: metric.rawValue, dimensions: labels, aggregate: true, factory: self)
+    }
 }

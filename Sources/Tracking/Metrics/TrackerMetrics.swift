@@ -5,21 +5,17 @@ import Metrics
 
 /// The metrics that the tracker records as it works.
 struct TrackerMetrics: Sendable {
-    let registry: MetricsRegistry
+    private let factory: any MetricsFactory
     private let inFlight: Meter
     private let production: EndpointMetrics
     private let sandbox: EndpointMetrics
-    private let lookupsFromMemory: Counter
-    private let lookupsFromDatabase: Counter
 
-    init(_ registry: MetricsRegistry) {
-        self.registry = registry
-        inFlight = registry.gauge(.inFlight)
-        production = EndpointMetrics("production", registry)
-        sandbox = EndpointMetrics("sandbox", registry)
-        lookupsFromMemory = registry.counter(.lookups, [("source", RightsLookup.Source.memory.rawValue)])
-        lookupsFromDatabase = registry.counter(.lookups, [("source", RightsLookup.Source.database.rawValue)])
-        registry.gauge(.processStart).set(Date.now.timeIntervalSince1970)
+    init(_ factory: any MetricsFactory) {
+        self.factory = factory
+        inFlight = factory.gauge(.inFlight)
+        production = EndpointMetrics("production", factory)
+        sandbox = EndpointMetrics("sandbox", factory)
+        factory.gauge(.processStart).set(Date.now.timeIntervalSince1970)
     }
 
     /// Records that a question about a receipt begins.
@@ -37,7 +33,7 @@ struct TrackerMetrics: Sendable {
     /// Records the number of receipts of one claim.
     func claimed(_ receipts: Int) {
         guard receipts > 0 else { return }
-        registry.histogram(.claimReceipts).record(receipts)
+        factory.histogram(.claimReceipts).record(receipts)
     }
 
     /// Records answers that were settled together, or that could not be.
@@ -50,17 +46,17 @@ struct TrackerMetrics: Sendable {
             return [answer.claim.app.bundleID.text, outcome, answer.answer.statusLabel]
         }
         for (kind, answers) in Dictionary(kinds.map { ($0, 1) }, uniquingKeysWith: +) {
-            registry.counter(.answers, Array(zip(["app", "outcome", "status"], kind))).increment(by: answers)
+            factory.counter(.answers, Array(zip(["app", "outcome", "status"], kind))).increment(by: answers)
         }
         count(equal.count, as: "equal")
         count(full.count, as: "full")
         count(answers.count - equal.count - full.count, as: "failed")
         for event in batch.events {
-            registry.counter(.events, [("kind", event.kind.rawValue)]).increment()
+            factory.counter(.events, [("kind", event.kind.rawValue)]).increment()
         }
-        registry.histogram(.settlementReceipts).record(answers.count)
-        registry.histogram(.settlementSeconds).record(elapsed.seconds)
-        registry.gauge(.lastSettlement).set(Date.now.timeIntervalSince1970)
+        factory.histogram(.settlementReceipts).record(answers.count)
+        factory.histogram(.settlementSeconds).record(elapsed.seconds)
+        factory.gauge(.lastSettlement).set(Date.now.timeIntervalSince1970)
     }
 
     /// Records answers whose clock was too far ahead of the database's clock.
@@ -69,29 +65,13 @@ struct TrackerMetrics: Sendable {
             let labels = [
                 ("app", answer.claim.app.bundleID.text), ("believed", answer.clock.instant == nil ? "no" : "clamped"),
             ]
-            registry.counter(.clockAhead, labels).increment()
-        }
-    }
-
-    /// Records a notification from Apple.
-    func notified(_ app: NotifiedApp, _ hint: UnverifiedNotification, _ effect: NotificationEffect) {
-        registry.counter(
-            .notifications,
-            [("app", app.bundleID.text), ("version", "\(hint.version.rawValue)"), ("effect", effect.rawValue)]
-        ).increment()
-    }
-
-    /// Records answers to lookups, by their source.
-    func lookedUp(from source: RightsLookup.Source, _ answers: Int) {
-        switch source {
-        case .memory: lookupsFromMemory.increment(by: answers)
-        case .database: lookupsFromDatabase.increment(by: answers)
+            factory.counter(.clockAhead, labels).increment()
         }
     }
 
     private func count(_ receipts: Int, as way: String) {
         guard receipts > 0 else { return }
-        registry.counter(.settledReceipts, [("way", way)]).increment(by: receipts)
+        factory.counter(.settledReceipts, [("way", way)]).increment(by: receipts)
     }
 }
 
@@ -100,9 +80,9 @@ private struct EndpointMetrics: Sendable {
     let calls: Counter
     let seconds: Recorder
 
-    init(_ name: String, _ registry: MetricsRegistry) {
-        calls = registry.counter(.appStoreCalls, [("endpoint", name)])
-        seconds = registry.histogram(.appStoreSeconds, [("endpoint", name)])
+    init(_ name: String, _ factory: any MetricsFactory) {
+        calls = factory.counter(.appStoreCalls, [("endpoint", name)])
+        seconds = factory.histogram(.appStoreSeconds, [("endpoint", name)])
     }
 }
 
@@ -123,20 +103,5 @@ extension AppStoreAnswer {
 
 extension Duration {
     /// The duration in seconds.
-    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
-}
-
-/// Access to our own metrics by name.
-extension MetricsRegistry {
-    func counter(_ metric: Metric, _ labels: [(String, String)] = []) -> Counter {
-        Counter(label: metric.rawValue, dimensions: labels, factory: self)
-    }
-
-    func gauge(_ metric: Metric, _ labels: [(String, String)] = []) -> Meter {
-        Meter(label: metric.rawValue, dimensions: labels, factory: self)
-    }
-
-    func histogram(_ metric: Metric, _ labels: [(String, String)] = []) -> Recorder {
-        Recorder(label: metric.rawValue, dimensions: labels, aggregate: true, factory: self)
-    }
+    package var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

@@ -1,7 +1,7 @@
+import Server
 import ArgumentParser
 import Ledger
 import Subscriptions
-import Tracking
 
 /// `perennial app list`
 struct AppListCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
+import Server
 import Ledger
-import Tracking
 
 extension LedgerStatus {
     /// The status for human readers.

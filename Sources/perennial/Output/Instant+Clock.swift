@@ -1,6 +1,6 @@
+import Server
 import Foundation
 import Subscriptions
-import Tracking
 
 extension Instant {
     /// The wall clock, for logs and for answers without a clock of Apple's.

@@ -1,3 +1,4 @@
+import Server
 import Tracking
 
 /// Rows with named columns, for a table, CSV and JSON.

@@ -1,7 +1,7 @@
+import Server
 import Postgres
 import SQL
 import Subscriptions
-import Tracking
 
 extension Listing {
     /// The settings of a report's transaction. A report reads one snapshot of the data. Compiling its plan takes longer

@@ -1,3 +1,4 @@
+import Server
 import ArgumentParser
 import ServiceLifecycle
 import Tracking
@@ -23,11 +24,13 @@ struct ServeCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
-            try await withTracker(settings, ledger: ledger) { tracker in
+            let metrics = MetricsRegistry()
+            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
                 try await runServices(
                     [
                         MinuteLog(tracker),
-                        ListeningServer(tracker: tracker, settings: settings, servesAdmin: !http.noAdmin),
+                        ListeningServer(
+                            tracker: tracker, metrics: metrics, settings: settings, servesAdmin: !http.noAdmin),
                     ],
                     logger: settings.logger)
             }
@@ -55,12 +58,14 @@ struct AllCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
-            try await withTracker(settings, ledger: ledger) { tracker in
+            let metrics = MetricsRegistry()
+            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
                 let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(
                     [
                         MinuteLog(tracker), worker,
-                        ListeningServer(tracker: tracker, settings: settings, servesAdmin: !http.noAdmin),
+                        ListeningServer(
+                            tracker: tracker, metrics: metrics, settings: settings, servesAdmin: !http.noAdmin),
                     ],
                     logger: settings.logger)
             }
@@ -71,15 +76,16 @@ struct AllCommand: AsyncParsableCommand {
 /// The API on the address in the settings. It logs the address once it listens, and throws the reason when it cannot.
 struct ListeningServer: Service {
     let tracker: Tracker
+    let metrics: MetricsRegistry
     let settings: Settings
     let servesAdmin: Bool
 
     func run() async throws {
         let logger = settings.logger
         let host = settings.httpHost.contains(":") ? "[\(settings.httpHost)]" : settings.httpHost
-        let server = Server(
-            tracker: tracker, host: settings.httpHost, port: settings.httpPort, logger: logger, files: .raised(),
-            servesAdmin: servesAdmin
+        let server = HTTPServer(
+            tracker: tracker, metrics: metrics, host: settings.httpHost, port: settings.httpPort, logger: logger,
+            files: .raised(), servesAdmin: servesAdmin
         ) { port in
             logger.info("listening on http://\(host):\(port)")
         }

@@ -1,15 +1,18 @@
+import Server
 import AppStore
 import AsyncHTTPClient
 import Ledger
+import Metrics
 import NIOPosix
 import Tracking
 
-/// Creates the tracker for `body`. Only this function creates an HTTP client, and it shuts the client down.
+/// Creates the tracker for `body`, which counts in `metrics`. Only this function creates an HTTP client, and it shuts the client down.
 ///
 /// Calls and checks share one thread: a check wakes no other thread on its way, and the other processors remain free
 /// for PostgreSQL and for lookups.
 func withTracker<Result: Sendable>(
-    _ settings: Settings, ledger: SubscriptionLedger, _ body: (Tracker) async throws -> Result
+    _ settings: Settings, ledger: SubscriptionLedger, metrics: any MetricsFactory = NOOPMetricsHandler.instance,
+    _ body: (Tracker) async throws -> Result
 ) async throws -> Result {
     let logger = settings.logger
     var options = AppStoreOptions(productionURL: settings.appStoreURL, sandboxURL: settings.appStoreSandboxURL)
@@ -25,7 +28,7 @@ func withTracker<Result: Sendable>(
         let tracker = Tracker(
             ledger: ledger, appStore: .live(options, client: client) { logger.warning("\($0)") },
             options: TrackerOptions(leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next())),
-            logger: logger)
+            logger: logger, metrics: metrics)
         let result = try await body(tracker)
         try await client.shutdown()
         try await thread.shutdownGracefully()

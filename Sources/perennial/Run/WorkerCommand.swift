@@ -1,3 +1,4 @@
+import Server
 import ArgumentParser
 import Logging
 import ServiceLifecycle
@@ -68,24 +69,28 @@ struct WorkerCommand: AsyncParsableCommand {
     private func keepChecking(_ settings: Settings) async throws {
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
-            try await withTracker(settings, ledger: ledger) { tracker in
+            let metrics = MetricsRegistry()
+            try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
                 let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(
-                    [MinuteLog(tracker), worker] + metrics(of: tracker, logger: settings.logger),
+                    [MinuteLog(tracker), worker] + serving(metrics, of: tracker, logger: settings.logger),
                     logger: settings.logger)
             }
         }
     }
 
-    private func metrics(of tracker: Tracker, logger: Logger) -> [any Service] {
+    private func serving(_ metrics: MetricsRegistry, of tracker: Tracker, logger: Logger) -> [any Service] {
         guard let metricsPort else { return [] }
-        return [ListeningMetrics(tracker: tracker, host: metricsHost, port: metricsPort, logger: logger)]
+        return [
+            ListeningMetrics(tracker: tracker, metrics: metrics, host: metricsHost, port: metricsPort, logger: logger)
+        ]
     }
 }
 
 /// A worker's metrics on their address. It logs the address once it listens, and throws the reason when it cannot.
 private struct ListeningMetrics: Service {
     let tracker: Tracker
+    let metrics: MetricsRegistry
     let host: String
     let port: Int
     let logger: Logger
@@ -93,7 +98,7 @@ private struct ListeningMetrics: Service {
     func run() async throws {
         let shown = host.contains(":") ? "[\(host)]" : host
         do {
-            try await MetricsServer(tracker: tracker, host: host, port: port) { port in
+            try await MetricsServer(tracker: tracker, metrics: metrics, host: host, port: port) { port in
                 logger.info("metrics on http://\(shown):\(port)/metrics")
             }.run()
         } catch {

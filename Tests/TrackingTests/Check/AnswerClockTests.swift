@@ -1,3 +1,4 @@
+import TestSupport
 import AppStore
 import Foundation
 import Ledger

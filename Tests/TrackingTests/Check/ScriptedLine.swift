@@ -1,3 +1,4 @@
+import TestSupport
 import AppStore
 import Ledger
 import Postgres
@@ -26,7 +27,7 @@ struct ScriptedLine: Sendable {
             let receipt = try #require(try await served.ledger.store([upload]).first).receiptID
             let (script, journal) = (Script(), Journal())
             let store = AppStoreClient { request in
-                await Serving.answering(script.body.withLock { $0 }).verify(request)
+                await AppStoreClient.answering(script.body.withLock { $0 }).verify(request)
             }
             let tracker = Tracker(
                 ledger: served.ledger, appStore: store, options: TrackerOptions(), logger: journal.logger)

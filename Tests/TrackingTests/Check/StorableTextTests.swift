@@ -1,3 +1,4 @@
+import TestSupport
 import Ledger
 import Subscriptions
 import Testing

@@ -1,3 +1,4 @@
+import TestSupport
 import Ledger
 import Subscriptions
 import Testing
@@ -26,7 +27,7 @@ import Testing
             _ = try await served.ledger.store([upload])
             let journal = Journal()
             let tracker = Tracker(
-                ledger: served.ledger, appStore: Serving.answering(Self.answer(date)), options: TrackerOptions(),
+                ledger: served.ledger, appStore: .answering(Self.answer(date)), options: TrackerOptions(),
                 logger: journal.logger)
             _ = try await Worker(tracker).runOnce(maxSeconds: nil)
             let warnings = journal.lines.filter { $0.hasPrefix("warning") }

@@ -1,3 +1,4 @@
+import TestSupport
 import AppStore
 import Ledger
 import Postgres
@@ -156,7 +157,7 @@ struct TroubleLogTests {
     @Test("What was checked has one line with sums, and none where nothing was")
     func sums() async throws {
         try await World.with { world in
-            let group = ServiceGroup(services: [MinuteLog(world.tracker)], logger: Serving.quiet)
+            let group = ServiceGroup(services: [MinuteLog(world.tracker)], logger: .quiet)
             async let running: Void = group.run()
             try await world.ask(.vouched(previousSecret: false), times: 1)
             try await world.ask(.vouched(previousSecret: false), times: 2)

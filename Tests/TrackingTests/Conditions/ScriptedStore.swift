@@ -1,3 +1,4 @@
+import TestSupport
 import AppStore
 import Foundation
 import Synchronization
@@ -26,7 +27,7 @@ final class ScriptedStore: Sendable {
             case .vouched(let previousSecret): return Self.answer(Self.subscription, previousSecret: previousSecret)
             case .odd: return Self.answer(Self.oddSubscription, previousSecret: false)
             case .status(let status): return Self.answer(#"{"status":\#(status)}"#, previousSecret: false)
-            case .silence: return await Serving.answering(nil).verify(AppStoreRequest(receipt: ""))
+            case .silence: return await AppStoreClient.answering(nil).verify(AppStoreRequest(receipt: ""))
             }
         }
     }

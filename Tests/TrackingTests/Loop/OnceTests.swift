@@ -1,3 +1,4 @@
+import TestSupport
 import AppStore
 import Foundation
 import Ledger
@@ -21,7 +22,7 @@ struct OnceTests {
         var client: AppStoreClient {
             AppStoreClient { [self] request in
                 asked.withLock { $0 += 1 }
-                return await Serving.answering(Sample.verified()).verify(request)
+                return await AppStoreClient.answering(Sample.verified()).verify(request)
             }
         }
     }
@@ -110,7 +111,7 @@ struct OnceTests {
                 })
             let store = AppStoreClient { request in
                 let isJunk = request.receipt == Data("junk".utf8).base64EncodedString()
-                return await Serving.answering(isJunk ? #"{"status":21002}"# : Sample.verified()).verify(request)
+                return await AppStoreClient.answering(isJunk ? #"{"status":21002}"# : Sample.verified()).verify(request)
             }
             let tracker = Tracker(
                 ledger: served.ledger, appStore: store, options: TrackerOptions(), logger: Journal().logger)

@@ -1,3 +1,4 @@
+import TestSupport
 import Foundation
 import Ledger
 import Synchronization
@@ -23,7 +24,7 @@ struct PaceTests {
                     "UPDATE ledger.app_budget SET slowed_to = \(slowedTo), slowed_at = now() + interval '1 day'")
             }
             let tracker = Tracker(
-                ledger: served.ledger, appStore: Serving.answering(nil), options: TrackerOptions(),
+                ledger: served.ledger, appStore: .answering(nil), options: TrackerOptions(),
                 logger: Journal().logger)
             let worker = try await served.ledger.startWorker(host: "test", process: 1)
             var turns = ClaimTurns()

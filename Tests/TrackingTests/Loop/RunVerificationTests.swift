@@ -1,3 +1,4 @@
+import TestSupport
 import Postgres
 import Subscriptions
 import Testing
@@ -16,7 +17,7 @@ struct RunVerificationTests {
             let receipt = try #require(try await ledger.store([upload]).first).receiptID
             let journal = Journal()
             let tracker = Tracker(
-                ledger: ledger, appStore: Serving.answering(Sample.verified()), options: TrackerOptions(),
+                ledger: ledger, appStore: .answering(Sample.verified()), options: TrackerOptions(),
                 logger: journal.logger)
             #expect(try await Worker(tracker).runOnce(maxSeconds: nil).asked == 1)
             let worker = try await tracker.startWorker()

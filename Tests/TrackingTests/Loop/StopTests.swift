@@ -1,3 +1,4 @@
+import TestSupport
 import AppStore
 import Foundation
 import Ledger
@@ -29,7 +30,7 @@ struct StopTests {
                     // Being cancelled is the only way to fail, and that ends the loop.
                     try? await Task.sleep(for: .milliseconds(20))
                 }
-                return await Serving.answering(isOpen.withLock { $0 } ? Sample.verified() : nil).verify(request)
+                return await AppStoreClient.answering(isOpen.withLock { $0 } ? Sample.verified() : nil).verify(request)
             }
         }
     }

@@ -1,3 +1,4 @@
+import TestSupport
 import Ledger
 import Postgres
 import Subscriptions
@@ -30,7 +31,7 @@ import Testing
 
     @Test func anImportBelowTheMarkIsAskedAboutWithinSeconds() async throws {
         try await ServedLedger.with { served in
-            let tracker = Serving.tracker(served.ledger)
+            let tracker = Tracker.quiet(served.ledger)
             let worker = try await served.ledger.startWorker(host: "test", process: 1)
             var turns = ClaimTurns()
             try await store([90], in: served)
@@ -48,7 +49,7 @@ import Testing
                 DatabaseConfiguration(connectionString: "host=127.0.0.1 port=1", connectTimeoutSeconds: 1)
             ) { _ in }
             let (here, away) = (
-                Serving.tracker(served.ledger), Serving.tracker(SubscriptionLedger(database: database))
+                Tracker.quiet(served.ledger), Tracker.quiet(SubscriptionLedger(database: database))
             )
             var turns = ClaimTurns()
             try await store([90], in: served)

@@ -1,0 +1,145 @@
+import Hummingbird
+import Ledger
+import Subscriptions
+import Tracking
+
+/// `GET /admin/receipts/{id}`: Apple's answers about a receipt, and the time of the next check.
+struct ReceiptPage {
+    /// The most answers that are shown.
+    static let answersMax = 200
+    /// The shortest time between two manual checks of a receipt, in seconds.
+    static let askedAgainSeconds = 60.0
+
+    /// The result of a manual check, as the query names it.
+    enum CheckResult: String, CaseIterable {
+        case checked, lately, busy
+
+        /// The result in a sentence.
+        var sentence: String {
+            switch self {
+            case .checked: "Apple was asked just now; what it said is below."
+            case .lately: "Apple was asked within the last minute already; try again in a minute."
+            case .busy: "Apple could not be asked: another process asks, the app is paused, or its calls are used up."
+            }
+        }
+    }
+
+    let id: String
+    let app: String
+    let facts: AdminTable
+    let customers: AdminTable
+    let answers: AdminTable
+    let formToken: String
+
+    static func path(of receipt: ReceiptID) -> String { "/admin/receipts/\(receipt)" }
+
+    init(_ receipt: StoredReceipt, schedule: ReceiptSchedule?, answers: [RecordedAnswer], formToken: String) {
+        id = receipt.id.description
+        app = receipt.bundleID.text
+        self.formToken = formToken
+        facts = AdminTable("The receipt", ["Fact", "Value"], Self.facts(of: receipt, schedule))
+        customers = AdminTable(
+            "Who sent it", ["Customer"],
+            receipt.customers.map { [.text($0, link: CustomerPage.path(of: $0, in: receipt.bundleID))] })
+        self.answers = AdminTable(
+            "What Apple answered, newest first; equal answers are one row",
+            ["Observation", "Outcome", "Status", "Reason", "Environment", "First", "Last", "Recorded"],
+            empty: "Apple has not answered yet.",
+            answers.map { one in
+                [
+                    .text(String(one.observation)), .text(one.outcome), .text(one.status.map(String.init)),
+                    .text(one.reason), .text(one.environment), .instant(one.firstAsOf), .instant(one.lastAsOf),
+                    .instant(one.recordedAt),
+                ]
+            })
+    }
+
+    private static func facts(of receipt: StoredReceipt, _ schedule: ReceiptSchedule?) -> [[AdminTable.Cell]] {
+        let next: [[AdminTable.Cell]] =
+            schedule.map { schedule in
+                [
+                    [.text("Next check"), .instant(schedule.dueAt)],
+                    [.text("Lane"), .text("\(schedule.lane)")],
+                    [.text("Tries since the last answer"), .text(grouped(Int64(schedule.attempts)))],
+                    [.text("Being asked about"), .text(schedule.isInFlight ? "yes" : "no")],
+                    [.text("App paused"), .text(schedule.pausedBecause ?? "no")],
+                ]
+            } ?? [[.text("Next check"), .text("no more, until a new receipt or hint")]]
+        return [
+            [.text("App"), .text(receipt.bundleID.text)],
+            [.text("Environment"), .text(receipt.environment?.rawValue)],
+            [.text("Last answer"), .text(receipt.outcome ?? "none yet")],
+            [.text("Reason"), .text(receipt.reason)],
+            [.text("Received"), .instant(receipt.receivedAt)],
+            [.text("Asked"), .instant(receipt.askedAt)],
+            [.text("Verified"), .instant(receipt.verifiedAt)],
+            [.text("Subscriptions"), .text(receipt.subscriptions.map(\.text).joined(separator: ", "))],
+        ] + next
+    }
+
+    /// Returns a table of receipts with links to their pages.
+    static func table(of receipts: [StoredReceipt]) -> AdminTable {
+        AdminTable(
+            "Receipts, newest first", ["Receipt", "Last answer", "Reason", "Received", "Asked", "Next check"],
+            receipts.map { one in
+                [
+                    .text(one.id.description, link: path(of: one.id)), .text(one.outcome ?? "none yet"),
+                    .text(one.reason), .instant(one.receivedAt), .instant(one.askedAt),
+                    .instant(one.nextCheckAt, orElse: "no more"),
+                ]
+            })
+    }
+}
+
+extension AdminSite {
+    /// `GET /admin/receipts/{id}`
+    var receipt: Route {
+        page("/admin/receipts/{id}") { visit in
+            let id = try visit.receiptID()
+            let ledger = tracker.ledger
+            guard let stored = try await ledger.receipts(id: id, limit: 1).first else {
+                throw Problem(.notFound, "There is no receipt \(id).")
+            }
+            let content = ReceiptPage(
+                stored, schedule: try await ledger.schedule(of: id),
+                answers: try await ledger.answers(about: id, limit: ReceiptPage.answersMax),
+                formToken: visit.session.formToken)
+            let result = visit.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
+            return try AdminPage(
+                title: "Receipt \(id)", template: "receipt", content: content, session: visit.session,
+                notice: result?.sentence
+            ).response()
+        }
+    }
+
+    /// `POST /admin/receipts/{id}/check`: asks Apple now, in the same way as an upload.
+    var checkReceipt: Route {
+        form("/admin/receipts/{id}/check") { visit in
+            let id = try visit.receiptID()
+            let result = try await check(id, by: .key(visit.session.keyID))
+            return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
+        }
+    }
+
+    private func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.CheckResult {
+        let asked = try await tracker.ledger.wasAsked(about: id, withinSeconds: ReceiptPage.askedAgainSeconds)
+        guard let asked else { throw Problem(.notFound, "There is no receipt \(id).") }
+        guard !asked else { return .lately }
+        do {
+            _ = try await tracker.check(id)
+            try await tracker.ledger.acting(as: person).audit(.receiptChecked, receipt: id)
+            return .checked
+        } catch let error as LedgerError where error.kind == .busy {
+            return .busy
+        }
+    }
+}
+
+extension AdminVisit {
+    /// Returns the receipt id in the path.
+    fileprivate func receiptID() throws -> ReceiptID {
+        let text = try parameters.decoded("id")
+        guard let number = Int64(text) else { throw Problem(.notFound, "There is no receipt \(text).") }
+        return ReceiptID(number)
+    }
+}

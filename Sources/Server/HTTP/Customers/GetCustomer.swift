@@ -1,0 +1,88 @@
+import Foundation
+import Hummingbird
+import Ledger
+import Subscriptions
+import Tracking
+
+/// `GET /v1/apps/{bundle}/customers/{id}`: a customer's subscriptions and purchases, and their past, present and
+/// future.
+struct GetCustomer: Sendable {
+    let tracker: Tracker
+    let apps: KnownApps
+
+    func route(behind gate: Gate) -> Route {
+        gate.route(.get, "/v1/apps/{bundle}/customers/{id}", needs: .read) { visit in
+            let customer = try visit.parameters.decoded("id")
+            try Upload.requireCustomer(customer)
+            let terms = tracker.terms(of: try await apps.require(visit.bundleID))
+            let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
+            let record = try await tracker.ledger.record(of: customer, app: visit.bundleID)
+            return Response([
+                "app": .string(visit.bundleID.text),
+                "customer": .string(customer),
+                "subscriptions": .array(record.subscriptions.map { $0.json($0.freshness(now: now, terms)) }),
+                "purchases": .array(record.purchases.map(\.json)),
+                "timeline": .array(record.timeline.map(\.json)),
+                "unverified_receipts": [
+                    "count": .integer(record.unverifiedReceipts),
+                    "provisional_until": .optional(record.provisionalUntil?.iso8601),
+                ],
+            ])
+        }
+    }
+}
+
+extension OwnedSubscription {
+    fileprivate func json(_ freshness: Freshness) -> JSONValue {
+        [
+            "environment": .string(environment.rawValue),
+            "original_transaction_id": .string(id.text),
+            "subscription_group_identifier": .optional(group),
+            "product_id": .string(productID.text),
+            "state": .string(state),
+            "reason": .optional(reason),
+            "entitled": .bool(entitled),
+            "expires_at": .optional(expiresAt?.iso8601),
+            "entitled_until": .optional(entitledUntil?.iso8601),
+            "will_renew": .optional(willRenew),
+            "renews_to_product_id": .optional(renewsTo?.text),
+            "flags": .array(flags.map { .string($0) }),
+            "periods": .integer(Int64(periods)),
+            "started_at": .optional(startedAt?.iso8601),
+            "as_of": .optional(asOf?.iso8601),
+            "checked_at": .optional(checkedAt?.iso8601),
+            "stale": .bool(freshness.isStale),
+            "max_age_s": .optional(freshness.ageSecondsMax),
+        ]
+    }
+}
+
+extension OwnedPurchase {
+    fileprivate var json: JSONValue {
+        [
+            "environment": .string(environment.rawValue),
+            "transaction_id": .string(transactionID),
+            "original_transaction_id": .string(originalTransactionID.text),
+            "product_id": .string(productID.text),
+            "quantity": .integer(Int64(quantity)),
+            "purchased_at": .string(purchasedAt.iso8601),
+            "revoked_at": .optional(revokedAt?.iso8601),
+        ]
+    }
+}
+
+extension TimelineSpan {
+    fileprivate var json: JSONValue {
+        [
+            "environment": .string(environment.rawValue),
+            "original_transaction_id": .string(id.text),
+            "from": .optional(from?.iso8601),
+            "until": .optional(until?.iso8601),
+            "state": .string(state),
+            "reason": .optional(reason),
+            "entitled": .bool(entitled),
+            "product_id": .string(productID.text),
+            "allowed_until": .optional(allowedUntil?.iso8601),
+        ]
+    }
+}

@@ -1,0 +1,65 @@
+import Hummingbird
+import Logging
+import Tracking
+
+/// Middleware that turns every error into a problem and logs one line per request at debug level.
+///
+/// The line names the route instead of the path, because a path contains a customer's id.
+struct AnswerProblems: RouterMiddleware {
+    func handle(
+        _ request: Request, context: CallerContext,
+        next: (Request, CallerContext) async throws -> Response
+    ) async throws -> Response {
+        let start = ContinuousClock.now
+        let requestID = requestID(request, context)
+        var context = context
+        if request.headers.givenRequestID != nil { context.logger[metadataKey: Self.requestIDKey] = "\(requestID)" }
+        var response: Response
+        do {
+            response = try await next(request, context)
+        } catch {
+            let problem = Problem(telling: error)
+            log(error, as: problem, requestID, context.logger)
+            response = problem.response(requestID: requestID)
+        }
+        response.headers[.requestID] = requestID
+        context.logger.debug(
+            "answered",
+            metadata: [
+                "method": "\(request.method.rawValue)", "route": "\(context.endpointPath ?? "none")",
+                "status": "\(response.status.code)", "elapsed_us": "\((ContinuousClock.now - start).microseconds)",
+            ])
+        return response
+    }
+
+    private static let requestIDKey = "hb.request.id"
+
+    /// Returns the id that every log line of the request carries: the caller's, else the server's own. A logger that
+    /// keeps no metadata has none; then the id is a new one.
+    private func requestID(_ request: Request, _ context: CallerContext) -> String {
+        request.headers.givenRequestID ?? context.logger[metadataKey: Self.requestIDKey]?.description
+            ?? RequestID.random()
+    }
+
+    /// Logs an error that the server caused. An error that the caller caused gets no line of its own.
+    private func log(_ error: any Error, as problem: Problem, _ requestID: String, _ logger: Logger) {
+        switch problem.kind {
+        case .failed: logger.error("a request failed", metadata: ["error": "\(error)", "request_id": "\(requestID)"])
+        case .unavailable:
+            logger.log(
+                level: error.isLoggedElsewhere ? .debug : .warning, "a request could not be served",
+                metadata: ["error": "\(error)", "request_id": "\(requestID)"])
+        case .invalid, .unauthenticated, .forbidden, .notFound, .unknownApp, .methodNotAllowed, .timedOut, .conflict,
+            .otherFeed,
+            .tooLarge, .notAReceipt, .receiptRejected, .unsupportedMedia, .tooMany:
+            break
+        }
+    }
+}
+
+extension Duration {
+    /// Whole microseconds.
+    fileprivate var microseconds: Int64 {
+        components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
+    }
+}

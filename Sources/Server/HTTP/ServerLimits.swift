@@ -1,0 +1,32 @@
+import Tracking
+
+/// The limits that the server imposes on its callers.
+struct ServerLimits: Sendable {
+    /// The largest request body, in bytes. Receipts with long histories reach about 100 kB.
+    var bodyBytesMax = 8 * 1024 * 1024
+    /// How long a whole body may take to arrive, in seconds.
+    var bodySecondsMax = 60.0
+    /// The limits of one upload.
+    var submission = SubmissionLimits()
+    /// How long a connection may be silent between requests or while its headers arrive, in seconds.
+    var idleSeconds: Int64 = 60
+    /// The largest single header or request line, in bytes. An id of 10 kB in any script, percent-encoded, still fits
+    /// and so gets its proper problem.
+    var headerBytesMax = 32 * 1024
+    /// The largest total of a request's headers, in bytes.
+    var headerListBytesMax = 48 * 1024
+    /// The most headers of a request.
+    var headerFieldsMax = 100
+    /// The kernel's send buffer for responses that a caller has not read, in bytes. Linux doubles it. Without
+    /// this limit the kernel keeps some MiB.
+    var sendBufferBytes = 256 * 1024
+    /// How long a caller may leave more than that buffer unread, in seconds.
+    var unreadSecondsMax: Int64 = 60
+    /// The most open connections. Beyond it, the connection that has been silent longest is closed for a new one.
+    var connectionsMax = connectionsWanted
+
+    /// The number of connections that one process wants, where the system allows it.
+    static let connectionsWanted = 4096
+    /// Extra connections for the moment in which one closes for another.
+    static let connectionsClosingMax = 32
+}

@@ -1,0 +1,113 @@
+import Hummingbird
+import Ledger
+import Logging
+import Tracking
+
+/// The text of `/metrics`: the counts of this process, and the database's numbers about the whole installation.
+///
+/// The database is queried at most once in `secondsBetween`, by bounded statements and for at most `secondsMax`, so
+/// that a scraper is never a burden. While it does not answer, its numbers are absent rather than old.
+actor MetricsPage {
+    /// How long the database's numbers are reused, in seconds.
+    static let secondsBetween = 5
+    /// How long the database may take, in seconds.
+    static let secondsMax = 2
+
+    private let ledger: SubscriptionLedger
+    private let registry: MetricsRegistry
+    private let logger: Logger
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private var readAt: ContinuousClock.Instant?
+
+    init(
+        _ registry: MetricsRegistry, of tracker: Tracker,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
+    ) {
+        ledger = tracker.ledger
+        self.registry = registry
+        logger = tracker.logger
+        self.now = now
+    }
+
+    /// Returns the current text.
+    func text() async -> String {
+        let time = now()
+        if readAt.map({ time >= $0 + .seconds(Self.secondsBetween) }) ?? true {
+            readAt = time
+            await read()
+        }
+        let load = ledger.databaseLoad
+        registry.gauge(.databaseWaiting, [("kind", "read")]).set(load.waitingReads)
+        registry.gauge(.databaseWaiting, [("kind", "transaction")]).set(load.waitingTransactions)
+        registry.gauge(.databaseConnections).set(load.transactionConnections)
+        return MetricsText.text(of: registry.contents)
+    }
+
+    private func read() async {
+        do {
+            show(try await gauges())
+            registry.gauge(.databaseUp).set(1)
+        } catch {
+            logger.debug("the database gave no metrics: \(error)")
+            for metric in Metric.ofDatabase { registry.clear(metric) }
+            registry.gauge(.databaseUp).set(0)
+        }
+    }
+
+    private func gauges() async throws -> LedgerGauges {
+        let ledger = ledger
+        return try await withThrowingTaskGroup { group in
+            group.addTask { try await ledger.gauges() }
+            group.addTask {
+                try await Task.sleep(for: .seconds(Self.secondsMax))
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next() else { throw CancellationError() }
+            return first
+        }
+    }
+
+    private func show(_ gauges: LedgerGauges) {
+        for lane in gauges.lanes {
+            let labels = [("app", lane.bundleID.text), ("lane", "\(lane.lane)")]
+            registry.gauge(.due, labels).set(lane.due)
+            registry.gauge(.dueLag, labels).set(lane.lagSeconds)
+        }
+        for app in gauges.apps {
+            let labels = [("app", app.bundleID.text)]
+            registry.gauge(.budgetRate, labels).set(app.callsPerSecond)
+            registry.gauge(.budgetTokens, labels).set(app.tokens)
+            registry.gauge(.breakerFailures, labels).set(app.failures)
+            registry.gauge(.paused, labels).set(app.isPaused ? 1 : 0)
+            registry.gauge(.incident, labels).set(app.hasIncident ? 1 : 0)
+        }
+        for standing in gauges.invariants {
+            registry.gauge(.violations, [("check", standing.name)]).set(standing.violations)
+        }
+        registry.gauge(.feedPosition).set(gauges.feedPosition)
+        registry.gauge(.feedWaiting).set(gauges.unsequencedEvents)
+        registry.gauge(.feedLag).set(gauges.feedLagSeconds)
+        registry.gauge(.workers).set(gauges.workers)
+        registry.gauge(.appleFailures).set(gauges.appleFailures)
+    }
+}
+
+extension Metric {
+    /// The metrics read from the database. They are absent while it does not answer.
+    static let ofDatabase: [Metric] = [
+        .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
+        .feedPosition, .feedWaiting, .feedLag, .workers,
+    ]
+}
+
+extension Route {
+    /// `GET /metrics`: the metrics of this process and of the whole installation, for Prometheus.
+    static func metrics(_ page: MetricsPage) -> Route {
+        Route(.get, "/metrics") { _, _ in
+            Response(
+                status: .ok, headers: [.contentType: MetricsText.contentType, .cacheControl: "no-store"],
+                body: ResponseBody(byteBuffer: ByteBuffer(string: await page.text())))
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import Hummingbird
+import HummingbirdCore
+import Logging
+import ServiceLifecycle
+import Tracking
+
+/// The server of `/metrics`, `/healthz` and `/readyz` for a worker that serves nothing else.
+package struct MetricsServer: Service {
+    /// The most open connections: enough for a scraper or two.
+    static let connectionsMax = 16
+
+    private let tracker: Tracker
+    private let metrics: MetricsRegistry
+    private let host: String
+    private let port: Int
+    private let onListening: (@Sendable (Int) async -> Void)?
+    /// The limits that it imposes on its callers; tests use others.
+    var limits = ServerLimits()
+
+    /// Creates a server of a tracker's metrics.
+    /// - Parameters:
+    ///   - tracker: The tracker whose ledger is served.
+    ///   - metrics: The metrics of the process.
+    ///   - host: The address to listen on.
+    ///   - port: The port to listen on; 0 takes a free one.
+    ///   - onListening: Called with the port once connections are accepted.
+    package init(
+        tracker: Tracker, metrics: MetricsRegistry, host: String, port: Int,
+        onListening: (@Sendable (Int) async -> Void)? = nil
+    ) {
+        self.tracker = tracker
+        self.metrics = metrics
+        self.host = host
+        self.port = port
+        self.onListening = onListening
+    }
+
+    /// Answers until graceful shutdown; throws when the address cannot be bound.
+    package func run() async throws {
+        try await application.run()
+    }
+
+    /// The HTTP application, for `run` and for tests.
+    var application: some ApplicationProtocol {
+        let limits = limits
+        let room = ConnectionLimit(connectionsMax: Self.connectionsMax, logger: tracker.logger)
+        let router = Router(context: CallerContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(middleware: AnswerProblems())
+        for route in [Route.isAlive, .isReady(tracker.ledger), .metrics(MetricsPage(metrics, of: tracker))] {
+            route.add(to: router)
+        }
+        return Application(
+            router: router,
+            server: HTTPServerBuilder {
+                let connection = HTTP1Channel(
+                    responder: $0,
+                    configuration: .init(
+                        additionalChannelHandlers: [RequestTurns(limits: limits, logger: tracker.logger)],
+                        idleTimeout: .seconds(limits.idleSeconds)))
+                return LimitedConnection(connection: ClosingWhenAsked(connection: connection), room: room)
+            },
+            configuration: ApplicationConfiguration(
+                address: .hostname(host, port: port), serverName: HTTPServer.name,
+                availableConnectionsDelegate: .maximum(
+                    Self.connectionsMax + ServerLimits.connectionsClosingMax, logger: tracker.logger)),
+            onServerRunning: { channel in await onListening?(channel.localAddress?.port ?? port) },
+            logger: tracker.logger)
+    }
+}

@@ -1,0 +1,197 @@
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Postgres
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Server
+
+/// What the pages say, asserted on their HTML.
+@Suite struct PageTests {
+    private func signedIn(
+        _ body: @escaping @Sendable (AdminWorld, Browser, ReceiptID) async throws -> Void
+    ) async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, receipt in
+                try await browser.signIn(world.secret)
+                try await body(world, browser, receipt)
+            }
+        }
+    }
+
+    private static let escaped = "&lt;kim&gt; &amp; &quot;co&quot;"
+
+    /// What a screen reader and a keyboard need of every page.
+    private func expectAccessible(_ page: String, _ name: String) {
+        #expect(page.hasPrefix("<!doctype html>\n<html lang=\"en\">"), "\(name)")
+        #expect(page.contains("<meta name=\"viewport\""), "\(name)")
+        #expect(page.matches(of: #/<h1>/#).count == 1 && page.matches(of: #/<main /#).count == 1, "\(name)")
+        #expect(page.contains("<a class=\"skip\" href=\"#content\">"), "\(name)")
+        #expect(page.matches(of: #/<table>/#).count == page.matches(of: #/<caption>/#).count, "\(name)")
+        #expect(page.matches(of: #/<th>/#).isEmpty && page.matches(of: #/<th scope=/#).count >= 0, "\(name)")
+        let images = page.matches(of: #/<svg [^>]*role="img" aria-labelledby="/#).count
+        #expect(page.matches(of: #/<svg/#).count == images, "\(name)")
+        for match in page.matches(of: #/<(?:input|select) id="(?<id>[^"]+)"/#) {
+            #expect(page.contains("<label for=\"\(match.output.id)\""), "\(name): \(match.output.id)")
+        }
+        let ids = page.matches(of: #/ id="(?<id>[^"]+)"/#).map(\.output.id)
+        #expect(Set(ids).count == ids.count, "\(name) has an id twice")
+    }
+
+    @Test func everyPageIsForEverybody() async throws {
+        try await signedIn { world, browser, receipt in
+            _ = try await world.ledger.summarise(isFirstRound: true)
+            let customer = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
+            for path in [
+                "/admin", "/admin?days=1095&app=com.example.app&environment=Sandbox", "/admin/customers",
+                "/admin/customers?q=%3Ck", customer, "/admin/receipts/\(receipt)", "/admin/incidents", "/admin/sign-in",
+            ] {
+                let answer = try await browser.get(path)
+                #expect(answer.status == .ok, "\(path)")
+                #expect(answer.headers[.contentType] == "text/html; charset=utf-8")
+                expectAccessible(answer.text, path)
+            }
+        }
+    }
+
+    @Test(arguments: ["%3Ck", "100", "1"])
+    func aCustomerIsFound(text: String) async throws {
+        try await signedIn { _, browser, _ in
+            let page = try await browser.get("/admin/customers?q=\(text)").text
+            let link = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
+                .replacing("&", with: "&amp;")
+            #expect(page.contains("<a href=\"\(link)\">\(Self.escaped)</a>"), "\(page)")
+        }
+    }
+
+    @Test(arguments: ["kim", "%25", "_kim", "101", "999999999999999999999", "%5C", "'", "%00"])
+    func nobodyIsFound(text: String) async throws {
+        try await signedIn { _, browser, _ in
+            let answer = try await browser.get("/admin/customers?q=\(text)")
+            #expect(answer.status == .ok && !answer.text.contains("/admin/customer?"), "\(answer.text)")
+        }
+    }
+
+    @Test func aCustomersPageTellsEverything() async throws {
+        try await signedIn { _, browser, receipt in
+            let path = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
+            let page = try await browser.get(path).text
+            #expect(page.contains("<h1>Customer \(Self.escaped)</h1>") && !page.contains("<kim>"))
+            for text in [
+                "The customer may use monthly.", "subscription.started", "ownership.assigned",
+                "<th scope=\"row\">100</th>",
+                "awaiting_renewal (renewal)", "expired (unknown)", "<a href=\"/admin/receipts/\(receipt)\">",
+            ] {
+                #expect(page.contains(text), "\(text) is missing in \(page)")
+            }
+        }
+    }
+
+    @Test func whatIsNotThereIsStatedSo() async throws {
+        try await signedIn { _, browser, _ in
+            for path in [
+                "/admin/customer?app=com.example.app&id=nobody", "/admin/customer?app=com.example.none&id=kim",
+                "/admin/receipts/0", "/admin/receipts/x",
+            ] {
+                let answer = try await browser.get(path)
+                #expect(answer.status == .notFound && answer.text.contains("role=\"alert\""), "\(path)")
+            }
+            #expect(try await browser.get("/admin/customer").status == .badRequest)
+        }
+    }
+
+    @Test func aReceiptIsCheckedAtMostOnceAMinute() async throws {
+        try await signedIn { world, browser, receipt in
+            let path = ReceiptPage.path(of: receipt)
+            let page = try await browser.get(path).text
+            #expect(page.contains("<td>verified</td>") && page.contains(Self.escaped))
+            let token = try await browser.formToken(on: path)
+            let lately = try await browser.post(path + "/check", ["form_token": token])
+            #expect(lately.status == .seeOther && lately.headers[.location] == path + "?result=lately")
+            try await world.database.transaction {
+                try $0.script(
+                    """
+                    UPDATE ledger.receipt SET asked_at = now() - interval '61 seconds';
+                    UPDATE ledger.poll_schedule SET confirmed_at = NULL, confirmed_as_of = NULL
+                    """)
+            }
+            let checked = try await browser.post(path + "/check", ["form_token": token])
+            #expect(checked.headers[.location] == path + "?result=checked")
+            #expect(try await world.ledger.wasAsked(about: receipt, withinSeconds: 60) == true)
+            let audit = try await world.database.query(
+                .init(
+                    name: "audit",
+                    sql:
+                        "SELECT actor, bundle_id FROM perennial.audit_log WHERE action = 'receipt.checked' AND receipt_id = \(receipt)"
+                ))
+            #expect(try audit.map { try $0.text("actor").hasPrefix("key ") } == [true])
+            #expect(try audit.map { try $0.text("bundle_id") } == ["com.example.app"])
+            let told = try await browser.get(path + "?result=checked").text
+            #expect(told.contains(ReceiptPage.CheckResult.checked.sentence))
+            #expect(try await !browser.get(path + "?result=%3Cb%3E").text.contains("role=\"status\""))
+            let missing = try await browser.post("/admin/receipts/0/check", ["form_token": token])
+            #expect(missing.status == .notFound)
+        }
+    }
+
+    @Test func theOverviewShowsTheSummaries() async throws {
+        try await signedIn { world, browser, _ in
+            let empty = try await browser.get("/admin").text
+            #expect(empty.contains("No worker has summarised anything yet."))
+            let step = try await world.ledger.summarise(isFirstRound: true)
+            #expect(step?.subscriptions == 1)
+            let page = try await browser.get("/admin?days=30").text
+            #expect(page.contains("<dt>With access</dt><dd><strong>1</strong>"), "\(page)")
+            #expect(page.contains("<dt>Paying</dt><dd><strong>1</strong>"))
+            #expect(page.contains("0 events behind the feed"))
+            for title in ["Subscriptions with access", "Subscriptions that stopped paying", "Trials that began"] {
+                #expect(page.contains("<caption>\(title)</caption>"), "\(title)")
+            }
+            // The receipt of the test was verified within this hour, or within the one before.
+            #expect(page.contains("1 verified, 0 refused, 0 without an answer.") || page.contains(">1</td>"))
+            let other = try await browser.get("/admin?app=com.example.other").text
+            #expect(other.contains("<dt>With access</dt><dd><strong>0</strong>"))
+        }
+    }
+
+    @Test func anIncidentIsShown() async throws {
+        try await signedIn { world, browser, _ in
+            #expect(try await browser.get("/admin/incidents").text.contains("There was none."))
+            try await world.database.transaction {
+                try $0.script(
+                    """
+                    INSERT INTO ledger.incident (app_id, kind, opened_at, recognised_at, asked, refused, last_reason)
+                    SELECT app_id, 'refusals', now(), now(), 1234, 12, 'Because <of> it' FROM ledger.app
+                    """)
+            }
+            let page = try await browser.get("/admin/incidents").text
+            #expect(page.contains("<td>running</td>") && page.contains("Because &lt;of&gt; it"))
+            #expect(page.contains("1\u{202F}234"))
+            let overview = try await browser.get("/admin").text
+            #expect(overview.contains("<div class=\"alarm\"><dt>Incidents</dt><dd><strong>1</strong>"))
+        }
+    }
+
+    @Test func whatWorkersFoundViolatedIsShown() async throws {
+        try await signedIn { world, browser, _ in
+            #expect(try await browser.get("/admin/incidents").text.contains("No worker has looked at them yet."))
+            try await world.ledger.writeInvariants([.coverage: (3, 3), .feed: (2, 0)])
+            let page = try await browser.get("/admin/incidents").text
+            #expect(page.contains("<th scope=\"row\">coverage</th>") && page.contains("Run `perennial verify`"))
+            let overview = try await browser.get("/admin").text
+            #expect(overview.contains("<div class=\"alarm\"><dt>Violations</dt><dd><strong>2</strong>"))
+        }
+    }
+
+    @Test func withoutADatabaseThePagesSaySo() async throws {
+        try await Serving.withoutDatabase { client in
+            let browser = Browser(client: client)
+            #expect(try await browser.get("/admin").status == .seeOther)
+            browser.cookie = "perennial_session=" + String(repeating: "0", count: 64)
+            let answer = try await browser.get("/admin")
+            #expect(answer.status == .serviceUnavailable && answer.text.contains("database"))
+        }
+    }
+}

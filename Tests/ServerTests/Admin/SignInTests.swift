@@ -1,0 +1,299 @@
+import Tracking
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Server
+
+/// Who may see the pages, and what a browser is told about them.
+@Suite struct SignInTests {
+    private static let pages = [
+        "/admin", "/admin/customers", "/admin/customers?q=k", "/admin/customer?app=com.example.app&id=kim",
+        "/admin/receipts/1", "/admin/incidents",
+    ]
+
+    @Test func nobodySeesAPageWithoutASession() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                for page in Self.pages {
+                    let answer = try await browser.get(page)
+                    #expect(answer.status == .seeOther && answer.headers[.location] == "/admin/sign-in", "\(page)")
+                    #expect(answer.body.readableBytes == 0)
+                }
+                browser.cookie = "perennial_session=" + String(repeating: "0", count: 64)
+                #expect(try await browser.get("/admin").status == .seeOther)
+            }
+        }
+    }
+
+    @Test func everyAnswerTellsTheBrowserToBeStrict() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                let before = ["/admin", "/admin/sign-in", "/admin/style.css", "/admin/icon.svg"]
+                var answers: [(String, TestResponse)] = []
+                for page in before { answers.append((page, try await browser.get(page))) }
+                answers.append(("a wrong key", try await browser.signIn("nonsense")))
+                try await browser.signIn(world.secret)
+                for page in Self.pages + ["/admin/receipts/x", "/admin/customer"] {
+                    answers.append((page, try await browser.get(page)))
+                }
+                for (name, answer) in answers {
+                    let policy = answer.headers[.contentSecurityPolicy] ?? ""
+                    for part in [
+                        "default-src 'none'", "style-src 'self'", "img-src 'self'", "form-action 'self'",
+                        "frame-ancestors 'none'", "base-uri 'none'",
+                    ] {
+                        #expect(policy.contains(part), "\(name)")
+                    }
+                    #expect(!policy.contains("script") && !policy.contains("unsafe"), "\(name)")
+                    #expect(answer.headers[.xContentTypeOptions] == "nosniff", "\(name)")
+                    let isFile = name.contains(".css") || name.contains(".svg")
+                    #expect(answer.headers[.cacheControl] == (isFile ? "public, max-age=300" : "no-store"), "\(name)")
+                    #expect(!answer.text.contains("<script") && !answer.text.contains("style=\""), "\(name)")
+                }
+            }
+        }
+    }
+
+    @Test func aKeyIsExchangedForASessionThatOnlyThisBrowserHas() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                let answer = try await browser.signIn(world.secret)
+                #expect(answer.status == .seeOther && answer.headers[.location] == "/admin")
+                let cookie = try #require(answer.headers[.setCookie])
+                for part in ["HttpOnly", "SameSite=Strict", "Path=/admin", "Max-Age=43200"] {
+                    #expect(cookie.contains(part), "\(cookie)")
+                }
+                let secret = try #require(browser.cookie?.split(separator: "=").last).description
+                #expect(secret.utf8.count == 64 && !world.secret.contains(secret))
+                let kept = try await world.database.query(
+                    .init(name: "kept", sql: "SELECT encode(digest, 'hex') AS digest FROM ledger.admin_session"))
+                #expect(kept.count == 1)
+                #expect(try kept.first?.text("digest") != secret, "the secret itself is stored")
+                #expect(try await browser.get("/admin").status == .ok)
+            }
+        }
+    }
+
+    @Test func overTheNetworkTheCookieNeedsTLS() async throws {
+        try await AdminWorld.with { world in
+            let tracker = Tracker.quiet(world.ledger)
+            let server = HTTPServer(
+                tracker: tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: .quiet)
+            try await server.application.test(.live) { client in
+                let browser = Browser(client: client)
+                let here = try await browser.post("/admin/session", ["key": world.secret])
+                #expect(here.headers[.setCookie]?.contains("Secure") == false)
+                var proxied = HTTPFields()
+                proxied[try #require(AdminHeader.forwardedProtocol)] = "https"
+                let there = try await browser.post("/admin/session", ["key": world.secret], from: proxied)
+                #expect(there.headers[.setCookie]?.contains("Secure") == true)
+            }
+        }
+    }
+
+    @Test func aKeyOfLessScopeOrOfOneAppIsRefused() async throws {
+        try await AdminWorld.with { world in
+            let read = try await world.ledger.createKey(scope: .read, for: nil).secret
+            let write = try await world.ledger.createKey(scope: .write, for: nil).secret
+            let ofOneApp = try await world.ledger.createKey(scope: .admin, for: AdminWorld.app).secret
+            try await world.serving { browser, _ in
+                for secret in [read, write, ofOneApp, "", "perennial_" + String(repeating: "0", count: 64)] {
+                    let answer = try await browser.signIn(secret)
+                    #expect(answer.status == .forbidden && answer.headers[.setCookie] == nil)
+                    #expect(answer.text.contains("role=\"alert\""))
+                    #expect(secret.isEmpty || !answer.text.contains(secret), "the page repeats the key")
+                }
+            }
+        }
+    }
+
+    /// Who came, who left and whose key was not enough is remembered; whoever has no key of ours has no name to remember.
+    @Test func whoSignedInIsRemembered() async throws {
+        try await AdminWorld.with { world in
+            let read = try await world.ledger.createKey(scope: .read, for: nil)
+            let ofOneApp = try await world.ledger.createKey(scope: .admin, for: AdminWorld.app)
+            let journal = Journal()
+            let tracker = Tracker(
+                ledger: world.ledger, appStore: .answering(nil), options: TrackerOptions(),
+                logger: journal.logger)
+            try await Serving.with(tracker) { client in
+                let browser = Browser(client: client)
+                for secret in [read.secret, ofOneApp.secret, "nonsense", world.secret] {
+                    try await browser.signIn(secret)
+                }
+                let token = try await browser.formToken(on: "/admin/incidents")
+                _ = try await browser.post("/admin/sign-out", ["form_token": token])
+            }
+            let key = try #require(try await world.ledger.key(withSecret: world.secret))
+            let kept = try await world.database.query(
+                .init(name: "kept", sql: "SELECT actor, action, bundle_id FROM perennial.audit_log ORDER BY audit_id"))
+            #expect(
+                try kept.map { row in
+                    "\(try row.text("actor")) \(try row.text("action")) \(try row.textIfPresent("bundle_id") ?? "-")"
+                } == [
+                    "key \(read.id) admin.sign_in_refused -",
+                    "key \(ofOneApp.id) admin.sign_in_refused com.example.app",
+                    "key \(key.id) admin.signed_in -", "key \(key.id) admin.signed_out -",
+                ])
+            #expect(journal.lines.count { $0.hasPrefix("warning a sign-in") } == 1, "\(journal.lines)")
+            #expect(!journal.lines.contains { $0.contains("nonsense") || $0.contains("perennial_") })
+        }
+    }
+
+    @Test func aRevokedKeyEndsItsSessions() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                try await browser.signIn(world.secret)
+                #expect(try await browser.get("/admin/incidents").status == .ok)
+                let key = try #require(try await world.ledger.key(withSecret: world.secret))
+                try await world.ledger.revokeKey(key.id)
+                #expect(try await browser.get("/admin/incidents").status == .seeOther)
+            }
+        }
+    }
+
+    @Test func aSessionEndsByItselfAndBySigningOut() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                try await browser.signIn(world.secret)
+                let token = try await browser.formToken(on: "/admin/incidents")
+                let cookie = browser.cookie
+                let answer = try await browser.post("/admin/sign-out", ["form_token": token])
+                #expect(answer.status == .seeOther && answer.headers[.setCookie]?.contains("Max-Age=0") == true)
+                browser.cookie = cookie
+                #expect(try await browser.get("/admin").status == .seeOther, "the session outlives the sign-out")
+
+                try await browser.signIn(world.secret)
+                try await world.database.transaction {
+                    try $0.script("UPDATE ledger.admin_session SET expires_at = now() - interval '1 second'")
+                }
+                #expect(try await browser.get("/admin").status == .seeOther)
+            }
+        }
+    }
+
+    @Test func aFormOfAnotherSiteOrSessionDoesNothing() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, receipt in
+                try await browser.signIn(world.secret)
+                let token = try await browser.formToken(on: "/admin/incidents")
+                let other = Browser(client: browser.client)
+                try await other.signIn(world.secret)
+                let otherToken = try await other.formToken(on: "/admin/incidents")
+                #expect(token != otherToken)
+                for wrong in ["", otherToken, String(token.dropLast()), token.uppercased() + "0"] {
+                    let answer = try await browser.post("/admin/sign-out", ["form_token": wrong])
+                    #expect(answer.status == .forbidden, "\(wrong)")
+                    let check = try await browser.post("/admin/receipts/\(receipt)/check", ["form_token": wrong])
+                    #expect(check.status == .forbidden, "\(wrong)")
+                }
+                let site = try #require(AdminHeader.fetchSite)
+                for (name, value) in [(site, "cross-site"), (site, "same-site"), (.origin, "https://evil.example")] {
+                    var headers = HTTPFields()
+                    headers[name] = value
+                    let answer = try await browser.post("/admin/sign-out", ["form_token": token], from: headers)
+                    #expect(answer.status == .forbidden, "\(name)")
+                    let signIn = try await browser.post("/admin/session", ["key": world.secret], from: headers)
+                    #expect(signIn.status == .forbidden && signIn.headers[.setCookie] == nil, "\(name)")
+                }
+                #expect(try await browser.get("/admin").status == .ok, "the session should have lived on")
+            }
+        }
+    }
+
+    @Test func aKeyThatFailedTooOftenWaitsAndNoOtherDoes() async throws {
+        try await AdminWorld.with { world in
+            let wrong = "perennial_" + String(repeating: "0", count: 64)
+            try await world.serving { browser, _ in
+                for _ in 0..<SignInAttempts.failuresMax {
+                    #expect(try await browser.signIn(wrong).status == .forbidden)
+                }
+                let answer = try await browser.signIn(wrong)
+                #expect(answer.status == .tooManyRequests && answer.headers[.retryAfter] != nil)
+                #expect(browser.cookie == nil)
+                #expect(try await browser.signIn("nonsense").status == .forbidden)
+                #expect(try await browser.signIn(world.secret).status == .seeOther)
+                #expect(try await browser.get("/admin").status == .ok)
+            }
+        }
+    }
+
+    @Test func failuresAreCountedByAddressAndBeginningOfTheKey() {
+        let attempts = SignInAttempts()
+        func attempt(_ address: String, _ secret: String) -> SignInAttempts.Attempt {
+            .init(from: SourceAddress(address) ?? SourceAddress(nil), withSecret: secret)
+        }
+        let failed = attempt("192.0.2.1", "perennial_0123456789")
+        for _ in 0..<SignInAttempts.failuresMax { attempts.count(failed: failed) }
+        #expect(attempts.secondsToWait(before: attempt("192.0.2.1", "perennial_01234567ff")) != nil)
+        #expect(attempts.secondsToWait(before: attempt("192.0.2.2", "perennial_0123456789")) == nil)
+        #expect(attempts.secondsToWait(before: attempt("192.0.2.1", "perennial_1123456789")) == nil)
+        for number in 0..<SignInAttempts.attemptsMax { attempts.count(failed: attempt("192.0.2.3", "\(number)")) }
+        #expect(attempts.secondsToWait(before: failed) == nil, "more is remembered than there is room for")
+    }
+
+    /// Only a proxy on this machine is believed, and of what it passes on only its own word, which is the last.
+    @Test func theAddressIsThePeersOrWhatAProxyHereSaysLast() async throws {
+        try await AdminWorld.with { world in
+            let journal = Journal()
+            let tracker = Tracker(
+                ledger: world.ledger, appStore: .answering(nil), options: TrackerOptions(),
+                logger: journal.logger)
+            let server = HTTPServer(
+                tracker: tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: .quiet)
+            try await server.application.test(.live) { client in
+                let browser = Browser(client: client)
+                for said in [nil, "198.51.100.7, 192.0.2.9", "nonsense", "2001:db8:1:2:3:4:5:6"] {
+                    var headers = HTTPFields()
+                    headers[try #require(HTTPField.Name("X-Forwarded-For"))] = said
+                    _ = try await browser.post("/admin/session", ["key": "nonsense"], from: headers)
+                }
+            }
+            let told = journal.lines.compactMap { $0.firstMatch(of: /"address": "?([0-9a-f.:\/]+)/)?.output.1 }
+            #expect(told == ["127.0.0.1", "192.0.2.9", "127.0.0.1", "2001:db8:1:2::/64"], "\(journal.lines)")
+        }
+    }
+
+    @Test func failuresAreForgottenAfterAWhile() {
+        let clock = ManualClock()
+        let attempts = SignInAttempts(now: { clock.now })
+        let attempt = SignInAttempts.Attempt(from: SourceAddress(nil), withSecret: "nonsense")
+        for _ in 0..<SignInAttempts.failuresMax { attempts.count(failed: attempt) }
+        #expect(attempts.secondsToWait(before: attempt) == SignInAttempts.stretchSeconds)
+        clock.advance(seconds: SignInAttempts.stretchSeconds - 1)
+        #expect(attempts.secondsToWait(before: attempt) == 1)
+        clock.advance(seconds: 1)
+        #expect(attempts.secondsToWait(before: attempt) == nil)
+        attempts.count(failed: attempt)
+        #expect(attempts.secondsToWait(before: attempt) == nil, "one failure in a new stretch is not too many")
+    }
+
+    @Test func theFormsAreLimitedAndThePagesCanBeSwitchedOff() async throws {
+        try await AdminWorld.with { world in
+            try await world.serving { browser, _ in
+                let answer = try await browser.signIn(String(repeating: "x", count: AdminForm.bytesMax))
+                #expect(answer.status == .contentTooLarge)
+            }
+            let server = HTTPServer(
+                tracker: .quiet(world.ledger), metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: .quiet,
+                servesAdmin: false)
+            try await server.application.test(.router) { (client: any TestClientProtocol) async throws -> Void in
+                let browser = Browser(client: client)
+                #expect(try await browser.get("/admin").status == .notFound)
+                #expect(try await browser.get("/admin/sign-in").status == .notFound)
+            }
+        }
+    }
+}
+
+/// A clock that moves by hand.
+private final class ManualClock: @unchecked Sendable {
+    private(set) var now = ContinuousClock.now
+
+    func advance(seconds: Int) { now = now.advanced(by: .seconds(seconds)) }
+}

@@ -1,0 +1,126 @@
+import Tracking
+import Foundation
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import TestSupport
+import Testing
+
+@testable import Server
+
+/// The examples of the documentation do what they say, on a live server.
+@Suite struct ExampleTests {
+    private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "docs/examples")
+
+    private struct Finished: Sendable {
+        let status: Int32
+        let output: String
+    }
+
+    /// Runs a program with more environment; what it says on both streams.
+    private func run(_ words: [String], _ environment: [String: String] = [:]) async throws -> Finished {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = words
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { _, new in new }
+        let output = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try Data().write(to: output)
+        defer { try? FileManager.default.removeItem(at: output) }
+        let handle = try FileHandle(forWritingTo: output)
+        process.standardOutput = handle
+        process.standardError = handle
+        let status = try await withCheckedThrowingContinuation { (done: CheckedContinuation<Int32, any Error>) in
+            process.terminationHandler = { done.resume(returning: $0.terminationStatus) }
+            do { try process.run() } catch { done.resume(throwing: error) }
+        }
+        return Finished(status: status, output: String(decoding: try Data(contentsOf: output), as: UTF8.self))
+    }
+
+    /// A live server that knows one verified customer, and the environment the examples ask for.
+    private func serving(_ body: @escaping @Sendable (ServedLedger, [String: String]) async throws -> Void) async throws
+    {
+        try await ServedLedger.with { served in
+            let tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
+            let server = HTTPServer(
+                tracker: tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: .quiet)
+            try await server.application.test(.live) { client in
+                let port = try #require(client.port)
+                try await body(
+                    served,
+                    [
+                        "PERENNIAL_URL": "http://127.0.0.1:\(port)", "PERENNIAL_KEY": served.secret,
+                        "APP": "com.example.app", "CUSTOMER": "kim", "RECEIPT": Sample.receipt(),
+                        "no_proxy": "127.0.0.1",
+                    ])
+            }
+        }
+    }
+
+    @Test func curl() async throws {
+        try await serving { _, environment in
+            let done = try await run(["bash", Self.folder.appending(path: "curl.sh").path], environment)
+            #expect(done.status == 0, "\(done.output)")
+            #expect(done.output.contains(#""outcome":"verified""#) && done.output.contains(#""granted":true"#))
+            #expect(done.output.contains(#""customer":"nobody""#))
+            #expect(done.output.contains(#""kind":"subscription.started""#))
+            let wrong = environment.merging(["PERENNIAL_KEY": "perennial_x"]) { _, new in new }
+            let refused = try await run(["bash", Self.folder.appending(path: "curl.sh").path], wrong)
+            #expect(refused.status != 0 && refused.output.contains("unauthenticated"))
+        }
+    }
+
+    @Test func python() async throws {
+        try await serving { _, environment in
+            _ = try await run(["bash", Self.folder.appending(path: "curl.sh").path], environment)
+            let cursor = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+            let more = environment.merging(["FEED_CURSOR": cursor, "ROUNDS": "1", "WAIT": "0"]) { _, new in new }
+            let script = ["python3", Self.folder.appending(path: "follow.py").path]
+            let done = try await run(script, more)
+            #expect(done.status == 0 && done.output.contains("subscription.started kim monthly"), "\(done.output)")
+            let again = try await run(script, more)
+            #expect(again.status == 0 && again.output.isEmpty, "\(again.output)")
+            try Data(#"{"after": 7, "feed": "00000000-0000-0000-0000-000000000000"}"#.utf8)
+                .write(to: URL(filePath: cursor))
+            let other = try await run(script, more)
+            #expect(other.status != 0 && other.output.contains("restored"), "\(other.output)")
+            try FileManager.default.removeItem(atPath: cursor)
+        }
+    }
+
+    @Test func swift() async throws {
+        let program = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
+        defer { try? FileManager.default.removeItem(atPath: program) }
+        let built = try await run([
+            "swiftc", "-parse-as-library", Self.folder.appending(path: "entitled.swift").path, "-o", program,
+        ])
+        try #require(built.status == 0, "\(built.output)")
+        try await serving { _, environment in
+            let before = try await run([program, "monthly"], environment)
+            #expect(before.status == 0 && before.output.contains("kim may not use monthly"), "\(before.output)")
+            _ = try await run(["bash", Self.folder.appending(path: "curl.sh").path], environment)
+            let after = try await run([program, "monthly"], environment)
+            #expect(after.status == 0 && after.output.contains("kim may use monthly until 20"), "\(after.output)")
+        }
+    }
+
+    @Test func sql() async throws {
+        try await withMigratedDatabase { database, address in
+            let ledger = SubscriptionLedger(database: database)
+            try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+            let tracker = Tracker.quiet(ledger, appStore: .answering(Sample.verified()))
+            _ = try await tracker.submit(
+                Submission(bundleID: "com.example.app", customer: "kim", receipt: Sample.receipt()))
+            let done = try await run([
+                "psql", address, "-X", "-v", "ON_ERROR_STOP=1", "-v", "app=com.example.app", "-v", "customer=kim",
+                "-At", "-f",
+                Self.folder.appending(path: "entitled.sql").path,
+            ])
+            let lines = done.output.split(separator: "\n").map(String.init)
+            try #require(done.status == 0 && lines.count >= 3, "\(done.output)")
+            #expect(lines[0].hasPrefix("monthly|t|") && lines[0].contains("|active||verified|"))
+            #expect(lines[1].hasPrefix("f|"))
+            #expect(lines[2].hasPrefix("1|subscription.started|monthly|"))
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import Tracking
+import AppStore
+import Foundation
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Postgres
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Server
+
+/// The routes on a real PostgreSQL, as `serve` runs them.
+@Suite struct LedgerRouteTests {
+    private static let app = BundleID("com.example.app")
+
+    /// A migrated ledger with two apps, and a key for all of it.
+    private func withLedger(
+        _ body: @escaping @Sendable (SubscriptionLedger, String) async throws -> Void
+    ) async throws {
+        try await withTestDatabase { database, _ in
+            let ledger = SubscriptionLedger(
+                database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
+            _ = try await ledger.migrate()
+            try await ledger.addApp(NewApp(bundleID: Self.app, secret: "shared secret"))
+            try await ledger.addApp(NewApp(bundleID: "com.example.other"))
+            try await body(ledger, try await ledger.createKey(scope: .admin, for: nil).secret)
+        }
+    }
+
+    private func upload(_ receipt: String, customer: String = "kim") -> String {
+        #"{"customer":"\#(customer)","receipt":"\#(receipt)","price":"4.99","currency":"USD"}"#
+    }
+
+    /// DER of a shape that could be a receipt, in base64.
+    private let receipt = Data([0x30, 0x82, 0x01, 0x00] + [UInt8](repeating: 0x2A, count: 256)).base64EncodedString()
+
+    @Test func readyOnceMigrated() async throws {
+        try await withTestDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database)
+            try await Serving.with(Tracker.quiet(ledger)) { client in
+                let before = try await client.send(.get, "/readyz")
+                try expectProblem(before, "unavailable", status: 503)
+                #expect(try AnswerBody(before).text("detail")?.contains("perennial migrate") == true)
+                _ = try await ledger.migrate()
+                let after = try await client.send(.get, "/readyz")
+                #expect(after.status == .ok && String(buffer: after.body) == #"{"status":"ready"}"#)
+            }
+        }
+    }
+
+    @Test func keysOfTheLedger() async throws {
+        try await withLedger { ledger, _ in
+            let read = try await ledger.createKey(scope: .read, for: Self.app)
+            let revoked = try await ledger.createKey(scope: .admin, for: nil)
+            try await ledger.revokeKey(revoked.id)
+            try await Serving.with(Tracker.quiet(ledger)) { client in
+                let table = [
+                    (read.secret, "com.example.app", 200), (read.secret, "com.example.other", 403),
+                    (revoked.secret, "com.example.app", 401), (read.secret, "com.example.app", 200),
+                ]
+                for (secret, app, status) in table {
+                    let path = "/v1/apps/\(app)/customers/kim/entitlements"
+                    let response = try await client.send(.get, path, secret: secret)
+                    #expect(response.status.code == status)
+                }
+                let body = upload(receipt)
+                let post = try await client.send(.post, Serving.receipts, secret: read.secret, body: body)
+                #expect(post.status == .forbidden)
+            }
+        }
+    }
+
+    @Test func aCustomerNobodyKnows() async throws {
+        try await withLedger { ledger, secret in
+            try await Serving.with(Tracker.quiet(ledger)) { client in
+                let response = try await client.send(.get, Serving.entitlements, secret: secret)
+                let body = try AnswerBody(response)
+                #expect(response.status == .ok && body.list("entitlements")?.isEmpty == true)
+                #expect(body.names == ["app", "customer", "at", "known_at", "stale", "max_age_s", "entitlements"])
+                #expect(body.text("app") == "com.example.app" && body.text("customer") == "kim")
+                #expect(body.flag("stale") == false && body.whole("max_age_s") == nil)
+                let tag = try #require(response.headers[.eTag])
+                let again = try await client.send(
+                    .get, Serving.entitlements, secret: secret, headers: [.ifNoneMatch: tag])
+                #expect(again.status == .notModified && again.body.readableBytes == 0 && again.headers[.eTag] == tag)
+                let past = "?at=2024-02-29T12:00:00.000Z&known_at=2024-03-01T12:00:00%2B02:00"
+                let asked = try AnswerBody(await client.send(.get, Serving.entitlements + past, secret: secret))
+                #expect(asked.text("at") == "2024-02-29T12:00:00.000Z")
+                #expect(asked.text("known_at") == "2024-03-01T10:00:00.000Z")
+            }
+            #expect(try await ledger.receipts().isEmpty)
+        }
+    }
+
+    @Test func anAppNobodyRegistered() async throws {
+        try await withLedger { ledger, secret in
+            try await Serving.with(Tracker.quiet(ledger)) { client in
+                let path = "/v1/apps/com.example.nothing"
+                try expectProblem(
+                    try await client.send(.get, path + "/customers/kim/entitlements", secret: secret),
+                    "unknown-app", status: 404)
+                let post = try await client.send(.post, path + "/receipts", secret: secret, body: upload(receipt))
+                try expectProblem(post, "unknown-app", status: 404)
+                #expect(try AnswerBody(post).text("detail")?.contains("com.example.other") == false)
+                try expectProblem(
+                    try await client.send(.get, path + "/receipts/1", secret: secret), "not-found", status: 404)
+            }
+        }
+    }
+
+    @Test func aReceiptWhileAppleIsAway() async throws {
+        try await withLedger { ledger, secret in
+            try await Serving.with(Tracker.quiet(ledger)) { client in
+                let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
+                #expect(response.status == .accepted)
+                let kept = try AnswerBody(response)
+                let id = try #require(kept.text("receipt_id"))
+                #expect(["pending", "indeterminate"].contains(kept.text("outcome")) && kept.text("reason") != nil)
+                let location = try #require(response.headers[.location])
+                #expect(location == "/v1/apps/com.example.app/receipts/\(id)")
+                let stored = try AnswerBody(await client.send(.get, location, secret: secret))
+                #expect(stored.text("receipt_id") == id && stored.text("app") == "com.example.app")
+                #expect(
+                    ["pending", "indeterminate"].contains(stored.text("outcome")) && stored.text("verified_at") == nil)
+                for path in [
+                    "/v1/apps/com.example.other/receipts/\(id)", Serving.receipts + "/0", Serving.receipts + "/x",
+                ] {
+                    try expectProblem(try await client.send(.get, path, secret: secret), "not-found", status: 404)
+                }
+            }
+        }
+    }
+
+    /// What the network calls an outage is the operator's to know: it may name hosts.
+    @Test func whyAppleIsAwayIsForTheLog() async throws {
+        let away = AppStoreClient { _ in
+            AppStoreAnswer(
+                environment: .production, httpStatus: nil, body: [], response: nil,
+                failure: "The store could not be reached.", failureDetail: "proxy.internal: refused (errno: 111)",
+                calls: 1,
+                usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
+        }
+        let journal = Journal()
+        try await withLedger { ledger, secret in
+            let tracker = Tracker(
+                ledger: ledger, appStore: away, options: TrackerOptions(), logger: journal.logger)
+            try await Serving.with(tracker) { client in
+                let kept = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
+                #expect(kept.status == .accepted)
+                let stored = try await client.send(
+                    .get, try #require(kept.headers[.location]), secret: secret)
+                for response in [kept, stored] {
+                    #expect(try AnswerBody(response).text("reason") == "The store could not be reached.")
+                    #expect(!String(buffer: response.body).contains("errno"))
+                }
+            }
+        }
+        let told = journal.lines.filter { $0.hasPrefix("warning Apple gave no answer") }
+        #expect(told.count == 1 && told[0].contains("proxy.internal: refused (errno: 111)"), "\(journal.lines)")
+    }
+
+    @Test(arguments: ["", "<html></html>", #"{\"signedPayload\":\"x\"}"#, "!!!"])
+    func whatIsNoReceipt(_ receipt: String) async throws {
+        try await withLedger { ledger, secret in
+            try await Serving.with(Tracker.quiet(ledger)) { client in
+                let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
+                try expectProblem(response, "not-a-receipt", status: 422)
+            }
+            #expect(try await ledger.receipts().isEmpty)
+        }
+    }
+
+    @Test func aReceiptAppleRejects() async throws {
+        try await withLedger { ledger, secret in
+            let tracker = Tracker.quiet(ledger, appStore: .answering(#"{"status":21003}"#))
+            try await Serving.with(tracker) { client in
+                let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
+                try expectProblem(response, "receipt-rejected", status: 422)
+                let body = try AnswerBody(response)
+                #expect(body.text("outcome") == "rejected" && body.text("detail")?.contains("21003") == true)
+                let location = try #require(response.headers[.location])
+                let stored = try AnswerBody(await client.send(.get, location, secret: secret))
+                #expect(stored.text("outcome") == "rejected" && stored.text("receipt_id") == body.text("receipt_id"))
+            }
+        }
+    }
+
+    /// A wrong secret is the operator's mistake: nobody's receipt is called false for it.
+    @Test func aSecretAppleRefuses() async throws {
+        try await withLedger { ledger, secret in
+            let tracker = Tracker.quiet(ledger, appStore: .answering(#"{"status":21004}"#))
+            try await Serving.with(tracker) { client in
+                let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
+                #expect(response.status == .accepted && response.headers[.location] != nil)
+                #expect(try AnswerBody(response).text("reason")?.contains("21004") == true)
+            }
+        }
+    }
+
+    @Test func aReceiptAppleVouchesFor() async throws {
+        let now = Int64(Date.now.timeIntervalSince1970) * 1000
+        let (bought, ends) = (now - 86_400_000, now + 86_400_000)
+        let answer = """
+            {"status":0,"environment":"Production",
+             "receipt":{"bundle_id":"com.example.app","request_date_ms":"\(now)","receipt_creation_date_ms":"\(bought)","in_app":[]},
+             "latest_receipt_info":[{"product_id":"com.example.app.monthly","quantity":"1","transaction_id":"100",
+              "original_transaction_id":"100","web_order_line_item_id":"1","purchase_date_ms":"\(bought)",
+              "original_purchase_date_ms":"\(bought)","expires_date_ms":"\(ends)","is_trial_period":"false",
+              "is_in_intro_offer_period":"false","subscription_group_identifier":"2000"}],
+             "pending_renewal_info":[{"original_transaction_id":"100","product_id":"com.example.app.monthly",
+              "auto_renew_product_id":"com.example.app.monthly","auto_renew_status":"1"}]}
+            """
+        try await withLedger { ledger, secret in
+            try await Serving.with(Tracker.quiet(ledger, appStore: .answering(answer))) { client in
+                let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
+                #expect(response.status == .ok, "\(String(buffer: response.body))")
+                let body = try AnswerBody(response)
+                #expect(body.text("outcome") == "verified" && body.text("customer") == "kim")
+                let subscription = try #require(body.list("subscriptions")?.first)
+                #expect(subscription["original_transaction_id"] as? String == "100")
+                #expect(subscription["state"] as? String == "active" && subscription["entitled"] as? Bool == true)
+                #expect((subscription["ownership"] as? [String: Any])?["answer"] as? String == "assigned")
+                let entitlement = try #require(body.list("entitlements")?.first)
+                #expect(
+                    Set(entitlement.keys) == [
+                        "entitlement", "granted", "until", "product_id", "state", "reason", "environment", "basis",
+                        "as_of",
+                        "checked_at",
+                    ])
+                #expect(entitlement["entitlement"] as? String == "com.example.app.monthly")
+                #expect(entitlement["granted"] as? Bool == true && entitlement["basis"] as? String == "verified")
+                let lookup = try await client.send(.get, Serving.entitlements, secret: secret)
+                let found = try AnswerBody(lookup).list("entitlements")?.first
+                #expect(found?["until"] as? String == entitlement["until"] as? String)
+                #expect(lookup.headers[.eTag] != nil && lookup.headers[.cacheControl] == "private, no-cache")
+            }
+        }
+    }
+}

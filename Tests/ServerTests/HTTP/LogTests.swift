@@ -1,0 +1,43 @@
+import TestSupport
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Logging
+import Postgres
+import Testing
+
+@testable import Server
+
+@Suite struct LogTests {
+    @Test func oneLinePerRequestAndNothingPrivate() async throws {
+        let journal = Journal()
+        let away = DatabaseConfiguration(connectionString: "host=127.0.0.1 port=1", connectTimeoutSeconds: 1)
+        let database = Database(away) { _ in }
+        let server = HTTPServer(
+            tracker: .quiet(SubscriptionLedger(database: database)), logger: journal.logger,
+            limits: ServerLimits(), keys: KeyRing { TestKey.find($0) })
+        let body = #"{"customer":"kim@example.com","receipt":"MIIBASoqKioqKioqKioqKioqKioq"}"#
+        try await server.application.test(.router) { client in
+            _ = try await client.send(.post, Serving.receipts, secret: TestKey.write.secret, body: "{" + body)
+            _ = try await client.send(.get, "/nowhere/kim@example.com")
+            let lookup = "/v1/apps/com.example.app/customers/kim@example.com/entitlements"
+            let refused = try await client.send(.post, Serving.receipts, secret: TestKey.write.secret, body: body)
+            _ = try await client.send(.get, lookup, secret: TestKey.read.secret)
+            let requestID = try #require(AnswerBody(refused).text("request_id"))
+            // That the database is away is told once, by its connections, and not again for each request.
+            let told = journal.lines.filter { $0.hasPrefix("debug a request could not") && $0.contains(requestID) }
+            #expect(told.count == 1, "\(journal.lines)")
+            #expect(!journal.lines.contains { $0.hasPrefix("warning") || $0.hasPrefix("error") })
+        }
+        await database.close()
+        let answered = journal.lines.filter { $0.hasPrefix("debug answered") }
+        #expect(answered.count == 4)
+        for (line, route) in zip(answered, ["/receipts", "NotFound", "/receipts", "/entitlements"]) {
+            #expect(line.contains(route), "\(line)")
+        }
+        for line in journal.lines {
+            #expect(
+                !line.contains("kim@example.com") && !line.contains("MIIB") && !line.contains("perennial_"), "\(line)")
+        }
+    }
+}

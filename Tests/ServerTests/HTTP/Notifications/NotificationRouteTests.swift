@@ -1,0 +1,109 @@
+import Tracking
+import AppStore
+import Hummingbird
+import HummingbirdTesting
+import Postgres
+import Subscriptions
+import Testing
+import TestSupport
+
+@testable import Ledger
+@testable import Server
+
+@Suite("POST /v1/notifications/{token} on a real PostgreSQL")
+struct NotificationRouteTests {
+    private func withAddress(
+        _ body: @escaping @Sendable (any TestClientProtocol, SubscriptionLedger, Tracker, String) async throws -> Void
+    ) async throws {
+        try await withMigratedDatabase { database, _ in
+            let ledger = SubscriptionLedger(
+                database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
+            try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "shared secret"))
+            let token = try await ledger.openNotifications(of: "com.example.app")
+            let tracker = Tracker.quiet(ledger)
+            try await Serving.with(tracker) { client in
+                try await body(client, ledger, tracker, "/v1/notifications/\(token.text)")
+            }
+        }
+    }
+
+    private func count(_ ledger: SubscriptionLedger) async throws -> Int64 {
+        let statement = Statement(name: "", sql: "SELECT count(*) AS n FROM ledger.notification")
+        return try await #require(ledger.database.query(statement).first).int8("n")
+    }
+
+    @Test("Apple's two bodies are kept and answered with 200, without a key")
+    func accepted() async throws {
+        try await withAddress { client, ledger, _, path in
+            for body in [NotificationBodyTests.versionTwo, #"{"notification_type":"CANCEL","password":"s3cret"}"#] {
+                let response = try await client.send(.post, path, body: body)
+                #expect(response.status == .ok, "\(String(buffer: response.body))")
+            }
+            let again = try await client.send(.post, path, body: NotificationBodyTests.versionTwo)
+            #expect(try AnswerBody(again).text("effect") == "repeated")
+            #expect(try await count(ledger) == 2)
+            let kept = Statement(
+                name: "", sql: "SELECT string_agg(body::text, ' ') AS bodies FROM ledger.notification")
+            let bodies = try await #require(ledger.database.query(kept).first).text("bodies")
+            #expect(bodies.contains(NotificationBodyTests.versionTwo) && !bodies.contains("s3cret"))
+        }
+    }
+
+    @Test("A stranger's address is 404 and a strange body 400; nothing is kept of either")
+    func refused() async throws {
+        try await withAddress { client, ledger, _, path in
+            let wrong = String(path.dropLast()) + (path.hasSuffix("0") ? "1" : "0")
+            for stranger in [
+                wrong, "/v1/notifications/x",
+                path.uppercased().replacing("/V1/NOTIFICATIONS", with: "/v1/notifications") + "0",
+                "/v1/notifications/%00",
+            ] {
+                let response = try await client.send(.post, stranger, body: NotificationBodyTests.versionTwo)
+                #expect([400, 404].contains(response.status.code), "\(stranger)")
+            }
+            try expectProblem(
+                try await client.send(.post, wrong, body: NotificationBodyTests.versionTwo), "not-found", status: 404)
+            try expectProblem(try await client.send(.post, path, body: "{}"), "invalid", status: 400)
+            try expectProblem(try await client.send(.get, path), "method-not-allowed", status: 405)
+            let large = #"{"notification_type":"\#(String(repeating: "x", count: PostNotification.bodyBytesMax))"}"#
+            try expectProblem(try await client.send(.post, path, body: large), "too-large", status: 413)
+            #expect(try await count(ledger) == 0)
+        }
+    }
+
+    @Test("More than the database can bear are turned away, and told when to come back")
+    func tooMany() async throws {
+        try await withAddress { _, ledger, tracker, path in
+            let start = ContinuousClock.now
+            let limiter = RateLimiter<Int32> { start }
+            let app = try #require(try await ledger.apps().first)
+            while limiter.secondsToWait(of: app.id, at: PostNotification.rate) == nil {}
+            let router = Router(context: CallerContext.self)
+            router.add(middleware: AnswerProblems())
+            PostNotification(
+                tracker: tracker, metrics: MetricsRegistry(), limits: ServerLimits(), limiter: limiter
+            ).route.add(to: router)
+            try await Application(router: router, logger: .quiet).test(.router) { client in
+                let answer = try await client.send(.post, path, body: NotificationBodyTests.versionTwo)
+                try expectProblem(answer, "too-many", status: 429)
+                #expect(answer.headers[.retryAfter] == "1")
+            }
+            #expect(try await count(ledger) == 0)
+        }
+    }
+
+    @Test("What came is counted by what it did")
+    func counted() async throws {
+        try await withAddress { client, _, _, path in
+            _ = try await client.send(.post, path, body: NotificationBodyTests.versionTwo)
+            _ = try await client.send(.post, path, body: NotificationBodyTests.versionTwo)
+            let text = String(buffer: try await client.send(.get, "/metrics").body)
+            for effect in ["unknown", "repeated"] {
+                let line =
+                    "perennial_notifications_total{app=\"com.example.app\",effect=\"\(effect)\",version=\"2\"} 1\n"
+                #expect(text.contains(line))
+            }
+            #expect(!text.contains(path.split(separator: "/").last ?? "/"))
+        }
+    }
+}

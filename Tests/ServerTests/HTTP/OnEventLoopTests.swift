@@ -1,0 +1,33 @@
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTesting
+import NIOPosix
+import Testing
+
+@testable import Server
+
+@Suite("Threads of connections")
+struct OnEventLoopTests {
+    private let whichThread: Route.Answer = { _, _ in
+        // Also after whatever made the answer wait.
+        try await Task.sleep(for: .milliseconds(1))
+        let isOnEventLoop = MultiThreadedEventLoopGroup.currentEventLoop != nil
+        return Response(status: .ok, body: .init(byteBuffer: .init(string: "\(isOnEventLoop)")))
+    }
+
+    @Test("What is brief is answered on the event loop, where nothing else is: it would hold up other connections.")
+    func briefAnswers() async throws {
+        let router = Router(context: CallerContext.self)
+        Route(.get, "/brief", whichThread).brief.add(to: router)
+        Route(.get, "/long", whichThread).add(to: router)
+        let application = Application(
+            router: router, server: HTTPServerBuilder { OnEventLoop(connection: HTTP1Channel(responder: $0)) },
+            configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)))
+        try await application.test(.live) { client in
+            let brief = try await client.execute(uri: "/brief", method: .get) { String(buffer: $0.body) }
+            let long = try await client.execute(uri: "/long", method: .get) { String(buffer: $0.body) }
+            #expect(brief == "true")
+            #expect(long == "false")
+        }
+    }
+}

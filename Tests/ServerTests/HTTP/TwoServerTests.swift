@@ -1,0 +1,104 @@
+import TestSupport
+import Tracking
+import AppStore
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Postgres
+import Testing
+
+@testable import Server
+
+/// The same receipt at two servers on one database: whoever is first asks Apple for both.
+@Suite struct TwoServerTests {
+    /// What an upload was answered: the status, and what became of the claim to each subscription.
+    private struct Answer: Sendable, Hashable {
+        let status: Int
+        let ownership: [String]
+    }
+
+    /// Sends the receipt of each customer to each of two servers at once, with an App Store that answers after a while.
+    private func sendToBoth(
+        _ customers: [String], appStore body: String, served: ServedLedger, calls: CallCount
+    ) async throws -> [Answer] {
+        let quick = AppStoreClient.answering(body)
+        let slow = AppStoreClient { request in
+            await calls.add()
+            // Being cancelled is the only way to fail; the answer then comes early.
+            try? await Task.sleep(for: .milliseconds(400))
+            return await quick.verify(request)
+        }
+        return try await withThrowingTaskGroup(of: [Answer].self) { servers in
+            for _ in 1...2 {
+                servers.addTask {
+                    // Each has its own tracker, and so its own number as a worker, as another machine's has.
+                    try await Serving.with(Tracker.quiet(served.ledger, appStore: slow)) { client in
+                        try await withThrowingTaskGroup(of: Answer.self) { uploads in
+                            for customer in customers {
+                                uploads.addTask { try await send(by: customer, to: client, secret: served.secret) }
+                            }
+                            return try await uploads.reduce(into: []) { $0.append($1) }
+                        }
+                    }
+                }
+            }
+            return try await servers.reduce(into: []) { $0 += $1 }
+        }
+    }
+
+    private func send(
+        by customer: String, to client: any TestClientProtocol, secret: String
+    ) async throws -> Answer {
+        let answer = try await client.send(
+            .post, Serving.receipts, secret: secret, body: Sample.upload(Sample.receipt(), customer: customer))
+        guard answer.status == .ok else { return Answer(status: answer.status.code, ownership: []) }
+        let body = try AnswerBody(answer)
+        let subscriptions = try #require(body.list("subscriptions"))
+        #expect(subscriptions.map { $0["product_id"] as? String } == ["monthly"])
+        #expect(subscriptions.map { $0["state"] as? String } == ["active"])
+        return Answer(
+            status: 200,
+            ownership: subscriptions.map { ($0["ownership"] as? [String: Any])?["answer"] as? String ?? "nothing" })
+    }
+
+    @Test func oneCallForBoth() async throws {
+        try await ServedLedger.with { served in
+            let calls = CallCount()
+            let answers = try await sendToBoth(
+                ["kim", "kim", "kim"], appStore: Sample.verified(), served: served, calls: calls)
+            #expect(answers.count == 6)
+            #expect(
+                Set(answers) == [
+                    Answer(status: 200, ownership: ["assigned"]), Answer(status: 200, ownership: ["held"]),
+                ])
+            #expect(await calls.count == 1)
+            #expect(try await served.ledger.receipts().count == 1)
+            let leased = try await served.database.query(
+                .init(name: "leased", sql: "SELECT 1 AS one FROM ledger.poll_schedule WHERE leased_by IS NOT NULL"))
+            #expect(leased.isEmpty, "nobody is left waiting for a lease")
+        }
+    }
+
+    @Test func eachCustomerIsToldWhatBecameOfTheirClaim() async throws {
+        try await ServedLedger.with { served in
+            let calls = CallCount()
+            let answers = try await sendToBoth(
+                ["kim", "lee"], appStore: Sample.verified(), served: served, calls: calls)
+            let told = answers.map(\.ownership)
+            #expect(answers.allSatisfy { $0.status == 200 })
+            #expect(told.count { $0 == ["refused"] } == 2, "\(told)")
+            #expect(told.count { $0 == ["assigned"] || $0 == ["held"] } == 2, "\(told)")
+            #expect(await calls.count == 1)
+        }
+    }
+
+    @Test(arguments: [(#"{"status":21003}"#, 422), (#"{"status":21005}"#, 202)])
+    func whatAppleDoesNotVouchFor(body: String, status: Int) async throws {
+        try await ServedLedger.with { served in
+            let calls = CallCount()
+            let answers = try await sendToBoth(["kim"], appStore: body, served: served, calls: calls)
+            #expect(answers.map(\.status) == [status, status])
+            #expect(await calls.count == 1)
+        }
+    }
+}

@@ -1,0 +1,196 @@
+import TestSupport
+import Tracking
+import AppStore
+import Foundation
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Testing
+
+@testable import Server
+
+/// POST receipts under load, and while Apple is slow.
+@Suite struct UploadRouteTests {
+    /// An App Store that counts its calls and takes its time.
+    private func counting(_ calls: CallCount, seconds: Double) -> AppStoreClient {
+        let quick = AppStoreClient.answering(Sample.verified())
+        return AppStoreClient { request in
+            await calls.add()
+            // A call that is cancelled ends early, as the real client's does.
+            try? await Task.sleep(for: .seconds(seconds))
+            return await quick.verify(request)
+        }
+    }
+
+    @Test func oneCallHoweverManyUploads() async throws {
+        try await ServedLedger.with { served in
+            let calls = CallCount()
+            let tracker = Tracker.quiet(served.ledger, appStore: counting(calls, seconds: 0.5))
+            try await Serving.with(tracker) { client in
+                let body = Sample.upload(Sample.receipt())
+                let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+                    for _ in 0..<20 {
+                        group.addTask {
+                            try await client.send(.post, Serving.receipts, secret: served.secret, body: body).status
+                                .code
+                        }
+                    }
+                    return try await group.reduce(into: [Int]()) { $0.append($1) }
+                }
+                #expect(statuses == [Int](repeating: 200, count: 20))
+                #expect(await calls.count == 1)
+                #expect(try await served.ledger.receipts().count == 1)
+                let rows = try await served.ledger.entitlements(app: ServedLedger.app, customer: "kim")
+                #expect(rows.first?.granted == true)
+            }
+        }
+    }
+
+    /// Another process asks about the receipt: it is waited for, no longer than Apple is.
+    @Test(arguments: [(0.3, 200), (60, 202)])
+    func anotherProcessAsks(leaseSeconds: Double, status: Int) async throws {
+        try await ServedLedger.with { served in
+            let tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
+            var limits = ServerLimits()
+            limits.submission.answerSeconds = 1.5
+            let server = HTTPServer(
+                tracker: tracker, logger: .quiet, limits: limits,
+                keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+            try await server.application.test(.router) { client in
+                func send() async throws -> TestResponse {
+                    try await client.send(
+                        .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()))
+                }
+                #expect(try await send().status == .ok)
+                let receipt = try #require(try await served.ledger.receipts().first)
+                let other = try await served.ledger.startWorker(host: "other", process: 1)
+                _ = try await served.ledger.claim(receipt.id, for: other, leaseSeconds: leaseSeconds)
+                #expect(try await send().status.code == status)
+            }
+        }
+    }
+
+    /// Who sends a receipt under a name that is another customer's now is told what became of that one's claim.
+    @Test func aNameThatWasMerged() async throws {
+        try await ServedLedger.with { served in
+            let tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
+            try await Serving.with(tracker) { client in
+                func answers(_ receipt: Int, _ customer: String) async throws -> [String?] {
+                    let answer = try await client.send(
+                        .post, Serving.receipts, secret: served.secret,
+                        body: Sample.upload(Sample.receipt(receipt), customer: customer))
+                    let subscriptions = try #require(try AnswerBody(answer).list("subscriptions"))
+                    return subscriptions.map { ($0["ownership"] as? [String: Any])?["answer"] as? String }
+                }
+                #expect(try await answers(0, "anonymous") == ["assigned"])
+                _ = try await served.ledger.merge(
+                    "anonymous", into: "kim", of: ServedLedger.app,
+                    deciding: ManualDecision(by: "lee", because: "signed in"))
+                #expect(try await answers(1, "anonymous") == ["held"])
+            }
+        }
+    }
+
+    /// Apple does not answer in time: the receipt is handed over, and a worker may claim it at once.
+    @Test func appleIsSlow() async throws {
+        try await ServedLedger.with { served in
+            let calls = CallCount()
+            var tracker = Tracker.quiet(served.ledger, appStore: counting(calls, seconds: 60))
+            var limits = ServerLimits()
+            limits.submission.answerSeconds = 0.2
+            let server = HTTPServer(
+                tracker: tracker, logger: .quiet, limits: limits,
+                keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+            try await server.application.test(.router) { client in
+                let answer = try await client.send(
+                    .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()))
+                #expect(answer.status == .accepted)
+                #expect(try AnswerBody(answer).text("outcome") == "pending")
+            }
+            #expect(await calls.count == 1)
+            tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
+            let receipt = try #require(try await served.ledger.receipts().first)
+            #expect(try await tracker.check(receipt.id).outcome == .verified)
+        }
+    }
+
+    /// Who asks goes away in the middle, and may leave the lease behind: the next one asks all the same.
+    @Test func whoeverGoesAwayBlocksNobody() async throws {
+        try await ServedLedger.with { served in
+            let calls = CallCount()
+            let slow = counting(calls, seconds: 600)
+            let quick = AppStoreClient.answering(Sample.verified())
+            let tracker = Tracker.quiet(
+                served.ledger,
+                appStore: AppStoreClient { request in
+                    await calls.count == 0 ? await slow.verify(request) : await quick.verify(request)
+                })
+            let submission = Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt())
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { _ = try? await tracker.submit(submission) }
+                while await calls.count == 0 { try await Task.sleep(for: .milliseconds(1)) }
+                group.cancelAll()
+                try await group.waitForAll()
+            }
+            guard case .settled(let settled, _) = try await tracker.submit(submission) else {
+                Issue.record("the lease of the one who went away is in the way")
+                return
+            }
+            #expect(settled.outcome == .verified)
+        }
+    }
+
+    @Test func tenNewReceiptsAnHour() async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Tracker.quiet(served.ledger)) { client in
+                func send(_ number: Int, _ customer: String) async throws -> TestResponse {
+                    try await client.send(
+                        .post, Serving.receipts, secret: served.secret,
+                        body: Sample.upload(Sample.receipt(number), customer: customer))
+                }
+                for number in 0..<10 { #expect(try await send(number, "kim").status == .accepted) }
+                let refused = try await send(10, "kim")
+                try expectProblem(refused, "too-many", status: 429)
+                let seconds = try #require(refused.headers[.retryAfter].flatMap(Int.init))
+                #expect((3500...3600).contains(seconds))
+                #expect(try await send(0, "kim").status == .accepted)
+                #expect(try await send(10, "lee").status == .accepted)
+                #expect(try await served.ledger.receipts().count == 11)
+            }
+        }
+    }
+
+    @Test func whoSentItIsRemembered() async throws {
+        try await ServedLedger.with { served in
+            let key = try await served.ledger.createKey(scope: .write, for: ServedLedger.app)
+            try await Serving.with(Tracker.quiet(served.ledger)) { client in
+                _ = try await client.send(
+                    .post, Serving.receipts, secret: key.secret, body: Sample.upload(Sample.receipt()))
+            }
+            let rows = try await served.database.query(
+                .init(name: "audit", sql: "SELECT actor, action, customer, detail FROM perennial.audit_log"))
+            #expect(rows.count == 1)
+            #expect(try rows.first?.text("actor") == "key \(key.id)")
+            #expect(try rows.first?.text("action") == "receipt.stored" && rows.first?.text("customer") == "kim")
+        }
+    }
+
+    @Test(arguments: [
+        ("application/json", 202), ("application/json; charset=utf-8", 202), ("Application/JSON", 202),
+        ("application/vnd.example+json", 202), ("text/plain", 415), ("application/x-www-form-urlencoded", 415),
+        ("application/jsonp", 415), ("multipart/form-data; boundary=x", 415),
+    ])
+    func whatABodyIsCalled(_ type: String, _ status: Int) async throws {
+        try await ServedLedger.with { served in
+            try await Serving.with(Tracker.quiet(served.ledger)) { client in
+                let answer = try await client.send(
+                    .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()),
+                    headers: [.contentType: type])
+                #expect(answer.status.code == status)
+                guard status == 415 else { return }
+                try expectProblem(answer, "unsupported-media", status: 415)
+                #expect(answer.headers[.accept] == "application/json")
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import Ledger
+import Server
+import Subscriptions
+import TestSupport
+import Testing
+import Tracking
+
+@Suite struct CustomerExplanationJSONTests {
+    private func json(of customer: String, in served: ServedLedger) async throws -> String {
+        try await CustomerExplanation(in: served.ledger, app: ServedLedger.app, customer: customer).json.rendered()
+    }
+
+    @Test func anUnknownCustomerIsNamedSo() async throws {
+        try await ServedLedger.with { served in
+            #expect(try await json(of: "ann", in: served).contains(#""known":false"#))
+        }
+    }
+
+    @Test func aSourceIsNamedByItsKind() async throws {
+        try await ServedLedger.with { served in
+            let app = try await served.ledger.app(ServedLedger.app)
+            let word = Provisional(productID: "monthly", until: try await served.ledger.now() + .hours(1))
+            _ = try await served.ledger.store([
+                Upload(
+                    appID: app.id, customer: "ann", receipt: Array("receipt".utf8), imported: true, provisional: word)
+            ])
+            #expect(try await json(of: "ann", in: served).contains(#""kind":"provisional""#))
+        }
+    }
+}
