@@ -72,7 +72,7 @@ import Testing
             group.addTask { try await simulator.run { port.yield($0) } }
             let listening = try #require(await ports.first { _ in true })
             let options = AppStoreOptions(
-                productionURL: "https://\(host):\(listening)/verifyReceipt", connectTimeout: .milliseconds(500),
+                productionURL: "https://\(host):\(listening)/verifyReceipt", connectTimeout: .seconds(2),
                 deadline: .seconds(10), trustedRoots: try root.map { try TrustedRoots(pem: $0) })
             return try await PretendStore().verify(LiveTroubleTests.request, options)
         }

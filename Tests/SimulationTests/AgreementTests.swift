@@ -5,9 +5,10 @@ import Subscriptions
 import Testing
 
 /// The line against the simulator: after a while of accelerated life both must tell the same story.
-@Suite(.serialized)
+@Suite("The ledger and the simulator tell the same story")
 struct AgreementTests {
-    @Test func theLedgerAgreesWithTheSimulator() async throws {
+    @Test("After two months of accelerated life, periods, owners, access and events are equal")
+    func theLedgerAgreesWithTheSimulator() async throws {
         try await PretendWorld.with(seed: 20_261_121, customers: 60, sandboxCustomers: 6, monthSeconds: 6) { world in
             try await world.work(seconds: 14)
             world.clock.stop()

@@ -17,16 +17,16 @@ struct ImportProcessTests {
                     try await Task.sleep(for: .milliseconds(5))
                 }
                 kill(running.process.processIdentifier, SIGKILL)
-                _ = running.said()
+                _ = await running.said()
             }
             let killedAt = try await world.stored()
-            let last = try world.start([file]).said()
+            let last = try await world.start([file]).said()
             #expect(last.status == 0, "\(last.text)")
             #expect(last.text.contains("killed.ndjson after line ") || killedAt == 30_000, "\(last.text)")
             #expect(try await world.counts() == [30_000, 30_000, 30_000, 30_000])
-            let again = try world.start([file]).said()
+            let again = try await world.start([file]).said()
             #expect(again.status == 0 && again.text.contains("30000 lines of "), "\(again.text)")
-            let whole = try world.start(["--again", file]).said()
+            let whole = try await world.start(["--again", file]).said()
             #expect(whole.text.contains("30000 (0 new, 30000 known before)"), "\(whole.text)")
             #expect(try await world.counts() == [30_000, 30_000, 30_000, 30_000])
         }
@@ -39,7 +39,7 @@ struct ImportProcessTests {
             let other = try world.file(named: "other.ndjson", lines: (4_001...12_000).reversed())
             let running = try [one, one, other].map { try world.start([$0]) }
             for process in running {
-                let end = process.said()
+                let end = await process.said()
                 #expect(end.status == 0 && end.text.contains("bad: 0;"), "\(end.text)")
             }
             #expect(try await world.counts() == [12_000, 12_000, 12_000, 12_000])
@@ -52,13 +52,13 @@ struct ImportProcessTests {
             let bad = "{\"app\":\"com.unknown\",\"customer\":\"c\",\"receipt\":\"MIIB\"}"
             let file = try world.file(named: "mixed.ndjson", [world.line(1), bad, "nonsense", world.line(2)])
             for known in 0...1 {
-                let end = try world.start([file]).said()
+                let end = try await world.start([file]).said()
                 #expect(end.status == 0)
                 #expect(end.text.contains("line 2: No app has the bundle id com.unknown"), "\(end.text)")
                 #expect(end.text.contains("line 3: this is not JSON"))
                 #expect(end.text.contains("\(known == 0 ? 2 : 0) new, \(known == 0 ? 0 : 2) known before"))
             }
-            #expect(try world.start([try world.file(named: "bad.ndjson", ["nonsense"])]).said().status == 1)
+            #expect(try await world.start([try world.file(named: "bad.ndjson", ["nonsense"])]).said().status == 1)
         }
     }
 }
@@ -69,9 +69,9 @@ extension ImportProcessTests {
         try await ImportWorld.with { world in
             let promise = #","product":"monthly","provisional_until":"2099-01-01T00:00:00Z"}"#
             let file = try world.file(named: "promised.ndjson", [String(world.line(1).dropLast()) + promise])
-            #expect(try world.start([file]).said().status == 0)
+            #expect(try await world.start([file]).said().status == 0)
             let asked = ["--app", "com.example.app", "--customer", "customer 1", "--format", "csv"]
-            let told = try world.start(asked, command: "entitlements").said()
+            let told = try await world.start(asked, command: "entitlements").said()
             let row = try #require(told.text.split(whereSeparator: \.isNewline).last, "\(told.text)")
             #expect(
                 row.hasPrefix("monthly,yes,2") && row.hasSuffix("Z,monthly,active,,Production,provisional,,"), "\(row)")
@@ -151,9 +151,8 @@ private struct RunningCommand {
     }
 
     /// Waits for its end, and tells what it said until then.
-    func said() -> (status: Int32, text: String) {
-        let bytes = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: bytes, as: UTF8.self))
+    func said() async -> (status: Int32, text: String) {
+        let text = await output.fileHandleForReading.textToEnd()
+        return (await process.ended(), text)
     }
 }

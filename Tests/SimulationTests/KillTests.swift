@@ -4,9 +4,10 @@ import Subscriptions
 import Testing
 
 /// Real processes killed for real: what they had claimed is taken over, and nothing is lost or doubled.
-@Suite(.serialized)
+@Suite("Workers are killed for real")
 struct KillTests {
-    @Test func aKilledWorkersReceiptsAreTakenOver() async throws {
+    @Test("Another worker takes over a killed worker's receipts")
+    func aKilledWorkersReceiptsAreTakenOver() async throws {
         try await PretendWorld.with(seed: 77, customers: 40, sandboxCustomers: 0, monthSeconds: 6, leaseSeconds: 2) {
             world in
             for round in 1...3 {

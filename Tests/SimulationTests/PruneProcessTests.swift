@@ -5,14 +5,14 @@ import Subscriptions
 import Testing
 
 /// `perennial prune` as an operator runs it.
-@Suite(.serialized)
+@Suite("`perennial prune` as an operator runs it")
 struct PruneProcessTests {
     /// Runs the command to its end.
-    private func run(_ arguments: [String], in world: PretendWorld) throws -> (status: Int32, said: String) {
+    private func run(_ arguments: [String], in world: PretendWorld) async throws -> (status: Int32, said: String) {
         let process = try PerennialProcess(
             arguments, in: world, further: ["PERENNIAL_POLL_SPEEDUP": "\(world.speedup)"])
         defer { withExtendedLifetime(process) {} }
-        let status = process.end()
+        let status = await process.end()
         let said = process.said
         try process.forget()
         return (status, said)
@@ -32,7 +32,7 @@ struct PruneProcessTests {
             ["rebuild"], ["rebuild", "--app", app, "--customer", customer], ["receipt", "check", "--receipt", receipt],
             ["receipt", "show", receipt], ["status"],
         ] {
-            let ran = try run(command, in: world)
+            let ran = try await run(command, in: world)
             #expect(ran.status == 0, "\(command): \(ran.said)")
         }
         let rows = try await read(
@@ -49,7 +49,8 @@ struct PruneProcessTests {
         await database.close()
     }
 
-    @Test func whatIsOldGoesAndIsNotMissed() async throws {
+    @Test("What is old is removed, and nothing misses it")
+    func whatIsOldGoesAndIsNotMissed() async throws {
         try await PretendWorld.with(seed: 20_261_123, customers: 8, sandboxCustomers: 0, monthSeconds: 6) { world in
             try await world.work(seconds: 8)
             // Apple's answers came long ago, those about one receipt apart, which a killed run would have left.
@@ -58,14 +59,14 @@ struct PruneProcessTests {
                 SELECT ledger.add_observation_month(now() - interval '5 months');
                 UPDATE ledger.observation SET recorded_at = recorded_at - interval '5 months';
                 """)
-            let first = try run(["prune", "--keep-months", "2"], in: world)
+            let first = try await run(["prune", "--keep-months", "2"], in: world)
             #expect(first.status == 0, "\(first.said)")
             let removed = try #require(first.said.firstMatch(of: /removed ([0-9]+), still needed ([0-9]+)/))
             #expect(Int(removed.1) ?? 0 > 0 && Int(removed.2) ?? 0 > 0, "\(first.said)")
-            let second = try run(["prune", "--keep-months", "2"], in: world)
+            let second = try await run(["prune", "--keep-months", "2"], in: world)
             #expect(
                 second.status == 0 && second.said.contains("removed 0, still needed \(removed.2),"), "\(second.said)")
-            let verified = try run(["rebuild", "--verify"], in: world)
+            let verified = try await run(["rebuild", "--verify"], in: world)
             #expect(verified.status == 0, "\(verified.said)")
             #expect(!verified.said.contains("cannot be rebuilt"), "\(verified.said)")
             try await world.expectNoViolations()
@@ -73,7 +74,7 @@ struct PruneProcessTests {
             for wrong in [
                 [], ["--keep-months", "0"], ["--keep-months", "soon"], ["--keep-months", "2", "--audit-months", "-1"],
             ] {
-                let refused = try run(["prune"] + wrong, in: world)
+                let refused = try await run(["prune"] + wrong, in: world)
                 #expect(refused.status == 64 && refused.said.contains("months"), "\(wrong): \(refused.said)")
             }
         }

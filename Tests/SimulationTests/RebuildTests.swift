@@ -9,9 +9,10 @@ import Testing
 @testable import Tracking
 
 /// A whole simulated life can be told again from what Apple said, and every reason that is given for it matters.
-@Suite(.serialized)
+@Suite("A simulated life is told again from what Apple said")
 struct RebuildTests {
-    @Test func aLifeIsRebuiltFromItsObservations() async throws {
+    @Test("A life is rebuilt from its observations, and every cited reason matters")
+    func aLifeIsRebuiltFromItsObservations() async throws {
         try await PretendWorld.with(seed: 20_261_122, customers: 36, sandboxCustomers: 4, monthSeconds: 6) { world in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await world.work(seconds: 12) }
@@ -35,11 +36,11 @@ struct RebuildTests {
                 """)
             let found = try await world.rebuild(correcting: false)
             #expect(found.differences.count >= 2)
-            #expect(try world.exitStatus(of: ["rebuild", "--verify"]) == 2)
+            #expect(try await world.exitStatus(of: ["rebuild", "--verify"]) == 2)
             let mended = try await world.rebuild(correcting: true)
             #expect(mended.corrected > 0 && mended.differences == found.differences)
             #expect(try await world.rebuild(correcting: false).differences == [])
-            #expect(try world.exitStatus(of: ["rebuild", "--verify"]) == 0)
+            #expect(try await world.exitStatus(of: ["rebuild", "--verify"]) == 0)
             try await expectReasonsThatMatter(in: world)
             try await world.expectNoViolations()
         }
@@ -112,10 +113,8 @@ extension KeptAnswer {
 
 extension PretendWorld {
     /// How the real executable ends.
-    func exitStatus(of arguments: [String]) throws -> Int32 {
-        let process = try start(arguments, speedup: speedup)
-        process.waitUntilExit()
-        return process.terminationStatus
+    func exitStatus(of arguments: [String]) async throws -> Int32 {
+        try await start(arguments, speedup: speedup).ended()
     }
 
     /// A rebuild of everything.

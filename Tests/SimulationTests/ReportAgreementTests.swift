@@ -8,7 +8,7 @@ import Tracking
 @testable import perennial
 
 /// What reports count is what the feed tells, and what happened in the pretend App Store.
-@Suite(.serialized)
+@Suite("Reports agree with the feed and with the simulator", .serialized)
 struct ReportAgreementTests {
     private static func options(seed: UInt64, customers: Int, monthSeconds: Double) -> SimulatorOptions {
         var options = SimulatorOptions(seed: seed)

@@ -12,7 +12,7 @@ struct ReportProcessTests {
     @Test("A check is status 0 when it finds nothing and 2 when it does; a report that is not there is 1")
     func statuses() async throws {
         try await withReports { database, connectionString in
-            #expect(try run(["summaries_check"], connectionString).status == 0)
+            #expect(try await run(["summaries_check"], connectionString).status == 0)
             try await database.transaction {
                 try $0.script(
                     """
@@ -21,18 +21,18 @@ struct ReportProcessTests {
                     FROM ledger.app
                     """)
             }
-            let found = try run(["summaries_check", "--format", "csv"], connectionString)
+            let found = try await run(["summaries_check", "--format", "csv"], connectionString)
             #expect(found.status == 2)
             #expect(found.text.contains("2026-01-01,com.example.app,,active,1,"), "\(found.text)")
             // Another report that finds something is no check.
-            #expect(try run(["stuck_work"], connectionString).status == 0)
-            #expect(try run(["nonsense"], connectionString).status == 1)
+            #expect(try await run(["stuck_work"], connectionString).status == 0)
+            #expect(try await run(["nonsense"], connectionString).status == 1)
             for odd in [["--from", "someday"], ["--set", "time_zone=Nowhere"]] {
-                let refused = try run(["churn"] + odd, connectionString)
+                let refused = try await run(["churn"] + odd, connectionString)
                 #expect(refused.status == 1)
                 #expect(refused.text.contains("Dates are written 2026-01-31"), "\(refused.text)")
             }
-            #expect(try run(["stuck_work", "--interval", "3"], connectionString).status == 64)
+            #expect(try await run(["stuck_work", "--interval", "3"], connectionString).status == 64)
         }
     }
 
@@ -46,11 +46,11 @@ struct ReportProcessTests {
                 ("bucket=fortnight", "There is no bucket fortnight; known: day, week, month, quarter, year"),
             ]
             for (variable, sentence) in odd {
-                let refused = try run(["revenue", "--set", variable], connectionString)
+                let refused = try await run(["revenue", "--set", variable], connectionString)
                 #expect(refused.status == 1)
                 #expect(refused.text.contains(sentence), "\(refused.text)")
                 let arguments = ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-v", variable, "-f", file, connectionString]
-                let psql = try finish(start("/usr/bin/env", arguments, connectionString))
+                let psql = try await finish(start("/usr/bin/env", arguments, connectionString))
                 #expect(psql.status == 3)
                 #expect(psql.text.contains(sentence) && !psql.text.contains("rows)"), "\(psql.text)")
             }
@@ -64,15 +64,14 @@ struct ReportProcessTests {
                 ["stuck_work", "--watch", "--interval", "1", "--format", "csv"], connectionString)
             var text = ""
             while text.components(separatedBy: "no worker,").count < 3 {
-                let bytes = output.fileHandleForReading.availableData
+                let bytes = await onAThread { output.fileHandleForReading.availableData }
                 try #require(!bytes.isEmpty, "it ended by itself: \(text)")
                 text += String(decoding: bytes, as: UTF8.self)
             }
             kill(process.processIdentifier, signal)
-            _ = output.fileHandleForReading.readDataToEndOfFile()
-            process.waitUntilExit()
+            _ = await output.fileHandleForReading.textToEnd()
+            #expect(await process.ended() == 0)
             #expect(process.terminationReason == .exit)
-            #expect(process.terminationStatus == 0)
         }
     }
 
@@ -103,13 +102,12 @@ struct ReportProcessTests {
         return (process, output)
     }
 
-    private func run(_ arguments: [String], _ connectionString: String) throws -> (status: Int32, text: String) {
-        try finish(start(arguments, connectionString))
+    private func run(_ arguments: [String], _ connectionString: String) async throws -> (status: Int32, text: String) {
+        try await finish(start(arguments, connectionString))
     }
 
-    private func finish(_ started: (process: Process, output: Pipe)) -> (status: Int32, text: String) {
-        let bytes = started.output.fileHandleForReading.readDataToEndOfFile()
-        started.process.waitUntilExit()
-        return (started.process.terminationStatus, String(decoding: bytes, as: UTF8.self))
+    private func finish(_ started: (process: Process, output: Pipe)) async -> (status: Int32, text: String) {
+        let text = await started.output.fileHandleForReading.textToEnd()
+        return (await started.process.ended(), text)
     }
 }

@@ -3,20 +3,20 @@ import Foundation
 import Testing
 
 /// `perennial app rotate-secret` as a process of its own, on a pretend store.
-@Suite(.serialized)
+@Suite("`perennial app rotate-secret` against a pretend store")
 struct RotateSecretTests {
     private static let (right, wrong) = (String(repeating: "a", count: 32), String(repeating: "b", count: 32))
 
     /// Rotates to a secret; how it ended, and what it said.
     private func rotate(
         to secret: String, in world: PretendWorld, _ flags: [String] = [], further: [String: String] = [:]
-    ) throws -> (status: Int32, said: String) {
+    ) async throws -> (status: Int32, said: String) {
         let file = FileManager.default.temporaryDirectory.appending(path: "secret-\(UUID())")
         try Data("\(secret)\n".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         let arguments = ["app", "rotate-secret", world.bundleID.text, "--shared-secret-file", file.path]
         let process = try PerennialProcess(arguments + flags, in: world, further: further)
-        let status = process.end()
+        let status = await process.end()
         let said = process.said
         try process.forget()
         #expect(!said.contains(secret))
@@ -31,25 +31,25 @@ struct RotateSecretTests {
                 return [secrets.current, secrets.previous]
             }
             let first = world.simulator.sharedSecret
-            var ended = try rotate(to: first, in: world)
+            var ended = try await rotate(to: first, in: world)
             #expect(ended.status == 0 && ended.said.contains("No stored receipt holds a subscription"), "\(ended)")
             try await world.checkEverything()
 
-            ended = try rotate(to: Self.wrong, in: world)
+            ended = try await rotate(to: Self.wrong, in: world)
             #expect(ended.status == 1 && ended.said.contains("21004") && ended.said.contains("--force"), "\(ended)")
             #expect(ended.said.split(separator: "\n").count == 1)
             #expect(try await stored() == [first, first])
 
             world.simulator.rotateSecret(to: Self.right)
-            ended = try rotate(to: Self.right, in: world)
+            ended = try await rotate(to: Self.right, in: world)
             #expect(ended.status == 0 && ended.said.contains("Apple accepts it (receipt "), "\(ended)")
             #expect(try await stored() == [Self.right, first])
 
-            ended = try rotate(to: Self.wrong, in: world, ["--force"])
+            ended = try await rotate(to: Self.wrong, in: world, ["--force"])
             #expect(ended.status == 0 && ended.said.contains("Apple refuses it (21004"), "\(ended)")
             #expect(try await stored() == [Self.wrong, Self.right])
 
-            ended = try rotate(
+            ended = try await rotate(
                 to: Self.right, in: world, further: ["PERENNIAL_APPSTORE_URL": "http://127.0.0.1:1/"])
             #expect(ended.status == 0, "\(ended)")
             #expect(ended.said.contains("is not known: The store could not be reached."), "\(ended)")

@@ -4,7 +4,7 @@ import Postgres
 import Testing
 
 /// Everything rests for months of pretend time, and goes on: what happened to the demo when it was started again.
-@Suite(.serialized)
+@Suite("Everything rests for months and goes on")
 struct StopAndGoTests {
     @Test("Accounts that were deleted during a long stop make no incident and are asked about a few times each")
     func deletedAccounts() async throws {

@@ -3,7 +3,7 @@ import Ledger
 import Testing
 
 /// `perennial verify` as an operator runs it, and as a worker does in the background.
-@Suite(.serialized)
+@Suite("`perennial verify` as an operator runs it")
 struct VerifyProcessTests {
     /// What the command prints as JSON.
     private struct Found: Decodable {
@@ -18,20 +18,21 @@ struct VerifyProcessTests {
         let violations: [One]
     }
 
-    private func run(_ arguments: [String], in world: PretendWorld) throws -> (status: Int32, said: String) {
+    private func run(_ arguments: [String], in world: PretendWorld) async throws -> (status: Int32, said: String) {
         let process = try PerennialProcess(["verify"] + arguments, in: world)
         defer { withExtendedLifetime(process) {} }
-        let status = process.end()
+        let status = await process.end()
         let said = process.said
         try process.forget()
         return (status, said)
     }
 
-    @Test func whatIsViolatedIsNamedRepairedAndWatched() async throws {
+    @Test("A violation is named and repaired, and the status says what is left")
+    func whatIsViolatedIsNamedRepairedAndWatched() async throws {
         let hour = 3_600.0
         try await PretendWorld.with(seed: 20_261_124, customers: 12, sandboxCustomers: 0, monthSeconds: hour) { world in
             try await world.work(seconds: 3)
-            let sound = try run([], in: world)
+            let sound = try await run([], in: world)
             #expect(sound.status == 0 && sound.said == "No violation of \(Invariant.allCases.count) invariants.\n")
 
             // The whole schedule is lost, but for what was never asked.
@@ -40,28 +41,29 @@ struct VerifyProcessTests {
                 DELETE FROM ledger.poll_schedule s USING ledger.receipt r
                 WHERE r.receipt_id = s.receipt_id AND r.outcome = 'verified'
                 """)
-            let text = try run(["--check", "coverage"], in: world)
+            let text = try await run(["--check", "coverage"], in: world)
             #expect(text.status == 2)
             let line = "its polling receipt is not scheduled. Run `perennial verify --repair`"
             #expect(text.said.contains(line), "\(text.said)")
-            let found = try run(["--format", "json"], in: world)
-            let told = try JSONDecoder().decode(Found.self, from: Data(found.said.utf8))
+            let found = try await run(["--format", "json"], in: world)
+            let told = try #require(
+                try? JSONDecoder().decode(Found.self, from: Data(found.said.utf8)), "\(found.said)")
             #expect(found.status == 2 && told.found > 5 && told.left == told.found && told.repaired == 0)
             #expect(told.checks == Invariant.allCases.map(\.rawValue).sorted())
             #expect(told.violations.count == told.found)
             #expect(told.violations.allSatisfy { $0.check.hasSuffix("coverage") })
             #expect(told.violations.allSatisfy { $0.app == world.bundleID.text && $0.original_transaction_id != nil })
 
-            let repaired = try run(["--repair"], in: world)
+            let repaired = try await run(["--repair"], in: world)
             #expect(repaired.status == 0 && repaired.said.contains("It is repaired."), "\(repaired.said)")
             // One schedule row may cover several things.
             #expect(repaired.said.contains(", left: 0."), "\(repaired.said)")
-            #expect(try run([], in: world).status == 0)
+            #expect(try await run([], in: world).status == 0)
 
             try await world.run("UPDATE ledger.subscription SET periods = periods + 1")
-            let left = try run(["--repair", "--check", "facts"], in: world)
+            let left = try await run(["--repair", "--check", "facts"], in: world)
             #expect(left.status == 2 && left.said.contains("perennial rebuild"), "\(left.said)")
-            #expect(try run(["--check", "nonsense"], in: world).status == 64)
+            #expect(try await run(["--check", "nonsense"], in: world).status == 64)
         }
     }
 }

@@ -38,7 +38,8 @@ func withTestDatabase<R>(
     let server = try DatabaseConfiguration(connectionString: TestServer.required(), writeConnections: 1)
     let name = "perennial_test_\(UInt64.random(in: 0 ... .max))"
     let maintenance = Database(server) { print("test server: \($0)") }
-    try await maintenance.runOutsideTransaction("CREATE DATABASE \(name) TEMPLATE \(template)")
+    let strategy = try await copyStrategy(of: maintenance)
+    try await maintenance.runOutsideTransaction("CREATE DATABASE \(name) TEMPLATE \(template)\(strategy)")
     let connectionString = try server.connectionString(forDatabase: name)
     let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("test database: \($0)") }
     do {
@@ -53,4 +54,11 @@ func withTestDatabase<R>(
         await maintenance.close()
         throw error
     }
+}
+
+/// The way of copying that takes half the processor time of the usual one; PostgreSQL 14 knows no other and no word for it.
+private func copyStrategy(of server: Database) async throws -> String {
+    let version = Statement(name: "version", sql: "SELECT current_setting('server_version_num')::int8 AS number")
+    let number = try await server.query(version).first?.int8("number") ?? 0
+    return number >= 150_000 ? " STRATEGY file_copy" : ""
 }

@@ -4,18 +4,18 @@ import Testing
 struct NameTests {
     @Test("No file, folder or type has a name that says nothing")
     func names() throws {
-        for file in try SourceTree.here.swiftFiles() {
+        for (file, source) in try SourceTree.swiftSources() {
             let parts = file.path.split(separator: "/").map { String($0.prefix { $0 != "." }) }
             #expect(!parts.contains(where: isEmptyName), "\(file.path) has a name that says nothing")
-            let types = declaredTypes(in: SwiftSource(file.text)).filter(isEmptyName)
+            let types = declaredTypes(in: source).filter(isEmptyName)
             #expect(types.isEmpty, "\(file.path) declares \(types)")
         }
     }
 
     @Test("Nothing ends the process on purpose")
     func processEnds() throws {
-        for file in try SourceTree.here.swiftFiles() {
-            let calls = processEndingCalls(in: SwiftSource(file.text))
+        for (file, source) in try SourceTree.swiftSources() {
+            let calls = processEndingCalls(in: source)
             #expect(calls.isEmpty, "\(file.path): \(calls)")
         }
     }
@@ -40,8 +40,8 @@ struct NameTests {
     @Test("Comments and documents hold no promises, issue numbers or folders of one machine")
     func traces() throws {
         let tree = SourceTree.here
-        for file in try tree.swiftFiles() {
-            let comments = String(decoding: SwiftSource(file.text).comments, as: UTF8.self)
+        for (file, source) in try SourceTree.swiftSources() {
+            let comments = String(decoding: source.comments, as: UTF8.self)
             let found = unfinishedLines(in: comments) + issueNumberLines(in: comments) + homeFolderLines(in: file.text)
             #expect(found.isEmpty, "\(file.path): \(found)")
         }

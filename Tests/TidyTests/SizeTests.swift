@@ -23,8 +23,8 @@ struct SizeTests {
 
     @Test("No function has 60 lines or more")
     func functions() throws {
-        for file in try SourceTree.here.swiftFiles() {
-            for function in FunctionLength.all(in: SwiftSource(file.text)) {
+        for (file, source) in try SourceTree.swiftSources() {
+            for function in FunctionLength.all(in: source) {
                 #expect(
                     function.lineCount < Self.functionLinesLimit,
                     "\(file.path):\(function.line) \(function.name) has \(function.lineCount) lines")

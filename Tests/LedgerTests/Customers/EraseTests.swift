@@ -92,7 +92,7 @@ struct EraseTests {
                 hex("bytes-of-ann"), hex("coins-of-ann"), hex("promised-to-ann"), hex("newest-bytes-of-ann"),
                 hex("secret-body"),
             ]
-            let before = try dumped(test)
+            let before = try await dumped(test)
             for trace in traces where trace != "secret-body" {
                 #expect(before.contains(trace), "\(trace) was never stored, so that it proves nothing")
             }
@@ -101,7 +101,7 @@ struct EraseTests {
                 "ann-of-the-dump", of: test.app.bundleID, deciding: try #require(Self.decision))
             #expect(erasure.receipts == 3 && erasure.sharedReceipts == 0 && erasure.things == 2)
             #expect(erasure.pseudonym.hasPrefix("erased-") && erasure.pseudonym.count == 39)
-            let after = try dumped(test)
+            let after = try await dumped(test)
             for trace in traces { #expect(!after.contains(trace), "\(trace) is left") }
             #expect(try await self.figures(test) == figures)
             #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0")
@@ -140,7 +140,7 @@ struct EraseTests {
             _ = try await ledger.erase(
                 pseudonym, of: app, deciding: ManualDecision(by: "kim", because: "its reason said too much"))
             #expect(try await test.rows(reasons) == [])
-            #expect(try dumped(test).contains("of ann alone") == false)
+            #expect(try await dumped(test).contains("of ann alone") == false)
         }
     }
 
@@ -224,7 +224,7 @@ struct EraseTests {
             let settled = try await test.ledger.settleInFull([late])
             #expect(settled.settled.isEmpty && settled.failures.isEmpty)
             #expect(try await test.everything() == everything)
-            let dump = try dumped(test)
+            let dump = try await dumped(test)
             for trace in [Self.token, "secret-body", hex("secret-body"), hex("newest-bytes")] {
                 #expect(!dump.contains(trace), "\(trace) came back")
             }
@@ -266,16 +266,15 @@ struct EraseTests {
     }
 
     /// Everything that the database holds, as a backup would.
-    private func dumped(_ test: TestLedger) throws -> String {
+    private func dumped(_ test: TestLedger) async throws -> String {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = ["pg_dump", "--data-only", "--dbname", test.connectionString]
         let output = Pipe()
         process.standardOutput = output
         try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "pg_dump failed")
-        return String(decoding: data, as: UTF8.self)
+        let text = await output.fileHandleForReading.textToEnd()
+        try #require(await process.ended() == 0, "pg_dump failed")
+        return text
     }
 }

@@ -7,6 +7,9 @@ import Testing
 
 @Suite("Whoever changes what a customer may use says so in the same commit")
 struct RightChangeTests {
+    /// A tenth of a second each: longer than any transaction of another test.
+    private static let roundsMax = 600
+
     /// Lets something happen between two looks; what changed.
     private func changes(
         in test: TestLedger, by action: () async throws -> Void
@@ -192,10 +195,13 @@ struct RightChangeTests {
             #expect(
                 try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "1",
                 "within a minute nothing goes")
-            for _ in 0..<2 {
+            // A transaction that runs in any database of the server may still need them: other tests have such.
+            for round in 0..<Self.roundsMax {
                 recent = try #require(try await test.ledger.rightChanges(since: recent.look))
                 try await test.run(aMinuteLater)
                 try await test.ledger.pruneRightLog()
+                if try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "0", round > 0 { break }
+                try await Task.sleep(for: .milliseconds(100))
             }
             #expect(try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "0")
             #expect(try await test.ledger.rightChanges(since: old)?.extent == .everything)

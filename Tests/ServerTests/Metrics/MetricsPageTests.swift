@@ -165,16 +165,16 @@ struct MetricsPageTests {
         try await withTracker(receipts: 3) { tracker, registry, _ in
             _ = try await Worker(tracker).runOnce(maxSeconds: nil)
             let text = await MetricsPage(registry, of: tracker).text()
-            #expect(try promtool(["check", "metrics"], input: text) == "")
+            #expect(try await promtool(["check", "metrics"], input: text) == "")
         }
         var root = URL(filePath: #filePath)
         for _ in 0..<4 { root.deleteLastPathComponent() }
-        let said = try promtool(["check", "rules", root.appending(path: "docs/alerts.yml").path], input: "")
+        let said = try await promtool(["check", "rules", root.appending(path: "docs/alerts.yml").path], input: "")
         #expect(said.contains("SUCCESS"), "\(said)")
     }
 
     /// Runs promtool and answers what it says; a status other than 0 is a failure of the test.
-    private func promtool(_ arguments: [String], input: String) throws -> String {
+    private func promtool(_ arguments: [String], input: String) async throws -> String {
         let process = Process()
         process.executableURL = URL(
             filePath: ProcessInfo.processInfo.environment["PERENNIAL_TEST_PROMTOOL"] ?? "promtool")
@@ -184,9 +184,8 @@ struct MetricsPageTests {
         try process.run()
         inside.fileHandleForWriting.write(Data(input.utf8))
         try inside.fileHandleForWriting.close()
-        let said = String(decoding: outside.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0, "\(said)")
+        let said = await outside.fileHandleForReading.textToEnd()
+        #expect(await process.ended() == 0, "\(said)")
         return said
     }
 }

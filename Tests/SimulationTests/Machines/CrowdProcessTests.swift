@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// A real server under the limit of files that a shell gives it.
-@Suite(.serialized)
+@Suite("A real server under the limit of files that a shell gives it", .serialized)
 struct CrowdProcessTests {
     /// Opens connections that say nothing.
     private static func idle(_ count: Int, to port: UInt16) throws -> [Int32] {
@@ -34,7 +34,7 @@ struct CrowdProcessTests {
     func idleConnections() async throws {
         try await PretendWorld.with(seed: 20_261_130, customers: 2, sandboxCustomers: 0, monthSeconds: 600) { world in
             let server = try PerennialProcess(["serve"], in: world, limit: "-n 1024")
-            defer { _ = server.stop() }
+            defer { server.kill() }
             let address = try #require(try await server.address(), "\(server.said)")
             let port = try #require(URL(string: address)?.port.map(UInt16.init))
             let idle = try Self.idle(1_500, to: port)
@@ -60,7 +60,7 @@ struct CrowdProcessTests {
         try await PretendWorld.with(seed: 20_261_131, customers: 2, sandboxCustomers: 0, monthSeconds: 600) { world in
             // `-S` lowers the soft limit only, as most systems start programs.
             let server = try PerennialProcess(["serve"], in: world, limit: "-S -n 256")
-            defer { _ = server.stop() }
+            defer { server.kill() }
             _ = try #require(try await server.address(), "\(server.said)")
             let limits = try String(contentsOfFile: "/proc/\(server.process.processIdentifier)/limits", encoding: .utf8)
             let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 /// A worker while a migration that takes something away comes over it.
+@Suite("A migration comes over a running worker")
 struct OutdatedWorkerTests {
     @Test(
         "A worker whose schema becomes too new finishes what it holds and ends with status 1", .timeLimit(.minutes(2)))
@@ -26,7 +27,7 @@ struct OutdatedWorkerTests {
                     INSERT INTO ledger.migration (name, digest) VALUES ('9999_newer', '\\x00');
                     UPDATE ledger.compatibility SET program_min = 9999
                     """)
-                #expect(worker.end() == 1)
+                #expect(await worker.end() == 1)
                 #expect(worker.said.contains("run a newer perennial"), "\(worker.said)")
                 #expect(worker.said.contains("worker stopped"), "\(worker.said)")
                 try worker.forget()
@@ -38,7 +39,7 @@ struct OutdatedWorkerTests {
                 try await world.expectNoViolations()
                 // Whoever is started now is refused at once.
                 let next = try PerennialProcess(["worker"], in: world)
-                #expect(next.end() == 1)
+                #expect(await next.end() == 1)
                 #expect(next.said.contains("run a newer perennial"), "\(next.said)")
                 try next.forget()
             }

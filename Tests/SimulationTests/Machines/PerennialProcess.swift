@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The real executable as a process of its own; what it says is kept in a file.
 struct PerennialProcess {
@@ -43,16 +44,16 @@ struct PerennialProcess {
     }
 
     /// Waits for its end; answers its status.
-    func end() -> Int32 {
-        process.waitUntilExit()
-        return process.terminationStatus
-    }
+    func end() async -> Int32 { await process.ended() }
 
     /// SIGTERM, and waits for its end; answers its status.
-    func stop() -> Int32 {
+    func stop() async -> Int32 {
         process.terminate()
-        return end()
+        return await end()
     }
+
+    /// SIGKILL, where a test ends early.
+    func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
 
     /// Where a server listens, once it does; nil when it ended before.
     func address() async throws -> String? {

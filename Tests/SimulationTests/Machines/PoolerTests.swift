@@ -9,10 +9,12 @@ import Testing
 /// Everything through a real PgBouncer that lends three sessions, each for one transaction: two workers, an import, a
 /// server with many clients, all at once.
 @Suite(
-    .serialized,
+    "Everything works behind PgBouncer", .serialized,
     .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
 struct PoolerTests {
-    @Test(.timeLimit(.minutes(5)), arguments: PrivatePooler.Options.allCases)
+    @Test(
+        "Workers, an import and a server share three sessions", .timeLimit(.minutes(5)),
+        arguments: PrivatePooler.Options.allCases)
     func everythingWorksBehindAPooler(_ options: PrivatePooler.Options) async throws {
         let cluster = try await PrivateCluster()
         try await cluster.start()
@@ -39,10 +41,10 @@ struct PoolerTests {
         let imported = try PerennialProcess(["import", file.path], in: world)
         let address = try #require(try await server.address(), "\(server.said)")
         try await ask(APIClient(address: address, secret: secret), world)
-        #expect(imported.end() == 0, "\(imported.said)")
-        for process in workers + [server] { #expect(process.stop() == 0, "\(process.said)") }
+        #expect(await imported.end() == 0, "\(imported.said)")
+        for process in workers + [server] { #expect(await process.stop() == 0, "\(process.said)") }
         let once = try PerennialProcess(["worker", "--once"], in: world)
-        #expect(once.end() == 0, "\(once.said)")
+        #expect(await once.end() == 0, "\(once.said)")
         for process in workers + [server, imported, once] {
             let said = process.said
             #expect(!said.contains("SQLSTATE") && !said.contains("prepared"), "\(said)")

@@ -9,13 +9,13 @@ import Tracking
 /// Workers replaced one after the other while there is work: nothing is lost, and nothing that has an answer is asked about
 /// again before its time.
 @Suite(
-    .serialized,
+    "Workers are replaced one after the other",
     .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
 struct RollingTests {
     /// A call that began before a worker was told to stop has five seconds; the claim itself may take some of them.
     private static let patienceSecondsMin = 4.5
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test("Workers that are replaced while they work lose no answer and ask nothing twice", .timeLimit(.minutes(3)))
     func workersAreReplacedWhileTheyWork() async throws {
         var simulated = SimulatorOptions(seed: 20_261_125)
         (simulated.customers, simulated.sandboxCustomers) = (5_000, 0)
@@ -57,22 +57,22 @@ struct RollingTests {
         while world.simulator.callCount < calls {
             try await Task.sleep(for: .milliseconds(900))
             workers.append(try worker(in: world))
-            try stop(workers.removeFirst())
+            try await stop(workers.removeFirst())
             replaced += 1
         }
-        for worker in workers { try stop(worker) }
+        for worker in workers { try await stop(worker) }
         // What the last ones handed back has to be asked about as well.
         let last = try worker(in: world)
         while try await world.tracker.ledger.due(limit: 1).contains(where: { $0.receipts > 0 }) {
             try await Task.sleep(for: .milliseconds(200))
         }
         while !last.said.contains("worker started") { try await Task.sleep(for: .milliseconds(50)) }
-        try stop(last)
+        try await stop(last)
         return replaced
     }
 
-    private static func stop(_ worker: PerennialProcess) throws {
-        #expect(worker.stop() == 0, "\(worker.said)")
+    private static func stop(_ worker: PerennialProcess) async throws {
+        #expect(await worker.stop() == 0, "\(worker.said)")
         try worker.forget()
     }
 

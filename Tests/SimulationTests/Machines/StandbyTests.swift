@@ -8,10 +8,12 @@ import Testing
 
 /// Lookups from a real streaming standby: the same answers as the primary's, and answers while either of them is away.
 @Suite(
-    .serialized,
+    "Lookups come from a streaming standby",
     .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
 struct StandbyTests {
-    @Test(.timeLimit(.minutes(5)))
+    @Test(
+        "Lookups have the same answers from the standby, and answers while either server is away",
+        .timeLimit(.minutes(5)))
     func lookupsFollowWhoeverIsThere() async throws {
         let primary = try await PrivateCluster()
         try await primary.start()
@@ -29,7 +31,7 @@ struct StandbyTests {
             try await sameAnswers(world, direct.api, served.api, standby)
             try await whileTheStandbyIsAway(world, direct.api, served.api, standby)
             try await whileThePrimaryIsAway(world, served.api, primary)
-            for server in [direct, served] { try server.end() }
+            for server in [direct, served] { try await server.end() }
         }
         for cluster in [standby, primary] {
             try await cluster.stop(immediate: true)
@@ -141,8 +143,8 @@ private struct Served {
         api = APIClient(address: address, secret: secret)
     }
 
-    func end() throws {
-        #expect(process.stop() == 0, "\(process.said)")
+    func end() async throws {
+        #expect(await process.stop() == 0, "\(process.said)")
         try process.forget()
     }
 }

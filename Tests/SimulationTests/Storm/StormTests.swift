@@ -7,14 +7,15 @@ import Testing
 
 /// Everything at once: workers killed, the database restarted, Apple away and moody. Afterwards both must tell the same
 /// story, and nobody who had paid may have been refused in between.
-@Suite(.serialized)
+@Suite("Workers, database and Apple fail at once", .serialized)
 struct StormTests {
-    @Test(.timeLimit(.minutes(5)))
+    @Test("A short storm loses nothing, doubles nothing and refuses nobody who paid", .timeLimit(.minutes(10)))
     func nothingIsLostDoubledOrRefused() async throws {
         try await storm(seed: 20_261_122, customers: 1_000, monthSeconds: 20, seconds: 30)
     }
 
     @Test(
+        "A long storm loses nothing, doubles nothing and refuses nobody who paid",
         .timeLimit(.minutes(20)),
         .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"),
         arguments: [1, 2, 3] as [UInt64])

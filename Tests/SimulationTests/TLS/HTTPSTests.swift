@@ -11,7 +11,7 @@ import Testing
 import Tracking
 
 /// A tracker whose App Store speaks HTTPS, and at times shows a certificate that must not be believed.
-@Suite struct HTTPSTests {
+@Suite("A store that shows a bad certificate at times") struct HTTPSTests {
     @Test(.timeLimit(.minutes(1)))
     func `a store that cannot be believed costs no receipt and no access`() async throws {
         try await withMigratedDatabase { database, _ in
@@ -75,7 +75,7 @@ private struct HTTPSStore {
     private func with<Result>(_ body: (Tracker) async throws -> Result) async throws -> Result {
         let options = AppStoreOptions(
             productionURL: "https://localhost:\(port)/verifyReceipt",
-            sandboxURL: "https://localhost:\(port)/sandbox/verifyReceipt", connectTimeout: .milliseconds(500),
+            sandboxURL: "https://localhost:\(port)/sandbox/verifyReceipt", connectTimeout: .seconds(2),
             trustedRoots: try TrustedRoots(pem: identity.rootPEM))
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
         var logger = Logger(label: "https")

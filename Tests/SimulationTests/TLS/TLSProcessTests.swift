@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// The real executable on both sides of TLS.
-@Suite(.serialized) struct TLSProcessTests {
+@Suite("The executable on both sides of TLS", .serialized) struct TLSProcessTests {
     @Test(.timeLimit(.minutes(2)))
     func `a simulator over HTTPS is believed by those who have its root file, and by no others`() async throws {
         try await withMigratedDatabase { database, connectionString in
@@ -37,16 +37,16 @@ import Testing
                 "PERENNIAL_APPSTORE_SANDBOX_URL": "\(store)/sandbox/verifyReceipt",
                 "PERENNIAL_LEASE_SECONDS": "10", "PERENNIAL_POLL_SPEEDUP": "30",
             ]
-            #expect(try Self.run(["import", lines.path], environment).status == 0)
-            let distrustful = try Self.run(["receipt", "check", "--receipt", "1"], environment)
+            #expect(try await Self.run(["import", lines.path], environment).status == 0)
+            let distrustful = try await Self.run(["receipt", "check", "--receipt", "1"], environment)
             #expect(distrustful.status == 1, "\(distrustful.text)")
             #expect(distrustful.text.contains("an authority that is not trusted here"), "\(distrustful.text)")
             environment["PERENNIAL_APPSTORE_ROOT_FILE"] = root.path
-            let believing = try Self.run(["receipt", "check", "--receipt", "1"], environment)
+            let believing = try await Self.run(["receipt", "check", "--receipt", "1"], environment)
             #expect(believing.status == 0, "\(believing.text)")
-            let worker = try Self.run(["worker", "--once"], environment)
+            let worker = try await Self.run(["worker", "--once"], environment)
             #expect(worker.status == 0 && worker.text.contains("none is left"), "\(worker.text)")
-            #expect(simulator.stop() == 0)
+            #expect(await simulator.stop() == 0)
             try simulator.forget()
         }
     }
@@ -67,14 +67,14 @@ import Testing
         // Each further try is a line of debug, and from the first one on the worker listens to signals.
         let worker = try PerennialProcess(
             ["worker"], environment: environment.merging(["PERENNIAL_LOG_LEVEL": "debug"]) { $1 })
-        let status = try Self.run(["status"], environment)
+        let status = try await Self.run(["status"], environment)
         #expect(status.status == 1, "\(status.text)")
         #expect(status.text.contains("Cannot connect to PostgreSQL: ") && status.text.contains("certificate verify"))
         while !worker.said.contains("again_in_seconds="), worker.process.isRunning {
             try await Task.sleep(for: .milliseconds(20))
         }
         #expect(worker.process.isRunning && worker.said.contains("certificate verify failed"), "\(worker.said)")
-        #expect(worker.stop() == 0, "\(worker.said)")
+        #expect(await worker.stop() == 0, "\(worker.said)")
         try worker.forget()
         try await cluster.stop(immediate: true)
         try await cluster.remove()
@@ -82,9 +82,9 @@ import Testing
 
     private static func run(
         _ arguments: [String], _ environment: [String: String]
-    ) throws -> (status: Int32, text: String) {
+    ) async throws -> (status: Int32, text: String) {
         let process = try PerennialProcess(arguments, environment: environment)
-        let status = process.end()
+        let status = await process.end()
         let said = process.said
         try process.forget()
         return (status, said)

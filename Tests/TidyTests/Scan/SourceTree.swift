@@ -49,6 +49,13 @@ struct SourceTree {
             + [try file("Package.swift")].compactMap { $0 }
     }
 
+    /// The same, taken apart once for all rules.
+    static func swiftSources() throws -> [(file: File, source: SwiftSource)] { try takenApart.get() }
+
+    private static let takenApart = Result {
+        try here.swiftFiles().map { (file: $0, source: SwiftSource($0.text)) }
+    }
+
     private func paths(in folder: String) throws -> [String] {
         guard exists(folder) else { return [] }
         let names = try FileManager.default.contentsOfDirectory(atPath: root.appending(path: folder).path).sorted()
