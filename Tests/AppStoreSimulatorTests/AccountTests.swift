@@ -2,13 +2,14 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct AccountTests {
+@Suite("Accounts hold several subscriptions") struct AccountTests {
     let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }
 
-    @Test func twoGroupsLiveOnTheirOwn() throws {
+    @Test("Two groups of subscriptions live on their own")
+    func twoGroupsLiveOnTheirOwn() throws {
         let customer = store.createCustomer(ScriptKind.twoGroups.script)
         var off = CustomerAction(.disableRenewal)
         off.subscription = 1
@@ -30,7 +31,8 @@ import Testing
         #expect(throws: ActionRefused.self) { try store.act(off, on: customer.customer) }
     }
 
-    @Test func aShareBesideAnOwnSubscription() throws {
+    @Test("A shared subscription stands beside an own one")
+    func aShareBesideAnOwnSubscription() throws {
         var share = CustomerScript()
         share.isFamilyShared = true
         var script = CustomerScript()
@@ -49,7 +51,8 @@ import Testing
         #expect(store.truth(of: customer.customer)?.subscriptions.map { $0.access } == [.paid, AccessTruth.none])
     }
 
-    @Test func aSecondCustomerRestores() throws {
+    @Test("A second customer restores")
+    func aSecondCustomerRestores() throws {
         let customer = store.createCustomer(ScriptKind.sharesAccount.script)
         hand.move(seconds: 89)
         #expect(store.uploads().map { $0.customer } == ["c000000"])
@@ -67,7 +70,8 @@ import Testing
         #expect(store.truth(of: "c000000b")?.secondCustomer == "c000000b")
     }
 
-    @Test func deletionEndsEverySubscription() throws {
+    @Test("Deletion ends every subscription")
+    func deletionEndsEverySubscription() throws {
         let customer = store.createCustomer(ScriptKind.twoGroups.script)
         hand.move(seconds: 10)
         #expect(try store.act(CustomerAction.Kind.deleteAccount.action, on: customer.customer))

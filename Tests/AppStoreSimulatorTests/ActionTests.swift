@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct ActionTests {
+@Suite("What customers do") struct ActionTests {
     let hand = ManualClock()
     let store: Simulator
 
@@ -14,7 +14,8 @@ import Testing
 
     private func text(_ value: Any?) -> String? { value as? String }
 
-    @Test func refundAndItsReversal() throws {
+    @Test("A refund is booked, and so is its reversal")
+    func refundAndItsReversal() throws {
         let customer = store.createCustomer(CustomerScript())
         hand.move(seconds: 30.5)
         try act(.refund, on: customer)
@@ -32,7 +33,8 @@ import Testing
         #expect(text(try store.ask(customer.receipt).pending["expiration_intent"]) == "1")
     }
 
-    @Test func aRefundThatKeepsRenewalRenews() throws {
+    @Test("A refund that keeps renewal renews")
+    func aRefundThatKeepsRenewalRenews() throws {
         let customer = store.createCustomer(CustomerScript())
         var refund = CustomerAction(.refund)
         refund.keepsRenewal = true
@@ -44,7 +46,8 @@ import Testing
         #expect(answer.latestRows[1]["cancellation_date_ms"] != nil)
     }
 
-    @Test func renewalOffAndOn() throws {
+    @Test("Renewal is switched off and on")
+    func renewalOffAndOn() throws {
         let customer = store.createCustomer(CustomerScript())
         try act(.disableRenewal, on: customer)
         #expect(text(try store.ask(customer.receipt).pending["auto_renew_status"]) == "0")
@@ -63,7 +66,8 @@ import Testing
         #expect(Set(back.latestRows.compactMap { text($0["original_transaction_id"]) }).count == 1)
     }
 
-    @Test func upgradeAfterAnEarlyChargeVoidsTheFutureRow() throws {
+    @Test("Upgrade after an early charge voids the future row")
+    func upgradeAfterAnEarlyChargeVoidsTheFutureRow() throws {
         var script = CustomerScript()
         script.chargeHabit = .early
         let customer = store.createCustomer(script)
@@ -77,7 +81,8 @@ import Testing
         #expect(text(rows[0]["purchase_date_ms"]) == "1736499659000")
     }
 
-    @Test func sandboxUpgradesHaveNoCancellationDate() throws {
+    @Test("Sandbox upgrades have no cancellation date")
+    func sandboxUpgradesHaveNoCancellationDate() throws {
         let customer = store.createCustomer(CustomerScript(), environment: .sandbox)
         try act(.upgrade, on: customer)
         let rows = try store.ask(customer.receipt, at: .sandbox).latestRows
@@ -85,7 +90,8 @@ import Testing
         #expect(rows[0]["cancellation_date_ms"] == nil)
     }
 
-    @Test func downgradeAndChangeOfMind() throws {
+    @Test("A downgrade waits for the renewal and can be taken back")
+    func downgradeAndChangeOfMind() throws {
         let customer = store.createCustomer(ScriptKind.loyal.script)
         var weekly = CustomerAction(.downgrade)
         weekly.product = .weekly
@@ -99,7 +105,8 @@ import Testing
         #expect(log.map { $0.kind } == [.purchased, .downgradeScheduled, .changeWithdrawn])
     }
 
-    @Test func billingTroubleByHand() throws {
+    @Test("Billing failure is made by hand")
+    func billingTroubleByHand() throws {
         var script = CustomerScript()
         script.hasGrace = true
         let customer = store.createCustomer(script)
@@ -116,7 +123,8 @@ import Testing
         #expect(text(answer.latestRows[0]["purchase_date_ms"]) == text(answer.latestRows[1]["expires_date_ms"]))
     }
 
-    @Test func extensionKeepsTheLineItem() throws {
+    @Test("Extension keeps the line item")
+    func extensionKeepsTheLineItem() throws {
         let customer = store.createCustomer(CustomerScript())
         let before = try store.ask(customer.receipt).latestRows
         try act(.extend, on: customer)
@@ -126,7 +134,8 @@ import Testing
         #expect(text(after[0]["expires_date_ms"]) == "1736499675000")
     }
 
-    @Test func nobodyAndNonsense() throws {
+    @Test("Unknown customers and impossible actions are refused")
+    func nobodyAndNonsense() throws {
         for stranger in ["c000099", "nobody"] {
             let isKnown = try store.act(CustomerAction.Kind.refund.action, on: stranger)
             #expect(!isKnown)

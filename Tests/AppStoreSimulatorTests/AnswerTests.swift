@@ -3,14 +3,15 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct AnswerTests {
+@Suite("Answers are as Apple gives them") struct AnswerTests {
     let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }
 
     /// The whole body of a customer who renewed once, byte for byte.
-    @Test func golden() throws {
+    @Test("An answer equals its golden file")
+    func golden() throws {
         let customer = store.createCustomer(CustomerScript())
         hand.move(seconds: 70.586)
         let answer = try store.ask(customer.receipt)
@@ -34,7 +35,8 @@ import Testing
         #expect(receipt["download_id"] as? Int == 503_000_000_000_000_001)
     }
 
-    @Test func inAppIsFrozenAndLatestReceiptMovesOn() throws {
+    @Test("in_app is frozen, and latest_receipt moves on")
+    func inAppIsFrozenAndLatestReceiptMovesOn() throws {
         let customer = store.createCustomer(CustomerScript())
         hand.move(seconds: 130)
         #expect(try store.act(CustomerAction.Kind.refund.action, on: customer.customer))
@@ -50,7 +52,8 @@ import Testing
         #expect(fresh["latest_receipt"] as? String == newest)
     }
 
-    @Test func newestFirstInProductionOldestFirstInTheSandbox() throws {
+    @Test("Rows are newest first in production and oldest first in the sandbox")
+    func newestFirstInProductionOldestFirstInTheSandbox() throws {
         for environment in StoreEnvironment.allCases {
             let customer = store.createCustomer(CustomerScript(), environment: environment)
             hand.move(seconds: 200)
@@ -65,7 +68,8 @@ import Testing
         }
     }
 
-    @Test func withoutOldTransactionsOneRowIsLeft() throws {
+    @Test("Without old transactions one row is left")
+    func withoutOldTransactionsOneRowIsLeft() throws {
         let customer = store.createCustomer(CustomerScript())
         hand.move(seconds: 200)
         let full = try store.ask(customer.receipt)
@@ -75,7 +79,8 @@ import Testing
         #expect(short.deviceRows.count == full.deviceRows.count)
     }
 
-    @Test func aRestoreReissuesTransactionIDsOnTheDeviceOnly() throws {
+    @Test("A restore reissues transaction ids on the device only")
+    func aRestoreReissuesTransactionIDsOnTheDeviceOnly() throws {
         var script = CustomerScript()
         script.hasRestored = true
         script.pastPeriods = 2
@@ -92,7 +97,8 @@ import Testing
         #expect(values(answer.deviceRows, "transaction_id").isDisjoint(with: ours))
     }
 
-    @Test func aLifetimePurchaseHasNoExpiry() throws {
+    @Test("A lifetime purchase has no expiry")
+    func aLifetimePurchaseHasNoExpiry() throws {
         var script = CustomerScript()
         script.ownsLifetime = true
         let customer = store.createCustomer(script)

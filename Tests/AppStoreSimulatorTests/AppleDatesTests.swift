@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct AppleDatesTests {
+@Suite("Apple's dates") struct AppleDatesTests {
     /// Instants around both ends of daylight saving time, from recorded answers and from the calendar.
     static let pairs: [(Int64, String, String)] = [
         (1_571_808_592, "2019-10-23 05:29:52", "2019-10-22 22:29:52"),
@@ -19,7 +19,7 @@ import Testing
         (1_375_340_400, "2013-08-01 07:00:00", "2013-08-01 00:00:00"),
     ]
 
-    @Test(arguments: pairs)
+    @Test("Dates have Apple's forms of text", arguments: pairs)
     func textForms(seconds: Int64, greenwich: String, pacific: String) {
         // Milliseconds do not show in the text.
         let moment = StoreTime(milliseconds: seconds * 1000 + 586)
@@ -32,7 +32,8 @@ import Testing
         #expect(AppleDates.internet(moment) == greenwich.replacingOccurrences(of: " ", with: "T") + "Z")
     }
 
-    @Test func agreesWithTheTimeZoneDatabase() throws {
+    @Test("Pacific time agrees with the time zone database")
+    func agreesWithTheTimeZoneDatabase() throws {
         guard let zone = TimeZone(identifier: "America/Los_Angeles") else {
             print("no time zone database here: the comparison is left out")
             return

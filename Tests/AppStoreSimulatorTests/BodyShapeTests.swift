@@ -5,7 +5,7 @@ import Testing
 
 /// The answers have the same keys and JSON types as answers written by hand from Apple's documentation. The samples
 /// lie beside the repository and are not part of it; without them the test says so.
-@Suite struct BodyShapeTests {
+@Suite("Answers have the shape of Apple's documentation") struct BodyShapeTests {
     static let pairs: [(String, ScriptKind, Double)] = [
         ("01_active_renewing", .loyal, 70),
         ("02_active_will-not-renew", .cancels, 40),
@@ -58,7 +58,7 @@ import Testing
         return try JSONSerialization.jsonObject(with: Data(contentsOf: file))
     }
 
-    @Test(arguments: pairs)
+    @Test("Keys and types are those of the samples", arguments: pairs)
     func sameKeysAndTypes(name: String, kind: ScriptKind, seconds: Double) throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
@@ -73,7 +73,8 @@ import Testing
     }
 
     /// That sample's device took a new receipt after the end; ours is frozen at the purchase.
-    @Test func aRevokedShareHasTheSampleRows() throws {
+    @Test("A revoked share has the sample rows")
+    func aRevokedShareHasTheSampleRows() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(ScriptKind.familyRevoked.script)
@@ -87,7 +88,8 @@ import Testing
         }
     }
 
-    @Test func sandboxHasItsConstants() throws {
+    @Test("Sandbox has its constants")
+    func sandboxHasItsConstants() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(CustomerScript(), environment: .sandbox)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct CertificateTests {
+@Suite("A store that speaks HTTPS") struct CertificateTests {
     @Test func `the certificate is changed by hand, where there is one`() throws {
         let identity = try StoreIdentity()
         let store = Simulator(SimulatorOptions(seed: 3), identity: identity)

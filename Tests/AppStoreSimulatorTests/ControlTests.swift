@@ -3,13 +3,14 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct ControlTests {
+@Suite("The control API") struct ControlTests {
     let hand = ManualClock()
     let store: Simulator
 
     init() { store = hand.emptyStore() }
 
-    @Test func createActAndTruth() throws {
+    @Test("The control API creates customers, acts for them and tells the truth")
+    func createActAndTruth() throws {
         let made = try store.control("POST", "/simulator/customers", #"{"kind":"loyal","environment":"sandbox"}"#)
         #expect(made.code == 201)
         let name = try #require(made.json["customer"] as? String)
@@ -28,7 +29,8 @@ import Testing
         #expect(log[1]["transaction_id"] as? String == "2000000000000000")
     }
 
-    @Test func aScriptOfOnesOwn() throws {
+    @Test("A customer may have a script of its own")
+    func aScriptOfOnesOwn() throws {
         let body = """
             {"script":{"product":"weekly","trial":true,"grace":true,"past_periods":1,"charge":"late",
              "steps":[{"period":1,"at":0.5,"action":"refund","keep_renewal":true,"reason":1}]}}
@@ -40,7 +42,8 @@ import Testing
         #expect(log.map { $0.kind } == [.trialStarted, .converted, .refunded])
     }
 
-    @Test func receiptsAreReadyToImport() throws {
+    @Test("Receipts are ready to import")
+    func receiptsAreReadyToImport() throws {
         var options = SimulatorOptions(seed: 9)
         options.customers = 20
         options.sandboxCustomers = 3
@@ -62,7 +65,8 @@ import Testing
         #expect(some.body.split(separator: UInt8(ascii: "\n")).count == 2)
     }
 
-    @Test func whatIsRefused() throws {
+    @Test("Bad requests are refused with a reason")
+    func whatIsRefused() throws {
         #expect(try store.control("GET", "/simulator/healthz").code == 200)
         #expect(try store.control("GET", "/simulator/nothing").code == 404)
         #expect(try store.control("GET", "/simulator/truth/c000001").code == 404)
@@ -78,7 +82,8 @@ import Testing
         #expect(store.respond(to: SimulatorRequest(method: "GET", path: "/")).code == 404)
     }
 
-    @Test func faultsTakeTheirShareAndEnd() throws {
+    @Test("Faults take their share and end")
+    func faultsTakeTheirShareAndEnd() throws {
         let customer = store.createCustomer(CustomerScript())
         let body = try JSONSerialization.data(withJSONObject: [
             "receipt-data": customer.receipt, "password": store.sharedSecret,
@@ -99,7 +104,8 @@ import Testing
         #expect(calls(200).allSatisfy { $0.code == 200 })
     }
 
-    @Test func everyFaultShows() throws {
+    @Test("Every fault shows")
+    func everyFaultShows() throws {
         func reply(_ fault: String) throws -> SimulatorReply {
             _ = try store.control("DELETE", "/simulator/faults")
             #expect(try store.control("POST", "/simulator/faults", fault).code == 200)

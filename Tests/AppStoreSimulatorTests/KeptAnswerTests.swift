@@ -3,8 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-/// Answers are kept until something happens; nobody can tell but by the speed.
-@Suite struct KeptAnswerTests {
+@Suite("Answers are kept until something happens; nobody can tell but by the speed") struct KeptAnswerTests {
     static let seed: UInt64 = 5
 
     private func stores(_ hand: ManualClock, _ options: SimulatorOptions) -> (Simulator, Simulator) {
@@ -18,7 +17,8 @@ import Testing
             try JSONSerialization.data(withJSONObject: ["receipt-data": receipt, "password": store.sharedSecret]))
     }
 
-    @Test func aKeptAnswerIsTheAnswer() throws {
+    @Test("A kept answer equals a new one")
+    func aKeptAnswerIsTheAnswer() throws {
         print("seed \(Self.seed)")
         let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
@@ -35,7 +35,8 @@ import Testing
     }
 
     /// What was thrown away counts no more, or every later call would throw everything away again.
-    @Test func roomIsMadeOnce() throws {
+    @Test("Room is made once")
+    func roomIsMadeOnce() throws {
         let answer = RenderedAnswer(whole: [UInt8](repeating: 0, count: 1000))
         let shard = Shard(keptBytesMax: 10_500)
         let world = World(options: SimulatorOptions(), epoch: StoreTime(milliseconds: ManualClock.start))
@@ -57,7 +58,8 @@ import Testing
         #expect(shard.keptBytes == 5000)
     }
 
-    @Test func onlyTheRequestDateMoves() throws {
+    @Test("Only the request date moves")
+    func onlyTheRequestDateMoves() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(CustomerScript())
@@ -76,7 +78,8 @@ import Testing
         #expect(first != second && moved == second)
     }
 
-    @Test func stillLivesHaveMovingRequestDates() throws {
+    @Test("Still lives have moving request dates")
+    func stillLivesHaveMovingRequestDates() throws {
         let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
         options.customers = 30
@@ -97,7 +100,8 @@ import Testing
     }
 
     /// Many at once, while lives go on and people act: every answer is whole and about the right subscription.
-    @Test func manyAtOnce() async throws {
+    @Test("Many calls at once get whole answers about the right subscription")
+    func manyAtOnce() async throws {
         let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
         options.customers = 20

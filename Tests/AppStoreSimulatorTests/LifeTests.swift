@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct LifeTests {
+@Suite("Lives of subscriptions") struct LifeTests {
     static let seed: UInt64 = 20_250_110
 
     private func world(seed: UInt64 = seed) -> World {
@@ -28,7 +28,8 @@ import Testing
     }
 
     /// Looking often and looking once must show the same life.
-    @Test func manySmallStepsEqualOneLargeStep() throws {
+    @Test("Many small steps equal one large step")
+    func manySmallStepsEqualOneLargeStep() throws {
         print("seed \(Self.seed)")
         let world = world()
         let length: Int64 = 20 * 60_000
@@ -47,7 +48,8 @@ import Testing
     }
 
     /// Nothing that an answer shows changes between now and the announced next change.
-    @Test func theNextChangeIsAnnounced() throws {
+    @Test("The next change is announced")
+    func theNextChangeIsAnnounced() throws {
         print("seed \(Self.seed)")
         let world = world()
         for index in 0..<330 {
@@ -63,7 +65,8 @@ import Testing
         }
     }
 
-    @Test func theSeedDecides() {
+    @Test("The seed decides")
+    func theSeedDecides() {
         func lives(_ seed: UInt64) -> [[String]] {
             let world = world(seed: seed)
             return (0..<50).map { story(account($0, in: world, after: 600_000), in: world) }
@@ -73,7 +76,8 @@ import Testing
     }
 
     /// A population of ordinary size shows every kind of lifeEvent within an hour.
-    @Test func everyKindHappens() {
+    @Test("Every kind happens")
+    func everyKindHappens() {
         print("seed \(Self.seed)")
         let world = world()
         var seen: Set<LifeEventKind> = []
@@ -85,7 +89,8 @@ import Testing
         #expect(Set(LifeEventKind.allCases).subtracting(seen) == [.changeWithdrawn])
     }
 
-    @Test func wholeSecondsAndNoOverlapAndRisingLogs() throws {
+    @Test("Instants are whole seconds, periods do not overlap, logs rise")
+    func wholeSecondsAndNoOverlapAndRisingLogs() throws {
         print("seed \(Self.seed)")
         let world = world()
         for index in 0..<330 {
@@ -109,7 +114,8 @@ import Testing
         }
     }
 
-    @Test func idsAreNeverShared() {
+    @Test("Ids are never shared")
+    func idsAreNeverShared() {
         var seen: Set<String> = []
         var count = 0
         for index in [0, 1, 299] {

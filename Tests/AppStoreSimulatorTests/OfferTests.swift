@@ -3,7 +3,7 @@ import Testing
 @testable import AppStoreSimulator
 
 /// Offers, prices and products that are not for sale, as an outsider reads them.
-@Suite struct OfferTests {
+@Suite("Offers, prices and products that are not for sale") struct OfferTests {
     let hand = ManualClock()
     let store: Simulator
 
@@ -19,19 +19,22 @@ import Testing
         rows.reversed().map { $0[key] as? String }
     }
 
-    @Test func threeCheaperPeriods() throws {
+    @Test("An offer makes three periods cheaper")
+    func threeCheaperPeriods() throws {
         let rows = try answer(.payAsYouGo, after: 230).latestRows
         #expect(values(rows, "is_in_intro_offer_period") == ["true", "true", "true", "false"])
         #expect(values(rows, "is_trial_period") == ["false", "false", "false", "false"])
     }
 
-    @Test func paidUpFrontLastsTwoPeriods() throws {
+    @Test("An offer paid up front lasts two periods")
+    func paidUpFrontLastsTwoPeriods() throws {
         let rows = try answer(.payUpFront, after: 130).latestRows
         #expect(values(rows, "is_in_intro_offer_period") == ["true", "false"])
         #expect(values(rows, "expires_date_ms") == ["1736499720000", "1736499780000"])
     }
 
-    @Test func aCodeIsNamedInTheRowsAndForTheNextRenewal() throws {
+    @Test("A code is named in the rows and for the next renewal")
+    func aCodeIsNamedInTheRowsAndForTheNextRenewal() throws {
         let customer = store.createCustomer(ScriptKind.offerCode.script)
         #expect(try store.ask(customer.receipt).pending["offer_code_ref_name"] as? String == "SPRING25")
         hand.move(seconds: 130)
@@ -40,7 +43,8 @@ import Testing
         #expect(answer.pending["offer_code_ref_name"] == nil)
     }
 
-    @Test func aPromotionalOfferBeginsAtTheNextRenewal() throws {
+    @Test("A promotional offer begins at the next renewal")
+    func aPromotionalOfferBeginsAtTheNextRenewal() throws {
         let customer = store.createCustomer(ScriptKind.promotionalOffer.script)
         hand.move(seconds: 40)
         let before = try store.ask(customer.receipt)
@@ -51,7 +55,8 @@ import Testing
         #expect(values(after, "promotional_offer_id") == [nil, "winter50", "winter50", nil])
     }
 
-    @Test func whoLeftComesBackForAnOffer() throws {
+    @Test("A customer who left comes back for an offer")
+    func whoLeftComesBackForAnOffer() throws {
         let customer = store.createCustomer(ScriptKind.cancels.script)
         hand.move(seconds: 90)
         var redeem = CustomerAction(.redeemOffer)
@@ -63,7 +68,8 @@ import Testing
         #expect(throws: ActionRefused.self) { try store.act(redeem, on: customer.customer) }
     }
 
-    @Test func aHigherPriceIsAskedFor() throws {
+    @Test("A higher price is asked for")
+    func aHigherPriceIsAskedFor() throws {
         let asked = try answer(.priceRefused, after: 100).pending
         #expect(asked["price_consent_status"] as? String == "0")
         #expect(asked["price_increase_status"] as? String == "0")
@@ -71,7 +77,7 @@ import Testing
         #expect(given["price_consent_status"] as? String == "1")
     }
 
-    @Test(arguments: [(ScriptKind.priceRefused, "3"), (.withdrawn, "4"), (.brokenOff, "5")])
+    @Test("Ends have their reason", arguments: [(ScriptKind.priceRefused, "3"), (.withdrawn, "4"), (.brokenOff, "5")])
     func endsHaveTheirReason(kind: ScriptKind, intent: String) throws {
         let ended = try answer(kind, after: 125)
         #expect(ended.latestRows.count == 2)
@@ -79,20 +85,23 @@ import Testing
         #expect(ended.pending["auto_renew_status"] as? String == "0")
     }
 
-    @Test func anAgreedPriceIsForgottenAtTheRenewal() throws {
+    @Test("An agreed price is forgotten at the renewal")
+    func anAgreedPriceIsForgottenAtTheRenewal() throws {
         let renewed = try answer(.priceAccepted, after: 125)
         #expect(renewed.latestRows.count == 3)
         #expect(renewed.pending["price_consent_status"] == nil)
     }
 
-    @Test func aCrossgradeOfTheSameLengthIsImmediate() throws {
+    @Test("A crossgrade of the same length is immediate")
+    func aCrossgradeOfTheSameLengthIsImmediate() throws {
         let rows = try answer(.crossgrades, after: 95).latestRows
         #expect(values(rows, "is_upgraded") == [nil, "true", nil])
         #expect(values(rows, "product_id").last == "com.example.tracker.duo.monthly")
         #expect(Set(values(rows, "original_transaction_id")).count == 1)
     }
 
-    @Test func aCrossgradeOfAnotherLengthWaitsForTheRenewal() throws {
+    @Test("A crossgrade of another length waits for the renewal")
+    func aCrossgradeOfAnotherLengthWaitsForTheRenewal() throws {
         var script = CustomerScript()
         script.product = .magazineMonthly
         let customer = store.createCustomer(script)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct PopulationTests {
+@Suite("The population") struct PopulationTests {
     static let seed: UInt64 = 1
 
     private func store(_ change: (inout SimulatorOptions) -> Void = { _ in }) -> (Simulator, ManualClock) {
@@ -13,7 +13,8 @@ import Testing
     }
 
     /// A thousand customers at the epoch: dozens of every trait, and of nearly everything that can have happened.
-    @Test func aThousandCustomersHaveDozensOfEveryKind() {
+    @Test("A thousand customers include dozens of every kind")
+    func aThousandCustomersHaveDozensOfEveryKind() {
         print("seed \(Self.seed)")
         let (store, _) = store { $0.customers = 1000 }
         let accounts = (0..<1000).compactMap { store.world.account($0, at: store.now) }
@@ -44,7 +45,8 @@ import Testing
         }
     }
 
-    @Test func nobodyHasTraitsThatAreSwitchedOff() {
+    @Test("Nobody has traits that are switched off")
+    func nobodyHasTraitsThatAreSwitchedOff() {
         let (store, _) = store { $0.traits = .none }
         for index in 0..<200 {
             let script = store.world.population.account(index).script
@@ -54,7 +56,8 @@ import Testing
     }
 
     /// A switched off trait does not change the others.
-    @Test func traitsAreDrawnOneByOne() {
+    @Test("Traits are drawn one by one")
+    func traitsAreDrawnOneByOne() {
         let (all, _) = store()
         let (fewer, _) = store { $0.traits.coins = 0 }
         for index in 0..<200 {
@@ -65,7 +68,8 @@ import Testing
         }
     }
 
-    @Test func customersArrive() throws {
+    @Test("Customers arrive")
+    func customersArrive() throws {
         let (store, hand) = store {
             $0.customers = 10
             $0.sandboxCustomers = 2
@@ -84,7 +88,8 @@ import Testing
     }
 
     /// A demo left alone for days still has somebody whose subscription runs.
-    @Test func lifeGoesOn() {
+    @Test("Life goes on")
+    func lifeGoesOn() {
         print("seed \(Self.seed)")
         let (store, hand) = store {
             $0.customers = 60
@@ -96,7 +101,8 @@ import Testing
         #expect(running > 20, "seed \(Self.seed)")
     }
 
-    @Test func longLivesKeepRenewingAndAnswersStayBounded() throws {
+    @Test("Long lives keep renewing and answers stay bounded")
+    func longLivesKeepRenewingAndAnswersStayBounded() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         var script = CustomerScript()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct PurchaseTests {
+@Suite("Purchases that are no subscriptions") struct PurchaseTests {
     let hand = ManualClock()
     let store: Simulator
 
@@ -14,7 +14,8 @@ import Testing
         }
     }
 
-    @Test func coinsAreBoughtAgainAndAgainAndVanish() throws {
+    @Test("Coins are bought again and again and vanish")
+    func coinsAreBoughtAgainAndAgainAndVanish() throws {
         let customer = store.createCustomer(ScriptKind.buysCoins.script)
         var seen: Set<String> = []
         for _ in 0..<60 {
@@ -34,7 +35,8 @@ import Testing
         #expect(try rows(customer, of: "lifetime").count == 1)
     }
 
-    @Test func aPurchaseIsRefunded() throws {
+    @Test("A purchase is refunded")
+    func aPurchaseIsRefunded() throws {
         let customer = store.createCustomer(CustomerScript())
         var buy = CustomerAction(.buy)
         buy.item = .lifetime
@@ -47,7 +49,8 @@ import Testing
         #expect(store.truth(of: customer.customer)?.purchases.first?.refunded == 1_736_499_603_000)
     }
 
-    @Test func somebodyWithoutASubscription() throws {
+    @Test("A customer may have purchases and no subscription")
+    func somebodyWithoutASubscription() throws {
         var script = CustomerScript()
         script.subscribes = false
         script.coinsEveryMonths = 1

@@ -3,8 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-/// Odd forms say the same as the usual ones.
-@Suite struct QuirkTests {
+@Suite("Odd forms say the same as the usual ones") struct QuirkTests {
     let hand = ManualClock()
     let store: Simulator
 
@@ -17,7 +16,8 @@ import Testing
         return try store.ask(store.createCustomer(script).receipt)
     }
 
-    @Test func swappedTypes() throws {
+    @Test("Numbers and texts may swap their types")
+    func swappedTypes() throws {
         let answer = try answer(.swappedTypes)
         #expect(answer["status"] as? String == "0")
         let receipt = try #require(answer["receipt"] as? [String: Any])
@@ -28,14 +28,16 @@ import Testing
         #expect(row["expires_date_ms"] as? String != nil)
     }
 
-    @Test func unorderedAndDoubledRows() throws {
+    @Test("Rows may be unordered and doubled")
+    func unorderedAndDoubledRows() throws {
         let expiries = try answer(.unorderedRows).latestRows.compactMap { $0["expires_date_ms"] as? String }
         #expect(expiries.count == 7 && expiries != expiries.sorted() && expiries != expiries.sorted(by: >))
         let doubled = try answer(.doubledRow).latestRows.compactMap { $0["transaction_id"] as? String }
         #expect(doubled.count == 8 && Set(doubled).count == 7)
     }
 
-    @Test func missingKeysAndNull() throws {
+    @Test("Keys may be missing or null")
+    func missingKeysAndNull() throws {
         let missing = try answer(.missingKeys)
         #expect(missing["environment"] == nil && missing.status == 0)
         for key in ["is_in_intro_offer_period", "subscription_group_identifier", "in_app_ownership_type"] {
@@ -46,7 +48,7 @@ import Testing
 }
 
 /// Receipts of iOS 6, compared with samples beside the repository when they are there.
-@Suite struct LegacyTests {
+@Suite("Receipts of iOS 6") struct LegacyTests {
     let hand = ManualClock()
     let store: Simulator
     let customer: SimulatedCustomer
@@ -61,7 +63,8 @@ import Testing
         BodyShapeTests.shape(value).filter { !$0.contains("formatted_pst") }
     }
 
-    @Test func aRunningSubscription() throws {
+    @Test("A running subscription has the form of iOS 6")
+    func aRunningSubscription() throws {
         hand.move(seconds: 70)
         let answer = try store.ask(customer.receipt)
         let latest = try #require(answer["latest_receipt_info"] as? [String: Any])
@@ -75,7 +78,8 @@ import Testing
         #expect(shape(answer) == shape(sample))
     }
 
-    @Test func anEndedOne() throws {
+    @Test("An ended subscription has the form of iOS 6")
+    func anEndedOne() throws {
         #expect(try store.act(CustomerAction.Kind.disableRenewal.action, on: customer.customer))
         hand.move(seconds: 70)
         let answer = try store.ask(customer.receipt)
@@ -86,7 +90,8 @@ import Testing
         #expect(shape(answer) == shape(sample))
     }
 
-    @Test func itsFormAndItsStatuses() throws {
+    @Test("Receipts of iOS 6 have their form and their statuses")
+    func itsFormAndItsStatuses() throws {
         let bytes = try #require(Data(base64Encoded: customer.receipt))
         let text = String(decoding: bytes, as: UTF8.self)
         #expect(text.contains("\"purchase-info\" = ") && text.contains("\"signature\" = "))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct ScriptTests {
+@Suite("Scripts of customers") struct ScriptTests {
     /// What each script leads to within five months of 60 seconds.
     static let stories: [(ScriptKind, [LifeEventKind])] = [
         (.loyal, [.purchased, .renewed, .renewed, .renewed, .renewed]),
@@ -36,7 +36,7 @@ import Testing
         (.deletesAccount, [.purchased, .renewed, .accountDeleted]),
     ]
 
-    @Test(arguments: stories)
+    @Test("Each script tells its story", arguments: stories)
     func story(kind: ScriptKind, expected: [LifeEventKind]) throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
@@ -47,7 +47,8 @@ import Testing
         #expect(log.map { $0.kind } == expected)
     }
 
-    @Test func recoveryInGraceKeepsTheAnchorAndLaterMovesIt() throws {
+    @Test("Recovery in grace keeps the anchor and later moves it")
+    func recoveryInGraceKeepsTheAnchorAndLaterMovesIt() throws {
         for (kind, gap) in [(ScriptKind.graceRecovers, Int64(0)), (.retryRecovers, 42_000)] {
             let hand = ManualClock()
             let store = hand.emptyStore()
@@ -59,7 +60,8 @@ import Testing
         }
     }
 
-    @Test func theSandboxRenewsTwelveTimes() throws {
+    @Test("The sandbox renews twelve times")
+    func theSandboxRenewsTwelveTimes() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(ScriptKind.loyal.script, environment: .sandbox)
@@ -70,7 +72,8 @@ import Testing
         #expect(!subscription.autoRenewStatus)
     }
 
-    @Test func earlyAndLateChargesAreBookedWhereTheyShould() throws {
+    @Test("Early and late charges are booked where they should be")
+    func earlyAndLateChargesAreBookedWhereTheyShould() throws {
         for habit in CustomerScript.ChargeHabit.allCases {
             let hand = ManualClock()
             let store = hand.emptyStore()
@@ -91,7 +94,8 @@ import Testing
         }
     }
 
-    @Test func aCustomerMadeWithAPastHasOne() throws {
+    @Test("A customer who is made with a past has one")
+    func aCustomerMadeWithAPastHasOne() throws {
         let store = ManualClock().emptyStore()
         var script = CustomerScript()
         script.pastPeriods = 4

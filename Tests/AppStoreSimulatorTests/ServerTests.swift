@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct ServerTests {
+@Suite("The pretend App Store over HTTP") struct ServerTests {
     private func store() -> Simulator {
         var options = SimulatorOptions(seed: 21)
         options.port = 0
@@ -12,7 +12,8 @@ import Testing
         return Simulator(options, clock: ManualClock().clock)
     }
 
-    @Test func applesHeadersOverHTTP() async throws {
+    @Test("Answers have Apple's headers")
+    func applesHeadersOverHTTP() async throws {
         let store = store()
         try await store.serving { port in
             let receipt = try #require(store.receipts().first?.receipt)
@@ -28,7 +29,8 @@ import Testing
         }
     }
 
-    @Test func twoRequestsOnOneConnection() async throws {
+    @Test("One connection serves two requests")
+    func twoRequestsOnOneConnection() async throws {
         try await store().serving { port in
             let both =
                 RawConnection.post("/verifyReceipt", "{}", keepAlive: true)
@@ -38,7 +40,8 @@ import Testing
         }
     }
 
-    @Test func faultsOnTheWire() async throws {
+    @Test("Faults are seen on the wire")
+    func faultsOnTheWire() async throws {
         let store = store()
         try await store.serving { port in
             let post = RawConnection.post("/verifyReceipt", "{}")
@@ -59,7 +62,8 @@ import Testing
         }
     }
 
-    @Test func tooLargeABody() async throws {
+    @Test("A body that is too large is refused")
+    func tooLargeABody() async throws {
         try await store().serving { port in
             let large = String(repeating: "x", count: 5000)
             let answer = try await RawConnection.exchange(RawConnection.post("/verifyReceipt", large), port: port)
@@ -67,7 +71,8 @@ import Testing
         }
     }
 
-    @Test func aTakenPortIsAnError() async throws {
+    @Test("A taken port is an error")
+    func aTakenPortIsAnError() async throws {
         try await store().serving { port in
             var options = SimulatorOptions()
             options.port = port

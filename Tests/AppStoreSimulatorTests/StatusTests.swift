@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct StatusTests {
+@Suite("Statuses") struct StatusTests {
     let hand = ManualClock()
     let store: Simulator
     let customer: SimulatedCustomer
@@ -21,7 +21,8 @@ import Testing
         return Data(bytes).base64EncodedString()
     }
 
-    @Test func everyStatus() throws {
+    @Test("Every status can be answered")
+    func everyStatus() throws {
         #expect(try store.ask(customer.receipt).status == 0)
         #expect(try store.ask(tester.receipt, at: .sandbox).status == 0)
         #expect(try store.ask("").status == 21002)
@@ -33,7 +34,8 @@ import Testing
         #expect(try store.ask(customer.receipt, at: .sandbox).status == 21008)
     }
 
-    @Test func whatIsNotARequest() throws {
+    @Test("What is not a request is refused")
+    func whatIsNotARequest() throws {
         #expect(store.answer(Array("{".utf8), at: .production) == Array(#"{"status":21000}"#.utf8))
         #expect(store.answer(Array("[]".utf8), at: .production) == Array(#"{"status":21000}"#.utf8))
         #expect(store.answer(Array("{}".utf8), at: .production) == Array(#"{"status":21002}"#.utf8))
@@ -42,13 +44,15 @@ import Testing
         #expect(reply.code == 200 && reply.body == Array(#"{"status":21000}"#.utf8))
     }
 
-    @Test func aNewlineInTheReceiptHasApplesException() throws {
+    @Test("A newline in the receipt has Apple's exception")
+    func aNewlineInTheReceiptHasApplesException() throws {
         let broken = try store.ask(String(customer.receipt.prefix(76)) + "\n" + customer.receipt.dropFirst(76))
         #expect(broken.status == 21002)
         #expect(broken["exception"] as? String == "java.lang.IllegalArgumentException")
     }
 
-    @Test func theSecretRotates() throws {
+    @Test("The secret rotates")
+    func theSecretRotates() throws {
         let old = store.sharedSecret
         #expect(old.count == 32)
         #expect(try store.control("POST", "/simulator/secret", #"{"secret":"new"}"#).code == 200)
@@ -56,12 +60,14 @@ import Testing
         #expect(try store.ask(customer.receipt, password: "new").status == 0)
     }
 
-    @Test func aDeletedAccountIsGone() throws {
+    @Test("A deleted account is gone")
+    func aDeletedAccountIsGone() throws {
         #expect(try store.act(CustomerAction.Kind.deleteAccount.action, on: customer.customer))
         #expect(try store.ask(customer.receipt).status == 21010)
     }
 
-    @Test func aRestartWithTheSameSeedAndEpochKnowsItsReceipts() throws {
+    @Test("A restart with the same seed and epoch knows its receipts")
+    func aRestartWithTheSameSeedAndEpochKnowsItsReceipts() throws {
         var options = SimulatorOptions(seed: 3)
         options.epochMilliseconds = ManualClock.start
         let before = Simulator(options, clock: hand.clock)
@@ -78,7 +84,8 @@ import Testing
         }
     }
 
-    @Test func anyChangedByteIsNoticed() throws {
+    @Test("Any changed byte is noticed")
+    func anyChangedByteIsNoticed() throws {
         let codec = ReceiptCodec(seed: 5)
         let identity = ReceiptIdentity(
             customer: 17, creation: StoreTime(milliseconds: ManualClock.start), environment: .sandbox)

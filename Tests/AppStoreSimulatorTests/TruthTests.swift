@@ -3,8 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-/// What was true at an instant, told later, is what was told then.
-@Suite struct TruthTests {
+@Suite("What was true at an instant, told later, is what was told then") struct TruthTests {
     static let seed: UInt64 = 31
 
     private func text(_ truth: [CustomerTruth]) throws -> String {
@@ -13,7 +12,8 @@ import Testing
         return String(decoding: try encoder.encode(truth), as: UTF8.self)
     }
 
-    @Test func thePastIsToldAsItWas() throws {
+    @Test("The past is told as it was")
+    func thePastIsToldAsItWas() throws {
         print("seed \(Self.seed)")
         let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
@@ -38,7 +38,8 @@ import Testing
         #expect(store.truth(at: then[11].at).count > store.truth(at: then[0].at).count)
     }
 
-    @Test func theFutureIsToldAndNotLived() throws {
+    @Test("The future is told and not lived")
+    func theFutureIsToldAndNotLived() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(CustomerScript())
@@ -48,7 +49,8 @@ import Testing
         #expect(store.truth(of: customer.customer, at: ManualClock.start - 1) == nil)
     }
 
-    @Test func access() throws {
+    @Test("Access follows Apple's data")
+    func access() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         let customer = store.createCustomer(ScriptKind.graceEnds.script)
@@ -61,7 +63,8 @@ import Testing
         #expect(access(after: 92) == AccessTruth.none)
     }
 
-    @Test func overTheControlAPI() throws {
+    @Test("The control API serves the truth")
+    func overTheControlAPI() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         _ = store.createCustomer(CustomerScript())

@@ -3,10 +3,11 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite struct UploadTests {
+@Suite("What devices upload") struct UploadTests {
     static let seed: UInt64 = 47
 
-    @Test func aNewReceiptAtEachRenewal() throws {
+    @Test("Each renewal uploads a new receipt")
+    func aNewReceiptAtEachRenewal() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         var script = ScriptKind.resubscribes.script
@@ -26,7 +27,8 @@ import Testing
     }
 
     /// Asking often since the last time misses nothing and tells nothing twice.
-    @Test func sinceMissesNothing() throws {
+    @Test("A list of uploads since an instant misses none")
+    func sinceMissesNothing() throws {
         print("seed \(Self.seed)")
         let hand = ManualClock()
         var options = SimulatorOptions(seed: Self.seed)
@@ -86,7 +88,8 @@ import Testing
         #expect(try store.control("GET", "/simulator/receipts/c000099").code == 404)
     }
 
-    @Test func overTheControlAPI() throws {
+    @Test("The control API serves the uploads")
+    func overTheControlAPI() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()
         _ = store.createCustomer(CustomerScript())

@@ -4,8 +4,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-/// HTTP as clients send it, and answers as a bad day delivers them.
-@Suite struct WireTests {
+@Suite("HTTP as clients send it, and answers as a bad day delivers them") struct WireTests {
     private func store(_ change: (inout SimulatorOptions) -> Void = { _ in }) -> Simulator {
         var options = SimulatorOptions(seed: 21)
         options.port = 0
@@ -15,7 +14,8 @@ import Testing
         return Simulator(options, clock: ManualClock().clock)
     }
 
-    @Test func chunkedBodies() async throws {
+    @Test("Chunked bodies are read")
+    func chunkedBodies() async throws {
         let store = store()
         try await store.serving { port in
             let body = #"{"receipt-data":"aGVsbG8="}"#
@@ -29,7 +29,8 @@ import Testing
     }
 
     /// Once, and only while the body is awaited.
-    @Test func continueIsOwedOnce() throws {
+    @Test("100 Continue is owed once")
+    func continueIsOwedOnce() throws {
         var reader = RequestReader(bodyBytesMax: 100)
         var head = ByteBuffer(string: "POST /x HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n")
         var whole = head
@@ -48,7 +49,8 @@ import Testing
         #expect(second?.body == Array("[]".utf8) && !isOwedAgain)
     }
 
-    @Test func whatIsNotHTTP() async throws {
+    @Test("What is not HTTP is refused")
+    func whatIsNotHTTP() async throws {
         try await store { $0.bodyBytesMax = 100 }.serving { port in
             for nonsense in ["nonsense\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"] {
                 let answer = try await RawConnection.exchange(nonsense, port: port)
@@ -63,7 +65,8 @@ import Testing
     }
 
     /// Answers of different speed come in the order of their requests.
-    @Test func pipelinedRequestsKeepTheirOrder() async throws {
+    @Test("Pipelined requests keep their order")
+    func pipelinedRequestsKeepTheirOrder() async throws {
         try await store().serving { port in
             let verify = RawConnection.post("/verifyReceipt", "{}", keepAlive: true)
             let health = "GET /simulator/healthz HTTP/1.1\r\nHost: store\r\n\r\n"
@@ -75,7 +78,8 @@ import Testing
         }
     }
 
-    @Test func aRequestInDrops() async throws {
+    @Test("A request that comes in drops is read")
+    func aRequestInDrops() async throws {
         let store = store()
         try await store.serving { port in
             let receipt = try #require(store.receipts().first?.receipt)
@@ -88,7 +92,8 @@ import Testing
         }
     }
 
-    @Test func drippingAndTooManyRequests() async throws {
+    @Test("Answers may drip, and too many requests are refused")
+    func drippingAndTooManyRequests() async throws {
         let store = store()
         try await store.serving { port in
             let post = RawConnection.post("/verifyReceipt", "{}")
@@ -107,14 +112,16 @@ import Testing
         }
     }
 
-    @Test func latencyIsNotAFault() {
+    @Test("Latency is not a fault")
+    func latencyIsNotAFault() {
         let late = store { $0.latencyMilliseconds = 250 }
         let request = SimulatorRequest(method: "POST", path: "/verifyReceipt", body: Array("{}".utf8))
         #expect(late.respond(to: request).delaySeconds == 0.25)
         #expect(late.respond(to: SimulatorRequest(method: "GET", path: "/simulator/healthz")).delaySeconds == 0)
     }
 
-    @Test func aBadDayHasEveryKindAtItsRate() throws {
+    @Test("A bad day has every kind at its rate")
+    func aBadDayHasEveryKindAtItsRate() throws {
         let faults = try Fault.mixed(rate: 0.2)
         let store = store { $0.faults = faults }
         let body = Array("{}".utf8)
@@ -131,7 +138,8 @@ import Testing
         #expect(kinds.count == 9, "\(kinds)")
     }
 
-    @Test func faultsByWeight() throws {
+    @Test("Faults are drawn by their weights")
+    func faultsByWeight() throws {
         let faults = try Fault.mixed(rate: 0.4, kinds: "21104=3,hang", seconds: 9)
         #expect(faults.map { $0.kind } == [.status, .hang])
         #expect(faults[0].status == 21104 && faults[1].seconds == 9)

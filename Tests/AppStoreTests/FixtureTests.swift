@@ -3,9 +3,10 @@ import Testing
 
 @testable import AppStore
 
-@Suite struct FixtureTests {
+@Suite("Captured answers") struct FixtureTests {
     /// A second opinion by Foundation's parser: every row it sees was read or is named as unreadable.
-    @Test func everyRowOfEveryAnswerIsAccountedFor() throws {
+    @Test("Every row of every answer is accounted for")
+    func everyRowOfEveryAnswerIsAccountedFor() throws {
         var answers = 0
         for file in Fixtures.files(ending: [".json", "verifyReceiptSample1.txt"]) {
             guard let top = try? JSONSerialization.jsonObject(with: Data(file.body)) as? [String: Any] else { continue }
@@ -25,7 +26,8 @@ import Testing
         #expect(Fixtures.folder == nil || answers > 80)
     }
 
-    @Test func noRowOfACapturedOrSyntheticAnswerIsUnreadable() throws {
+    @Test("No row of a captured or synthetic answer is unreadable")
+    func noRowOfACapturedOrSyntheticAnswerIsUnreadable() throws {
         for file in Fixtures.files(ending: [".json", "verifyReceiptSample1.txt"]) {
             guard let response = try? VerifyReceiptResponse(parsing: file.body), response.status != nil else {
                 continue
@@ -54,7 +56,8 @@ import Testing
         Golden("synthetic/40_error_21010.json", inApp: 0, latest: 0, renewals: 0),
     ]
 
-    @Test(arguments: goldens) func rowsAreCounted(_ golden: Golden) throws {
+    @Test("Rows are counted", arguments: goldens)
+    func rowsAreCounted(_ golden: Golden) throws {
         guard let body = try Fixtures.body(golden.name) else { return }
         let response = try VerifyReceiptResponse(parsing: body)
         #expect(response.inApp.count == golden.inApp)
@@ -63,7 +66,8 @@ import Testing
         #expect(response.isLegacy == golden.legacy)
     }
 
-    @Test func bodiesThatAreNoAnswersSaySo() throws {
+    @Test("Bodies that are no answers say so")
+    func bodiesThatAreNoAnswersSaySo() throws {
         for (name, reason) in [
             ("synthetic/41_error_http503_body.html", "a web page instead of JSON"),
             ("synthetic/42_error_http500_body.txt", "text that is not JSON at byte 0"),
@@ -77,7 +81,8 @@ import Testing
         }
     }
 
-    @Test func capturedReceiptsAreRecognised() throws {
+    @Test("Captured receipts are recognised")
+    func capturedReceiptsAreRecognised() throws {
         let expected: [(String, ReceiptForm)] = [
             ("IdeasOnCanvas_AppReceiptValidator/grandUnifiedExpiredAppleCert_receipt.b64", .unified),
             ("IdeasOnCanvas_AppReceiptValidator/mindnode_ios_michaelsandbox_receipt1.b64", .unified),

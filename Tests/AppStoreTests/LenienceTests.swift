@@ -2,8 +2,9 @@ import Testing
 
 @testable import AppStore
 
-@Suite struct LenienceTests {
+@Suite("Values are read in every form") struct LenienceTests {
     @Test(
+        "A status is read in every form",
         arguments: [
             ("0", 0), (#""21002""#, 21002), ("21002.0", 21002), (#"" 21007 ""#, 21007), ("2.1007e4", 21007),
             (#""OK""#, nil), ("null", nil), (#""""#, nil), ("0.5", nil), ("true", nil), ("{}", nil),
@@ -14,6 +15,7 @@ import Testing
     }
 
     @Test(
+        "The hint to try again is read in every form",
         arguments: [
             (#""is-retryable":true"#, true), (#""is_retryable":"true""#, true), (#""is-retryable":1"#, true),
             (#""is_retryable":"1""#, true), (#""is-retryable":false"#, false), (#""is_retryable":"FALSE""#, false),
@@ -25,6 +27,7 @@ import Testing
     }
 
     @Test(
+        "Instants are read in every form",
         arguments: [
             (#""expires_date_ms":"1646945826586""#, 1_646_945_826_586),
             (#""expires_date_ms":1646945826586"#, 1_646_945_826_586),
@@ -71,7 +74,8 @@ import Testing
         #expect(response.latestReceiptInfo.first?.expiresAt == expected)
     }
 
-    @Test func zeroMillisecondsTakeNothingBack() throws {
+    @Test("Zero milliseconds take nothing back")
+    func zeroMillisecondsTakeNothingBack() throws {
         for zero in [#""0""#, "0", #""0000000000000""#] {
             let body = "{\"latest_receipt_info\":[{\(ResponseTests.row),\"cancellation_date_ms\":\(zero)}]}"
             let row = try #require(try parse(body).latestReceiptInfo.first)
@@ -80,6 +84,7 @@ import Testing
     }
 
     @Test(
+        "An expiry remembers the form in which it was given",
         arguments: [
             (#""expires_date_ms":"5","expires_date":"5""#, .milliseconds), (#""expires_date":"5""#, .plain),
             (#""expires_date":"2014-11-12 15:10:33 Etc/GMT""#, .text),
@@ -92,48 +97,56 @@ import Testing
         #expect(response.latestReceiptInfo.first?.expiryForm == expected)
     }
 
-    @Test(arguments: [
-        (#""503000000000000123""#, "503000000000000123"), ("503000000000000123", "503000000000000123"),
-        ("99999999999999999999999999", "99999999999999999999999999"), (#""000123""#, "000123"),
-        ("1000000131413546.0", "1000000131413546"), ("1.000000131413546E15", "1000000131413546"),
-        (#""a\u0041\/\ud83d\ude00""#, "aA/😀"), (#""\ud83d""#, "\u{FFFD}"), ("true", "true"),
-        (#""""#, "11"), ("null", "11"), ("{}", "11"),
-    ])
+    @Test(
+        "Identifiers are read in every form",
+        arguments: [
+            (#""503000000000000123""#, "503000000000000123"), ("503000000000000123", "503000000000000123"),
+            ("99999999999999999999999999", "99999999999999999999999999"), (#""000123""#, "000123"),
+            ("1000000131413546.0", "1000000131413546"), ("1.000000131413546E15", "1000000131413546"),
+            (#""a\u0041\/\ud83d\ude00""#, "aA/😀"), (#""\ud83d""#, "\u{FFFD}"), ("true", "true"),
+            (#""""#, "11"), ("null", "11"), ("{}", "11"),
+        ])
     func identifiers(_ json: String, _ expected: String) throws {
         let row = #""product_id":"m","transaction_id":"11","purchase_date_ms":"1","original_transaction_id":\#(json)"#
         let response = try parse("{\"latest_receipt_info\":[{\(row)}]}")
         #expect(response.latestReceiptInfo.first?.originalTransactionID == expected)
     }
 
-    @Test(arguments: [
-        (#""quantity":"3""#, 3), (#""quantity":3"#, 3), (#""quantity":"0""#, 1), (#""quantity":-4"#, 1),
-        (#""quantity":"many""#, 1), (#""quantity":99999999999"#, 1), (#""x":0"#, 1),
-    ])
+    @Test(
+        "Quantities are read in every form",
+        arguments: [
+            (#""quantity":"3""#, 3), (#""quantity":3"#, 3), (#""quantity":"0""#, 1), (#""quantity":-4"#, 1),
+            (#""quantity":"many""#, 1), (#""quantity":99999999999"#, 1), (#""x":0"#, 1),
+        ])
     func quantities(_ json: String, _ expected: Int) throws {
         let response = try parse("{\"latest_receipt_info\":[{\(ResponseTests.row),\(json)}]}")
         #expect(response.latestReceiptInfo.first?.quantity == expected)
     }
 
-    @Test func aDuplicateKeyIsNoError() throws {
+    @Test("A duplicate key is no error")
+    func aDuplicateKeyIsNoError() throws {
         #expect(try parse(#"{"status":21002,"status":0}"#).status == 0)
         #expect(try parse(#"{"st\u0061tus":5}"#).status == 5)
     }
 
-    @Test func aReceiptInAnArrayIsARow() throws {
+    @Test("A receipt in an array is a row")
+    func aReceiptInAnArrayIsARow() throws {
         let response = try parse("{\"receipt\":[{\"bundle_id\":\"b\",\"in_app\":[{\(ResponseTests.row)}]}]}")
         #expect(response.bundleID == "b" && response.inApp.map(\.path) == ["receipt[0].in_app[0]"])
     }
 
-    @Test(arguments: [
-        ("", "an empty body"), (" \n", "an empty body"), ("<html>", "a web page instead of JSON"),
-        (#"{"status":0"#, "JSON that ends in the middle, after 11 bytes"),
-        (#"{"status":0}{"#, "JSON followed by something else at byte 12"),
-        ("An Internal Server Error", "text that is not JSON at byte 0"), ("[]", "JSON that is not an object"),
-        ("5", "JSON that is not an object"), ("null", "JSON that is not an object"),
-        (#"{"status":0,}"#, "text that is not JSON at byte 12"), ("{1:2}", "text that is not JSON at byte 1"),
-        (#"{"a":tru}"#, "text that is not JSON at byte 5"), (#"{"a":-}"#, "text that is not JSON at byte 6"),
-        (String(repeating: "[", count: 100_000), "JSON nested deeper than 64"),
-    ])
+    @Test(
+        "What is no answer is unreadable, with its reason",
+        arguments: [
+            ("", "an empty body"), (" \n", "an empty body"), ("<html>", "a web page instead of JSON"),
+            (#"{"status":0"#, "JSON that ends in the middle, after 11 bytes"),
+            (#"{"status":0}{"#, "JSON followed by something else at byte 12"),
+            ("An Internal Server Error", "text that is not JSON at byte 0"), ("[]", "JSON that is not an object"),
+            ("5", "JSON that is not an object"), ("null", "JSON that is not an object"),
+            (#"{"status":0,}"#, "text that is not JSON at byte 12"), ("{1:2}", "text that is not JSON at byte 1"),
+            (#"{"a":tru}"#, "text that is not JSON at byte 5"), (#"{"a":-}"#, "text that is not JSON at byte 6"),
+            (String(repeating: "[", count: 100_000), "JSON nested deeper than 64"),
+        ])
     func unreadable(_ body: String, _ reason: String) {
         #expect(throws: AnswerUnreadable(reason)) { try parse(body) }
     }

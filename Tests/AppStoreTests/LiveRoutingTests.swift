@@ -4,8 +4,9 @@ import HTTPTypes
 import Hummingbird
 import Testing
 
-@Suite struct LiveRoutingTests {
-    @Test func asksAsAppleExpects() async throws {
+@Suite("Calls go to the right store") struct LiveRoutingTests {
+    @Test("A request is as Apple expects it")
+    func asksAsAppleExpects() async throws {
         let store = PretendStore()
         let id = try #require(HTTPField.Name("x-apple-jingle-correlation-key"))
         try await store.serving { _ in
@@ -26,7 +27,8 @@ import Testing
         #expect(store.asked.allSatisfy { $0.contentType == "application/json" && !$0.hasCookie })
     }
 
-    @Test func switchesStoreOnceEachWayAtMost() async throws {
+    @Test("A check switches the store at most once each way")
+    func switchesStoreOnceEachWayAtMost() async throws {
         for (askFirst, production, sandbox, allowed, path, final) in [
             (.production, 21007, 0, true, ["/production", "/sandbox"], 0),
             (.sandbox, 0, 21008, true, ["/sandbox", "/production"], 0),
@@ -48,7 +50,8 @@ import Testing
         }
     }
 
-    @Test func anOutageAfterTheSwitchIsTheSandboxesOutage() async throws {
+    @Test("An outage after the switch is an outage of the sandbox")
+    func anOutageAfterTheSwitchIsTheSandboxesOutage() async throws {
         let store = PretendStore()
         try await store.serving { asked in
             asked.isSandbox ? .text("", .serviceUnavailable) : .text(#"{"status":21007}"#)
@@ -59,7 +62,8 @@ import Testing
         }
     }
 
-    @Test func triesThePreviousSecretOnce() async throws {
+    @Test("The previous secret is tried once")
+    func triesThePreviousSecretOnce() async throws {
         for (right, statuses, passwords) in [
             ("new", 0, ["new"]), ("old", 0, ["new", "old"]), ("other", 21004, ["new", "old"]),
         ] {
@@ -76,7 +80,8 @@ import Testing
         }
     }
 
-    @Test func announcementsAreNotedOnceAndSecretsNever() async throws {
+    @Test("Announcements are noted once and secrets never")
+    func announcementsAreNotedOnceAndSecretsNever() async throws {
         let store = PretendStore()
         let sunset = try #require(HTTPField.Name("sunset"))
         let deprecation = try #require(HTTPField.Name("deprecation"))
@@ -94,7 +99,8 @@ import Testing
         #expect(store.notes.allSatisfy { !$0.contains("hush") })
     }
 
-    @Test func redirectsAreNotFollowed() async throws {
+    @Test("Redirects are not followed")
+    func redirectsAreNotFollowed() async throws {
         for followed in [false, true] {
             let store = PretendStore()
             try await store.serving { asked in

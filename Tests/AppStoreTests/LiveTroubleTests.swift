@@ -3,8 +3,8 @@ import AsyncHTTPClient
 import Hummingbird
 import Testing
 
-/// Everything that is no answer is an answer too: a sentence, no response, nothing thrown.
-@Suite struct LiveTroubleTests {
+@Suite("Everything that is no answer is an answer too: a sentence, no response, nothing thrown") struct LiveTroubleTests
+{
     static let request = AppStoreRequest(receipt: "AAAA", secret: "hush-current", previousSecret: "hush-previous")
 
     func expectTrouble(
@@ -26,7 +26,8 @@ import Testing
         }
     }
 
-    @Test func httpErrors() async throws {
+    @Test("Errors of HTTP are no answer")
+    func httpErrors() async throws {
         try await expectTrouble("HTTP 500 with a text", http: 500, bytes: 5) { _ in .text("oops!", .internalServerError)
         }
         try await expectTrouble("HTTP 503 with a web page", http: 503, bytes: 6) { _ in
@@ -39,14 +40,16 @@ import Testing
         try await expectTrouble("check the configured address", http: 404) { _ in .text("", .notFound) }
     }
 
-    @Test func bodiesThatAreNoAnswer() async throws {
+    @Test("Bodies of another kind are no answer")
+    func bodiesThatAreNoAnswer() async throws {
         try await expectTrouble("HTTP 200 with a web page", http: 200, bytes: 6) { _ in .text("<html>") }
         try await expectTrouble("HTTP 200 with an empty body", http: 200) { _ in .text("") }
         try await expectTrouble("ends in the middle", http: 200, bytes: 11) { _ in .text(#"{"status":0"#) }
         try await expectTrouble("not JSON", http: 200, bytes: 12) { _ in .text("hush-current") }
     }
 
-    @Test func anAnswerLargerThanTheLimit() async throws {
+    @Test("An answer larger than the limit is no answer")
+    func anAnswerLargerThanTheLimit() async throws {
         let large = String(repeating: " ", count: 4096)
         try await expectTrouble(
             "larger than the limit of 1000 bytes", http: 200, change: { $0.responseBytesMax = 1000 }
@@ -66,7 +69,8 @@ import Testing
         }
     }
 
-    @Test func aTransferThatBreaksOff() async throws {
+    @Test("A transfer that breaks off is no answer")
+    func aTransferThatBreaksOff() async throws {
         struct Cut: Error {}
         try await expectTrouble("broke off after 8 bytes.", http: 200, bytes: 8) { _ in
             Response(
@@ -78,7 +82,8 @@ import Testing
         }
     }
 
-    @Test func aStoreThatHangs() async throws {
+    @Test("A store that hangs is not waited for")
+    func aStoreThatHangs() async throws {
         try await expectTrouble("did not answer in time", http: nil, change: { $0.deadline = .milliseconds(300) }) {
             _ in
             try await Task.sleep(for: .seconds(60))
@@ -96,20 +101,23 @@ import Testing
     }
 
     /// The deadline is for all calls together: the second one gets what the first left.
-    @Test func aStoreThatHangsOnTheSecondCall() async throws {
+    @Test("A store that hangs on the second call is not waited for")
+    func aStoreThatHangsOnTheSecondCall() async throws {
         try await expectTrouble("in time", http: nil, calls: 2, change: { $0.deadline = .milliseconds(500) }) { asked in
             if asked.isSandbox { try await Task.sleep(for: .seconds(60)) }
             return .text(#"{"status":21007}"#)
         }
     }
 
-    @Test func aReceiptLargerThanTheLimitIsNotSent() async throws {
+    @Test("A receipt larger than the limit is not sent")
+    func aReceiptLargerThanTheLimitIsNotSent() async throws {
         try await expectTrouble("was not sent", http: nil, calls: 0, change: { $0.requestBytesMax = 3 }) { _ in
             .text(#"{"status":0}"#)
         }
     }
 
-    @Test func nobodyListens() async throws {
+    @Test("An address where nothing listens is no answer")
+    func nobodyListens() async throws {
         let store = PretendStore()
         let gone = Gone()
         try await store.serving { _ in
@@ -130,7 +138,8 @@ import Testing
         #expect(store.asked.isEmpty)
     }
 
-    @Test func aStoreThatSpeaksNoTLS() async throws {
+    @Test("A store that speaks no TLS is no answer")
+    func aStoreThatSpeaksNoTLS() async throws {
         let store = PretendStore()
         try await store.serving { _ in
             .text(#"{"status":0}"#)
@@ -146,7 +155,8 @@ import Testing
         }
     }
 
-    @Test func anAddressThatIsNone() async throws {
+    @Test("An address that is none is no answer")
+    func anAddressThatIsNone() async throws {
         let store = PretendStore()
         for url in ["", "not a url", "ftp://127.0.0.1/x", "http://"] {
             let answer = try await store.verify(Self.request, AppStoreOptions(productionURL: url))
@@ -154,7 +164,8 @@ import Testing
         }
     }
 
-    @Test func aCancelledCheckEnds() async throws {
+    @Test("A cancelled check ends")
+    func aCancelledCheckEnds() async throws {
         let store = PretendStore()
         let (questions, question) = AsyncStream<Void>.makeStream()
         try await store.serving { _ in

@@ -6,9 +6,9 @@ import Testing
 
 @testable import AppStore
 
-/// What keeps a call from being waited for too long, or from being repeated too soon.
-@Suite struct PatienceTests {
-    @Test func aBodyThatComesInDropsIsNotWaitedFor() async throws {
+@Suite("What keeps a call from being waited for too long, or from being repeated too soon") struct PatienceTests {
+    @Test("A body that comes in drops is not waited for")
+    func aBodyThatComesInDropsIsNotWaitedFor() async throws {
         let store = PretendStore()
         try await store.serving { _ in
             Response(
@@ -32,7 +32,8 @@ import Testing
         }
     }
 
-    @Test func applesWishToWaitReachesTheAnswer() async throws {
+    @Test("Apple's wish to wait reaches the answer")
+    func applesWishToWaitReachesTheAnswer() async throws {
         let store = PretendStore()
         try await store.serving { _ in
             Response(status: .tooManyRequests, headers: [.retryAfter: "17"])

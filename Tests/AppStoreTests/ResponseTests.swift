@@ -6,12 +6,13 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
     try VerifyReceiptResponse(parsing: Array(json.utf8))
 }
 
-@Suite struct ResponseTests {
+@Suite("Answers become rows") struct ResponseTests {
     static let row = """
         "product_id":"monthly","transaction_id":"11","original_transaction_id":"10","purchase_date_ms":"1000"
         """
 
-    @Test func aUnifiedAnswerKeepsEveryField() throws {
+    @Test("A unified answer keeps every field")
+    func aUnifiedAnswerKeepsEveryField() throws {
         let response = try parse(Self.unified)
         #expect(response.status == 0 && response.environment == "Production" && !response.isLegacy)
         #expect(response.bundleID == "com.example" && response.latestReceipt == "QUJD")
@@ -41,7 +42,8 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
             renewal.priceIncreaseStatus == "1" && renewal.promotionalOfferID == "p" && renewal.offerCodeRefName == "o")
     }
 
-    @Test func aLegacyAnswerBecomesRows() throws {
+    @Test("A legacy answer becomes rows")
+    func aLegacyAnswerBecomesRows() throws {
         let row = """
             {"bid":"com.example","product_id":"monthly","transaction_id":"11","original_transaction_id":"10",
             "purchase_date_ms":"1420880400000","expires_date":"1423558800000",
@@ -67,7 +69,8 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
         #expect(array.latestReceiptInfo.map(\.path) == ["latest_receipt_info[0]"])
     }
 
-    @Test func oneOddRowLosesNoOther() throws {
+    @Test("One odd row loses no other")
+    func oneOddRowLosesNoOther() throws {
         let response = try parse(
             """
             {"status":0,"latest_receipt_info":[null,{\(Self.row)},{},"text",{"product_id":"monthly"},7,{\(Self.row)}],
@@ -87,7 +90,8 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
         #expect(device.unreadableRows == ["receipt.in_app[0]"] && device.isComplete, "a device's receipt ends nothing")
     }
 
-    @Test func emptyAndMissingListsAreLegitimate() throws {
+    @Test("Empty and missing lists are legitimate")
+    func emptyAndMissingListsAreLegitimate() throws {
         for lists in [
             "", #","receipt":{"in_app":[]}"#, #","receipt":null,"latest_receipt_info":null"#,
             #","receipt":{},"latest_receipt_info":"","pending_renewal_info":[]"#,
@@ -98,7 +102,8 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
         }
     }
 
-    @Test func aRowWithoutItsTransactionKeepsAPeriodApart() throws {
+    @Test("A row without its transaction keeps a period apart")
+    func aRowWithoutItsTransactionKeepsAPeriodApart() throws {
         let response = try parse(
             #"{"latest_receipt_info":[{"product_id":"m","original_transaction_id":10,"purchase_date_ms":5},"#
                 + #"{"product_id":"m","transaction_id":11,"purchase_date_ms":6}]}"#)
@@ -106,7 +111,8 @@ func parse(_ json: String) throws -> VerifyReceiptResponse {
         #expect(response.latestReceiptInfo.map(\.originalTransactionID) == ["10", "11"])
     }
 
-    @Test func anUnnamedRenewalOfSeveralSubscriptionsIsNotGuessed() throws {
+    @Test("An unnamed renewal of several subscriptions is not guessed")
+    func anUnnamedRenewalOfSeveralSubscriptionsIsNotGuessed() throws {
         let response = try parse(
             #"{"latest_receipt_info":[{"product_id":"m","transaction_id":"1","purchase_date_ms":5},"#
                 + #"{"product_id":"m","transaction_id":"2","purchase_date_ms":6}],"#

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite struct RetryAfterTests {
+@Suite("Apple's wish to wait") struct RetryAfterTests {
     private let now = Date(timeIntervalSince1970: 1_800_000_000)
 
     private func seconds(_ values: String..., date: String? = nil) -> Double? {
@@ -13,7 +13,8 @@ import Testing
         return RetryAfter.seconds(in: headers, now: now)
     }
 
-    @Test func secondsInAllTheirForms() {
+    @Test("Seconds are read in every form")
+    func secondsInAllTheirForms() {
         #expect(seconds("120") == 120)
         #expect(seconds(" 5 ") == 5)
         #expect(seconds("1.5") == 1.5)
@@ -24,7 +25,8 @@ import Testing
         #expect(seconds("3, 7") == 7)
     }
 
-    @Test func datesAreReadByTheServersOwnClock() {
+    @Test("Dates are read by the server's own clock")
+    func datesAreReadByTheServersOwnClock() {
         #expect(seconds("Fri, 15 Jan 2027 08:01:00 GMT") == 60)
         #expect(seconds("Friday, 15-Jan-27 08:01:00 GMT") == 60)
         #expect(seconds("Fri Jan 15 08:01:00 2027") == 60)
@@ -32,19 +34,23 @@ import Testing
         #expect(seconds("Fri, 15 Jan 2027 07:00:00 GMT") == 0)
     }
 
-    @Test func largeNumbersAreMoments() {
+    @Test("Large numbers are moments")
+    func largeNumbersAreMoments() {
         #expect(seconds("1800000030000") == 30)
         #expect(seconds("1800000030") == 30)
         #expect(seconds("1700000000000") == 0)
         #expect(seconds("30", date: "nonsense") == 30)
     }
 
-    @Test(arguments: ["", "soon", "12 s", "0x10", "1e3", "inf", "nan", "--5", "2027-01-15T08:01:00Z", "Fri, 99 Jan"])
+    @Test(
+        "What cannot be read asks nothing",
+        arguments: ["", "soon", "12 s", "0x10", "1e3", "inf", "nan", "--5", "2027-01-15T08:01:00Z", "Fri, 99 Jan"])
     func whatCannotBeReadAsksNothing(text: String) {
         #expect(seconds(text) == nil)
     }
 
-    @Test func withoutTheHeaderNothingIsAsked() {
+    @Test("Without the header nothing is asked")
+    func withoutTheHeaderNothingIsAsked() {
         #expect(seconds() == nil)
     }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite struct ConversationTests {
+@Suite("Which store is asked with which secret") struct ConversationTests {
     /// Statuses answered in order, and where each question went: `P` or `S`, with `'` for the previous secret.
     static let tables: [(askFirst: Endpoint, sandbox: Bool, previous: String?, statuses: [Int?], asked: String)] = [
         (.production, true, nil, [0], "P"),
@@ -29,7 +29,8 @@ import Testing
         (.production, true, "old", [21010], "P"),
     ]
 
-    @Test(arguments: tables) func asks(
+    @Test("Each answer leads to the right further question", arguments: tables)
+    func asks(
         _ table: (askFirst: Endpoint, sandbox: Bool, previous: String?, statuses: [Int?], asked: String)
     ) {
         var conversation = StoreRouting(
@@ -47,7 +48,8 @@ import Testing
     }
 
     /// Whatever a store answers, three calls are the most.
-    @Test func itAlwaysEnds() {
+    @Test("A conversation always ends")
+    func itAlwaysEnds() {
         let statuses = [0, 21002, 21004, 21007, 21008]
         for first in statuses {
             for second in statuses {
@@ -60,7 +62,8 @@ import Testing
         }
     }
 
-    @Test func aRequestPrintsNoSecret() {
+    @Test("A request prints no secret")
+    func aRequestPrintsNoSecret() {
         let request = AppStoreRequest(receipt: "UkVDRUlQVA==", secret: "hush1", previousSecret: "hush2")
         var dumped = ""
         dump([request], to: &dumped)

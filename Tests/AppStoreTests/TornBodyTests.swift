@@ -3,8 +3,9 @@ import Testing
 
 @testable import AppStore
 
-@Suite struct TornBodyTests {
-    @Test func everyTruncationIsStatedToBeOne() {
+@Suite("Torn bodies") struct TornBodyTests {
+    @Test("Every truncation is said to be one")
+    func everyTruncationIsStatedToBeOne() {
         let body = Array(ResponseTests.unified.utf8)
         for length in 0..<body.count {
             do throws(AnswerUnreadable) {
@@ -16,7 +17,8 @@ import Testing
         }
     }
 
-    @Test func noDamagedByteBreaksIt() throws {
+    @Test("No damaged byte breaks it")
+    func noDamagedByteBreaksIt() throws {
         let seed: UInt64 = 4711
         print("seed \(seed)")
         var generator = Seeded(seed: seed)
@@ -36,7 +38,8 @@ import Testing
         #expect(read > 1500)
     }
 
-    @Test func anAnswerOfManyOddRowsRemembersOnlySome() throws {
+    @Test("An answer of many odd rows remembers only some")
+    func anAnswerOfManyOddRowsRemembersOnlySome() throws {
         let rows = Array(repeating: "{}", count: 5000).joined(separator: ",")
         #expect(try parse("{\"latest_receipt_info\":[\(rows)]}").unreadableRows.count == RowReader.unreadableMax)
     }

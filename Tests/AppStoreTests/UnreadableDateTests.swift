@@ -1,8 +1,10 @@
 import AppStore
 import Testing
 
-@Suite struct UnreadableDateTests {
-    @Test(arguments: ["abc", "-1", "253402300800000", "9223372036854775807", "1e300"])
+@Suite("Dates that cannot be read") struct UnreadableDateTests {
+    @Test(
+        "A row whose expiry cannot be read is no purchase",
+        arguments: ["abc", "-1", "253402300800000", "9223372036854775807", "1e300"])
     func aRowWhoseExpiryCannotBeReadIsNoPurchase(_ expiry: String) throws {
         let body = """
             {"status":0,"latest_receipt_info":[{"product_id":"p","transaction_id":"1","original_transaction_id":"1",\
@@ -13,12 +15,14 @@ import Testing
         #expect(response.unreadableRows == ["latest_receipt_info[0]"])
     }
 
-    @Test(arguments: [
-        #""purchase_date":"soon""#, #""purchase_date_ms":"-1""#,
-        #""purchase_date_pst":"2014-11-12 07:10:33 America/Los_Angeles""#,
-        #""purchase_date_ms":"1700000000000","cancellation_date":"soon""#,
-        #""purchase_date_ms":"1700000000000","cancellation_date_ms":"-1""#, #""quantity":"1""#,
-    ])
+    @Test(
+        "A purchase with a date that cannot be read is named",
+        arguments: [
+            #""purchase_date":"soon""#, #""purchase_date_ms":"-1""#,
+            #""purchase_date_pst":"2014-11-12 07:10:33 America/Los_Angeles""#,
+            #""purchase_date_ms":"1700000000000","cancellation_date":"soon""#,
+            #""purchase_date_ms":"1700000000000","cancellation_date_ms":"-1""#, #""quantity":"1""#,
+        ])
     func aPurchaseWithADateThatCannotBeReadIsNamed(_ dates: String) throws {
         let body = """
             {"status":0,"receipt":{"in_app":[{"product_id":"p","transaction_id":"1","original_transaction_id":"1",\
@@ -30,7 +34,8 @@ import Testing
     }
 
     /// The original purchase stands in for a start that is missing, not for one that cannot be read: that may be years later.
-    @Test func theOriginalPurchaseStandsInForAMissingStartOnly() throws {
+    @Test("The original purchase stands in for a missing start only")
+    func theOriginalPurchaseStandsInForAMissingStartOnly() throws {
         func starts(_ start: String) throws -> [Int64] {
             let body = """
                 {"status":0,"latest_receipt_info":[{"product_id":"p","transaction_id":"1","original_transaction_id":"1",\
@@ -43,7 +48,8 @@ import Testing
         #expect(try starts(#""purchase_date":"soon","#) == [])
     }
 
-    @Test func aRowWithoutAnyExpiryStaysAPurchase() throws {
+    @Test("A row without any expiry stays a purchase")
+    func aRowWithoutAnyExpiryStaysAPurchase() throws {
         let body = """
             {"status":0,"latest_receipt_info":[{"product_id":"p","transaction_id":"1","original_transaction_id":"1",\
             "purchase_date_ms":"1700000000000","expires_date_ms":"","expires_date":null}]}

@@ -3,7 +3,7 @@ import Testing
 
 @testable import perennial
 
-@Suite struct CatalogTests {
+@Suite("Catalogs") struct CatalogTests {
     @Test func `YAML and JSON say the same, and both are read again`() throws {
         let yaml = try CatalogFile(
             """

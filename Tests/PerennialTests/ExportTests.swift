@@ -4,8 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// `scripts/export-csv` as an analyst runs it.
-@Suite struct ExportTests {
+@Suite("scripts/export-csv as an analyst runs it") struct ExportTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 

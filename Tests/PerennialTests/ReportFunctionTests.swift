@@ -4,8 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What the reports' functions leave out to be quick is nothing that counts.
-@Suite struct ReportFunctionTests {
+@Suite("What the reports' functions leave out to be quick is nothing that counts") struct ReportFunctionTests {
     private func withHistory(_ body: @Sendable (Database) async throws -> Void) async throws {
         let history = try String(contentsOf: ReportFigureTests.folder.appending(path: "history.sql"), encoding: .utf8)
         try await withTestDatabase { database, _ in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import perennial
 
-@Suite struct ReportTests {
+@Suite("Reports as the command prints them") struct ReportTests {
     static let text = """
         -- What it is for: psql -v from=x
         \\if :{?from} \\else \\set from -infinity \\endif

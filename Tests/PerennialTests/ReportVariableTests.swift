@@ -9,7 +9,7 @@ import Tracking
 @testable import perennial
 
 /// What reports are asked for: every bucket, instants as they are written, and nothing that does not exist.
-@Suite struct ReportVariableTests {
+@Suite("What reports are asked for") struct ReportVariableTests {
     static let buckets = ["day", "week", "month", "quarter", "year"]
 
     private func run(

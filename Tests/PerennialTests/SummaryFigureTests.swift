@@ -9,7 +9,8 @@ import Tracking
 @testable import perennial
 
 /// The overview's summaries against the full reports, on the history whose figures were computed by hand.
-@Suite struct SummaryFigureTests {
+@Suite("The overview's summaries against the full reports, on the history whose figures were computed by hand")
+struct SummaryFigureTests {
     /// What a report says of a day, and what the summaries say of it: both as rows of the same columns.
     struct Comparison {
         let report: String

@@ -2,15 +2,15 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Every wait has an end, and says why it ended.
-@Suite struct LimitTests {
+@Suite("Every wait has an end, and says why it ended") struct LimitTests {
     private func configuration(_ connectionString: String) -> DatabaseConfiguration {
         DatabaseConfiguration(
             connectionString: connectionString, writeConnections: 1, connectTimeoutSeconds: 1,
             statementTimeoutMilliseconds: 200, queueLimit: 3)
     }
 
-    @Test func slowStatementsTimeOutAndTheConnectionLives() async throws {
+    @Test("Slow statements time out and the connection lives")
+    func slowStatementsTimeOutAndTheConnectionLives() async throws {
         try await withTestDatabase { _, connectionString in
             let database = Database(configuration(connectionString)) { print($0) }
             let read = await databaseError { _ = try await database.ask("SELECT pg_sleep(60)") }
@@ -23,7 +23,8 @@ import Testing
     }
 
     /// The server is told to forget its time-out, as behind a pooler that drops it: ours cancels, two seconds later.
-    @Test func weCancelWhenTheServerDoesNot() async throws {
+    @Test("We cancel when the server does not")
+    func weCancelWhenTheServerDoesNot() async throws {
         try await withTestDatabase { _, connectionString in
             let database = Database(configuration(connectionString)) { print($0) }
             let read = await databaseError {
@@ -44,7 +45,8 @@ import Testing
         }
     }
 
-    @Test func scriptsHaveNoTimeout() async throws {
+    @Test("Scripts have no timeout")
+    func scriptsHaveNoTimeout() async throws {
         try await withTestDatabase { _, connectionString in
             let database = Database(configuration(connectionString)) { print($0) }
             try await database.script("SELECT pg_sleep(0.5)")
@@ -52,7 +54,8 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func aServerThatIsNotThereIsReported() async throws {
+    @Test("A server that is not there is reported", .timeLimit(.minutes(1)))
+    func aServerThatIsNotThereIsReported() async throws {
         for address in ["host=/nonexistent-socket-folder", "host=127.0.0.1 port=1 password=hunter2"] {
             let database = Database(configuration(address)) { print($0) }
             async let read = databaseError { _ = try await database.ask("SELECT 1") }
@@ -65,9 +68,13 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "postgresql://user:hunter2@host:port/db", "nonsense", "host=h passwrd=hunter2", "postgresql://u:a@hunter2@h/db",
-    ]) func badConnectionStringsAreRefusedWithoutQuotingThem(_ text: String) async throws {
+    @Test(
+        "Bad connection strings are refused without quoting them",
+        arguments: [
+            "postgresql://user:hunter2@host:port/db", "nonsense", "host=h passwrd=hunter2",
+            "postgresql://u:a@hunter2@h/db",
+        ])
+    func badConnectionStringsAreRefusedWithoutQuotingThem(_ text: String) async throws {
         let configuration = DatabaseConfiguration(connectionString: text)
         let refused = await databaseError { try configuration.validate() }
         #expect(refused?.kind == .cannotConnect)
@@ -76,7 +83,8 @@ import Testing
         #expect(asked == refused)
     }
 
-    @Test func callersCancelledWhileTheyWaitLeaveTheLine() async throws {
+    @Test("Callers cancelled while they wait leave the line")
+    func callersCancelledWhileTheyWaitLeaveTheLine() async throws {
         try await withTestDatabase { _, connectionString in
             let database = Database(
                 DatabaseConfiguration(connectionString: connectionString, writeConnections: 1, queueLimit: 1)
@@ -90,7 +98,8 @@ import Testing
         }
     }
 
-    @Test func readsCancelledOnTheirWayAreAnsweredAtOnce() async throws {
+    @Test("Reads cancelled on their way are answered at once")
+    func readsCancelledOnTheirWayAreAnsweredAtOnce() async throws {
         try await withTestDatabase { database, _ in
             await expectCancelled { _ = try await database.ask("SELECT pg_sleep(2)") }
             try await expectAnswers(from: database)
@@ -109,7 +118,8 @@ import Testing
         #expect(error?.kind == .cancelled)
     }
 
-    @Test func aFullQueueRefuses() async throws {
+    @Test("A full queue refuses")
+    func aFullQueueRefuses() async throws {
         try await withTestDatabase { _, connectionString in
             let database = Database(
                 DatabaseConfiguration(connectionString: connectionString, writeConnections: 1, queueLimit: 3)
@@ -129,7 +139,8 @@ import Testing
         }
     }
 
-    @Test func closingFinishesWorkAndRefusesWhatWaits() async throws {
+    @Test("Closing finishes work and refuses what waits")
+    func closingFinishesWorkAndRefusesWhatWaits() async throws {
         try await withTestDatabase { observer, connectionString in
             let database = Database(
                 DatabaseConfiguration(connectionString: connectionString, writeConnections: 1)

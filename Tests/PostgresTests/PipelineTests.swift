@@ -2,9 +2,9 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Many reads at once on few connections.
-@Suite struct PipelineTests {
-    @Test(arguments: [1, 2]) func tenThousandReadsAndFailingOnesAmongThem(_ connections: Int) async throws {
+@Suite("Many reads at once on few connections") struct PipelineTests {
+    @Test("Ten thousand reads are answered, with failing ones among them", arguments: [1, 2])
+    func tenThousandReadsAndFailingOnesAmongThem(_ connections: Int) async throws {
         try await withTestDatabase { _, connectionString in
             let database = Database(
                 DatabaseConfiguration(connectionString: connectionString, readConnections: connections)
@@ -40,7 +40,8 @@ import Testing
         }
     }
 
-    @Test func largeAnswersAndLargeParametersPassEachOther() async throws {
+    @Test("Large answers and large parameters pass each other")
+    func largeAnswersAndLargeParametersPassEachOther() async throws {
         try await withTestDatabase { database, _ in
             let echo = Statement(name: "echo", sql: "SELECT $1::bytea || $1::bytea AS v")
             let megabyte: [UInt8] = Array(repeating: 9, count: 1_048_576)

@@ -8,7 +8,7 @@ import Testing
     .serialized,
     .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
 struct PoolerTests {
-    @Test(.timeLimit(.minutes(2)), arguments: PrivatePooler.Options.allCases)
+    @Test("Sessions change hands", .timeLimit(.minutes(2)), arguments: PrivatePooler.Options.allCases)
     func sessionsChangeHands(_ options: PrivatePooler.Options) async throws {
         try await Self.behindPooler(options) { address in
             let clients = (0..<4).map { _ in Self.client(address) }
@@ -51,7 +51,7 @@ struct PoolerTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(2)), arguments: PrivatePooler.Options.allCases)
+    @Test("What we set holds and stays with us", .timeLimit(.minutes(2)), arguments: PrivatePooler.Options.allCases)
     func whatWeSetHoldsAndStaysWithUs(_ options: PrivatePooler.Options) async throws {
         try await Self.behindPooler(options) { address in
             let client = Self.client(address, statementTimeoutMilliseconds: 300)

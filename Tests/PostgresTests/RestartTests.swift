@@ -3,9 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The server crashes and comes back under load.
-@Suite struct RestartTests {
-    @Test(.timeLimit(.minutes(3)), arguments: [true, false])
+@Suite("The server crashes and comes back under load") struct RestartTests {
+    @Test("Work goes on after a restart", .timeLimit(.minutes(3)), arguments: [true, false])
     func workGoesOnAfterARestart(_ immediate: Bool) async throws {
         let cluster = try await PrivateCluster()
         try await cluster.start()

@@ -3,9 +3,9 @@ import TestSupport
 
 @testable import Postgres
 
-/// A connection without a pooler is seen as one.
-@Suite struct SessionTests {
-    @Test func ourOwnSessionIsRecognised() throws {
+@Suite("A connection without a pooler is seen as one") struct SessionTests {
+    @Test("Our own session is recognised")
+    func ourOwnSessionIsRecognised() throws {
         let configuration = DatabaseConfiguration(connectionString: try TestServer.required())
         for role in [ConnectionSettings.Role.reads, .transactions] {
             let connection = try Connection.open(ConnectionSettings(configuration, for: role), within: .seconds(5))

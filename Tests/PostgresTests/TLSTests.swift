@@ -4,8 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A server that is reached over TLS and must show who it is.
-@Suite(.serialized) struct TLSTests {
+@Suite("A server that is reached over TLS and must show who it is", .serialized) struct TLSTests {
     private static let authority = Result { try PretendAuthority() }
 
     @Test func `a server with the right certificate is used like any other`() async throws {

@@ -4,8 +4,7 @@ import Testing
 
 private struct Refusal: Error, Equatable {}
 
-/// Transactions keep everything or nothing, and say which.
-@Suite struct TransactionTests {
+@Suite("Transactions keep everything or nothing, and say which") struct TransactionTests {
     private static let table = """
         CREATE TABLE item (
             id int8 CONSTRAINT item_key PRIMARY KEY, size int4 CONSTRAINT item_size CHECK (size > 0))
@@ -16,7 +15,8 @@ private struct Refusal: Error, Equatable {}
         try #require(try await database.ask("SELECT count(*) AS n FROM item").first?.int("n"))
     }
 
-    @Test func commitKeepsAndCountsRows() async throws {
+    @Test("Commit keeps and counts rows")
+    func commitKeepsAndCountsRows() async throws {
         try await withTestDatabase { database, _ in
             try await database.script(Self.table)
             let changed = try await database.transaction { transaction in
@@ -29,7 +29,8 @@ private struct Refusal: Error, Equatable {}
         }
     }
 
-    @Test func aThrownErrorRollsBackAndPassesUnchanged() async throws {
+    @Test("A thrown error rolls back and passes unchanged")
+    func aThrownErrorRollsBackAndPassesUnchanged() async throws {
         try await withTestDatabase { database, _ in
             try await database.script(Self.table)
             await #expect(throws: Refusal()) {
@@ -42,7 +43,8 @@ private struct Refusal: Error, Equatable {}
         }
     }
 
-    @Test func aCaughtFailureIsNotCommitted() async throws {
+    @Test("A caught failure is not committed")
+    func aCaughtFailureIsNotCommitted() async throws {
         try await withTestDatabase { database, _ in
             try await database.script(Self.table)
             let error = await databaseError {
@@ -56,7 +58,8 @@ private struct Refusal: Error, Equatable {}
         }
     }
 
-    @Test func deferredConstraintsFailAtCommit() async throws {
+    @Test("Deferred constraints fail at commit")
+    func deferredConstraintsFailAtCommit() async throws {
         try await withTestDatabase { database, _ in
             try await database.script(
                 "CREATE TABLE late (id int8 CONSTRAINT late_key UNIQUE DEFERRABLE INITIALLY DEFERRED)")
@@ -65,7 +68,8 @@ private struct Refusal: Error, Equatable {}
         }
     }
 
-    @Test func errorsNameStateConstraintAndTable() async throws {
+    @Test("Errors name state, constraint and table")
+    func errorsNameStateConstraintAndTable() async throws {
         try await withTestDatabase { database, _ in
             try await database.script(Self.table)
             _ = try await database.change("INSERT INTO item VALUES (1, 1)")
@@ -85,7 +89,8 @@ private struct Refusal: Error, Equatable {}
         }
     }
 
-    @Test func scriptsRunManyStatementsAndStopAtTheFirstFailure() async throws {
+    @Test("Scripts run many statements and stop at the first failure")
+    func scriptsRunManyStatementsAndStopAtTheFirstFailure() async throws {
         try await withTestDatabase { database, _ in
             try await database.script("CREATE TABLE a (x int4); INSERT INTO a VALUES (1); INSERT INTO a VALUES (2);")
             let error = await databaseError { try await database.script("DELETE FROM a; SELECT 1/0; SELECT 1") }
@@ -98,7 +103,8 @@ private struct Refusal: Error, Equatable {}
     }
 
     /// A changed table makes plans stale and DEALLOCATE removes them: readers never see it, a writer once.
-    @Test func staleStatementsArePreparedAgain() async throws {
+    @Test("Stale statements are prepared again")
+    func staleStatementsArePreparedAgain() async throws {
         try await withTestDatabase { database, connectionString in
             try await database.script("CREATE TABLE grown (a int4); INSERT INTO grown VALUES (1)")
             let all = Statement(name: "all", sql: "SELECT * FROM grown")
@@ -121,7 +127,8 @@ private struct Refusal: Error, Equatable {}
         }
     }
 
-    @Test func aStatementMayChangeItsParameterTypes() async throws {
+    @Test("A statement may change its parameter types")
+    func aStatementMayChangeItsParameterTypes() async throws {
         try await withTestDatabase { database, _ in
             let statement = Statement(name: "typed", sql: "SELECT ($1 + 1)::int8 AS v")
             for (parameter, expected) in [(Parameter.int4(1), 2), (.int8(5_000_000_000), 5_000_000_001)] {

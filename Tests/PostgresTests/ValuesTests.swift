@@ -2,8 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Every parameter type goes to the server and comes back the same.
-@Suite struct ValuesTests {
+@Suite("Every parameter type goes to the server and comes back the same") struct ValuesTests {
     /// Sends each value through `SELECT $1::type` and reads it back; nil stands for NULL.
     private func roundTrip<Value: Equatable & Sendable>(
         _ database: Database, _ type: String, _ values: [Value?], _ send: (Value?) -> Parameter,
@@ -17,7 +16,8 @@ import Testing
         }
     }
 
-    @Test func scalarsRoundTrip() async throws {
+    @Test("Scalars round trip")
+    func scalarsRoundTrip() async throws {
         try await withTestDatabase { database, _ in
             try await roundTrip(database, "bool", [true, false, nil], { .bool($0) }) { try $0.boolIfPresent("v") }
             try await roundTrip(database, "int2", [.min, -1, 0, .max, nil], { .int2($0) }) { try $0.int2IfPresent("v") }
@@ -43,7 +43,8 @@ import Testing
         }
     }
 
-    @Test func arraysRoundTrip() async throws {
+    @Test("Arrays round trip")
+    func arraysRoundTrip() async throws {
         try await withTestDatabase { database, _ in
             func check<Value: Equatable & Sendable>(
                 _ type: String, _ values: [Value?], _ send: ([Value?]) -> Parameter, _ read: (Row) throws -> [Value?]
@@ -65,15 +66,18 @@ import Testing
     }
 
     /// The server's own rendering, so that two mistakes cannot cancel each other out.
-    @Test(arguments: [
-        ("timestamptz", Parameter.timestamptz(microseconds: 951_782_400_000_001), "2000-02-29 00:00:00.000001"),
-        ("timestamptz", .timestamptz(microseconds: .max), "infinity"),
-        ("timestamptz", .timestamptz(microseconds: .min), "-infinity"),
-        ("int4[]", .int4s([1, nil, -3]), "{1,NULL,-3}"),
-        ("text[]", .texts(["a b", nil, "", "NULL"]), "{\"a b\",NULL,\"\",\"NULL\"}"),
-        ("int8[]", .int8s([]), "{}"), ("float8", .float8(.nan), "NaN"), ("bytea", .bytea([0, 255]), "\\x00ff"),
-        ("uuid", .uuid((0..<16).map { $0 }), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
-    ]) func serverReadsTheSame(_ type: String, _ parameter: Parameter, _ rendering: String) async throws {
+    @Test(
+        "The server reads the same",
+        arguments: [
+            ("timestamptz", Parameter.timestamptz(microseconds: 951_782_400_000_001), "2000-02-29 00:00:00.000001"),
+            ("timestamptz", .timestamptz(microseconds: .max), "infinity"),
+            ("timestamptz", .timestamptz(microseconds: .min), "-infinity"),
+            ("int4[]", .int4s([1, nil, -3]), "{1,NULL,-3}"),
+            ("text[]", .texts(["a b", nil, "", "NULL"]), "{\"a b\",NULL,\"\",\"NULL\"}"),
+            ("int8[]", .int8s([]), "{}"), ("float8", .float8(.nan), "NaN"), ("bytea", .bytea([0, 255]), "\\x00ff"),
+            ("uuid", .uuid((0..<16).map { $0 }), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+        ])
+    func serverReadsTheSame(_ type: String, _ parameter: Parameter, _ rendering: String) async throws {
         try await withTestDatabase { database, _ in
             let zone = type == "timestamptz" ? " AT TIME ZONE 'UTC'" : ""
             let rows = try await database.ask("SELECT ($1::\(type)\(zone))::text AS v", [parameter])
@@ -81,7 +85,8 @@ import Testing
         }
     }
 
-    @Test func enumsAndOtherTextArriveAsText() async throws {
+    @Test("Enums and other text arrive as text")
+    func enumsAndOtherTextArriveAsText() async throws {
         try await withTestDatabase { database, _ in
             try await database.script("CREATE TYPE mood AS ENUM ('calm', 'wild')")
             let sql = """
@@ -100,7 +105,8 @@ import Testing
         }
     }
 
-    @Test func readersRefuseWhatDoesNotFit() async throws {
+    @Test("Readers refuse what does not fit")
+    func readersRefuseWhatDoesNotFit() async throws {
         try await withTestDatabase { database, _ in
             let sql = "SELECT 7::int2 AS small, 7::int8 AS large, NULL::text AS absent, ARRAY[1, NULL] AS holes"
             let row = try #require(try await database.ask(sql).first)

@@ -2,8 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-/// What lookups state about the age of answers is never less than what the schedule plans.
-@Suite struct AgeLimitTests {
+@Suite("What lookups state about the age of answers is never less than what the schedule plans") struct AgeLimitTests {
     /// A plan made when an answer came, and the subscription it was made for.
     private struct Planned {
         let state: SubscriptionState
@@ -36,7 +35,7 @@ import Testing
             state: again, answeredAt: answeredAt, next: next, environment: environment, policy: policy)
     }
 
-    @Test(arguments: [20_261_121, 7] as [UInt64])
+    @Test("No check is planned later than stated", arguments: [20_261_121, 7] as [UInt64])
     func noCheckIsPlannedLaterThanStated(seed: UInt64) throws {
         var random = Seeded(seed: seed)
         var seen: [State: Int] = [:]
@@ -76,7 +75,8 @@ import Testing
         return [all, little]
     }
 
-    @Test func aBoundForEachState() {
+    @Test("Each state has its bound")
+    func aBoundForEachState() {
         let (now, policy) = (day(100), standardPolicy)
         /// In hours.
         func limit(

@@ -2,7 +2,7 @@ import Subscriptions
 import Testing
 
 /// Mistakes that trackers of subscriptions have made in public, by the number of the project's bug catalogue.
-@Suite struct BugCatalogueTests {
+@Suite("Mistakes that trackers have made in public") struct BugCatalogueTests {
     private func look(_ slice: SubscriptionEvidence, policy: Policy = strictPolicy) -> Verdict {
         verdict(of: SubscriptionFacts(slice), at: slice.asOf, policy: policy)
     }

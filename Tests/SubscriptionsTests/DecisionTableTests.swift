@@ -151,8 +151,8 @@ private let cases: [DecisionCase] = [
         name: "before it began", evidence: answer(10, [month]), at: -1, expected: "expired/unknown", expires: 30),
 ]
 
-@Suite struct DecisionTableTests {
-    @Test(arguments: cases)
+@Suite("The decision table") struct DecisionTableTests {
+    @Test("Each row of the table gives its verdict", arguments: cases)
     func verdictOfEachRow(_ example: DecisionCase) {
         let facts = SubscriptionFacts(example.evidence)
         let instant = example.at.map(day) ?? facts.asOf
@@ -167,7 +167,8 @@ private let cases: [DecisionCase] = [
         #expect(Set(found.because.map(\.rule)).count == 1)
     }
 
-    @Test func productAndFlagsAreOfTheRunningPeriod() {
+    @Test("Product and flags are those of the running period")
+    func productAndFlagsAreOfTheRunningPeriod() {
         let rows = [row("1", 0, 30, trial: true), row("2", 30, 60, product: "weekly")]
         let found = verdict(of: SubscriptionFacts(answer(29.5, rows)), at: day(29.5), policy: strictPolicy)
         #expect(found.productID == "monthly")
@@ -176,7 +177,8 @@ private let cases: [DecisionCase] = [
         #expect(found.because.map(\.path).contains("latest_receipt_info[2].expires_date_ms"))
     }
 
-    @Test func groundsNameFieldsOfLegacyAnswersToo() {
+    @Test("Grounds name fields of legacy answers too")
+    func groundsNameFieldsOfLegacyAnswersToo() {
         var legacy = month
         legacy.path = "latest_receipt_info"
         var slice = answer(10, [legacy])
@@ -193,7 +195,8 @@ private let cases: [DecisionCase] = [
             ])
     }
 
-    @Test func groundsNameTheFieldThatWasRead() {
+    @Test("Grounds name the field that was read")
+    func groundsNameTheFieldThatWasRead() {
         func paths(_ row: TransactionRow, _ renewals: [RenewalRow] = [], at instant: Double = 10) -> [Ground] {
             var slice = answer(instant, [row])
             slice.renewals = renewals
@@ -226,7 +229,8 @@ private let cases: [DecisionCase] = [
             ])
     }
 
-    @Test func pendingRowOfTheLivePeriodBeforeThatOfARefundedOne() {
+    @Test("The pending row of the live period comes before that of a refunded one")
+    func pendingRowOfTheLivePeriodBeforeThatOfARefundedOne() {
         let rows = [month, row("2", 5, 370, product: "yearly", cancelled: 6)]
         let pending = [renewal(true, product: "yearly"), renewal(false, consent: "0")]
         for renewals in [pending, pending.reversed()] {
@@ -239,7 +243,8 @@ private let cases: [DecisionCase] = [
         }
     }
 
-    @Test func pendingRowIsChosenByProductNotByPlace() {
+    @Test("The pending row is chosen by product, not by place")
+    func pendingRowIsChosenByProductNotByPlace() {
         let rows = [row("1", 0, 30, product: "weekly"), row("2", 5, 35)]
         let table: [([Renewal], Bool?)] = [
             ([renewal(true, product: "weekly"), renewal(false)], false),
@@ -256,7 +261,8 @@ private let cases: [DecisionCase] = [
         }
     }
 
-    @Test func whatWasSaidOfAnEarlierPeriodNeverEndsALaterOne() {
+    @Test("What was said of an earlier period never ends a later one")
+    func whatWasSaidOfAnEarlierPeriodNeverEndsALaterOne() {
         let lapsed = SubscriptionFacts(answer(40, [month], renewal(false, intent: "1")))
         let device = row("2", 50, 80, asOf: 50, source: .deviceReceipt)
         let facts = lapsed.merging(SubscriptionFacts(answer(50, [device])))

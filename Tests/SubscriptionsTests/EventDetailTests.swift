@@ -1,12 +1,13 @@
 import Subscriptions
 import Testing
 
-@Suite struct EventDetailTests {
+@Suite("Details of events") struct EventDetailTests {
     private func last(_ answers: SubscriptionEvidence...) -> [Event] {
         settle(answers).events.last ?? []
     }
 
-    @Test func firstSightTellsOfThePast() {
+    @Test("First sight tells of the past")
+    func firstSightTellsOfThePast() {
         let event = last(answer(70, [row("1", 0, 30), row("2", 30, 60)], renewal(false, intent: "1"))).first
         #expect(event?.occurredAt == day(0))
         #expect(event?.detail["periods"] == .integer(2))
@@ -14,7 +15,8 @@ import Testing
         #expect(last(answer(1, [row("1", 0, 30)])).first?.detail["backfill"] == nil)
     }
 
-    @Test func expiryHappensAtApplesInstant() {
+    @Test("An expiry happens at Apple's instant")
+    func expiryHappensAtApplesInstant() {
         let events = last(
             answer(1, [row("1", 0, 30)], renewal()), answer(31, [row("1", 0, 30)], renewal(false, intent: "3")))
         #expect(events.first?.occurredAt == day(30))
@@ -24,13 +26,15 @@ import Testing
         #expect(events.last?.detail["not_before"] == .text(day(1).iso8601))
     }
 
-    @Test func futureInstantsAreCappedByTheAnswer() {
+    @Test("Future instants are capped by the answer")
+    func futureInstantsAreCappedByTheAnswer() {
         let events = last(
             answer(1, [row("1", 0, 30)], renewal()), answer(29.5, [row("1", 0, 30), row("2", 30, 60)], renewal()))
         #expect(events.map(\.occurredAt) == [day(29.5)])
     }
 
-    @Test func aRenewalAfterAReportedExpiryIsLate() {
+    @Test("A renewal after a reported expiry is late")
+    func aRenewalAfterAReportedExpiryIsLate() {
         let events = last(
             answer(1, [row("1", 0, 30)], renewal()), answer(31, [row("1", 0, 30)], renewal()),
             answer(32, [row("1", 0, 30), row("2", 30, 60)], renewal()))
@@ -38,7 +42,8 @@ import Testing
         #expect(events.first?.detail["late"] == .flag(true))
     }
 
-    @Test func aGapShortEnoughForARenewalIsSilent() {
+    @Test("A gap short enough for a renewal is silent")
+    func aGapShortEnoughForARenewalIsSilent() {
         func kindsAfterGap(_ days: Double) -> [String] {
             let answers = [
                 answer(1, [row("1", 0, 30)], renewal(false)),
@@ -50,12 +55,14 @@ import Testing
         #expect(kindsAfterGap(0.05).last == "subscription.expired subscription.reactivated")
     }
 
-    @Test func anOlderPeriodIsBackfill() {
+    @Test("An older period is a backfill")
+    func anOlderPeriodIsBackfill() {
         let events = last(answer(40, [row("2", 30, 60)]), answer(35, [row("1", 0, 30)]))
         #expect(events.map(\.detail["backfill"]) == [.flag(true)])
     }
 
-    @Test func anUpgradeAfterAnEarlyChargeIsFresh() {
+    @Test("An upgrade after an early charge is fresh")
+    func anUpgradeAfterAnEarlyChargeIsFresh() {
         let first = row("1", 0, 30)
         let events = last(
             answer(1, [first], renewal()), answer(29.5, [first, row("2", 30, 60)], renewal()),
@@ -69,7 +76,8 @@ import Testing
         #expect(events.first?.detail["backfill"] == nil)
     }
 
-    @Test func graceThatEndsWithTheSubscriptionSaysWhy() {
+    @Test("Grace that ends with the subscription says why")
+    func graceThatEndsWithTheSubscriptionSaysWhy() {
         let events = last(
             answer(1, [row("1", 0, 30)], renewal()),
             answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 46)),
@@ -79,7 +87,8 @@ import Testing
         #expect(events.first?.detail["reason"] == .text("billing_error"))
     }
 
-    @Test func aChangeNamesBothProducts() {
+    @Test("A change names both products")
+    func aChangeNamesBothProducts() {
         let events = last(
             answer(1, [row("1", 0, 30)], renewal()),
             answer(31, [row("1", 0, 30), row("2", 30, 37, product: "weekly")], renewal(product: "weekly")))
@@ -88,7 +97,8 @@ import Testing
         #expect(events.map(\.productID) == ["weekly", "weekly"])
     }
 
-    @Test func aSuspectedShrinkAsksAgainSoonAndKeepsTheState() {
+    @Test("A suspected shrink asks again soon and keeps the state")
+    func aSuspectedShrinkAsksAgainSoonAndKeepsTheState() {
         let (state, _) = settle([
             answer(1, [row("1", 0, 30)], renewal()), answer(10, [row("1", 0, 20)], renewal()),
         ])
@@ -100,7 +110,8 @@ import Testing
         #expect(plan == .at(day(10) + .seconds(60)))
     }
 
-    @Test func leewayIsPartOfTheState() {
+    @Test("Leeway is part of the state")
+    func leewayIsPartOfTheState() {
         let slice = answer(1, [row("1", 0, 30)], renewal())
         let state = reconcile(nil, with: slice, policy: standardPolicy).state
         let stricter = reconcile(state, with: slice, policy: strictPolicy)

@@ -1,8 +1,7 @@
 import Subscriptions
 import Testing
 
-/// What must hold for the events of every history.
-@Suite struct EventLawTests {
+@Suite("What must hold for the events of every history") struct EventLawTests {
     private static let beginnings: Set<EventKind> = [
         .subscriptionStarted, .trialStarted, .trialConverted, .subscriptionRenewed, .subscriptionRecovered,
         .subscriptionReactivated, .productChanged,
@@ -12,7 +11,8 @@ import Testing
         events.map(\.kind).filter { Self.beginnings.contains($0) }.map(\.rawValue).joined(separator: " ")
     }
 
-    @Test func everyPeriodIsToldOnceAsWhatItIs() {
+    @Test("Every period is told once as what it is")
+    func everyPeriodIsToldOnceAsWhatItIs() {
         lives(700, seed: 11) { life, random in
             let answers = life.changes.map { life.answer(at: $0, using: &random) }
             let told = settle(answers, policy: strictPolicy).events.flatMap { $0 }
@@ -20,7 +20,8 @@ import Testing
         }
     }
 
-    @Test func firstSightIsOneEventWhateverThePastHolds() {
+    @Test("First sight is one event whatever the past holds")
+    func firstSightIsOneEventWhateverThePastHolds() {
         lives(400, seed: 12) { life, random in
             let last = life.changes.last ?? 0
             let answer = life.answer(at: Double.random(in: 0...last + 100, using: &random), using: &random)
@@ -36,7 +37,8 @@ import Testing
         }
     }
 
-    @Test func afterSilenceEveryPeriodIsToldOnceByTheRuleOfGaps() {
+    @Test("After silence every period is told once by the rule of gaps")
+    func afterSilenceEveryPeriodIsToldOnceByTheRuleOfGaps() {
         lives(700, seed: 13) { life, random in
             let last = life.changes.last ?? 0
             let seen = Double.random(in: 0...last, using: &random)
@@ -46,7 +48,8 @@ import Testing
         }
     }
 
-    @Test func nothingIsToldFromTheFutureAndNothingTwice() {
+    @Test("Nothing is told from the future and nothing twice")
+    func nothingIsToldFromTheFutureAndNothingTwice() {
         lives(500, seed: 14) { life, random in
             var state: SubscriptionState?
             var seen: Set<Event> = []

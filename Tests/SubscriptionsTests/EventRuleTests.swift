@@ -2,13 +2,13 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-/// What consumers of events may rely on, whatever they missed of a life.
-@Suite struct EventRuleTests {
+@Suite("What consumers of events may rely on, whatever they missed of a life") struct EventRuleTests {
     private static let continuations: Set<EventKind> = [
         .trialConverted, .subscriptionRenewed, .subscriptionRecovered, .subscriptionReactivated,
     ]
 
-    @Test func eachNewPeriodYieldsOneKindOrOnlyAChange() {
+    @Test("Each new period yields one kind or only a change")
+    func eachNewPeriodYieldsOneKindOrOnlyAChange() {
         for offset in 0..<UInt64(1_500) {
             var random = Seeded(seed: 31_000_000 + offset)
             let answers =
@@ -46,7 +46,8 @@ import Testing
         #expect(kinds.isEmpty, "\(kinds) of no period, \(random)")
     }
 
-    @Test func eventsAreInOrder() {
+    @Test("Events are in order")
+    func eventsAreInOrder() {
         for offset in 0..<UInt64(800) {
             var random = Seeded(seed: 32_000_000 + offset)
             var state: SubscriptionState?
@@ -60,7 +61,8 @@ import Testing
     }
 
     /// The same answers in order, however many were missed: who adds events up knows the state.
-    @Test func whatIsToldAddsUpToTheState() {
+    @Test("What is told adds up to the state")
+    func whatIsToldAddsUpToTheState() {
         var compared: [State: Int] = [:]
         lives(1_500, seed: 33) { life, random in
             var state: SubscriptionState?

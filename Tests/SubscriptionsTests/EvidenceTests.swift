@@ -1,7 +1,7 @@
 import Subscriptions
 import Testing
 
-@Suite struct EvidenceTests {
+@Suite("Evidence from servers and devices") struct EvidenceTests {
     private func states(_ evidence: Evidence) -> [String] {
         evidence.subscriptions.map { id in
             let found = verdict(of: SubscriptionFacts(evidence.slice(of: id)), at: evidence.asOf, policy: strictPolicy)
@@ -11,7 +11,8 @@ import Testing
 
     private let replaced = row("1", 0, 30, cancelled: 10, upgraded: true)
 
-    @Test func anotherSubscriptionThatTookOverEndsTheReplacedOne() {
+    @Test("Another subscription that took over ends the replaced one")
+    func anotherSubscriptionThatTookOverEndsTheReplacedOne() {
         let table: [(String, TransactionRow, [String])] = [
             ("live", row("2", 10, 40, of: "2000"), ["1000 expired/other", "2000 active"]),
             (
@@ -64,7 +65,8 @@ import Testing
         #expect(late.slice(of: subscriptionID).replacedBy == "3000")
     }
 
-    @Test func whatReplacedAnEarlierPeriodDoesNotEndALaterOne() {
+    @Test("What replaced an earlier period does not end a later one")
+    func whatReplacedAnEarlierPeriodDoesNotEndALaterOne() {
         let rows = [
             row("1", 0, 30, cancelled: 10, upgraded: true), row("2", 12, 40, of: "2000"),
             row("3", 50, 80, cancelled: 60, upgraded: true),
@@ -72,7 +74,8 @@ import Testing
         #expect(states(evidence(61, rows)) == ["1000 awaiting_renewal/replacement", "2000 expired/unknown"])
     }
 
-    @Test func aPeriodWhoseExpiryTheDeviceLacksIsNoPurchase() {
+    @Test("A period whose expiry the device lacks is no purchase")
+    func aPeriodWhoseExpiryTheDeviceLacksIsNoPurchase() {
         let period = row("1", 0, 30)
         var bare = row("1", 0, 30, asOf: 5, cancelled: 4, source: .deviceReceipt)
         bare.expiresAt = nil
@@ -97,7 +100,8 @@ import Testing
         #expect(evidence(10, [period, lifetime]).purchases.map(\.key.originalTransactionID) == ["3000"])
     }
 
-    @Test func ofOneInstantTheServerKnowsBetterThanTheDevice() {
+    @Test("Of one instant the server knows better than the device")
+    func ofOneInstantTheServerKnowsBetterThanTheDevice() {
         let device = row("1", 0, 37, asOf: 10, cancelled: 4, source: .deviceReceipt)
         let server = row("1", 0, 30)
         for rows in [[device, server], [server, device]] {
@@ -116,7 +120,8 @@ import Testing
         }
     }
 
-    @Test func aNewerDenialClearsAnOffer() {
+    @Test("A newer denial clears an offer")
+    func aNewerDenialClearsAnOffer() {
         var denied = row("1", 0, 7, trial: false)
         var offered = row("1", 0, 7, trial: true)
         offered.isInIntroOfferPeriod = true
@@ -131,7 +136,8 @@ import Testing
         #expect(flags(answer(2, [row("1", 0, 7)]), answer(1, [offered])) == [.intro, .trial])
     }
 
-    @Test func aNewerRowOfTheServerClearsAnUpgradeAndADeviceDoesNot() {
+    @Test("A newer row of the server clears an upgrade and a device does not")
+    func aNewerRowOfTheServerClearsAnUpgradeAndADeviceDoesNot() {
         let upgraded = answer(10, [row("1", 0, 30, upgraded: true)])
         let device = answer(12, [row("1", 0, 30, asOf: 11, source: .deviceReceipt)])
         #expect(settle([upgraded, device]).state?.facts.periods.first?.isUpgraded == true)

@@ -24,9 +24,9 @@ extension Life {
     }
 }
 
-/// What must hold for every history of facts.
-@Suite struct LawTests {
-    @Test func accessIsWhatTheHistorySaysAtEveryInstant() {
+@Suite("What must hold for every history of facts") struct LawTests {
+    @Test("Access is what the history says at every instant")
+    func accessIsWhatTheHistorySaysAtEveryInstant() {
         lives(700, seed: 1) { life, random in
             var state: SubscriptionState?
             for (change, next) in zip(life.changes, life.changes.dropFirst()) {
@@ -41,7 +41,8 @@ extension Life {
         }
     }
 
-    @Test func thePastGoesOnSayingWhoHadAccess() {
+    @Test("The past goes on saying who had access")
+    func thePastGoesOnSayingWhoHadAccess() {
         lives(500, seed: 14) { life, random in
             let answers = life.changes.map { life.answer(at: $0, using: &random) }
             guard let timeline = settle(answers, policy: strictPolicy).state?.timeline else { return }
@@ -76,7 +77,8 @@ extension Life {
         }
     }
 
-    @Test func theSameEvidenceTwiceChangesNothing() {
+    @Test("The same evidence twice changes nothing")
+    func theSameEvidenceTwiceChangesNothing() {
         lives(500, seed: 2) { life, random in
             var state: SubscriptionState?
             for answer in life.answers(upTo: 6, using: &random).shuffled(using: &random) {
@@ -88,7 +90,8 @@ extension Life {
         }
     }
 
-    @Test func anyOrderOfTheSameObservationsEndsInTheSameFacts() {
+    @Test("Any order of the same observations ends in the same facts")
+    func anyOrderOfTheSameObservationsEndsInTheSameFacts() {
         lives(500, seed: 3) { life, random in
             let answers = life.answers(upTo: 6, using: &random)
             let inOrder = settle(answers).state
@@ -98,7 +101,8 @@ extension Life {
         }
     }
 
-    @Test func olderEvidenceNeverReplacesANewerFact() {
+    @Test("Older evidence never replaces a newer fact")
+    func olderEvidenceNeverReplacesANewerFact() {
         lives(500, seed: 4) { life, random in
             let answers = life.answers(upTo: 6, using: &random)
             guard let newest = answers.last else { return }
@@ -118,7 +122,8 @@ extension Life {
         }
     }
 
-    @Test func onlyItsReversalBeatsARevocation() {
+    @Test("Only its reversal beats a revocation")
+    func onlyItsReversalBeatsARevocation() {
         lives(700, seed: 5) { life, random in
             guard let refund = life.truths.first(where: { $0.words.hasPrefix("revoked") })?.from else { return }
             var state = settle([life.answer(at: refund, using: &random)], policy: strictPolicy).state
@@ -144,7 +149,8 @@ extension Life {
         }
     }
 
-    @Test func subscriptionsOfOneReceiptStayApart() {
+    @Test("Subscriptions of one receipt stay apart")
+    func subscriptionsOfOneReceiptStayApart() {
         for offset in 0..<150 {
             var random = Seeded(seed: 6_000_000 + UInt64(offset))
             let ids: [OriginalTransactionID] = ["1000", "2000", "3000"]

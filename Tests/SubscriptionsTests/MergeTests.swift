@@ -2,8 +2,9 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite struct MergeTests {
-    @Test func mergingIsCommutativeAssociativeAndIdempotent() {
+@Suite("Facts are merged") struct MergeTests {
+    @Test("Merging is commutative, associative and idempotent")
+    func mergingIsCommutativeAssociativeAndIdempotent() {
         var random = Seeded(seed: 7)
         for _ in 0..<400 {
             let answers = RandomLife.answers(using: &random).map { SubscriptionFacts($0) }
@@ -15,7 +16,8 @@ import Testing
         }
     }
 
-    @Test func answersInAnyOrderGiveTheSameFactsAndTimeline() {
+    @Test("Answers in any order give the same facts and timeline")
+    func answersInAnyOrderGiveTheSameFactsAndTimeline() {
         var random = Seeded(seed: 8)
         for _ in 0..<300 {
             let answers = RandomLife.answers(using: &random)
@@ -26,7 +28,8 @@ import Testing
         }
     }
 
-    @Test func newestSpeakerWinsAndSilenceTakesNothing() {
+    @Test("The newest speaker wins, and silence takes nothing")
+    func newestSpeakerWinsAndSilenceTakesNothing() {
         let device = row("1", 0, 30, asOf: 5, source: .deviceReceipt)
         var server = row("1", 0, 30, cancelled: 3)
         server.appAccountToken = "token"
@@ -41,7 +44,8 @@ import Testing
         #expect(reversed.adding(answer(8, [row("2", 30, 60)])).periods.count == 2, "absence is no evidence")
     }
 
-    @Test func tiesAreBrokenByContent() {
+    @Test("Ties are broken by content")
+    func tiesAreBrokenByContent() {
         let (early, late) = (Fact(day(1), asOf: day(9), path: "a"), Fact(day(2), asOf: day(9), path: "a"))
         #expect(early.merging(late) == late && late.merging(early) == late)
         let kept = Fact(Revocation(), asOf: day(9), path: "b")
@@ -53,7 +57,8 @@ import Testing
         }
     }
 
-    @Test func samePeriodIsFoundByItsIdentifiers() {
+    @Test("The same period is found by its identifiers")
+    func samePeriodIsFoundByItsIdentifiers() {
         let table: [(String, [TransactionRow], Int)] = [
             ("restored under another delivery", [row("1", 0, 30), row("1", 0, 30, transaction: "x")], 1),
             ("two line items of one instant", [row("1", 0, 30), row("2", 0, 30, transaction: "t1")], 2),
@@ -71,7 +76,7 @@ import Testing
     }
 }
 
-@Suite struct RecordTests {
+@Suite("Facts are recorded") struct RecordTests {
     /// Facts as the ledger would give them back, every period stored under a key.
     private func stored(_ facts: SubscriptionFacts) -> SubscriptionFacts {
         var records = facts.records
@@ -81,7 +86,8 @@ import Testing
             renewal: facts.renewal)
     }
 
-    @Test func recordsGiveBackTheFacts() {
+    @Test("Records give back the facts")
+    func recordsGiveBackTheFacts() {
         var random = Seeded(seed: 9)
         for _ in 0..<300 {
             let facts = RandomLife.facts(using: &random)
@@ -91,7 +97,8 @@ import Testing
         }
     }
 
-    @Test func reconfirmationWritesNoPeriod() {
+    @Test("Reconfirmation writes no period")
+    func reconfirmationWritesNoPeriod() {
         let first = [row("1", 0, 30), row("2", 30, 60)]
         let known = stored(SubscriptionFacts(answer(40, first, renewal())))
         let again = known.adding(answer(41, first.reversed(), renewal()))
@@ -100,7 +107,8 @@ import Testing
         #expect(again.recordsToWrite(since: known).isEmpty)
     }
 
-    @Test func onlyWhatIsNewOrDiffersIsWritten() {
+    @Test("Only what is new or differs is written")
+    func onlyWhatIsNewOrDiffersIsWritten() {
         let known = stored(SubscriptionFacts(answer(40, [row("1", 0, 30), row("2", 30, 60)], renewal())))
         let renewed = known.adding(answer(61, [row("1", 0, 30), row("2", 30, 60), row("3", 60, 90)], renewal()))
         #expect(renewed.recordsToWrite(since: known).map(\.id) == [2, nil], "the old head's ending gets its own clock")
@@ -108,7 +116,8 @@ import Testing
         #expect(silent.recordsToWrite(since: known).map(\.id) == [1], "its clock is no longer the subscription's")
     }
 
-    @Test func periodsThatTurnOutToBeOneAreJoined() {
+    @Test("Periods that turn out to be one are joined")
+    func periodsThatTurnOutToBeOneAreJoined() {
         let apart = [row("1", 0, 30, numbered: false), row("2", 1, 30, numbered: false)]
         let known = stored(SubscriptionFacts(answer(5, apart)))
         let joined = known.adding(answer(6, [row("3", 0, 30, transaction: "t2", numbered: false)]))

@@ -1,7 +1,7 @@
 import Subscriptions
 import Testing
 
-@Suite struct PurchaseTests {
+@Suite("Purchases that are no subscriptions") struct PurchaseTests {
     private func purchase(
         _ transaction: String, original: String = "p1", product: ProductID = "coins", asOf: Double,
         cancelled: Double? = nil
@@ -27,7 +27,8 @@ import Testing
         return (state, events)
     }
 
-    @Test func madeRestoredRefundedReversed() {
+    @Test("A purchase is made, restored and refunded, and its refund is reversed")
+    func madeRestoredRefundedReversed() {
         var server = purchase("a", asOf: 9)
         server.source = .latestReceiptInfo
         let (state, events) = settle([
@@ -41,12 +42,14 @@ import Testing
         #expect(events.first?.first?.detail["quantity"] == .integer(2))
     }
 
-    @Test func aPurchaseRefundedAtFirstSightTellsBoth() {
+    @Test("A purchase refunded at first sight tells both")
+    func aPurchaseRefundedAtFirstSightTellsBoth() {
         #expect(
             kinds(settle([(4, purchase("a", asOf: 4, cancelled: 3))]).events) == ["purchase.made purchase.refunded"])
     }
 
-    @Test func evidenceKeepsPurchasesApartAndOutOfSubscriptions() {
+    @Test("Evidence keeps purchases apart and out of subscriptions")
+    func evidenceKeepsPurchasesApartAndOutOfSubscriptions() {
         let evidence = Evidence(
             environment: .sandbox, asOf: day(1),
             transactions: [

@@ -223,14 +223,15 @@ private let stories: [EventStory] = [
         (answer(35, [first, second], renewal()), "subscription.renewed"), (answer(36, [first], renewal()), "")),
 ]
 
-@Suite struct ReconcileTests {
-    @Test(arguments: stories)
+@Suite("Reconciliation tells events") struct ReconcileTests {
+    @Test("Each story has its events", arguments: stories)
     func eventsOfEachStory(_ story: EventStory) {
         let (_, events) = settle(story.answers)
         #expect(kinds(events) == story.kinds)
     }
 
-    @Test func everyKindOfSubscriptionEventIsTold() {
+    @Test("Every kind of subscription event is told")
+    func everyKindOfSubscriptionEventIsTold() {
         let told = stories.reduce(into: Set<String>()) { told, story in
             for kinds in story.kinds { told.formUnion(kinds.split(separator: " ").map(String.init)) }
         }
@@ -238,7 +239,7 @@ private let stories: [EventStory] = [
         #expect(told.union(elsewhere) == Set(EventKind.allCases.map(\.rawValue)))
     }
 
-    @Test(arguments: stories)
+    @Test("The same answer again is nothing", arguments: stories)
     func theSameAnswerAgainIsNothing(_ story: EventStory) {
         var state: SubscriptionState?
         for answer in story.answers {
@@ -251,7 +252,8 @@ private let stories: [EventStory] = [
         }
     }
 
-    @Test func randomAnswersAgainAreNothingAndNothingIsFromTheFuture() {
+    @Test("Random answers again are nothing and nothing is from the future")
+    func randomAnswersAgainAreNothingAndNothingIsFromTheFuture() {
         var random = Seeded(seed: 77)
         for _ in 0..<300 {
             var state: SubscriptionState?
@@ -267,7 +269,8 @@ private let stories: [EventStory] = [
         }
     }
 
-    @Test func boundariesAreToldOnceHoweverOftenOneAsks() {
+    @Test("Boundaries are told once however often one asks")
+    func boundariesAreToldOnceHoweverOftenOneAsks() {
         let ends: [(Renewal, Double)] = [
             (renewal(false, intent: "1"), 30), (renewal(intent: "2", retry: true, grace: 46), 30),
             (renewal(retry: true), 30),

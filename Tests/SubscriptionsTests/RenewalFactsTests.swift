@@ -120,7 +120,7 @@ struct RenewalFactsTests {
     }
 }
 
-@Suite struct RenewalRecordTests {
+@Suite("Renewal facts are recorded") struct RenewalRecordTests {
     @Test("What is written down gives back fields of every age, and an equal answer writes no period")
     func olderFields() {
         let month = row("1", 0, 30)

@@ -1,8 +1,7 @@
 import Subscriptions
 import Testing
 
-/// Which of the four kinds a later period is told as.
-@Suite struct ReturnTests {
+@Suite("Which of the four kinds a later period is told as") struct ReturnTests {
     /// A period after another one, with what was last seen before it.
     struct Return: CustomTestStringConvertible, Sendable {
         let testDescription: String
@@ -110,7 +109,7 @@ import Testing
             kinds: "subscription.expired subscription.reactivated"),
     ]
 
-    @Test(arguments: returns)
+    @Test("Each return is told as one kind", arguments: returns)
     func eachReturnIsToldAsOneKind(_ story: Return) {
         let first = row("1", 0, 30, trial: story.isTrial)
         let back = 30 + story.gap
@@ -120,7 +119,8 @@ import Testing
         #expect(kinds(settle([before, after], policy: policy).events).last == story.kinds)
     }
 
-    @Test func aRenewalAfterAReportedEndIsLate() {
+    @Test("A renewal after a reported end is late")
+    func aRenewalAfterAReportedEndIsLate() {
         let first = row("1", 0, 30, trial: true)
         let events = settle(
             [
@@ -133,7 +133,8 @@ import Testing
     }
 
     /// A replacement is told alone only where one product follows the other at once.
-    @Test func aPeriodLongAfterAReplacedOneIsAReturn() {
+    @Test("A period long after a replaced one is a return")
+    func aPeriodLongAfterAReplacedOneIsAReturn() {
         let replaced = row("1", 0, 30, cancelled: 10, upgraded: true)
         let events = settle([
             answer(1, [row("1", 0, 30)], renewal()),

@@ -2,7 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite struct ScheduleTests {
+@Suite("The next check") struct ScheduleTests {
     private func plan(
         _ slice: SubscriptionEvidence, now: Double, environment: StoreEnvironment = .production, seed: UInt64 = 3,
         speedup: Int = 1
@@ -55,7 +55,7 @@ import Testing
         ]
     }()
 
-    @Test(arguments: rows.indices)
+    @Test("Each situation has its next check", arguments: rows.indices)
     func eachSituation(_ index: Int) {
         let (name, slice, now, expected) = Self.rows[index]
         let found = hours(plan(slice, now: now), from: now)
@@ -63,7 +63,8 @@ import Testing
             found.map { expected?.contains($0) ?? false } ?? (expected == nil), "\(name): \(String(describing: found))")
     }
 
-    @Test func refundsMayBeLookedForHalfAsOften() {
+    @Test("Refunds may be looked for half as often")
+    func refundsMayBeLookedForHalfAsOften() {
         let slice = answer(100, [row("1", 0, 365)], renewal())
         var policy = Policy.standard(for: .production)
         policy.sweepStretch = 2
@@ -78,12 +79,14 @@ import Testing
         #expect(soon == plan(ending, now: 29))
     }
 
-    @Test func heldIsAskedAboutEveryQuarterOfAnHour() {
+    @Test("A held subscription is asked about every quarter of an hour")
+    func heldIsAskedAboutEveryQuarterOfAnHour() {
         let found = hours(plan(answer(10, [row("1", 0, 30)], renewal()), now: 35), from: 35)
         #expect(found == 0.25)
     }
 
-    @Test func theLeadIsAtMostATenthOfThePeriod() {
+    @Test("The lead is at most a tenth of the period")
+    func theLeadIsAtMostATenthOfThePeriod() {
         let hour = row("1", 0, 1.0 / 24)
         let found = hours(plan(answer(0.001, [hour], renewal()), now: 0.001), from: 0)
         #expect(found.map { $0 >= 0.9 && $0 < 1 } == true)
@@ -104,10 +107,12 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("2026-03-17T10:00:00Z", 10.0), ("2026-02-28T10:00:00Z", 60), ("2026-03-01T10:00:00Z", 60),
-        ("2026-03-31T23:59:59Z", 60), ("2026-03-30T23:59:59Z", 10), ("2024-02-28T10:00:00Z", 10),
-    ])
+    @Test(
+        "Checks before an end are spread, and more so at the turn of a month",
+        arguments: [
+            ("2026-03-17T10:00:00Z", 10.0), ("2026-02-28T10:00:00Z", 60), ("2026-03-01T10:00:00Z", 60),
+            ("2026-03-31T23:59:59Z", 60), ("2026-03-30T23:59:59Z", 10), ("2024-02-28T10:00:00Z", 10),
+        ])
     func checksBeforeAnEndAreSpreadAndMoreSoAtTheTurnOfAMonth(end: String, minutes: Double) throws {
         let end = try #require(Instant(iso8601: end))
         let leads = leads(endingAt: end, spread: Policy.preCheckSpreadUsual)
@@ -116,14 +121,16 @@ import Testing
         #expect((leads.max() ?? 0) - (leads.min() ?? 0) > minutes * 0.9)
     }
 
-    @Test func anAppMaySpreadThemFurther() throws {
+    @Test("An app may spread them further")
+    func anAppMaySpreadThemFurther() throws {
         let end = try #require(Instant(iso8601: "2026-03-17T10:00:00Z"))
         let leads = leads(endingAt: end, spread: .hours(5))
         #expect((leads.max() ?? 0) > 300)
         #expect((leads.max() ?? 0) <= 330)
     }
 
-    @Test func noAnswerOfAnActiveSubscriptionGetsOlderThanStated() {
+    @Test("No answer of an active subscription gets older than stated")
+    func noAnswerOfAnActiveSubscriptionGetsOlderThanStated() {
         var random = Seeded(seed: 20_261_121)
         for _ in 0..<2000 {
             let age = Int64.random(in: 0...400, using: &random)
@@ -143,7 +150,8 @@ import Testing
         }
     }
 
-    @Test func sandboxAsksSoonThenDailyForAWeek() {
+    @Test("The sandbox is asked soon, then daily for a week")
+    func sandboxAsksSoonThenDailyForAWeek() {
         let slice = answer(0.001, [row("1", 0, 1)], renewal())
         #expect(
             hours(plan(slice, now: 0.5, environment: .sandbox), from: 1).map { $0 * 3600 >= 15 && $0 * 3600 < 16 }
@@ -152,7 +160,8 @@ import Testing
         #expect(plan(slice, now: 9, environment: .sandbox) == .retired)
     }
 
-    @Test func neverInThePastNeverTooSoonAndDeterministic() {
+    @Test("A next check is never in the past, never too soon, and deterministic")
+    func neverInThePastNeverTooSoonAndDeterministic() {
         var random = Seeded(seed: 99)
         for _ in 0..<500 {
             let facts = RandomLife.facts(using: &random)
@@ -173,13 +182,15 @@ import Testing
         }
     }
 
-    @Test func speedupDividesDelaysNotApplesDates() {
+    @Test("The speedup divides delays and not Apple's dates")
+    func speedupDividesDelaysNotApplesDates() {
         let slice = answer(29.999, [row("1", 0, 30)], renewal(false))
         let found = hours(plan(slice, now: 29.999, speedup: 60), from: 30)
         #expect(found.map { $0 * 3600 >= 1.5 && $0 * 3600 <= 2.5 } == true)
     }
 
-    @Test func outcomesWithoutKnowledge() {
+    @Test("Outcomes without knowledge have their delays")
+    func outcomesWithoutKnowledge() {
         func hoursAfter(_ outcome: CheckOutcome, _ attempts: Int) -> Double? {
             hours(
                 nextCheck(
@@ -204,7 +215,8 @@ import Testing
             "three equal ones over 72 hours")
     }
 
-    @Test func aReceiptAppleVouchedForIsOnlySuspectForThreeDays() {
+    @Test("A receipt Apple vouched for is only suspect for three days")
+    func aReceiptAppleVouchedForIsOnlySuspectForThreeDays() {
         let state = SubscriptionState(
             facts: SubscriptionFacts(answer(1, [row("1", 0, 30)])), policy: standardPolicy, version: 1)
         func next(since: Double) -> CheckPlan {
@@ -218,7 +230,8 @@ import Testing
         #expect(next(since: 7) == .retired)
     }
 
-    @Test func failuresBackOffWithFullJitter() {
+    @Test("Failures back off with full jitter")
+    func failuresBackOffWithFullJitter() {
         for (new, most) in [(true, Delay.minutes(5)), (false, .hours(1))] {
             var longest = Delay.zero
             for seed in UInt64(0)..<300 {
@@ -232,7 +245,8 @@ import Testing
         }
     }
 
-    @Test func purchasesAreSweptForNinetyDays() {
+    @Test("Purchases are swept for ninety days")
+    func purchasesAreSweptForNinetyDays() {
         let made = TransactionRow(
             path: "receipt.in_app[0]", source: .deviceReceipt, asOf: day(0), transactionID: "a",
             originalTransactionID: "a", productID: "coins", purchasedAt: day(0))

@@ -57,7 +57,7 @@ private let rareStories: [[SubscriptionEvidence]] = {
     ]
 }()
 
-@Suite struct StatePairTests {
+@Suite("Changes of state") struct StatePairTests {
     /// The states before and after one more answer, each as of the newest answer then.
     private func change(
         _ state: SubscriptionState?, _ slice: SubscriptionEvidence, _ policy: Policy
@@ -68,7 +68,8 @@ private let rareStories: [[SubscriptionEvidence]] = {
         return (result.state, from, to, Set(result.events.map(\.kind)))
     }
 
-    @Test func everyChangeOfStateIsToldOrListedAsSilent() {
+    @Test("Every change of state is told or listed as silent")
+    func everyChangeOfStateIsToldOrListedAsSilent() {
         var reached: [State: Set<State>] = [:]
         func follow(_ answers: [SubscriptionEvidence], _ policy: Policy, _ random: Seeded) {
             var state: SubscriptionState?

@@ -2,7 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite struct TimelineTests {
+@Suite("Timelines") struct TimelineTests {
     static let drawings: [(String, SubscriptionEvidence, Policy, String)] = [
         (
             "a customer who stays", answer(10, [row("1", 0, 30)], renewal()), standardPolicy,
@@ -63,14 +63,15 @@ import Testing
         ),
     ]
 
-    @Test(arguments: drawings.indices)
+    @Test("A timeline draws what happened", arguments: drawings.indices)
     func drawsWhatHappened(_ index: Int) {
         let (name, evidence, policy, expected) = Self.drawings[index]
         let timeline = Timeline(of: SubscriptionFacts(evidence), policy: policy)
         #expect(drawing(timeline) == expected, "\(name)")
     }
 
-    @Test func thePastKeepsWhatWasLearnt() {
+    @Test("The past keeps what was learnt")
+    func thePastKeepsWhatWasLearnt() {
         let facts = SubscriptionFacts(answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 36)))
             .adding(answer(41, [row("1", 0, 30), row("2", 40, 70)], renewal()))
         let timeline = Timeline(of: facts, policy: strictPolicy)
@@ -80,7 +81,8 @@ import Testing
                 + " | 70 expired/unknown monthly")
     }
 
-    @Test func heldOnlyForWantOfNews() {
+    @Test("A subscription is held only for want of news")
+    func heldOnlyForWantOfNews() {
         let table: [(String, SubscriptionEvidence, Policy, Bool, Double?)] = [
             ("renewal expected", answer(10, [row("1", 0, 30)], renewal()), strictPolicy, true, 30),
             ("with leeway", answer(10, [row("1", 0, 30)], renewal()), standardPolicy, true, 30 + 2.0 / 24),
@@ -108,7 +110,8 @@ import Testing
         }
     }
 
-    @Test func holdEndsWithTheAllowanceOrAnAnswer() {
+    @Test("A hold ends with the allowance or with an answer")
+    func holdEndsWithTheAllowanceOrAnAnswer() {
         let facts = SubscriptionFacts(answer(10, [row("1", 0, 30)], renewal()))
         let asked = facts.adding(answer(30, [row("1", 0, 30)], renewal()))
         func isInOutageAllowance(_ facts: SubscriptionFacts, _ now: Double) -> Bool {
@@ -122,7 +125,8 @@ import Testing
         #expect(!isInOutageAllowance(asked, 30))
     }
 
-    @Test func anAnswerThatWasNotReadInFullDoesNotEndAccess() {
+    @Test("An answer that was not read in full does not end access")
+    func anAnswerThatWasNotReadInFullDoesNotEndAccess() {
         func isInOutageAllowance(_ settings: Renewal, isComplete: Bool) -> Bool {
             var told = evidence(31, [row("1", 0, 30)], [subscriptionID: settings])
             told.isComplete = isComplete
@@ -135,7 +139,8 @@ import Testing
         #expect(!isInOutageAllowance(renewal(false), isComplete: false), "an end the customer chose needs no news")
     }
 
-    @Test func spansFollowEachOtherForEver() {
+    @Test("Spans follow each other for ever")
+    func spansFollowEachOtherForEver() {
         var random = Seeded(seed: 23)
         for _ in 0..<300 {
             let facts = RandomLife.facts(using: &random)
@@ -147,7 +152,8 @@ import Testing
         }
     }
 
-    @Test func timelineIsTheVerdictAtEveryInstant() throws {
+    @Test("The timeline is the verdict at every instant")
+    func timelineIsTheVerdictAtEveryInstant() throws {
         var random = Seeded(seed: 42)
         for _ in 0..<300 {
             let facts = RandomLife.facts(using: &random)

@@ -5,7 +5,7 @@ import Testing
 
 /// Damaged answers and receipts by the thousand, or by the million where `PERENNIAL_FUZZ_INPUTS` says so; see
 /// docs/fuzzing.md. A crash is the failure that is looked for; what is read must also keep its bounds.
-@Suite(.serialized) struct FuzzTests {
+@Suite("Damaged answers and receipts", .serialized) struct FuzzTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let inputs =
         environment["PERENNIAL_FUZZ_INPUTS"].flatMap { Int($0) }
@@ -39,7 +39,8 @@ import Testing
         return status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }.map(String.init) ?? "memory unknown"
     }
 
-    @Test func noDamagedAnswerBreaksTheDecoder() {
+    @Test("No damaged answer breaks the decoder")
+    func noDamagedAnswerBreaksTheDecoder() {
         let own = [ResponseTests.unified, #"{"status":21002}"#, #"{"status":0,"exception":"\u00e9\ud83d\ude00"}"#]
         let captured = Fixtures.files(ending: [".json"]).map(\.body).filter { $0.count < 6000 }
         let tokens = [
@@ -79,7 +80,8 @@ import Testing
     /// More than the depth of the JSON, never less.
     private func depth(of input: [UInt8]) -> Int { input.count { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "[") } }
 
-    @Test func noDamagedReceiptBreaksTheReader() {
+    @Test("No damaged receipt breaks the reader")
+    func noDamagedReceiptBreaksTheReader() {
         let wrapped = LocalReceiptTests.wrapped.map(\.1)
         let own = wrapped + [BERWriter.ordinary, LegacyReceiptTests.list(LegacyReceiptTests.info)]
         let captured = LocalReceiptFixtureTests.receipts.map(\.bytes).filter { $0.count < 8000 }

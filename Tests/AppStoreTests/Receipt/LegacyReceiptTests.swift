@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite struct LegacyReceiptTests {
+@Suite("Receipts of iOS 6") struct LegacyReceiptTests {
     static let info = """
         {
         \t"original-transaction-id" = "1000000180636226";
@@ -23,7 +23,8 @@ import Testing
 
     private func read(_ bytes: [UInt8]) throws -> LocalReceipt { try #require(LocalReading(of: bytes).receipt) }
 
-    @Test func aPropertyListSaysWhatIsInIt() throws {
+    @Test("A property list says what is in it")
+    func aPropertyListSaysWhatIsInIt() throws {
         let receipt = try read(Self.list(Self.info))
         let purchase = LocalPurchase(
             productID: "yearly", transactionID: "1000000181298734", originalTransactionID: "1000000180636226",
@@ -34,6 +35,7 @@ import Testing
     }
 
     @Test(
+        "Expiries are read in every form",
         arguments: [
             (#""expires-date-ms" = "5"; "expires-date" = "7";"#, 5), (#""expires-date" = "7";"#, 7),
             (#""expires-date" = "2015-11-24 06:34:41 Etc/GMT";"#, 1_448_346_881_000),
@@ -46,14 +48,16 @@ import Testing
         #expect(receipt.originalTransactionIDs == ["1"])
     }
 
-    @Test func aCancellationIsRead() throws {
+    @Test("A cancellation is read")
+    func aCancellationIsRead() throws {
         for field in [#""cancellation-date-ms" = "5";"#, #""cancellation-date" = "1970-01-01 00:00:00 Etc/GMT";"#] {
             let receipt = try read(Self.list(#"{ "transaction-id" = "1"; \#(field) }"#))
             #expect(receipt.purchases.first?.cancelledAt != nil)
         }
     }
 
-    @Test func oddWritingIsPassedOver() throws {
+    @Test("Odd writing is passed over")
+    func oddWritingIsPassedOver() throws {
         let odd = #"{ bare = 5; "transaction-id"="1";"bid" = b; "product-id" = "a\"b\\c" ; "a" "b" = "c"; "x" = "#
         let receipt = try read(Self.list(odd))
         #expect(receipt.purchases.map(\.productID) == [#"a"b\c"#] && receipt.transactionIDs == ["1"])
@@ -62,17 +66,20 @@ import Testing
         #expect(try read(Array(#"{ "purchase-info" = "\#(broken)"; }"#.utf8)).bundleID == "com.example.app")
     }
 
-    @Test(arguments: [
-        (#"{ "signature" = "AA=="; }"#, "neither PKCS#7 nor an old property list"),
-        (#"{ "purchase-info" = ""; }"#, "neither PKCS#7 nor an old property list"),
-        (#"{ "purchase-info" = "***"; }"#, "a property list whose purchase-info is not Base64"),
-        (#"{ "purchase-info" = "AAAA"; }"#, "a property list whose purchase-info names no transaction"),
-    ])
+    @Test(
+        "The reason is said",
+        arguments: [
+            (#"{ "signature" = "AA=="; }"#, "neither PKCS#7 nor an old property list"),
+            (#"{ "purchase-info" = ""; }"#, "neither PKCS#7 nor an old property list"),
+            (#"{ "purchase-info" = "***"; }"#, "a property list whose purchase-info is not Base64"),
+            (#"{ "purchase-info" = "AAAA"; }"#, "a property list whose purchase-info names no transaction"),
+        ])
     func theReasonIsStated(_ text: String, _ expected: String) {
         #expect(LocalReading(of: Array(text.utf8)) == .unreadable(expected))
     }
 
-    @Test func everyTruncationIsAnAnswer() {
+    @Test("Every truncation is an answer")
+    func everyTruncationIsAnAnswer() {
         let list = Self.list(Self.info)
         let closed = (list.lastIndex(of: UInt8(ascii: "\"")) ?? 0) + 1
         for length in 0..<list.count {
@@ -82,7 +89,8 @@ import Testing
         }
     }
 
-    @Test func pairsBeyondTheLimitAreNotRead() {
+    @Test("Pairs beyond the limit are not read")
+    func pairsBeyondTheLimitAreNotRead() {
         let pairs = (0...PropertyListTexts.pairsMax).map { "\"\($0)\" = \"x\";" }.joined()
         let texts = PropertyListTexts(in: Array(pairs.utf8))
         #expect(texts["255"] == "x" && texts["256"] == nil)

@@ -3,7 +3,7 @@ import Testing
 @testable import AppStore
 
 /// Hostile and torn bytes: an answer always, a crash or a long wait never.
-@Suite struct LocalReceiptDamageTests {
+@Suite("Hostile and torn bytes") struct LocalReceiptDamageTests {
     typealias Writer = BERWriter
 
     private func reason(_ bytes: [UInt8]) -> String? {
@@ -13,7 +13,8 @@ import Testing
         }
     }
 
-    @Test func everyTruncationIsUnreadable() {
+    @Test("Every truncation is unreadable")
+    func everyTruncationIsUnreadable() {
         let endless = LocalReceiptTests.wrapped.first { $0.0.hasPrefix("indefinite") }?.1 ?? []
         for receipt in [Writer.ordinary, endless] {
             #expect(reason(receipt) == nil)
@@ -23,7 +24,8 @@ import Testing
         }
     }
 
-    @Test func truncatedAttributesKeepWhatIsWhole() throws {
+    @Test("Truncated attributes keep what is whole")
+    func truncatedAttributesKeepWhatIsWhole() throws {
         let attributes = Writer.purchase("11", original: "10") + Writer.attribute(2, Writer.text("com.example.app"))
         let whole = Writer.purchase("11", original: "10").count
         for length in 1..<attributes.count {
@@ -35,13 +37,15 @@ import Testing
         }
     }
 
-    @Test func anOversizedReceiptIsNotLookedAt() {
+    @Test("An oversized receipt is not looked at")
+    func anOversizedReceiptIsNotLookedAt() {
         let long = Writer.ordinary + [UInt8](repeating: 0, count: LocalReceipt.bytesMax - Writer.ordinary.count)
         #expect(reason(long) == nil)
         #expect(reason(long + [0]) == "6291457 bytes, more than 6291456")
     }
 
-    @Test func purchasesBeyondTheLimitAreCounted() throws {
+    @Test("Purchases beyond the limit are counted")
+    func purchasesBeyondTheLimitAreCounted() throws {
         let one = Writer.purchase(Writer.attribute(1705, Writer.text("10")))
         let many = Array(repeating: one, count: LocalReceipt.purchasesMax + 3)
         let receipt = try #require(LocalReading(of: Writer.receipt(Array(many.joined()))).receipt)
@@ -78,12 +82,14 @@ import Testing
         ]
     }()
 
-    @Test(arguments: bombs.map(\.0)) func nestingBombsAreDefused(_ name: String) throws {
+    @Test("Nesting bombs are defused", arguments: bombs.map(\.0))
+    func nestingBombsAreDefused(_ name: String) throws {
         let bomb = try #require(Self.bombs.first { $0.0 == name }).1
         #expect(reason(bomb) != nil)
     }
 
-    @Test func nestingUpToTheLimitIsRead() throws {
+    @Test("Nesting up to the limit is read")
+    func nestingUpToTheLimitIsRead() throws {
         // Sixteen levels, counted from where a walk starts, are allowed; one more is not.
         func nested(_ levels: Int) -> [UInt8] {
             (0..<levels).reduce([]) { inside, _ in Writer.endless(0x30, inside) }
@@ -101,6 +107,7 @@ import Testing
     }
 
     @Test(
+        "The reason is said",
         arguments: [
             ([], "no bytes at all"), ([0x30], "a PKCS#7 structure that is cut short or damaged"),
             ([0x00], "neither PKCS#7 nor an old property list"),

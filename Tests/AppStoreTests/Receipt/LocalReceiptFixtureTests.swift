@@ -3,8 +3,8 @@ import Testing
 
 @testable import AppStore
 
-/// Captured receipts, read by our cursor and, as a second opinion, by a whole ASN.1 parser.
-@Suite struct LocalReceiptFixtureTests {
+@Suite("Captured receipts, read by our cursor and, as a second opinion, by a whole ASN.1 parser")
+struct LocalReceiptFixtureTests {
     /// Every file beside the package that is a receipt, binary or Base64.
     static let receipts: [(name: String, bytes: [UInt8], form: ReceiptForm)] = {
         guard Fixtures.folder != nil else {
@@ -23,7 +23,8 @@ import Testing
         }
     }()
 
-    @Test func everyUnifiedReceiptYieldsWhatAWholeParserFinds() throws {
+    @Test("Every unified receipt yields what a whole parser finds")
+    func everyUnifiedReceiptYieldsWhatAWholeParserFinds() throws {
         let unified = Self.receipts.filter { $0.form == .unified }
         for (name, bytes, _) in unified {
             let receipt = try #require(LocalReading(of: bytes).receipt, "\(name)")
@@ -41,25 +42,27 @@ import Testing
         #expect(Fixtures.folder == nil || unified.count >= 34)
     }
 
-    @Test(arguments: [
-        Sighting("tikhop_TPInAppReceipt/receipt-production", "org.getpure.pure-iphone", "Production", 4),
-        Sighting("tikhop_TPInAppReceipt/receipt-sandbox-g5", "dev.bonzer.weeka.app", "ProductionSandbox", 2),
-        Sighting("tikhop_TPInAppReceipt/receipt-sandbox-legacy", "com.nutcall.alert", "ProductionSandbox", 187),
-        Sighting("tikhop_TPInAppReceipt/receipt-xcode", "net.zachariadis.cyclemaps", "Xcode", 1, 1_595_439_195_000),
-        Sighting("superwall_Superwall-iOS/receipt-1.b64", "com.nutcall.alert", "Xcode", 1, 1_617_478_725_000),
-        Sighting("Cocoanetics_Kvitto/storeKitTestReceipt", "com.rd.eehelper", "Xcode", 1),
-        Sighting("Cocoanetics_Kvitto/sandboxReceipt", "com.cocoanetics.EmmiView", "ProductionSandbox", 6),
-        Sighting(
-            "namiml_nami-apple-receipt-validator/example_encoded_receipt",
-            "com.nami.matthewfecher.SwiftRadio", "ProductionSandbox", 33),
-        Sighting(
-            "emindeniz99_apple-purchase-receipt-verifier/receipt-double-wrapped.der",
-            "com.example.app", "ProductionSandbox", 2),
-        Sighting("voltrue2_in-app-purchase/apple", "com.mindmobapp.MindMob", "Sandbox", 1),
-        Sighting(
-            "IdeasOnCanvas_AppReceiptValidator/deprecatedSinglesTypeExpiredAppleCert_receipt.b64",
-            "com.mbaasy.ios.demo", "Sandbox", 1),
-    ])
+    @Test(
+        "Receipts say their app and store",
+        arguments: [
+            Sighting("tikhop_TPInAppReceipt/receipt-production", "org.getpure.pure-iphone", "Production", 4),
+            Sighting("tikhop_TPInAppReceipt/receipt-sandbox-g5", "dev.bonzer.weeka.app", "ProductionSandbox", 2),
+            Sighting("tikhop_TPInAppReceipt/receipt-sandbox-legacy", "com.nutcall.alert", "ProductionSandbox", 187),
+            Sighting("tikhop_TPInAppReceipt/receipt-xcode", "net.zachariadis.cyclemaps", "Xcode", 1, 1_595_439_195_000),
+            Sighting("superwall_Superwall-iOS/receipt-1.b64", "com.nutcall.alert", "Xcode", 1, 1_617_478_725_000),
+            Sighting("Cocoanetics_Kvitto/storeKitTestReceipt", "com.rd.eehelper", "Xcode", 1),
+            Sighting("Cocoanetics_Kvitto/sandboxReceipt", "com.cocoanetics.EmmiView", "ProductionSandbox", 6),
+            Sighting(
+                "namiml_nami-apple-receipt-validator/example_encoded_receipt",
+                "com.nami.matthewfecher.SwiftRadio", "ProductionSandbox", 33),
+            Sighting(
+                "emindeniz99_apple-purchase-receipt-verifier/receipt-double-wrapped.der",
+                "com.example.app", "ProductionSandbox", 2),
+            Sighting("voltrue2_in-app-purchase/apple", "com.mindmobapp.MindMob", "Sandbox", 1),
+            Sighting(
+                "IdeasOnCanvas_AppReceiptValidator/deprecatedSinglesTypeExpiredAppleCert_receipt.b64",
+                "com.mbaasy.ios.demo", "Sandbox", 1),
+        ])
     func receiptsSayTheirAppAndStore(_ sighting: Sighting) throws {
         guard let file = Self.receipts.first(where: { $0.name == sighting.name }) else {
             #expect(Fixtures.folder == nil, "\(sighting.name) is missing")
@@ -71,7 +74,8 @@ import Testing
         if let createdAt = sighting.createdAt { #expect(receipt.createdAt == createdAt) }
     }
 
-    @Test func everyLegacyReceiptYieldsItsIds() throws {
+    @Test("Every legacy receipt yields its ids")
+    func everyLegacyReceiptYieldsItsIds() throws {
         let legacy = Self.receipts.filter { $0.form == .legacy }
         for (name, bytes, _) in legacy {
             let receipt = try #require(LocalReading(of: bytes).receipt, "\(name)")

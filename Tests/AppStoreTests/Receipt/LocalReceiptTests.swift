@@ -2,8 +2,7 @@ import Testing
 
 @testable import AppStore
 
-/// One oddity each, written byte by byte.
-@Suite struct LocalReceiptTests {
+@Suite("One oddity each, written byte by byte") struct LocalReceiptTests {
     typealias Writer = BERWriter
 
     private func read(_ bytes: [UInt8]) throws -> LocalReceipt { try #require(LocalReading(of: bytes).receipt) }
@@ -16,7 +15,8 @@ import Testing
         productID: "monthly", transactionID: "11", originalTransactionID: "10", webOrderLineItemID: "503000000000009",
         expiresAt: 1_769_904_000_000, cancelledAt: nil)
 
-    @Test func anOrdinaryReceiptSaysWhatIsInIt() throws {
+    @Test("An ordinary receipt says what is in it")
+    func anOrdinaryReceiptSaysWhatIsInIt() throws {
         let receipt = try read(Writer.ordinary)
         #expect(ReceiptForm(sniffing: Writer.ordinary) == .unified && receipt.form == .unified)
         #expect(receipt.bundleID == "com.example.app" && receipt.environment == "ProductionSandbox")
@@ -26,7 +26,8 @@ import Testing
         #expect(receipt.latestExpiry == 1_769_904_000_000 && receipt.store == .sandbox)
     }
 
-    @Test func aReceiptOfAnotherAppIsRefusedAndAnUnnamedOneIsNot() throws {
+    @Test("A receipt of another app is refused and an unnamed one is not")
+    func aReceiptOfAnotherAppIsRefusedAndAnUnnamedOneIsNot() throws {
         let receipt = try read(Writer.ordinary)
         #expect(receipt.isOfAnotherApp(than: "com.example.other") && receipt.isOfAnotherApp(than: "com.example.ap"))
         #expect(!receipt.isOfAnotherApp(than: "com.example.app"))
@@ -35,6 +36,7 @@ import Testing
     }
 
     @Test(
+        "The store is known by its name",
         arguments: [
             ("Production", .production), ("ProductionVPP", .production), ("ProductionSandbox", .sandbox),
             ("ProductionVPPSandbox", .sandbox), ("Sandbox", .sandbox), ("Xcode", nil), ("production", nil),
@@ -120,14 +122,16 @@ import Testing
         ),
     ]
 
-    @Test(arguments: wrapped.map(\.0)) func everyWrappingIsTakenOff(_ name: String) throws {
+    @Test("Every wrapping is taken off", arguments: wrapped.map(\.0))
+    func everyWrappingIsTakenOff(_ name: String) throws {
         let bytes = try #require(Self.wrapped.first { $0.0 == name }).1
         let receipt = try read(bytes)
         #expect(receipt.bundleID == "com.example.app" && receipt.purchases == [Self.period])
         #expect(receipt.unreadableParts == 0)
     }
 
-    @Test func emptyValuesAreAbsent() throws {
+    @Test("Empty values are absent")
+    func emptyValuesAreAbsent() throws {
         let types = [0, 2, 12]
         for empty in [[], Writer.text(""), Writer.date(""), [0x05, 0x00]] {
             let receipt = try read(
@@ -168,7 +172,8 @@ import Testing
         ("a long tag", [0x3F, 0x81, 0x01, 0x02, 0x05, 0x00]),
     ]
 
-    @Test(arguments: broken.map(\.0)) func oneBrokenAttributeLosesNoOther(_ name: String) throws {
+    @Test("One broken attribute loses no other", arguments: broken.map(\.0))
+    func oneBrokenAttributeLosesNoOther(_ name: String) throws {
         let bad = try #require(Self.broken.first { $0.0 == name }).1
         let receipt = try read(
             Writer.receipt(
@@ -177,7 +182,8 @@ import Testing
         #expect(receipt.unreadableParts == 2)
     }
 
-    @Test func unknownTypesArePassedOver() throws {
+    @Test("Unknown types are passed over")
+    func unknownTypesArePassedOver() throws {
         let receipt = try read(
             Writer.receipt(
                 Writer.attribute(9999, Writer.text("new")), Writer.attribute(2, Writer.text("b")),
@@ -187,7 +193,8 @@ import Testing
         #expect(receipt.bundleID == "b" && receipt.originalTransactionIDs == ["10"] && receipt.unreadableParts == 0)
     }
 
-    @Test func aLyingLengthKeepsWhatStoodBefore() throws {
+    @Test("A lying length keeps what stood before")
+    func aLyingLengthKeepsWhatStoodBefore() throws {
         let lie: [UInt8] = [0x30, 0x84, 0x7F, 0xFF, 0xFF, 0xFF, 0x02]
         let receipt = try read(Writer.receipt(Writer.purchase("11", original: "10"), lie))
         #expect(receipt.purchases == [Self.period] && receipt.unreadableParts == 1)
@@ -195,7 +202,8 @@ import Testing
         #expect(try read(Writer.receipt(Writer.attribute(2, Writer.text("b")), longest)).bundleID == "b")
     }
 
-    @Test func idsMayBeNumbersAndNoughtIsNone() throws {
+    @Test("Ids may be numbers and nought is none")
+    func idsMayBeNumbersAndNoughtIsNone() throws {
         let receipt = try read(
             Writer.receipt(
                 Writer.purchase(
@@ -209,7 +217,8 @@ import Testing
         #expect(receipt.purchases.map(\.webOrderLineItemID) == [nil, "77"] && receipt.unreadableParts == 2)
     }
 
-    @Test func theLastOfTwoCounts() throws {
+    @Test("The last of two counts")
+    func theLastOfTwoCounts() throws {
         let receipt = try read(
             Writer.receipt(
                 Writer.attribute(2, Writer.text("first")), Writer.attribute(2, Writer.text("second")),
@@ -217,7 +226,8 @@ import Testing
         #expect(receipt.bundleID == "second")
     }
 
-    @Test func aCancelledPeriodIsNotTheLatest() throws {
+    @Test("A cancelled period is not the latest")
+    func aCancelledPeriodIsNotTheLatest() throws {
         let receipt = try read(
             Writer.receipt(
                 Writer.purchase("11", original: "10"),
@@ -230,6 +240,7 @@ import Testing
     }
 
     @Test(
+        "Dates are read in every form",
         arguments: [
             ("2026-01-02T03:04:05Z", 1_767_323_045_000), ("2021-04-03T22:38:45+0300", 1_617_478_725_000),
             ("2021-04-03T22:38:45+03:00", 1_617_478_725_000), ("2021-04-03T14:08:45-0530", 1_617_478_725_000),

@@ -5,7 +5,7 @@ import Testing
 @testable import AppStore
 
 /// The fast way for ordinary texts must come to exactly what the careful way comes to, for every text.
-@Suite struct OrdinaryBase64Tests {
+@Suite("The fast reading of Base64 equals the careful one") struct OrdinaryBase64Tests {
     static let receipts: [[UInt8]] = [
         ReceiptDataTests.bytes, Array(ReceiptDataTests.legacy), ReceiptDataTests.bytes + [1],
         ReceiptDataTests.bytes + [1, 2],
@@ -21,7 +21,8 @@ import Testing
         #expect(quick == careful, "seed \(seed): \(raw)")
     }
 
-    @Test func damagedTextsComeToTheSame() {
+    @Test("Damaged texts come to the same")
+    func damagedTextsComeToTheSame() {
         let seed: UInt64 = 64_64
         print("seed \(seed)")
         var generator = Seeded(seed: seed)
@@ -45,7 +46,8 @@ import Testing
         #expect(unhurt > 1000)
     }
 
-    @Test func everyByteAtEveryPlaceOfTheLastGroupsComesToTheSame() {
+    @Test("Every byte at every place of the last groups comes to the same")
+    func everyByteAtEveryPlaceOfTheLastGroupsComesToTheSame() {
         for receipt in Self.receipts {
             let text = Array(Data(receipt).base64EncodedString().utf8)
             for place in (text.count - 8)..<text.count {
@@ -58,7 +60,8 @@ import Testing
         }
     }
 
-    @Test func shortTextsComeToTheSame() {
+    @Test("Short texts come to the same")
+    func shortTextsComeToTheSame() {
         for text in [
             "", "A", "AA", "AAA", "AAAA", "null", "none", "====", "A===", "AA==", "AAA=", "AAAA====", "MIAG", "=AAA",
         ] {
@@ -66,7 +69,8 @@ import Testing
         }
     }
 
-    @Test func theTableDecodesWhatFoundationEncodes() {
+    @Test("The table decodes what Foundation encodes")
+    func theTableDecodesWhatFoundationEncodes() {
         let seed: UInt64 = 4648
         print("seed \(seed)")
         var generator = Seeded(seed: seed)
@@ -77,17 +81,20 @@ import Testing
         }
     }
 
-    @Test func onlyAKnownFormIsOrdinary() throws {
+    @Test("Only a known form is ordinary")
+    func onlyAKnownFormIsOrdinary() throws {
         // Base64 of Base64 is clean Base64 as well: the inside decides.
         let twice = Data(ReceiptDataTests.base64.utf8).base64EncodedString()
         #expect(try ReceiptData(normalising: twice).bytes == ReceiptDataTests.bytes)
     }
 
-    @Test(arguments: [
-        ("", "\"\""), ("plain", "\"plain\""), ("a\"b\\c", #""a\"b\\c""#),
-        ("a\nb\u{0}\u{1F}", #""a\u000ab\u0000\u001f""#),
-        ("é", "\"é\""),
-    ])
+    @Test(
+        "A text is quoted with its escapes",
+        arguments: [
+            ("", "\"\""), ("plain", "\"plain\""), ("a\"b\\c", #""a\"b\\c""#),
+            ("a\nb\u{0}\u{1F}", #""a\u000ab\u0000\u001f""#),
+            ("é", "\"é\""),
+        ])
     func aTextIsQuotedWithItsEscapes(_ text: String, _ expected: String) {
         #expect(JSONEscapes.quoted(text) == expected)
     }

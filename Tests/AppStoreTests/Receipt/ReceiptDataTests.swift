@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite struct ReceiptDataTests {
+@Suite("Receipts as they are sent") struct ReceiptDataTests {
     /// A small PKCS#7-like receipt whose Base64 holds every special character: `+`, `/` and padding.
     static let bytes: [UInt8] = {
         let head: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02]
@@ -15,7 +15,8 @@ import Testing
     static let base64 = Data(bytes).base64EncodedString()
     static let legacy = Data(#"{ "signature" = "AA=="; "purchase-info" = "AAAA"; "pod" = "100"; }"#.utf8)
 
-    @Test func theSampleHoldsEverySpecialCharacter() {
+    @Test("The sample holds every special character")
+    func theSampleHoldsEverySpecialCharacter() {
         #expect(Self.base64.contains("+") && Self.base64.contains("/") && Self.base64.hasSuffix("="))
     }
 
@@ -61,7 +62,8 @@ import Testing
         ("Base64 three deep", Data(Data(base64.utf8).base64EncodedString().utf8).base64EncodedString()),
     ]
 
-    @Test(arguments: damaged) func repairs(_ damage: String, _ raw: String) throws {
+    @Test("Usual damage is repaired", arguments: damaged)
+    func repairs(_ damage: String, _ raw: String) throws {
         let receipt = try ReceiptData(normalising: raw)
         #expect(receipt.base64 == Self.base64, "\(damage)")
         #expect(receipt.bytes == Self.bytes, "\(damage)")
@@ -87,12 +89,14 @@ import Testing
         ("AAAAA", .cutShort(characters: 5)),
     ]
 
-    @Test(arguments: foreign) func refuses(_ raw: String, _ expected: ReceiptDataError) {
+    @Test("What is no receipt is refused with its reason", arguments: foreign)
+    func refuses(_ raw: String, _ expected: ReceiptDataError) {
         #expect(throws: expected) { try ReceiptData(normalising: raw) }
         #expect(expected.description.hasSuffix("."))
     }
 
-    @Test func anUnknownFormIsAppleToDecide() throws {
+    @Test("An unknown form is Apple's to decide")
+    func anUnknownFormIsAppleToDecide() throws {
         #expect(try ReceiptData(normalising: "U1lOVEhFVElD").form == .unknown)
         // Sixteen letters inside: Base64 again, but of nothing we know, so they stay as they are.
         let letters = try ReceiptData(normalising: Data("receiptNumber123".utf8).base64EncodedString())
@@ -100,11 +104,13 @@ import Testing
         #expect(try ReceiptData(normalising: Self.legacy.base64EncodedString()).form == .legacy)
     }
 
-    @Test func unusedBitsDoNotMakeAnotherReceipt() throws {
+    @Test("Unused bits do not make another receipt")
+    func unusedBitsDoNotMakeAnotherReceipt() throws {
         #expect(try ReceiptData(normalising: "AAB=") == ReceiptData(normalising: "AAA="))
     }
 
-    @Test func noBytesAtAllBreakIt() {
+    @Test("No bytes at all break it")
+    func noBytesAtAllBreakIt() {
         let seed: UInt64 = 20_261_120
         print("seed \(seed)")
         var generator = Seeded(seed: seed)

@@ -2,23 +2,25 @@ import Testing
 
 @testable import AppStore
 
-/// What is no JSON is no answer, however much it looks like one.
-@Suite struct StrictJSONTests {
-    @Test(arguments: [
-        (#"{"status":00}"#, 11), (#"{"status":01}"#, 11), (#"{"status":-}"#, 11), (#"{"status":-01}"#, 12),
-        (#"{"status":+0}"#, 10), (#"{"status":0.}"#, 12), (#"{"status":.0}"#, 10), (#"{"status":0e}"#, 12),
-        (#"{"status":0e+}"#, 13), (#"{"status":0.e1}"#, 12), (#"{"status":0-0}"#, 11), (#"{"status":0x0}"#, 11),
-        (#"{"status":1e5.0}"#, 13), ("{\u{B}\"status\":0}", 1), ("{\"status\":0\u{C}}", 11),
-        (#"{"a":"\q","status":0}"#, 7), (#"{"a":"\'","status":0}"#, 7),
-        (#"{"a":"\u12g4","status":0}"#, 10), (#"{"a":"\u 123","status":0}"#, 8), (#"{"a":"\U0041","status":0}"#, 7),
-        (#"{"\q":0,"status":0}"#, 3), (#"{"a":[1,],"status":0}"#, 8), ("{\"status\":0,\n}", 13),
-        (#"{"a":["\x41"],"status":0}"#, 8), ("{\"a\":\"\\\n\",\"status\":0}", 7),
-    ])
+@Suite("What is no JSON is no answer, however much it looks like one") struct StrictJSONTests {
+    @Test(
+        "What is no JSON is no answer",
+        arguments: [
+            (#"{"status":00}"#, 11), (#"{"status":01}"#, 11), (#"{"status":-}"#, 11), (#"{"status":-01}"#, 12),
+            (#"{"status":+0}"#, 10), (#"{"status":0.}"#, 12), (#"{"status":.0}"#, 10), (#"{"status":0e}"#, 12),
+            (#"{"status":0e+}"#, 13), (#"{"status":0.e1}"#, 12), (#"{"status":0-0}"#, 11), (#"{"status":0x0}"#, 11),
+            (#"{"status":1e5.0}"#, 13), ("{\u{B}\"status\":0}", 1), ("{\"status\":0\u{C}}", 11),
+            (#"{"a":"\q","status":0}"#, 7), (#"{"a":"\'","status":0}"#, 7),
+            (#"{"a":"\u12g4","status":0}"#, 10), (#"{"a":"\u 123","status":0}"#, 8), (#"{"a":"\U0041","status":0}"#, 7),
+            (#"{"\q":0,"status":0}"#, 3), (#"{"a":[1,],"status":0}"#, 8), ("{\"status\":0,\n}", 13),
+            (#"{"a":["\x41"],"status":0}"#, 8), ("{\"a\":\"\\\n\",\"status\":0}", 7),
+        ])
     func whatIsNoJSONIsNoAnswer(_ body: String, _ place: Int) {
         #expect(throws: AnswerUnreadable("text that is not JSON at byte \(place)")) { try parse(body) }
     }
 
     @Test(
+        "Every number of JSON is read",
         arguments: [
             ("0", 0), ("-0", 0), ("0.0", 0), ("0e0", 0), ("0E+5", 0), ("21e3", 21000), ("210020e-1", 21002),
             ("21002.000", 21002), ("-5", -5),
@@ -27,22 +29,27 @@ import Testing
         #expect(try parse(#"{"status":\#(number)}"#).status == expected)
     }
 
-    @Test func everyEscapeOfJSONIsRead() throws {
+    @Test("Every escape of JSON is read")
+    func everyEscapeOfJSONIsRead() throws {
         let exception = #"\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00x"#
         let response = try parse(#"{"status":0,"exception":"\#(exception)"}"#)
         #expect(response.exception == "\"\\/\u{8}\u{C}\n\r\té😀x")
     }
 
-    @Test(arguments: [
-        #"{"a":"\"#, #"{"a":"\u"#, #"{"a":"\u00e"#, #"{"a":-"#, #"{"a":1."#, #"{"a":1e"#, #"{"a":1e-"#, "{\"a\":\"\\\"",
-    ])
+    @Test(
+        "A torn token is a torn body",
+        arguments: [
+            #"{"a":"\"#, #"{"a":"\u"#, #"{"a":"\u00e"#, #"{"a":-"#, #"{"a":1."#, #"{"a":1e"#, #"{"a":1e-"#,
+            "{\"a\":\"\\\"",
+        ])
     func aTornTokenIsATornBody(_ body: String) {
         #expect(throws: AnswerUnreadable("JSON that ends in the middle, after \(body.utf8.count) bytes")) {
             try parse(body)
         }
     }
 
-    @Test func quotesAreFoundAtEveryPlace() throws {
+    @Test("Quotes are found at every place")
+    func quotesAreFoundAtEveryPlace() throws {
         // Strings are looked through eight bytes at a time: every length, and every neighbour a mark could be mistaken
         // for.
         for neighbour in ["!", "#", "[", "]", "\u{A2}", "\u{DC}", "\u{1}"] {
@@ -56,7 +63,8 @@ import Testing
         }
     }
 
-    @Test func rowsBeyondTheLimitAreNoAnswer() throws {
+    @Test("Rows beyond the limit are no answer")
+    func rowsBeyondTheLimitAreNoAnswer() throws {
         let most = Array(repeating: "1", count: RowReader.rowsMax).joined(separator: ",")
         #expect(try parse(#"{"status":0,"latest_receipt_info":[\#(most)]}"#).status == 0)
         #expect(throws: AnswerUnreadable("an answer of more than 100000 rows in latest_receipt_info")) {
@@ -64,7 +72,8 @@ import Testing
         }
     }
 
-    @Test func aBodyBeyondTheLimitIsNoAnswer() {
+    @Test("A body beyond the limit is no answer")
+    func aBodyBeyondTheLimitIsNoAnswer() {
         let body = Array(#"{"status":0}"#.utf8) + [UInt8](repeating: 0x20, count: JSONReader.bytesMax - 12)
         #expect(throws: Never.self) { try VerifyReceiptResponse(parsing: body) }
         #expect(throws: AnswerUnreadable("a body of 67108865 bytes, more than 67108864")) {
@@ -72,7 +81,8 @@ import Testing
         }
     }
 
-    @Test func everyKnownKeyHasItsOwnSlot() {
+    @Test("Every known key has its own slot")
+    func everyKnownKeyHasItsOwnSlot() {
         var slots: Set<Int> = []
         func look(_ name: String, _ slot: Int) {
             #expect(Array(name.utf8).withUnsafeBytes { FieldNames.known.slot(of: $0) } == slot, "\(name)")
@@ -92,7 +102,8 @@ import Testing
         #expect(KeyWords.bytesMax >= AnswerField.allCases.map(\.name.utf8.count).max() ?? 0)
     }
 
-    @Test func manyUnnamedRenewalsAmongManyRowsAreRead() throws {
+    @Test("Many unnamed renewals among many rows are read")
+    func manyUnnamedRenewalsAmongManyRowsAreRead() throws {
         let rows = (0..<2000).map {
             #"{"product_id":"p\#($0)","transaction_id":"\#($0)","purchase_date_ms":"\#($0 + 1)"}"#
         }

@@ -84,7 +84,7 @@ struct EqualLookupTests {
     /// Histories a seed tells, and instants at which each is asked about, beside its boundaries.
     private static let (histories, instants) = (12, 8)
 
-    @Test(arguments: [1, 2, 3] as [UInt64])
+    @Test("All lookups agree", arguments: [1, 2, 3] as [UInt64])
     func agree(seed: UInt64) async throws {
         try await withLedger { test in
             var random = Seeded(seed: seed)

@@ -44,7 +44,7 @@ struct OwnershipDecisionTests {
         Line(token: "nobody", said: .transferred),
     ]
 
-    @Test(arguments: table)
+    @Test("Each situation has its decision", arguments: table)
     func decide(line: Line) {
         let claim = OwnershipClaim(
             customer: CustomerID(number: line.claimant == "ann" ? 1 : 2), name: line.claimant, imported: line.imported,

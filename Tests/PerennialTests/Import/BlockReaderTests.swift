@@ -3,7 +3,7 @@ import Testing
 
 @testable import perennial
 
-@Suite struct BlockReaderTests {
+@Suite("Files are read in blocks") struct BlockReaderTests {
     /// Blocks of a text through a file, so that the reader meets its own chunks.
     static func blocks(_ text: String, _ limits: LineLimits, from offset: Int = 0, line: Int = 1) async throws
         -> [LineBlock]

@@ -4,7 +4,7 @@ import Tracking
 
 @testable import perennial
 
-@Suite struct ImportLineTests {
+@Suite("Lines of an import") struct ImportLineTests {
     static func submission(_ line: String) throws -> Submission {
         try Array(line.utf8).withUnsafeBytes { try ImportLine.submission(in: $0) }
     }

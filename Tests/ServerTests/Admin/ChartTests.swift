@@ -3,18 +3,22 @@ import Testing
 
 @testable import Server
 
-@Suite struct ChartTests {
-    @Test(arguments: [
-        (0.0, 1.0, 1), (-4, 1, 1), (0.3, 1, 1), (1, 1, 1), (1.5, 1, 2), (2.1, 1, 3), (5, 2, 3), (7, 2, 4), (10, 5, 2),
-        (99, 50, 2), (101, 50, 3), (450_000, 200_000, 3), (1_060, 500, 3),
-    ])
+@Suite("Charts of the pages") struct ChartTests {
+    @Test(
+        "The lines are at round numbers",
+        arguments: [
+            (0.0, 1.0, 1), (-4, 1, 1), (0.3, 1, 1), (1, 1, 1), (1.5, 1, 2), (2.1, 1, 3), (5, 2, 3), (7, 2, 4),
+            (10, 5, 2),
+            (99, 50, 2), (101, 50, 3), (450_000, 200_000, 3), (1_060, 500, 3),
+        ])
     func theLinesAreAtRoundNumbers(highest: Double, step: Double, steps: Int) {
         let scale = Scale(highest: highest, buckets: 1)
         #expect(scale.step == step && scale.steps == steps && scale.top >= highest)
         #expect(scale.grid.count == steps && scale.grid.last == "12")
     }
 
-    @Test func pointsAndBarsStayOnThePaper() {
+    @Test("Points and bars stay on the paper")
+    func pointsAndBarsStayOnThePaper() {
         let scale = Scale(highest: 10, buckets: 3)
         #expect(scale.y(0) == Chart.height - Chart.bottom && scale.y(10) == Chart.top)
         #expect(scale.y(-5) == scale.y(0) && scale.y(99) == scale.y(10))
@@ -28,7 +32,8 @@ import Testing
         #expect(bars.map(\.y) == ["174", "156", "120", "12"])
     }
 
-    @Test func daysBecomeMonthsWhenThereAreMany() {
+    @Test("Days become months when there are many")
+    func daysBecomeMonthsWhenThereAreMany() {
         let few = Buckets(["2026-01-31", "2026-02-01"])
         #expect(few.names == ["2026-01-31", "2026-02-01"] && few.last(of: [3, 4]) == [3, 4])
         let days = (0..<100).map { $0 < 40 ? "2026-01-\($0)" : "2026-02-\($0)" }
@@ -38,15 +43,18 @@ import Testing
         #expect(many.sum(of: [Int64](repeating: 1, count: 100)) == [40, 60])
     }
 
-    @Test(arguments: [
-        (0, "0", "0.00"), (999, "999", "1.00"), (1_000, "1\u{202F}000", "1.00"),
-        (-1_234_567, "−1\u{202F}234\u{202F}567", "−1\u{202F}234.57"),
-    ])
+    @Test(
+        "Numbers are grouped",
+        arguments: [
+            (0, "0", "0.00"), (999, "999", "1.00"), (1_000, "1\u{202F}000", "1.00"),
+            (-1_234_567, "−1\u{202F}234\u{202F}567", "−1\u{202F}234.57"),
+        ])
     func numbersAreGrouped(number: Int64, whole: String, amount: String) {
         #expect(grouped(number) == whole && amountText(number) == amount)
     }
 
-    @Test func instantsAreReadable() {
+    @Test("Instants are readable")
+    func instantsAreReadable() {
         #expect(readable(Instant(milliseconds: 1_767_225_600_123)) == "2026-01-01 00:00:00 UTC")
         #expect(address("/a", ["q": "ä &=?#/"]) == "/a?q=%C3%A4%20%26%3D%3F%23%2F")
     }

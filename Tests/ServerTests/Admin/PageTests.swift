@@ -8,8 +8,7 @@ import Testing
 
 @testable import Server
 
-/// What the pages say, asserted on their HTML.
-@Suite struct PageTests {
+@Suite("What the pages say, asserted on their HTML") struct PageTests {
     private func signedIn(
         _ body: @escaping @Sendable (AdminWorld, Browser, ReceiptID) async throws -> Void
     ) async throws {
@@ -40,7 +39,8 @@ import Testing
         #expect(Set(ids).count == ids.count, "\(name) has an id twice")
     }
 
-    @Test func everyPageIsForEverybody() async throws {
+    @Test("Every page is for everybody")
+    func everyPageIsForEverybody() async throws {
         try await signedIn { world, browser, receipt in
             _ = try await world.ledger.summarise(isFirstRound: true)
             let customer = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["%3Ck", "100", "1"])
+    @Test("A customer is found", arguments: ["%3Ck", "100", "1"])
     func aCustomerIsFound(text: String) async throws {
         try await signedIn { _, browser, _ in
             let page = try await browser.get("/admin/customers?q=\(text)").text
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["kim", "%25", "_kim", "101", "999999999999999999999", "%5C", "'", "%00"])
+    @Test("Nobody is found", arguments: ["kim", "%25", "_kim", "101", "999999999999999999999", "%5C", "'", "%00"])
     func nobodyIsFound(text: String) async throws {
         try await signedIn { _, browser, _ in
             let answer = try await browser.get("/admin/customers?q=\(text)")
@@ -74,7 +74,8 @@ import Testing
         }
     }
 
-    @Test func aCustomersPageTellsEverything() async throws {
+    @Test("The page of a customer tells everything")
+    func aCustomersPageTellsEverything() async throws {
         try await signedIn { _, browser, receipt in
             let path = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
             let page = try await browser.get(path).text
@@ -89,7 +90,8 @@ import Testing
         }
     }
 
-    @Test func whatIsNotThereIsStatedSo() async throws {
+    @Test("What is not there is said so")
+    func whatIsNotThereIsStatedSo() async throws {
         try await signedIn { _, browser, _ in
             for path in [
                 "/admin/customer?app=com.example.app&id=nobody", "/admin/customer?app=com.example.none&id=kim",
@@ -102,7 +104,8 @@ import Testing
         }
     }
 
-    @Test func aReceiptIsCheckedAtMostOnceAMinute() async throws {
+    @Test("A receipt is checked at most once a minute")
+    func aReceiptIsCheckedAtMostOnceAMinute() async throws {
         try await signedIn { world, browser, receipt in
             let path = ReceiptPage.path(of: receipt)
             let page = try await browser.get(path).text
@@ -136,7 +139,8 @@ import Testing
         }
     }
 
-    @Test func theOverviewShowsTheSummaries() async throws {
+    @Test("The overview shows the summaries")
+    func theOverviewShowsTheSummaries() async throws {
         try await signedIn { world, browser, _ in
             let empty = try await browser.get("/admin").text
             #expect(empty.contains("No worker has summarised anything yet."))
@@ -156,7 +160,8 @@ import Testing
         }
     }
 
-    @Test func anIncidentIsShown() async throws {
+    @Test("An incident is shown")
+    func anIncidentIsShown() async throws {
         try await signedIn { world, browser, _ in
             #expect(try await browser.get("/admin/incidents").text.contains("There was none."))
             try await world.database.transaction {
@@ -174,7 +179,8 @@ import Testing
         }
     }
 
-    @Test func whatWorkersFoundViolatedIsShown() async throws {
+    @Test("What workers found violated is shown")
+    func whatWorkersFoundViolatedIsShown() async throws {
         try await signedIn { world, browser, _ in
             #expect(try await browser.get("/admin/incidents").text.contains("No worker has looked at them yet."))
             try await world.ledger.writeInvariants([.coverage: (3, 3), .feed: (2, 0)])
@@ -185,7 +191,8 @@ import Testing
         }
     }
 
-    @Test func withoutADatabaseThePagesSaySo() async throws {
+    @Test("Without a database the pages say so")
+    func withoutADatabaseThePagesSaySo() async throws {
         try await Serving.withoutDatabase { client in
             let browser = Browser(client: client)
             #expect(try await browser.get("/admin").status == .seeOther)

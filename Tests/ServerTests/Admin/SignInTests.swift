@@ -9,14 +9,13 @@ import Testing
 
 @testable import Server
 
-/// Who may see the pages, and what a browser is told about them.
-@Suite struct SignInTests {
+@Suite("Who may see the pages, and what a browser is told about them") struct SignInTests {
     private static let pages = [
         "/admin", "/admin/customers", "/admin/customers?q=k", "/admin/customer?app=com.example.app&id=kim",
         "/admin/receipts/1", "/admin/incidents",
     ]
 
-    @Test func nobodySeesAPageWithoutASession() async throws {
+    @Test("Nobody sees a page without a session") func nobodySeesAPageWithoutASession() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in
                 for page in Self.pages {
@@ -30,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func everyAnswerTellsTheBrowserToBeStrict() async throws {
+    @Test("Every answer tells the browser to be strict") func everyAnswerTellsTheBrowserToBeStrict() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in
                 let before = ["/admin", "/admin/sign-in", "/admin/style.css", "/admin/icon.svg"]
@@ -59,7 +58,8 @@ import Testing
         }
     }
 
-    @Test func aKeyIsExchangedForASessionThatOnlyThisBrowserHas() async throws {
+    @Test("A key is exchanged for a session that only this browser has")
+    func aKeyIsExchangedForASessionThatOnlyThisBrowserHas() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in
                 let answer = try await browser.signIn(world.secret)
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func overTheNetworkTheCookieNeedsTLS() async throws {
+    @Test("Over the network the cookie needs TLS") func overTheNetworkTheCookieNeedsTLS() async throws {
         try await AdminWorld.with { world in
             let tracker = Tracker.quiet(world.ledger)
             let server = HTTPServer(
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func aKeyOfLessScopeOrOfOneAppIsRefused() async throws {
+    @Test("A key of less scope or of one app is refused") func aKeyOfLessScopeOrOfOneAppIsRefused() async throws {
         try await AdminWorld.with { world in
             let read = try await world.ledger.createKey(scope: .read, for: nil).secret
             let write = try await world.ledger.createKey(scope: .write, for: nil).secret
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// Who came, who left and whose key was not enough is remembered; whoever has no key of ours has no name to remember.
-    @Test func whoSignedInIsRemembered() async throws {
+    @Test("Who signed in is remembered") func whoSignedInIsRemembered() async throws {
         try await AdminWorld.with { world in
             let read = try await world.ledger.createKey(scope: .read, for: nil)
             let ofOneApp = try await world.ledger.createKey(scope: .admin, for: AdminWorld.app)
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func aRevokedKeyEndsItsSessions() async throws {
+    @Test("A revoked key ends its sessions") func aRevokedKeyEndsItsSessions() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in
                 try await browser.signIn(world.secret)
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func aSessionEndsByItselfAndBySigningOut() async throws {
+    @Test("A session ends by itself and by signing out") func aSessionEndsByItselfAndBySigningOut() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in
                 try await browser.signIn(world.secret)
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func aFormOfAnotherSiteOrSessionDoesNothing() async throws {
+    @Test("A form of another site or session does nothing") func foreignForms() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, receipt in
                 try await browser.signIn(world.secret)
@@ -206,7 +206,8 @@ import Testing
         }
     }
 
-    @Test func aKeyThatFailedTooOftenWaitsAndNoOtherDoes() async throws {
+    @Test("A key that failed too often waits and no other does")
+    func aKeyThatFailedTooOftenWaitsAndNoOtherDoes() async throws {
         try await AdminWorld.with { world in
             let wrong = "perennial_" + String(repeating: "0", count: 64)
             try await world.serving { browser, _ in
@@ -223,7 +224,8 @@ import Testing
         }
     }
 
-    @Test func failuresAreCountedByAddressAndBeginningOfTheKey() {
+    @Test("Failures are counted by address and beginning of the key")
+    func failuresAreCountedByAddressAndBeginningOfTheKey() {
         let attempts = SignInAttempts()
         func attempt(_ address: String, _ secret: String) -> SignInAttempts.Attempt {
             .init(from: SourceAddress(address) ?? SourceAddress(nil), withSecret: secret)
@@ -238,7 +240,8 @@ import Testing
     }
 
     /// Only a proxy on this machine is believed, and of what it passes on only its own word, which is the last.
-    @Test func theAddressIsThePeersOrWhatAProxyHereSaysLast() async throws {
+    @Test("The address is the peer's or what a proxy here says last")
+    func theAddressIsThePeersOrWhatAProxyHereSaysLast() async throws {
         try await AdminWorld.with { world in
             let journal = Journal()
             let tracker = Tracker(
@@ -259,7 +262,7 @@ import Testing
         }
     }
 
-    @Test func failuresAreForgottenAfterAWhile() {
+    @Test("Failures are forgotten after a while") func failuresAreForgottenAfterAWhile() {
         let clock = ManualClock()
         let attempts = SignInAttempts(now: { clock.now })
         let attempt = SignInAttempts.Attempt(from: SourceAddress(nil), withSecret: "nonsense")
@@ -273,7 +276,8 @@ import Testing
         #expect(attempts.secondsToWait(before: attempt) == nil, "one failure in a new stretch is not too many")
     }
 
-    @Test func theFormsAreLimitedAndThePagesCanBeSwitchedOff() async throws {
+    @Test("The forms are limited and the pages can be switched off")
+    func theFormsAreLimitedAndThePagesCanBeSwitchedOff() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in
                 let answer = try await browser.signIn(String(repeating: "x", count: AdminForm.bytesMax))

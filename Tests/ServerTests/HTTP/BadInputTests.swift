@@ -9,8 +9,7 @@ import Testing
 
 @testable import Server
 
-/// What nobody should send, and what nobody may see.
-@Suite struct BadInputTests {
+@Suite("What nobody should send, and what nobody may see") struct BadInputTests {
     /// Texts that mean something to somebody: SQL, shells, paths, terminals, other alphabets.
     static let oddTexts = [
         "'; DROP TABLE ledger.app; --", "\" OR \"\"=\"", "kim' OR '1'='1", "$1", "%", "_", "\\", "\\x00",
@@ -32,7 +31,8 @@ import Testing
     }
 
     /// Every odd text is just a text: it comes back as it is, and stays apart from every other.
-    @Test func oddTextsAreTexts() async throws {
+    @Test("Odd texts are texts")
+    func oddTextsAreTexts() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 for (number, text) in Self.oddTexts.enumerated() {
@@ -56,7 +56,8 @@ import Testing
     }
 
     /// In places where only some texts are meant, every other is refused with its problem, and never fails here.
-    @Test func oddTextsElsewhere() async throws {
+    @Test("Where only some texts are meant, every other is refused with its problem")
+    func oddTextsElsewhere() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 for text in Self.oddTexts + [String(repeating: "a", count: 10_000)] {
@@ -88,7 +89,8 @@ import Testing
     }
 
     /// A right by hand is called, given and explained by such texts as by any other; a question about many has them in its order.
-    @Test func oddTextsInRightsAndQuestions() async throws {
+    @Test("Odd texts in rights and questions are texts like others")
+    func oddTextsInRightsAndQuestions() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 let grants = "/v1/apps/com.example.app/customers/kim/grants"
@@ -119,7 +121,8 @@ import Testing
     }
 
     /// A misspelt name must not be taken for one that was left out.
-    @Test func namesThatNothingReads() async throws {
+    @Test("Names that nothing reads are refused")
+    func namesThatNothingReads() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 let app = "/v1/apps/com.example.app"
@@ -164,7 +167,8 @@ import Testing
     }
 
     /// What a header or a secret address says is nobody's word for anything.
-    @Test func oddTextsInHeadersAndAddresses() async throws {
+    @Test("Odd texts in headers and addresses count for nothing")
+    func oddTextsInHeadersAndAddresses() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 for text in Self.oddTexts {
@@ -190,7 +194,8 @@ import Testing
     }
 
     /// The first and the last instant that may be asked for are answered; what lies outside never reaches the database.
-    @Test func instantsOutOfRange() async throws {
+    @Test("Instants out of range are refused")
+    func instantsOutOfRange() async throws {
         let instants = [
             ("1970-01-01T00:00:00Z", 200), ("9999-12-31T23:59:59.999Z", 200), ("1969-12-31T23:59:59.999Z", 400),
             ("10000-01-01T00:00:00Z", 400), ("0000-01-01T00:00:00Z", 400), ("-0001-01-01T00:00:00Z", 400),
@@ -216,12 +221,14 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "", "{", "[]", "null", "0", "\"\"", "{}", "{\"customer\":1}", "\u{FEFF}{}", "{\"customer\":\"\\ud800\"}",
-        String(repeating: "[", count: 100_000), String(repeating: "{\"a\":", count: 10_000),
-        "{\"customer\":\"a\",\"customer\":\"b\"}",
-        "{\"customer\":\"\",\"receipt\":\"MIAG\"}", "{\"customer\":\"a\\u0000\",\"receipt\":\"MIAG\"}",
-    ])
+    @Test(
+        "Bodies that are none are refused",
+        arguments: [
+            "", "{", "[]", "null", "0", "\"\"", "{}", "{\"customer\":1}", "\u{FEFF}{}", "{\"customer\":\"\\ud800\"}",
+            String(repeating: "[", count: 100_000), String(repeating: "{\"a\":", count: 10_000),
+            "{\"customer\":\"a\",\"customer\":\"b\"}",
+            "{\"customer\":\"\",\"receipt\":\"MIAG\"}", "{\"customer\":\"a\\u0000\",\"receipt\":\"MIAG\"}",
+        ])
     func bodiesThatAreNone(_ body: String) async throws {
         try await Serving.withoutDatabase { client in
             for path in [Serving.receipts, "/v1/apps/com.example.app/entitlements:batch"] {
@@ -231,7 +238,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["%", "%zz", "%ff", "%00", "a%00b", "%C3%28", String(repeating: "k", count: 256), "%20%20%00"])
+    @Test(
+        "Ids that are none are refused",
+        arguments: ["%", "%zz", "%ff", "%00", "a%00b", "%C3%28", String(repeating: "k", count: 256), "%20%20%00"])
     func idsThatAreNone(_ id: String) async throws {
         try await Serving.withoutDatabase { client in
             for path in [
@@ -244,7 +253,8 @@ import Testing
     }
 
     /// A key of one app learns nothing of another's customers, receipts and events, whatever it asks.
-    @Test func nothingLeaks() async throws {
+    @Test("Nothing leaks")
+    func nothingLeaks() async throws {
         try await ServedLedger.with { served in
             let store = AppStoreClient.answering(Sample.verified())
             try await Serving.with(Tracker.quiet(served.ledger, appStore: store)) { client in

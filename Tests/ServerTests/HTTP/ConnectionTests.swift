@@ -6,8 +6,7 @@ import Testing
 
 @testable import Server
 
-/// How many connections there may be, and who makes room for whom.
-@Suite struct ConnectionTests {
+@Suite("How many connections there may be, and who makes room for whom") struct ConnectionTests {
     private static let alive = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
 
     private func connect(_ port: Int, from address: String = "127.0.0.1", saying text: String = "") async throws
@@ -125,7 +124,8 @@ import Testing
         #expect(count < 256 || connections + files.callsMax + 64 <= count)
     }
 
-    @Test func addresses() {
+    @Test("A network of IPv6 counts as one address")
+    func addresses() {
         #expect(SourceAddress("::ffff:192.0.2.1") == SourceAddress("192.0.2.1"))
         #expect(SourceAddress("2001:db8::1") == SourceAddress("2001:db8::ffff:1"))
         #expect(SourceAddress("2001:db8::1") != SourceAddress("2001:db8:0:1::1"))

@@ -9,8 +9,7 @@ import Testing
 
 @testable import Server
 
-/// Many bad clients at once: none of them costs a good one its answer.
-@Suite struct CrowdTests {
+@Suite("Many bad clients at once: none of them costs a good one its answer") struct CrowdTests {
     private func connect(_ port: Int, reading: Bool = true) async throws -> any Channel {
         try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(.autoRead, value: reading)
@@ -21,7 +20,8 @@ import Testing
         "GET \(Serving.entitlements) HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer \(secret)\r\n\r\n"
     }
 
-    @Test func aThousandSlowClients() async throws {
+    @Test("A thousand slow clients cost nobody an answer")
+    func aThousandSlowClients() async throws {
         try await Serving.onPort { served, port in
             var slow: [any Channel] = []
             let heads = [
@@ -44,7 +44,8 @@ import Testing
     }
 
     /// They ask for more than the sockets hold and take nothing of it.
-    @Test func clientsThatDoNotRead() async throws {
+    @Test("Clients that do not read cost nobody an answer")
+    func clientsThatDoNotRead() async throws {
         try await Serving.onPort { served, port in
             let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
             var deaf: [any Channel] = []
@@ -62,7 +63,8 @@ import Testing
     }
 
     /// They get no more answers made than a connection holds, and are let go.
-    @Test func whoDoesNotReadIsLetGo() async throws {
+    @Test("Who does not read is let go")
+    func whoDoesNotReadIsLetGo() async throws {
         var limits = ServerLimits()
         limits.sendBufferBytes = 64 * 1024
         limits.unreadSecondsMax = 1
@@ -82,7 +84,8 @@ import Testing
     }
 
     /// Requests that come in one packet are all answered, in their order, whatever they are.
-    @Test func requestsInOnePacket() async throws {
+    @Test("Requests that come in one packet are all answered in their order")
+    func requestsInOnePacket() async throws {
         try await Serving.onPort { served, port in
             let key = "Host: here\r\nAuthorization: Bearer \(served.secret)\r\n"
             let body = #"{"customers":["kim"]}"#
@@ -105,7 +108,8 @@ import Testing
     }
 
     /// What came before the nonsense is answered before it.
-    @Test func nonsenseBehindARequest() async throws {
+    @Test("What came before nonsense is answered before it")
+    func nonsenseBehindARequest() async throws {
         try await Serving.onPort { served, port in
             let answer = try await RawExchange.send(
                 "GET /healthz HTTP/1.1\r\nHost: here\r\n\r\nGET /readyz HTTP/1.1\r\nHost: here\r\n\r\nNONSENSE\r\n\r\n",
@@ -117,7 +121,9 @@ import Testing
 
     /// Ten kilobytes are within what a head may have, in every script, so that they get their problem and the next request its
     /// answer.
-    @Test(arguments: [String(repeating: "k", count: 10 * 1024), String(repeating: "%F0%9F%98%80", count: 10 * 256)])
+    @Test(
+        "Ids of ten kilobytes are answered with a problem",
+        arguments: [String(repeating: "k", count: 10 * 1024), String(repeating: "%F0%9F%98%80", count: 10 * 256)])
     func idsOfTenKilobytes(_ long: String) async throws {
         try await Serving.onPort { served, port in
             let key = "Host: here\r\nConnection: close\r\nAuthorization: Bearer \(served.secret)\r\n"
@@ -144,7 +150,8 @@ import Testing
     }
 
     /// A connection that is silent for as long as connections may be is not: the server has yet to answer.
-    @Test func waitingForEventsIsNotSilence() async throws {
+    @Test("Waiting for events is not silence")
+    func waitingForEventsIsNotSilence() async throws {
         var limits = ServerLimits()
         limits.idleSeconds = 1
         try await Serving.onPort(limits) { served, port in
@@ -155,7 +162,8 @@ import Testing
         }
     }
 
-    @Test func waitersLeaveWhenTheServerStops() async throws {
+    @Test("Waiters leave when the server stops")
+    func waitersLeaveWhenTheServerStops() async throws {
         let start = ContinuousClock.now
         try await Serving.onPort { served, port in
             let request =

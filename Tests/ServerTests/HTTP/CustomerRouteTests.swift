@@ -9,8 +9,7 @@ import Testing
 
 @testable import Server
 
-/// What is told of one customer, and of many.
-@Suite struct CustomerRouteTests {
+@Suite("What is told of one customer, and of many") struct CustomerRouteTests {
     private static let batch = "/v1/apps/com.example.app/entitlements:batch"
 
     private func serving(
@@ -27,7 +26,8 @@ import Testing
         }
     }
 
-    @Test func inTheOrderOfTheQuestion() async throws {
+    @Test("Customers are answered in the order of the question")
+    func inTheOrderOfTheQuestion() async throws {
         try await serving { served, client in
             let body = #"{"customers":["nobody","kim","lee","kim"]}"#
             let answer = try AnswerBody(
@@ -50,7 +50,8 @@ import Testing
         }
     }
 
-    @Test func aThousandAndNoMore() async throws {
+    @Test("A question names a thousand customers and no more")
+    func aThousandAndNoMore() async throws {
         try await serving { served, client in
             func body(_ count: Int) -> String {
                 #"{"customers":["# + (0..<count).map { "\"c\($0)\"" }.joined(separator: ",") + #"],"at":null}"#
@@ -73,7 +74,8 @@ import Testing
         }
     }
 
-    @Test func aCustomersRecord() async throws {
+    @Test("The record of a customer is whole")
+    func aCustomersRecord() async throws {
         try await serving { served, client in
             let path = "/v1/apps/com.example.app/customers/kim"
             let body = try AnswerBody(await client.send(.get, path, secret: served.secret))
@@ -92,7 +94,8 @@ import Testing
         }
     }
 
-    @Test func whatIsNotVerifiedYet() async throws {
+    @Test("What is not verified yet is told as such")
+    func whatIsNotVerifiedYet() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 let sent = try await client.send(
@@ -125,7 +128,8 @@ import Testing
     }
 
     /// What was known before an answer came does not tell that answer's clocks.
-    @Test func thePastDoesNotTellTheClocksOfToday() async throws {
+    @Test("The past does not tell the clocks of today")
+    func thePastDoesNotTellTheClocksOfToday() async throws {
         try await serving { served, client in
             let now = try AnswerBody(await client.send(.get, Serving.entitlements, secret: served.secret))
             let first = try #require(now.list("entitlements")?.first)

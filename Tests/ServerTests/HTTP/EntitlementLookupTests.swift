@@ -5,7 +5,7 @@ import Testing
 @testable import Ledger
 @testable import Server
 
-@Suite struct EntitlementLookupTests {
+@Suite("Lookups of entitlements") struct EntitlementLookupTests {
     private static let now = Instant(milliseconds: 1_700_000_000_000)
 
     private static func entitlement(
@@ -67,7 +67,7 @@ import Testing
         ("by hand", entitlement(.active, endsIn: day, basis: "by_hand"), nil, false),
     ]
 
-    @Test(arguments: rows.indices)
+    @Test("Each answer says how old it may be", arguments: rows.indices)
     func howOldAnAnswerMayBe(_ index: Int) {
         let (name, entitlement, seconds, isStale) = Self.rows[index]
         let freshness = Self.lookup([entitlement]).freshness
@@ -75,7 +75,8 @@ import Testing
         #expect(freshness.isStale == isStale, "\(name)")
     }
 
-    @Test func manyAreAsFreshAsTheOldest() {
+    @Test("Many are as fresh as the oldest")
+    func manyAreAsFreshAsTheOldest() {
         #expect(Self.lookup([]).freshness == Freshness(of: []))
         #expect(Self.lookup([]).freshness.ageSecondsMax == nil && !Self.lookup([]).freshness.isStale)
         let all = Self.lookup([
@@ -85,12 +86,14 @@ import Testing
         #expect(all.freshness.isStale && (all.freshness.ageSecondsMax ?? .max) < 34 * 86_400)
     }
 
-    @Test func aFasterStoreIsAskedSooner() {
+    @Test("A faster store is asked sooner")
+    func aFasterStoreIsAskedSooner() {
         let active = Self.entitlement(.active, endsIn: 600 * Self.day)
         #expect(Self.lookup([active], speedup: 1_000).freshness.ageSecondsMax == 2_938)
     }
 
-    @Test func theTagFollowsTheMeaning() throws {
+    @Test("The tag follows the meaning")
+    func theTagFollowsTheMeaning() throws {
         let active = [Self.entitlement(.active, endsIn: 90_000)]
         let tag = try #require(Self.lookup(active).answer(ifNoneMatch: []).head.headerFields[.eTag])
         let later = Self.lookup(active, now: Self.now + .seconds(20))
@@ -107,7 +110,8 @@ import Testing
     }
 
     /// Apple was asked again and said the same: whoever holds the earlier answer holds this one.
-    @Test func theTagOutlivesACheck() throws {
+    @Test("The tag outlives a check")
+    func theTagOutlivesACheck() throws {
         let before = Self.lookup([Self.entitlement(.active, endsIn: 90_000, checkedAgo: .minutes(5))])
         let after = Self.lookup([Self.entitlement(.active, endsIn: 90_000)])
         let tag = try #require(before.answer(ifNoneMatch: []).head.headerFields[.eTag])
@@ -130,12 +134,14 @@ import Testing
     }
 
     /// All that will ever be known is, for now, all that is known now.
-    @Test func whatIsKnownLaterIsAsFreshAsNow() {
+    @Test("What is known later is as fresh as now")
+    func whatIsKnownLaterIsAsFreshAsNow() {
         let active = [Self.entitlement(.active, endsIn: 60 * Self.day)]
         #expect(!Self.lookup(active, knownAt: Self.now + .days(1_000)).freshness.isStale)
     }
 
-    @Test func theComparisonOfTagsIsWeak() {
+    @Test("The comparison of tags is weak")
+    func theComparisonOfTagsIsWeak() {
         let tag = EntityTag(["a"])
         let opaque = String(tag.description.dropFirst(2))
         #expect(tag.description == EntityTag(["a"]).description && tag != EntityTag(["b"]))

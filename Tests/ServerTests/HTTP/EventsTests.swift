@@ -9,7 +9,7 @@ import Testing
 
 @testable import Server
 
-@Suite struct EventsTests {
+@Suite("The feed of events over HTTP") struct EventsTests {
     /// A server that has verified a receipt for each given app and customer, one event or two each.
     private func serving(
         _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void
@@ -28,7 +28,8 @@ import Testing
         }
     }
 
-    @Test func theFeedFromItsStart() async throws {
+    @Test("The feed is read from its start")
+    func theFeedFromItsStart() async throws {
         try await serving { served, client in
             let page = try AnswerBody(await client.send(.get, "/v1/events", secret: served.secret))
             #expect(page.names == ["feed", "events", "position", "more"])
@@ -50,7 +51,8 @@ import Testing
         }
     }
 
-    @Test func nothingOfAnotherAppIsTold() async throws {
+    @Test("Nothing of another app is told")
+    func nothingOfAnotherAppIsTold() async throws {
         try await serving { served, client in
             let secret = try await served.key(.read, for: "com.example.other")
             let response = try await client.send(.get, "/v1/events", secret: secret)
@@ -64,7 +66,8 @@ import Testing
         }
     }
 
-    @Test func aCursorOfAnotherFeed() async throws {
+    @Test("A cursor of another feed is refused")
+    func aCursorOfAnotherFeed() async throws {
         try await serving { served, client in
             let head = try await served.ledger.feedHead()
             for query in [
@@ -88,7 +91,8 @@ import Testing
     }
 
     /// A server that runs before any worker does.
-    @Test func aCursorFromBeforeARestore() async throws {
+    @Test("A cursor from before a restore is refused")
+    func aCursorFromBeforeARestore() async throws {
         try await serving { served, client in
             let before = try await served.ledger.feedHead()
             try await served.run(
@@ -117,7 +121,8 @@ import Testing
     }
 
     /// Ten wait; the event is placed when all of them do; every one gets it long before their time is over.
-    @Test func whoWaitsIsToldAtOnce() async throws {
+    @Test("Who waits is told at once")
+    func whoWaitsIsToldAtOnce() async throws {
         try await serving { served, client in
             let head = try await served.ledger.feedHead()
             let path = "/v1/events?after=\(head.position)&feed=\(head.feed)&wait=20"
@@ -138,7 +143,8 @@ import Testing
         }
     }
 
-    @Test func waitingEndsWithoutNews() async throws {
+    @Test("Waiting ends without news")
+    func waitingEndsWithoutNews() async throws {
         try await serving { served, client in
             let head = try await served.ledger.feedHead()
             let path = "/v1/events?after=\(head.position)&wait=1"
@@ -148,7 +154,8 @@ import Testing
     }
 
     /// However many ask at once, the database is asked once a while.
-    @Test func oneQuestionForAll() async throws {
+    @Test("However many ask at once, the database is asked once")
+    func oneQuestionForAll() async throws {
         let asked = CallCount()
         let watch = FeedWatch {
             await asked.add()

@@ -8,8 +8,7 @@ import Testing
 
 @testable import Server
 
-/// The examples of the documentation do what they say, on a live server.
-@Suite struct ExampleTests {
+@Suite("The examples of the documentation do what they say, on a live server") struct ExampleTests {
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appending(path: "docs/examples")
 
@@ -57,7 +56,8 @@ import Testing
         }
     }
 
-    @Test func curl() async throws {
+    @Test("The examples for curl work")
+    func curl() async throws {
         try await serving { _, environment in
             let done = try await run(["bash", Self.folder.appending(path: "curl.sh").path], environment)
             #expect(done.status == 0, "\(done.output)")
@@ -70,7 +70,8 @@ import Testing
         }
     }
 
-    @Test func python() async throws {
+    @Test("The examples for Python work")
+    func python() async throws {
         try await serving { _, environment in
             _ = try await run(["bash", Self.folder.appending(path: "curl.sh").path], environment)
             let cursor = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
@@ -88,7 +89,8 @@ import Testing
         }
     }
 
-    @Test func swift() async throws {
+    @Test("The examples for Swift work")
+    func swift() async throws {
         let program = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
         defer { try? FileManager.default.removeItem(atPath: program) }
         let built = try await run([
@@ -104,7 +106,8 @@ import Testing
         }
     }
 
-    @Test func sql() async throws {
+    @Test("The examples for SQL work")
+    func sql() async throws {
         try await withMigratedDatabase { database, address in
             let ledger = SubscriptionLedger(database: database)
             try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))

@@ -3,8 +3,7 @@ import Testing
 
 @testable import Server
 
-/// What old and careful callers are answered, seen from the wire.
-@Suite struct ExpectationTests {
+@Suite("What old and careful callers are answered, seen from the wire") struct ExpectationTests {
     private static let batch = "/v1/apps/com.example.app/entitlements:batch"
     private static let body = #"{"customers":["kim"]}"#
 

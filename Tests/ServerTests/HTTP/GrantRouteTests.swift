@@ -10,8 +10,8 @@ import Testing
 
 @testable import Server
 
-/// Rights by hand over HTTP, and the whole line with the rights of the database's roles alone.
-@Suite struct GrantRouteTests {
+@Suite("Rights by hand over HTTP, and the whole line with the rights of the database's roles alone")
+struct GrantRouteTests {
     private static let grants = "/v1/apps/com.example.app/customers/kim/grants"
     private static let revoking = grants + "?entitlement=pro&actor=lee&reason=a%20mistake"
 
@@ -58,7 +58,8 @@ import Testing
         }
     }
 
-    @Test func givenAndRevoked() async throws {
+    @Test("A right is given and revoked")
+    func givenAndRevoked() async throws {
         try await withLedger { ledger, _ in
             let admin = try await ledger.createKey(scope: .admin, for: nil).secret
             try await Serving.with(Tracker.quiet(ledger)) { client in
@@ -127,7 +128,8 @@ import Testing
         }
     }
 
-    @Test func refused() async throws {
+    @Test("A bad grant is refused")
+    func refused() async throws {
         try await withLedger { ledger, _ in
             let admin = try await ledger.createKey(scope: .admin, for: nil).secret
             let write = try await ledger.createKey(scope: .write, for: nil).secret
@@ -186,7 +188,8 @@ import Testing
             """
     }
 
-    @Test func serverAndWorkerWithTheirRolesAlone() async throws {
+    @Test("Server and worker need no more than their roles")
+    func serverAndWorkerWithTheirRolesAlone() async throws {
         try await withLedger { ledger, connectionString in
             let admin = try await ledger.createKey(scope: .admin, for: nil).secret
             let receipt = Data([0x30, 0x82, 0x01, 0x00] + [UInt8](repeating: 0x2A, count: 256)).base64EncodedString()

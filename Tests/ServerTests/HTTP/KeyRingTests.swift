@@ -19,8 +19,9 @@ private final class Bench: Sendable {
     }
 }
 
-@Suite struct KeyRingTests {
-    @Test func aRevokedKeyStopsAfterTenSeconds() async throws {
+@Suite("Keys in memory") struct KeyRingTests {
+    @Test("A revoked key stops after ten seconds")
+    func aRevokedKeyStopsAfterTenSeconds() async throws {
         let bench = Bench()
         let ring = bench.ring
         #expect(try await ring.key(withSecret: TestKey.read.secret)?.id == 1)
@@ -33,21 +34,25 @@ private final class Bench: Sendable {
         #expect(bench.asked.withLock { $0 } == 2)
     }
 
-    @Test func anUnknownKeyIsAskedEachTime() async throws {
+    @Test("An unknown key is asked each time")
+    func anUnknownKeyIsAskedEachTime() async throws {
         let bench = Bench()
         let ring = bench.ring
         for _ in 0..<3 { #expect(try await ring.key(withSecret: TestKey.unknown.secret) == nil) }
         #expect(bench.asked.withLock { $0 } == 3)
     }
 
-    @Test(arguments: ["", "perennial_", "secret", "perennial_" + String(repeating: "g", count: 64), "perennial_é"])
+    @Test(
+        "What cannot be a key is not asked",
+        arguments: ["", "perennial_", "secret", "perennial_" + String(repeating: "g", count: 64), "perennial_é"])
     func whatCannotBeAKeyIsNotAsked(_ secret: String) async throws {
         let bench = Bench()
         #expect(try await bench.ring.key(withSecret: secret) == nil)
         #expect(bench.asked.withLock { $0 } == 0)
     }
 
-    @Test func theMemoryIsBounded() {
+    @Test("The memory is bounded")
+    func theMemoryIsBounded() {
         let start = ContinuousClock.now
         var memory = TTLCache<Int, Int>(entriesMax: 3, seconds: 10)
         for number in 0..<3 { memory.keep(number, for: number, at: start + .seconds(number)) }

@@ -11,8 +11,7 @@ import Testing
 
 @testable import Server
 
-/// The routes on a real PostgreSQL, as `serve` runs them.
-@Suite struct LedgerRouteTests {
+@Suite("The routes on a real PostgreSQL, as serve runs them") struct LedgerRouteTests {
     private static let app = BundleID("com.example.app")
 
     /// A migrated ledger with two apps, and a key for all of it.
@@ -36,7 +35,8 @@ import Testing
     /// DER of a shape that could be a receipt, in base64.
     private let receipt = Data([0x30, 0x82, 0x01, 0x00] + [UInt8](repeating: 0x2A, count: 256)).base64EncodedString()
 
-    @Test func readyOnceMigrated() async throws {
+    @Test("The server is ready once the schema is there")
+    func readyOnceMigrated() async throws {
         try await withTestDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
             try await Serving.with(Tracker.quiet(ledger)) { client in
@@ -50,7 +50,8 @@ import Testing
         }
     }
 
-    @Test func keysOfTheLedger() async throws {
+    @Test("Keys of the ledger open the routes")
+    func keysOfTheLedger() async throws {
         try await withLedger { ledger, _ in
             let read = try await ledger.createKey(scope: .read, for: Self.app)
             let revoked = try await ledger.createKey(scope: .admin, for: nil)
@@ -72,7 +73,8 @@ import Testing
         }
     }
 
-    @Test func aCustomerNobodyKnows() async throws {
+    @Test("An unknown customer has no rights")
+    func aCustomerNobodyKnows() async throws {
         try await withLedger { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let response = try await client.send(.get, Serving.entitlements, secret: secret)
@@ -94,7 +96,8 @@ import Testing
         }
     }
 
-    @Test func anAppNobodyRegistered() async throws {
+    @Test("An unknown app is refused")
+    func anAppNobodyRegistered() async throws {
         try await withLedger { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let path = "/v1/apps/com.example.nothing"
@@ -110,7 +113,8 @@ import Testing
         }
     }
 
-    @Test func aReceiptWhileAppleIsAway() async throws {
+    @Test("A receipt is stored while Apple is away")
+    func aReceiptWhileAppleIsAway() async throws {
         try await withLedger { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
@@ -134,7 +138,8 @@ import Testing
     }
 
     /// What the network calls an outage is the operator's to know: it may name hosts.
-    @Test func whyAppleIsAwayIsForTheLog() async throws {
+    @Test("Why Apple is away is for the log")
+    func whyAppleIsAwayIsForTheLog() async throws {
         let away = AppStoreClient { _ in
             AppStoreAnswer(
                 environment: .production, httpStatus: nil, body: [], response: nil,
@@ -161,7 +166,9 @@ import Testing
         #expect(told.count == 1 && told[0].contains("proxy.internal: refused (errno: 111)"), "\(journal.lines)")
     }
 
-    @Test(arguments: ["", "<html></html>", #"{\"signedPayload\":\"x\"}"#, "!!!"])
+    @Test(
+        "What is no receipt is refused and not stored",
+        arguments: ["", "<html></html>", #"{\"signedPayload\":\"x\"}"#, "!!!"])
     func whatIsNoReceipt(_ receipt: String) async throws {
         try await withLedger { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
@@ -172,7 +179,8 @@ import Testing
         }
     }
 
-    @Test func aReceiptAppleRejects() async throws {
+    @Test("A receipt that Apple rejects is told as such")
+    func aReceiptAppleRejects() async throws {
         try await withLedger { ledger, secret in
             let tracker = Tracker.quiet(ledger, appStore: .answering(#"{"status":21003}"#))
             try await Serving.with(tracker) { client in
@@ -188,7 +196,8 @@ import Testing
     }
 
     /// A wrong secret is the operator's mistake: nobody's receipt is called false for it.
-    @Test func aSecretAppleRefuses() async throws {
+    @Test("A secret that Apple refuses makes no receipt false")
+    func aSecretAppleRefuses() async throws {
         try await withLedger { ledger, secret in
             let tracker = Tracker.quiet(ledger, appStore: .answering(#"{"status":21004}"#))
             try await Serving.with(tracker) { client in
@@ -199,7 +208,8 @@ import Testing
         }
     }
 
-    @Test func aReceiptAppleVouchesFor() async throws {
+    @Test("A receipt that Apple vouches for gives rights")
+    func aReceiptAppleVouchesFor() async throws {
         let now = Int64(Date.now.timeIntervalSince1970) * 1000
         let (bought, ends) = (now - 86_400_000, now + 86_400_000)
         let answer = """

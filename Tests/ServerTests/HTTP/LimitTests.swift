@@ -7,8 +7,7 @@ import Testing
 
 @testable import Server
 
-/// What a running server puts up with, seen from the wire.
-@Suite struct LimitTests {
+@Suite("What a running server puts up with, seen from the wire") struct LimitTests {
     private static let post =
         "POST \(Serving.receipts) HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \(TestKey.write.secret)\r\n"
 
@@ -37,7 +36,8 @@ import Testing
         await database.close()
     }
 
-    @Test func tooLargeABody() async throws {
+    @Test("A body that is too large is refused")
+    func tooLargeABody() async throws {
         var limits = ServerLimits()
         limits.bodyBytesMax = 1000
         try await serving(limits) { port in
@@ -56,7 +56,8 @@ import Testing
         }
     }
 
-    @Test func aBodyThatNeverEnds() async throws {
+    @Test("A body that never ends is cut off")
+    func aBodyThatNeverEnds() async throws {
         var limits = ServerLimits()
         limits.bodySecondsMax = 0.1
         try await serving(limits) { port in
@@ -65,7 +66,8 @@ import Testing
         }
     }
 
-    @Test func aSilentConnectionIsClosed() async throws {
+    @Test("A silent connection is closed")
+    func aSilentConnectionIsClosed() async throws {
         var limits = ServerLimits()
         limits.idleSeconds = 1
         try await serving(limits) { port in
@@ -75,7 +77,8 @@ import Testing
         }
     }
 
-    @Test func tooLargeAHead() async throws {
+    @Test("A head that is too large is refused")
+    func tooLargeAHead() async throws {
         var limits = ServerLimits()
         limits.headerBytesMax = 200
         limits.headerListBytesMax = 400
@@ -111,7 +114,8 @@ import Testing
         }
     }
 
-    @Test func aBodyThatIsNoHTTP() async throws {
+    @Test("A body that is no HTTP is refused")
+    func aBodyThatIsNoHTTP() async throws {
         try await serving(ServerLimits()) { port in
             let answer = try await RawExchange.send(
                 Self.post + "Transfer-Encoding: chunked\r\n\r\nNO CHUNK\r\n", port: port)
@@ -119,7 +123,8 @@ import Testing
         }
     }
 
-    @Test func aTakenPortIsAnError() async throws {
+    @Test("A taken port is an error")
+    func aTakenPortIsAnError() async throws {
         try await serving(ServerLimits()) { port in
             let database = Database(DatabaseConfiguration(connectionString: "host=127.0.0.1 port=1")) { _ in }
             let second = HTTPServer(

@@ -8,8 +8,9 @@ import Testing
 
 @testable import Server
 
-@Suite struct LogTests {
-    @Test func oneLinePerRequestAndNothingPrivate() async throws {
+@Suite("The log of requests") struct LogTests {
+    @Test("Each request is one line with nothing private")
+    func oneLinePerRequestAndNothingPrivate() async throws {
         let journal = Journal()
         let away = DatabaseConfiguration(connectionString: "host=127.0.0.1 port=1", connectTimeoutSeconds: 1)
         let database = Database(away) { _ in }

@@ -10,33 +10,39 @@ private struct Surprise: Error {
     let secret = "hunter2"
 }
 
-@Suite struct ProblemTests {
-    @Test(arguments: ["/", "/v1", "/v1/apps", "/v1/apps/com.example.app", "/v2/apps/a/receipts", "/receipts"])
+@Suite("Problems that callers are told") struct ProblemTests {
+    @Test(
+        "An unknown path is a problem",
+        arguments: ["/", "/v1", "/v1/apps", "/v1/apps/com.example.app", "/v2/apps/a/receipts", "/receipts"])
     func noSuchPath(_ path: String) async throws {
         let response = try await Serving.withoutDatabase { try await $0.send(.get, path) }
         try expectProblem(response, "not-found", status: 404)
     }
 
     /// A customer without an id is nobody, not a customer called `entitlements`.
-    @Test(arguments: [
-        "/v1/apps/com.example.app/customers//entitlements", "/v1/apps//customers/kim",
-        "/v1//apps/com.example.app/receipts/1",
-        "/v1/apps/com.example.app/receipts//1",
-    ])
+    @Test(
+        "A path with an empty part is a problem",
+        arguments: [
+            "/v1/apps/com.example.app/customers//entitlements", "/v1/apps//customers/kim",
+            "/v1//apps/com.example.app/receipts/1",
+            "/v1/apps/com.example.app/receipts//1",
+        ])
     func aPathWithAnEmptyPart(_ path: String) async throws {
         let response = try await Serving.withoutDatabase { try await $0.send(.get, path, secret: TestKey.read.secret) }
         try expectProblem(response, "not-found", status: 404)
     }
 
-    @Test(arguments: [
-        ("PUT", Serving.receipts, "POST, OPTIONS"), ("GET", Serving.receipts, "POST, OPTIONS"),
-        ("HEAD", Serving.receipts, "POST, OPTIONS"), ("TRACE", Serving.receipts, "POST, OPTIONS"),
-        ("QUERY", "/healthz", "GET, HEAD, OPTIONS"),
-        ("DELETE", Serving.receipts + "/1", "GET, HEAD, OPTIONS"),
-        ("POST", Serving.entitlements, "GET, HEAD, OPTIONS"), ("PATCH", "/healthz", "GET, HEAD, OPTIONS"),
-        ("POST", "/readyz", "GET, HEAD, OPTIONS"), ("PUT", "/v1/events", "GET, HEAD, OPTIONS"),
-        ("GET", "/v1/apps/com.example.app/entitlements:batch", "POST, OPTIONS"),
-    ])
+    @Test(
+        "An unknown method is a problem",
+        arguments: [
+            ("PUT", Serving.receipts, "POST, OPTIONS"), ("GET", Serving.receipts, "POST, OPTIONS"),
+            ("HEAD", Serving.receipts, "POST, OPTIONS"), ("TRACE", Serving.receipts, "POST, OPTIONS"),
+            ("QUERY", "/healthz", "GET, HEAD, OPTIONS"),
+            ("DELETE", Serving.receipts + "/1", "GET, HEAD, OPTIONS"),
+            ("POST", Serving.entitlements, "GET, HEAD, OPTIONS"), ("PATCH", "/healthz", "GET, HEAD, OPTIONS"),
+            ("POST", "/readyz", "GET, HEAD, OPTIONS"), ("PUT", "/v1/events", "GET, HEAD, OPTIONS"),
+            ("GET", "/v1/apps/com.example.app/entitlements:batch", "POST, OPTIONS"),
+        ])
     func noSuchMethod(_ method: String, _ path: String, _ allow: String) async throws {
         let method = try #require(HTTPRequest.Method(rawValue: method))
         let response = try await Serving.withoutDatabase { try await $0.send(method, path) }
@@ -44,10 +50,12 @@ private struct Surprise: Error {
         #expect(response.headers[.allow] == allow)
     }
 
-    @Test(arguments: [
-        (Serving.receipts, "POST, OPTIONS"), (Serving.entitlements, "GET, HEAD, OPTIONS"),
-        ("/openapi.yaml", "GET, HEAD, OPTIONS"),
-    ])
+    @Test(
+        "Each path says which methods it answers",
+        arguments: [
+            (Serving.receipts, "POST, OPTIONS"), (Serving.entitlements, "GET, HEAD, OPTIONS"),
+            ("/openapi.yaml", "GET, HEAD, OPTIONS"),
+        ])
     func whatIsAnsweredHere(_ path: String, _ allow: String) async throws {
         let response = try await Serving.withoutDatabase { try await $0.send(.options, path) }
         #expect(response.status == .noContent && response.headers[.allow] == allow)
@@ -55,10 +63,12 @@ private struct Surprise: Error {
     }
 
     /// An answer carries the id its caller gave, or one of ours; the problem tells the same.
-    @Test(arguments: [
-        ("abc-123", true), ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", true), ("", false),
-        ("two words", false), (String(repeating: "x", count: 129), false), ("é", false), (nil, false),
-    ])
+    @Test(
+        "A request keeps a good id and gets a new one otherwise",
+        arguments: [
+            ("abc-123", true), ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", true), ("", false),
+            ("two words", false), (String(repeating: "x", count: 129), false), ("é", false), (nil, false),
+        ])
     func whatARequestIsCalled(_ given: String?, _ isKept: Bool) async throws {
         let headers: HTTPFields = given.map { [.requestID: $0] } ?? [:]
         try await Serving.withoutDatabase { client in
@@ -71,13 +81,14 @@ private struct Surprise: Error {
         }
     }
 
-    @Test(arguments: Problem.Kind.allCases)
+    @Test("Every kind is whole", arguments: Problem.Kind.allCases)
     func everyKindIsWhole(_ kind: Problem.Kind) {
         #expect((400..<600).contains(kind.status.code))
         #expect(kind.title.first?.isUppercase == true && kind.rawValue.allSatisfy { $0.isLowercase || $0 == "-" })
     }
 
     @Test(
+        "A caller is told nothing internal",
         arguments: [
             (DatabaseError(.cannotConnect, "db.internal refused"), 503, "1"),
             (DatabaseError(.connectionLost, "db.internal went away"), 503, "1"),
@@ -94,14 +105,17 @@ private struct Surprise: Error {
             (LedgerError(.notFound, "Gone."), 404, nil), (ReceiptDataError.empty, 422, nil),
             (HTTPError(.notFound), 404, nil), (HTTPError(.badRequest), 400, nil), (Surprise(), 500, nil),
         ] as [(any Error, Int, String?)])
-    func whatACallerIsTold(_ error: any Error, _ status: Int, _ retryAfter: String?) {
+    func whatACallerIsTold(
+        _ error: any Error, _ status: Int, _ retryAfter: String?
+    ) {
         let problem = Problem(telling: error)
         #expect(problem.kind.status.code == status)
         #expect(problem.headers[.retryAfter] == retryAfter)
         #expect(!problem.detail.contains("internal") && !problem.detail.contains("hunter2"))
     }
 
-    @Test func aDatabaseThatIsAway() async throws {
+    @Test("A database that is away is a problem")
+    func aDatabaseThatIsAway() async throws {
         try await Serving.withoutDatabase { client in
             let lookup = try await client.send(.get, Serving.entitlements, secret: TestKey.read.secret)
             try expectProblem(lookup, "unavailable", status: 503)
@@ -112,7 +126,8 @@ private struct Surprise: Error {
         }
     }
 
-    @Test func theDescriptionIsServed() async throws {
+    @Test("The description is served")
+    func theDescriptionIsServed() async throws {
         let response = try await Serving.withoutDatabase { try await $0.send(.get, "/openapi.yaml") }
         let text = String(buffer: response.body)
         #expect(response.headers[.contentType] == "application/yaml" && text.hasPrefix("openapi: 3.1.0\n"))

@@ -8,7 +8,7 @@ import Testing
 @testable import Ledger
 @testable import Server
 
-@Suite struct RateTests {
+@Suite("Rates of callers") struct RateTests {
     /// A clock that a test moves by hand.
     private final class ManualClock: Sendable {
         private let moment = Mutex(ContinuousClock.now)
@@ -25,7 +25,8 @@ import Testing
         limiter.secondsToWait(of: key.id, at: key.rate)
     }
 
-    @Test func aBucketEmptiesAndFills() throws {
+    @Test("A bucket empties and fills")
+    func aBucketEmptiesAndFills() throws {
         let clock = ManualClock()
         let limiter = RateLimiter<Int32> { clock.now }
         let slow = key(1, 2, 3)
@@ -41,20 +42,23 @@ import Testing
         #expect(limiter.secondsToWait(of: slow.id, at: slow.rate) != nil)
     }
 
-    @Test func zeroIsUnlimited() {
+    @Test("Zero is unlimited")
+    func zeroIsUnlimited() {
         let limiter = RateLimiter<Int32>()
         let free = key(1, 0, 1)
         for _ in 0..<10_000 { #expect(limiter.secondsToWait(of: free.id, at: free.rate) == nil) }
     }
 
-    @Test func nobodyIsToldToWaitForLongerThanAnHour() {
+    @Test("Nobody is told to wait for longer than an hour")
+    func nobodyIsToldToWaitForLongerThanAnHour() {
         let limiter = RateLimiter<Int32>()
         let slowest = key(1, 1e-300, 1)
         #expect(pause(limiter, slowest) == nil)
         #expect(pause(limiter, slowest) == RateLimiter<Int32>.waitSecondsMax)
     }
 
-    @Test func aRateThatNobodyCanMeanIsRefused() async throws {
+    @Test("A rate that nobody can mean is refused")
+    func aRateThatNobodyCanMeanIsRefused() async throws {
         try await ServedLedger.with { served in
             for (perSecond, burst) in [
                 (1e-300, 1), (-1, 1), (1e300, 1), (.infinity, 1), (.nan, 1), (1, 0), (1, 1e300),
@@ -67,7 +71,8 @@ import Testing
         }
     }
 
-    @Test func manyKeysAreNotRememberedForEver() {
+    @Test("Many keys are not remembered for ever")
+    func manyKeysAreNotRememberedForEver() {
         let clock = ManualClock()
         let limiter = RateLimiter<Int32> { clock.now }
         #expect(pause(limiter, key(0, 0.001, 1)) == nil)
@@ -77,7 +82,8 @@ import Testing
         }
     }
 
-    @Test func whoAsksTooOftenIsToldWhenToComeBack() async throws {
+    @Test("Who asks too often is told when to come back")
+    func whoAsksTooOftenIsToldWhenToComeBack() async throws {
         try await ServedLedger.with { served in
             let slow = try await served.key(.read, rate: RequestRate(perSecond: 0.01, burst: 3))
             try await Serving.with(Tracker.quiet(served.ledger)) { client in

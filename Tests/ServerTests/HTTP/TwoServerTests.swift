@@ -10,7 +10,7 @@ import Testing
 @testable import Server
 
 /// The same receipt at two servers on one database: whoever is first asks Apple for both.
-@Suite struct TwoServerTests {
+@Suite("The same receipt at two servers") struct TwoServerTests {
     /// What an upload was answered: the status, and what became of the claim to each subscription.
     private struct Answer: Sendable, Hashable {
         let status: Int
@@ -61,7 +61,8 @@ import Testing
             ownership: subscriptions.map { ($0["ownership"] as? [String: Any])?["answer"] as? String ?? "nothing" })
     }
 
-    @Test func oneCallForBoth() async throws {
+    @Test("Two servers make one call for both")
+    func oneCallForBoth() async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()
             let answers = try await sendToBoth(
@@ -79,7 +80,8 @@ import Testing
         }
     }
 
-    @Test func eachCustomerIsToldWhatBecameOfTheirClaim() async throws {
+    @Test("Each customer is told what became of their claim")
+    func eachCustomerIsToldWhatBecameOfTheirClaim() async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()
             let answers = try await sendToBoth(
@@ -92,7 +94,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [(#"{"status":21003}"#, 422), (#"{"status":21005}"#, 202)])
+    @Test(
+        "Both servers tell what Apple does not vouch for, after one call",
+        arguments: [(#"{"status":21003}"#, 422), (#"{"status":21005}"#, 202)])
     func whatAppleDoesNotVouchFor(body: String, status: Int) async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()

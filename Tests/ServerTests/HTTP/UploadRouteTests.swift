@@ -9,8 +9,7 @@ import Testing
 
 @testable import Server
 
-/// POST receipts under load, and while Apple is slow.
-@Suite struct UploadRouteTests {
+@Suite("POST receipts under load, and while Apple is slow") struct UploadRouteTests {
     /// An App Store that counts its calls and takes its time.
     private func counting(_ calls: CallCount, seconds: Double) -> AppStoreClient {
         let quick = AppStoreClient.answering(Sample.verified())
@@ -22,7 +21,8 @@ import Testing
         }
     }
 
-    @Test func oneCallHoweverManyUploads() async throws {
+    @Test("Many uploads of one receipt make one call")
+    func oneCallHoweverManyUploads() async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()
             let tracker = Tracker.quiet(served.ledger, appStore: counting(calls, seconds: 0.5))
@@ -47,7 +47,7 @@ import Testing
     }
 
     /// Another process asks about the receipt: it is waited for, no longer than Apple is.
-    @Test(arguments: [(0.3, 200), (60, 202)])
+    @Test("A check by another process is waited for, no longer than Apple is", arguments: [(0.3, 200), (60, 202)])
     func anotherProcessAsks(leaseSeconds: Double, status: Int) async throws {
         try await ServedLedger.with { served in
             let tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
@@ -71,7 +71,8 @@ import Testing
     }
 
     /// Who sends a receipt under a name that is another customer's now is told what became of that one's claim.
-    @Test func aNameThatWasMerged() async throws {
+    @Test("A customer who was merged is found by the old name")
+    func aNameThatWasMerged() async throws {
         try await ServedLedger.with { served in
             let tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
             try await Serving.with(tracker) { client in
@@ -92,7 +93,8 @@ import Testing
     }
 
     /// Apple does not answer in time: the receipt is handed over, and a worker may claim it at once.
-    @Test func appleIsSlow() async throws {
+    @Test("Apple is slow")
+    func appleIsSlow() async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()
             var tracker = Tracker.quiet(served.ledger, appStore: counting(calls, seconds: 60))
@@ -115,7 +117,8 @@ import Testing
     }
 
     /// Who asks goes away in the middle, and may leave the lease behind: the next one asks all the same.
-    @Test func whoeverGoesAwayBlocksNobody() async throws {
+    @Test("A caller who goes away blocks nobody")
+    func whoeverGoesAwayBlocksNobody() async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()
             let slow = counting(calls, seconds: 600)
@@ -140,7 +143,8 @@ import Testing
         }
     }
 
-    @Test func tenNewReceiptsAnHour() async throws {
+    @Test("A customer uploads ten new receipts an hour at most")
+    func tenNewReceiptsAnHour() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 func send(_ number: Int, _ customer: String) async throws -> TestResponse {
@@ -160,7 +164,8 @@ import Testing
         }
     }
 
-    @Test func whoSentItIsRemembered() async throws {
+    @Test("Who sent it is remembered")
+    func whoSentItIsRemembered() async throws {
         try await ServedLedger.with { served in
             let key = try await served.ledger.createKey(scope: .write, for: ServedLedger.app)
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
@@ -175,11 +180,13 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("application/json", 202), ("application/json; charset=utf-8", 202), ("Application/JSON", 202),
-        ("application/vnd.example+json", 202), ("text/plain", 415), ("application/x-www-form-urlencoded", 415),
-        ("application/jsonp", 415), ("multipart/form-data; boundary=x", 415),
-    ])
+    @Test(
+        "Only a body that is called JSON is read",
+        arguments: [
+            ("application/json", 202), ("application/json; charset=utf-8", 202), ("Application/JSON", 202),
+            ("application/vnd.example+json", 202), ("text/plain", 415), ("application/x-www-form-urlencoded", 415),
+            ("application/jsonp", 415), ("multipart/form-data; boundary=x", 415),
+        ])
     func whatABodyIsCalled(_ type: String, _ status: Int) async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in

@@ -6,8 +6,7 @@ import Testing
 
 @testable import Server
 
-/// Every input that an explanation cites matters: without it the answer is another.
-@Suite struct CitedInputTests {
+@Suite("Every input that an explanation cites matters: without it the answer is another") struct CitedInputTests {
     /// What an answer comes to for one subscription, and by which rule: of two that agree each is cited alone.
     static func outcome(_ body: [UInt8], of id: OriginalTransactionID, at: Instant) -> JSONValue? {
         let explanation = Explanation(body: body, bundleID: nil, at: at, previous: nil, now: at)
@@ -18,7 +17,7 @@ import Testing
         return .object(fields)
     }
 
-    @Test(arguments: ExplainFixtureTests.names)
+    @Test("Without a cited input the answer is another", arguments: ExplainFixtureTests.names)
     func withoutACitedInputTheAnswerIsAnother(_ name: String) throws {
         let body = [UInt8](
             try Data(contentsOf: ExplainFixtureTests.folder.appendingPathComponent(name)))
@@ -35,7 +34,8 @@ import Testing
         }
     }
 
-    @Test func aPathThatLeadsNowhereIsFound() throws {
+    @Test("A path that leads nowhere is found")
+    func aPathThatLeadsNowhereIsFound() throws {
         let body = Array(#"{"latest_receipt_info": [{"expires_date_ms": "1", "transaction_id": "7"}]}"#.utf8)
         #expect(try CitedInput("latest_receipt_info[1].expires_date_ms").removed(from: body) == nil)
         #expect(try CitedInput("latest_receipt_info[0].auto_renew_status").removed(from: body) == nil)

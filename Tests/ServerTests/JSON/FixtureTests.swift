@@ -6,7 +6,7 @@ import Testing
 @testable import Server
 
 /// The synthetic answers mean what `expected.json` says they mean, where that folder exists.
-@Suite struct ExplainFixtureTests {
+@Suite("Synthetic answers mean what is expected") struct ExplainFixtureTests {
     static let folder = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("shared/fixtures/synthetic")
@@ -24,7 +24,7 @@ import Testing
         return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
     }
 
-    @Test(arguments: names)
+    @Test("An answer means what is expected", arguments: names)
     func anAnswerMeansWhatIsExpected(_ name: String) throws {
         let body = [UInt8](try Data(contentsOf: Self.folder.appendingPathComponent(name)))
         let expected = try Self.expectations()[name]
@@ -46,7 +46,8 @@ import Testing
         }
     }
 
-    @Test func anAnswerComparedWithItselfHasNoEvents() throws {
+    @Test("An answer compared with itself has no events")
+    func anAnswerComparedWithItselfHasNoEvents() throws {
         for name in Self.names {
             let body = [UInt8](try Data(contentsOf: Self.folder.appendingPathComponent(name)))
             let explanation = Explanation(

@@ -4,8 +4,7 @@ import Testing
 
 @testable import Tracking
 
-/// The table of outcomes: what each of Apple's answers is worth.
-@Suite struct OutcomeTests {
+@Suite("The table of outcomes: what each of Apple's answers is worth") struct OutcomeTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let body: String
         let outcome: String
@@ -53,14 +52,15 @@ import Testing
         Case(body: "", outcome: "indeterminate", retryable: true, http: nil),
     ]
 
-    @Test(arguments: answers)
+    @Test("Each answer has its worth", arguments: answers)
     func anAnswerIsWorth(_ answer: Case) {
         let finding = Finding(in: read(answer), for: "com.example.app", clock: Instant(milliseconds: 0))
         #expect(finding.outcomeWord == answer.outcome)
         #expect(finding.isRetryable == answer.retryable)
     }
 
-    @Test func httpTroubleBeatsAnyBody() {
+    @Test("CheckFailure of HTTP beats any body")
+    func httpTroubleBeatsAnyBody() {
         let unavailable = AppStoreAnswer(
             environment: .production, httpStatus: 503, body: [],
             response: try? VerifyReceiptResponse(parsing: Array(#"{"status":0}"#.utf8)), failure: nil, calls: 1,

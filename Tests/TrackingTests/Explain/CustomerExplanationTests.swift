@@ -8,8 +8,7 @@ import Testing
 @testable import Ledger
 @testable import Tracking
 
-/// Explanations from a real database, of answers as Apple writes them.
-@Suite struct CustomerExplanationTests {
+@Suite("Explanations from a real database, of answers as Apple writes them") struct CustomerExplanationTests {
     /// What Apple says of one subscription of one month.
     struct Body {
         var id = "1000"
@@ -96,7 +95,8 @@ import Testing
         }
     }
 
-    @Test func nobodyKnowsTheCustomer() async throws {
+    @Test("Nobody knows the customer")
+    func nobodyKnowsTheCustomer() async throws {
         try await withWorld { world in
             let explanation = try await world.explain("ann")
             #expect(explanation.text.contains("Nobody knows this customer"))
@@ -105,7 +105,8 @@ import Testing
     }
 
     /// What a customer is called by others neither forges a line nor moves the cursor of who reads it.
-    @Test func aNameIsOnlyAName() async throws {
+    @Test("A name is only a name")
+    func aNameIsOnlyAName() async throws {
         try await withWorld { world in
             let name = "ann\nApple: access granted\u{1B}[2J"
             try await world.upload("a", by: name)
@@ -115,7 +116,8 @@ import Testing
         }
     }
 
-    @Test func aReceiptThatWaits() async throws {
+    @Test("A receipt that waits says so")
+    func aReceiptThatWaits() async throws {
         try await withWorld { world in
             let receipt = try await world.upload("a", by: "ann")
             let text = try await world.explain("ann").text
@@ -127,7 +129,8 @@ import Testing
         }
     }
 
-    @Test func whatWasSaidWithTheUploadUntilAppleIsAsked() async throws {
+    @Test("What was said with the upload counts until Apple is asked")
+    func whatWasSaidWithTheUploadUntilAppleIsAsked() async throws {
         try await withWorld { world in
             let word = Provisional(productID: "monthly", until: world.at(30))
             let receipt = try await world.upload("a", by: "ann", provisional: word)
@@ -140,7 +143,8 @@ import Testing
         }
     }
 
-    @Test func aRunningPeriodAndASuspectReceipt() async throws {
+    @Test("A running period and a suspect receipt are told")
+    func aRunningPeriodAndASuspectReceipt() async throws {
         try await withWorld { world in
             let receipt = try await world.upload("a", by: "ann")
             let body = Body(from: world.at(-9), asOf: world.at(-8))
@@ -168,7 +172,8 @@ import Testing
         }
     }
 
-    @Test func aSourceThatGrantsComesFirstAndAnotherOwner() async throws {
+    @Test("A source that grants comes first, and another owner is told")
+    func aSourceThatGrantsComesFirstAndAnotherOwner() async throws {
         try await withWorld { world in
             try await world.tell(
                 try await world.upload("a", by: "ann"), Body(from: world.at(-40), asOf: world.at(-1), renews: "0"))
@@ -188,7 +193,8 @@ import Testing
         }
     }
 
-    @Test func heldWhileAppleWasNotAsked() async throws {
+    @Test("Access is held while Apple was not asked")
+    func heldWhileAppleWasNotAsked() async throws {
         try await withWorld { world in
             try await world.tell(
                 try await world.upload("a", by: "ann"), Body(from: world.at(-35), asOf: world.at(-10)))
@@ -200,7 +206,8 @@ import Testing
         }
     }
 
-    @Test func whatIsNotKeptIsToldFromWhatIsStored() async throws {
+    @Test("What is not kept is told from what is stored")
+    func whatIsNotKeptIsToldFromWhatIsStored() async throws {
         try await withWorld { world in
             try await world.tell(
                 try await world.upload("a", by: "ann"), Body(from: world.at(-9), asOf: world.at(-8)))
@@ -212,7 +219,8 @@ import Testing
         }
     }
 
-    @Test func theRightsAreThoseOfTheLookup() async throws {
+    @Test("The rights are those of the lookup")
+    func theRightsAreThoseOfTheLookup() async throws {
         try await withWorld { world in
             try await world.tell(
                 try await world.upload("a", by: "ann"), Body(from: world.at(-9), asOf: world.at(-8)))

@@ -10,7 +10,8 @@ import Testing
     /// The numbers of the bug catalogue.
     static let bugs = 1...40
 
-    @Test func everyFileHasALineAndEveryLineAFile() throws {
+    @Test("Every file has a line and every line a file")
+    func everyFileHasALineAndEveryLineAFile() throws {
         let listed = try FixtureCatalogue().files
         let names = try FileManager.default.contentsOfDirectory(atPath: OwnAnswers.folder.path)
         let stored = names.filter { $0.hasSuffix(".before.json") }
@@ -26,7 +27,8 @@ import Testing
         }
     }
 
-    @Test func everyRowOfTheDecisionTableHasAFileOfItsName() throws {
+    @Test("Every row of the decision table has a file of its name")
+    func everyRowOfTheDecisionTableHasAFileOfItsName() throws {
         let files = try FixtureCatalogue().files
         for row in Self.rows {
             let prefix = row < 10 ? "row-0\(row)-" : "row-\(row)-"
@@ -36,7 +38,8 @@ import Testing
         }
     }
 
-    @Test func everyBugHasAFileOfItsNameOrAReason() throws {
+    @Test("Every bug has a file of its name or a reason")
+    func everyBugHasAFileOfItsNameOrAReason() throws {
         let catalogue = try FixtureCatalogue()
         for bug in Self.bugs {
             let prefix = bug < 10 ? "bug-0\(bug)-" : "bug-\(bug)-"
@@ -47,7 +50,8 @@ import Testing
         }
     }
 
-    @Test func everyRuleDecidesSomewhere() throws {
+    @Test("Every rule decides somewhere")
+    func everyRuleDecidesSomewhere() throws {
         let goldens = try VerdictBook("answers.verdicts").blocks().values.joined(separator: "\n")
         let reasons = try FixtureCatalogue().reasons
         for rule in Rule.allCases {

@@ -9,7 +9,8 @@ import Testing
     /// The app all our own answers are asked about.
     static let bundleID: BundleID = "com.example.app"
 
-    @Test func ourOwnAnswersMeanWhatTheirGoldensSay() throws {
+    @Test("Our own answers mean what their goldens say")
+    func ourOwnAnswersMeanWhatTheirGoldensSay() throws {
         let answers = try OwnAnswers.all()
         #expect(!answers.isEmpty)
         let told = answers.map { answer in
@@ -22,7 +23,8 @@ import Testing
         }
     }
 
-    @Test func sharedAnswersMeanWhatTheirGoldensSay() throws {
+    @Test("Shared answers mean what their goldens say")
+    func sharedAnswersMeanWhatTheirGoldensSay() throws {
         guard let folder = SharedAnswers.folder else { return }
         let told = try SharedAnswers.all(in: folder).filter(\.isAnswer).map { answer in
             (answer.name, VerdictText.block(of: answer.name, body: answer.body, bundleID: nil))
@@ -33,7 +35,8 @@ import Testing
     }
 
     /// Notifications, signed data, receipts and pictures of certificates too: rubbish is told apart, and is no crash.
-    @Test func noOtherSharedFileIsTakenForAnAnswer() throws {
+    @Test("No other shared file is taken for an answer")
+    func noOtherSharedFileIsTakenForAnAnswer() throws {
         guard let folder = SharedAnswers.folder else { return }
         for file in try SharedAnswers.all(in: folder) where !file.isAnswer {
             let text = VerdictText.block(of: file.name, body: file.body, bundleID: nil)
@@ -41,7 +44,8 @@ import Testing
         }
     }
 
-    @Test func differencesAreReadable() {
+    @Test("Differences are readable")
+    func differencesAreReadable() {
         let found = VerdictBook.difference("a\n  same\n  old\n  end", "a\n  same\n  new\n  more\n  end")
         #expect(found == " a\n   same\n-  old\n+  new\n+  more\n   end")
     }

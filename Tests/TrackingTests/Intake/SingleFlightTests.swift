@@ -5,7 +5,7 @@ import Testing
 @testable import Tracking
 
 /// Who wants a check that is under way gets what it comes to, or a check of their own, or goes.
-@Suite struct SingleFlightTests {
+@Suite("Checks under way are shared") struct SingleFlightTests {
     private static let receipt = ReceiptID(1)
     private static let settled = Settled(
         receiptID: receipt, outcome: .verified, reason: nil, refusal: nil, subscriptions: [], purchaseEvents: [],
@@ -49,7 +49,8 @@ import Testing
         }
     }
 
-    @Test func whoeverIsCancelledHandsOverToTheNext() async throws {
+    @Test("A cancelled caller hands over to the next")
+    func whoeverIsCancelledHandsOverToTheNext() async throws {
         let checks = SingleFlight()
         let (calls, more) = (CallCount(), AsyncStream<Void>.makeStream())
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -70,7 +71,8 @@ import Testing
         #expect(await calls.count == 2, "nobody checks any more")
     }
 
-    @Test func whoeverGivesUpLeavesTheLine() async throws {
+    @Test("A caller who gives up leaves the line")
+    func whoeverGivesUpLeavesTheLine() async throws {
         let checks = SingleFlight()
         try await whileChecking(checks) {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -95,7 +97,8 @@ import Testing
     }
 
     /// The failure of a check is everybody's; the next one tries again.
-    @Test func whatFailsFailsForAll() async throws {
+    @Test("What fails fails for all")
+    func whatFailsFailsForAll() async throws {
         let (checks, failures) = (SingleFlight(), CallCount())
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<3 {

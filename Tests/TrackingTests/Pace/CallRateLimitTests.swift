@@ -4,7 +4,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite struct CallRateLimitTests {
+@Suite("The pace of calls") struct CallRateLimitTests {
     private let now = Instant(milliseconds: 1_800_000_000_000)
 
     private func round(
@@ -16,14 +16,15 @@ import Testing
             newestTroubleAt: claimedAt ?? now, failure: "failure")
     }
 
-    @Test func goodAnswersChangeNothing() {
+    @Test("Good answers change nothing")
+    func goodAnswersChangeNothing() {
         let pace = CallRateLimit(callsPerSecondMax: 50)
         let (after, pause) = pace.after(round(), now: now)
         #expect(after == pace)
         #expect(pause == 0)
     }
 
-    @Test(arguments: [(20, 0.5), (2, 0.5), (1, 0.975)])
+    @Test("Too many calls are halved and single complaints are noise", arguments: [(20, 0.5), (2, 0.5), (1, 0.975)])
     func tooManyCallsAreHalvedAndSingleComplaintsAreNoise(tooMany: Int, kept: Double) {
         let pace = CallRateLimit(callsPerSecondMax: 50)
         let (after, pause) = pace.after(round(overloaded: tooMany, tooMany: tooMany), now: now)
@@ -31,14 +32,16 @@ import Testing
         #expect(pause == 0)
     }
 
-    @Test func otherSignsOfOverloadCutByTheirPart() {
+    @Test("Other signs of overload cut by their part")
+    func otherSignsOfOverloadCutByTheirPart() {
         let pace = CallRateLimit(callsPerSecondMax: 40)
         #expect(pace.after(round(overloaded: 10), now: now).pace.callsPerSecond(at: now) == 30)
         let unlimited = CallRateLimit(callsPerSecondMax: 0)
         #expect(unlimited.after(round(overloaded: 10), now: now).pace.callsPerSecond(at: now) == 750)
     }
 
-    @Test func theFloorIsACallEveryOtherSecondAndAMinuteBringsEverythingBack() {
+    @Test("The floor is a call every other second and a minute brings everything back")
+    func theFloorIsACallEveryOtherSecondAndAMinuteBringsEverythingBack() {
         var pace = CallRateLimit(callsPerSecondMax: 50)
         for second in 0..<20 {
             let at = now + .seconds(Int64(2 * second))
@@ -54,7 +57,8 @@ import Testing
         #expect(pace.callsPerSecond(at: end - .seconds(60)) == 0.5)
     }
 
-    @Test func whatWasUnderWayWhenItSlowedDownCountsNot() {
+    @Test("What was under way when it slowed down counts not")
+    func whatWasUnderWayWhenItSlowedDownCountsNot() {
         let pace = CallRateLimit(callsPerSecondMax: 50, slowed: .init(to: 20, at: now))
         let late = now + .seconds(3)
         let old = round(overloaded: 20, tooMany: 20, claimedAt: now - .seconds(1))
@@ -65,7 +69,8 @@ import Testing
         #expect(abs(pace.after(fresh, now: late).pace.callsPerSecond(at: late) - 11.25) < 1e-9)
     }
 
-    @Test func applesWishToWaitIsFollowedButNotForEver() {
+    @Test("Apple's wish to wait is followed, but not for ever")
+    func applesWishToWaitIsFollowedButNotForEver() {
         let pace = CallRateLimit(callsPerSecondMax: 50)
         func pause(_ seconds: Double) -> Double {
             pace.after(round(overloaded: 1, tooMany: 1, retryAfter: seconds), now: now).pauseSeconds
@@ -75,7 +80,8 @@ import Testing
         #expect(pause(1e9) == 900)
     }
 
-    @Test func aPaceDoesNotGrowWhileAppleWishesToBeLeftAlone() {
+    @Test("A pace does not grow while Apple wishes to be left alone")
+    func aPaceDoesNotGrowWhileAppleWishesToBeLeftAlone() {
         let pace = CallRateLimit(callsPerSecondMax: 60)
         let cut = pace.after(round(overloaded: 20, tooMany: 20, retryAfter: 120), now: now).pace
         let end = now + .seconds(120)
@@ -91,7 +97,8 @@ import Testing
         #expect(grown.after(round(troubled: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
     }
 
-    @Test func pausesGrowWhileNobodyAnswersAndEndWithASlowStart() {
+    @Test("Pauses grow while nobody answers and end with a slow start")
+    func pausesGrowWhileNobodyAnswersAndEndWithASlowStart() {
         var pace = CallRateLimit(callsPerSecondMax: 50)
         var clock = now
         var pauses: [Double] = []
@@ -110,14 +117,16 @@ import Testing
         #expect(again.callsPerSecond(at: clock + .seconds(6)) < 10)
     }
 
-    @Test func answersOfBeforeAPauseDoNotLengthenIt() {
+    @Test("Answers of before a pause do not lengthen it")
+    func answersOfBeforeAPauseDoNotLengthenIt() {
         let pace = CallRateLimit(callsPerSecondMax: 50, failures: 3, closedUntil: now + .seconds(2))
         let (after, pause) = pace.after(round(troubled: 20, claimedAt: now), now: now)
         #expect(after.failures == 3)
         #expect(pause == 0)
     }
 
-    @Test func failuresThatNeverEndArePausedForEver() {
+    @Test("Failures that never end are paused for ever")
+    func failuresThatNeverEndArePausedForEver() {
         let pace = CallRateLimit(callsPerSecondMax: 50, failures: CallRateLimit.failuresMax)
         #expect(pace.after(round(troubled: 20), now: now).pauseSeconds == CallRateLimit.pauseSecondsMax)
     }

@@ -4,17 +4,20 @@ import Testing
 
 @testable import Tracking
 
-@Suite struct BatchPlanTests {
-    @Test func aLargeAppLeavesRoomForSmallOnes() {
+@Suite("Plans of batches") struct BatchPlanTests {
+    @Test("A large app leaves room for small ones")
+    func aLargeAppLeavesRoomForSmallOnes() {
         #expect(BatchPlan.shares(of: [1: 1000, 2: 5, 3: 1000], receiptsMax: 100) == [1: 48, 2: 5, 3: 47])
     }
 
-    @Test func nothingDueIsNothingClaimed() {
+    @Test("Where nothing is due, nothing is claimed")
+    func nothingDueIsNothingClaimed() {
         #expect(BatchPlan.shares(of: [:], receiptsMax: 100).isEmpty)
         #expect(BatchPlan.shares(of: [1: 0], receiptsMax: 100).isEmpty)
     }
 
-    @Test func moreAppsThanPlacesTakeTurns() {
+    @Test("More apps than places take turns")
+    func moreAppsThanPlacesTakeTurns() {
         let due = Dictionary(uniqueKeysWithValues: (1...50).map { (Int32($0), 9) })
         var served: [Int32: Int] = [:]
         var first = Int32.min
@@ -29,7 +32,7 @@ import Testing
     }
 }
 
-@Suite struct LaneTurnTests {
+@Suite("Turns of lanes") struct LaneTurnTests {
     private func due(_ app: Int32, _ lane: Lane, _ receipts: Int) -> DueReceipts {
         DueReceipts(appID: app, lane: lane, receipts: receipts)
     }
@@ -38,7 +41,8 @@ import Testing
         [Lane.sweep, .expiring, .imported, .new, .retry].map { due(1, $0, 1000) }
     }
 
-    @Test func sevenOfTenAreForReceiptsThatSomebodyWaitsFor() {
+    @Test("Seven of ten are for receipts that somebody waits for")
+    func sevenOfTenAreForReceiptsThatSomebodyWaitsFor() {
         var turns = LaneTurns()
         let quotas = turns.quotas(of: everywhere, granted: [1: 100])
         #expect(
@@ -48,7 +52,8 @@ import Testing
         )
     }
 
-    @Test func aBudgetOfSingleCallsStarvesNoLane() {
+    @Test("A budget of single calls starves no lane")
+    func aBudgetOfSingleCallsStarvesNoLane() {
         var turns = LaneTurns()
         var served: [Lane: Int] = [:]
         for _ in 0..<30 {
@@ -59,7 +64,8 @@ import Testing
         #expect(served == [.new: 9, .expiring: 12, .retry: 3, .imported: 3, .sweep: 3])
     }
 
-    @Test func whatOneLaneDoesNotNeedIsTheMostUrgentOnes() {
+    @Test("What one lane does not need is the most urgent ones")
+    func whatOneLaneDoesNotNeedIsTheMostUrgentOnes() {
         var turns = LaneTurns()
         #expect(
             turns.quotas(of: [due(1, .sweep, 1000), due(1, .expiring, 12)], granted: [1: 100])
@@ -67,7 +73,8 @@ import Testing
         #expect(turns.quotas(of: [due(1, .new, 1000)], granted: [1: 7]) == [due(1, .new, 7)])
     }
 
-    @Test func aBudgetIsEachAppsOwn() {
+    @Test("A budget is each app's own")
+    func aBudgetIsEachAppsOwn() {
         var turns = LaneTurns()
         let quotas = turns.quotas(of: [due(1, .new, 10), due(2, .new, 10), due(3, .new, 10)], granted: [1: 2, 3: 99])
         #expect(quotas == [due(1, .new, 2), due(3, .new, 10)])

@@ -7,7 +7,7 @@ import Testing
 @testable import Tracking
 
 /// Imports that come while others are being asked about: their place in the line may be before the mark of their lane.
-@Suite struct ImportLaneTests {
+@Suite("Imports while others are asked about") struct ImportLaneTests {
     private let start = ContinuousClock.now
 
     /// Stores imported receipts that run out so many days from now.
@@ -29,7 +29,8 @@ import Testing
         return claims.claims.map { String(decoding: $0.receipt, as: UTF8.self) }
     }
 
-    @Test func anImportBelowTheMarkIsAskedAboutWithinSeconds() async throws {
+    @Test("An import below the mark is asked about within seconds")
+    func anImportBelowTheMarkIsAskedAboutWithinSeconds() async throws {
         try await ServedLedger.with { served in
             let tracker = Tracker.quiet(served.ledger)
             let worker = try await served.ledger.startWorker(host: "test", process: 1)
@@ -42,7 +43,8 @@ import Testing
         }
     }
 
-    @Test func anImportAfterAnOutageIsAskedAboutAtOnce() async throws {
+    @Test("An import after an outage is asked about at once")
+    func anImportAfterAnOutageIsAskedAboutAtOnce() async throws {
         try await ServedLedger.with { served in
             let worker = try await served.ledger.startWorker(host: "test", process: 1)
             let database = Database(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite struct LowWaterTests {
+@Suite("Low-water marks of lanes") struct LowWaterTests {
     private let now = Instant(milliseconds: 1_800_000_000_000)
     private let start = ContinuousClock.now
 
@@ -17,7 +17,8 @@ import Testing
         return water
     }
 
-    @Test func whatWasClaimedIsLeftBehindUntilTheNextFullLook() {
+    @Test("What was claimed is left behind until the next full look")
+    func whatWasClaimedIsLeftBehindUntilTheNextFullLook() {
         var water = LowWater()
         #expect(water.marks(now: start).isEmpty)
         water.advance(1, .sweep, dueAt: now - .hours(3), claimedAt: now)
@@ -35,7 +36,8 @@ import Testing
     }
 
     /// An imported receipt has its place by its expiry, and comes below the mark whenever that is nearer.
-    @Test func noLaneIsLookedAtFromItsMarkForLongerThanASecond() {
+    @Test("No lane is looked at from its mark for longer than a second")
+    func noLaneIsLookedAtFromItsMarkForLongerThanASecond() {
         for lane in Lane.allCases {
             var water = raised(now, lane: lane)
             #expect(water.marks(now: start + .seconds(0.9)).count == 1)
@@ -44,7 +46,8 @@ import Testing
     }
 
     /// A database that is busy with walking past dead entries shall not be asked to do nothing else.
-    @Test func afterALongFullLookTheNextOneWaitsTwentyTimesAsLong() {
+    @Test("After a long full look the next one waits twenty times as long")
+    func afterALongFullLookTheNextOneWaitsTwentyTimesAsLong() {
         var water = raised(now - .hours(3))
         _ = water.marks(now: start + .seconds(1))
         water.advance(1, .sweep, dueAt: now - .hours(4), claimedAt: now)
@@ -58,14 +61,16 @@ import Testing
     }
 
     /// Ten seconds went by until a connection was there; the look itself took two milliseconds.
-    @Test func theWaitForAConnectionIsNoWork() {
+    @Test("The wait for a connection is no work")
+    func theWaitForAConnectionIsNoWork() {
         var water = raised(now - .hours(3))
         #expect(water.marks(now: start + .seconds(1)).isEmpty)
         water.looked(now: start + .seconds(11), busySeconds: 0.002)
         #expect(water.marks(now: start + .seconds(11.1)).isEmpty)
     }
 
-    @Test func whenTheDatabaseWasAwayTheNextLookIsAFullOne() {
+    @Test("When the database was away the next look is a full one")
+    func whenTheDatabaseWasAwayTheNextLookIsAFullOne() {
         var water = raised(now - .hours(3))
         for second in [1.0, 12, 23] {
             #expect(water.marks(now: start + .seconds(second)).isEmpty)
@@ -74,7 +79,8 @@ import Testing
         #expect(water.marks(now: start + .seconds(34)).isEmpty)
     }
 
-    @Test func aFullLookThatTookTooLongIsNotRepeatedAtOnce() {
+    @Test("A full look that took too long is not repeated at once")
+    func aFullLookThatTookTooLongIsNotRepeatedAtOnce() {
         var water = raised(now - .hours(3))
         #expect(water.marks(now: start + .seconds(1)).isEmpty)
         water.failed(now: start + .seconds(31), wasTooSlow: true)
@@ -85,7 +91,8 @@ import Testing
     }
 
     /// Only a full look replaces anything.
-    @Test func anOrdinaryLookThatFailsChangesNothing() {
+    @Test("An ordinary look that fails changes nothing")
+    func anOrdinaryLookThatFailsChangesNothing() {
         var water = raised(now - .hours(3))
         let marks = water.marks(now: start + .seconds(0.5))
         water.failed(now: start + .seconds(0.6), wasTooSlow: true)
