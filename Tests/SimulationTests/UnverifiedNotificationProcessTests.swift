@@ -1,11 +1,11 @@
-import Server
-import AsyncHTTPClient
 import AppStoreSimulator
+import AsyncHTTPClient
 import Foundation
 import Ledger
 import Logging
 import NIOCore
 import Postgres
+import Server
 import ServiceLifecycle
 import Subscriptions
 import Testing

@@ -13,8 +13,7 @@ package final class Journal: Sendable {
 
     /// A logger that writes here, at every level.
     package var logger: Logger {
-        /// A logger that writes here, at every level.
-        package var logger = Logger(label: "test") { _ in Handler(journal: self) }
+        var logger = Logger(label: "test") { _ in Handler(journal: self) }
         logger.logLevel = .trace
         return logger
     }

@@ -6,23 +6,29 @@ import Tracking
 /// app.
 struct AdminSite: Sendable {
     let tracker: Tracker
-    let keys: KeyRing
+    let keys: KeyCache
     let attempts = SignInAttempts()
 
-    /// Every path of the pages.
-    var routes: [Route] {
-        [
-            AdminFile.style.route, AdminFile.icon.route,
-            signInForm, signIn, signOut, overview, customers, customer, receipt, checkReceipt, incidents,
-        ]
+    /// Adds every path of the pages.
+    func addRoutes(to routes: RouterGroup<CallerContext>) {
+        for file in [AdminFile.style, .icon] { file.addRoute(to: routes) }
+        routes.get(RouterPath(SignIn.path), use: open(signInForm))
+        routes.post("/admin/session", use: open(signIn))
+        routes.post("/admin/sign-out", use: form(signOut))
+        routes.get("/admin", use: page(overview))
+        routes.get("/admin/customers", use: page(customers))
+        routes.get("/admin/customer", use: page(customer))
+        routes.get("/admin/receipts/{id}", use: page(receipt))
+        routes.post("/admin/receipts/{id}/check", use: form(checkReceipt))
+        routes.get("/admin/incidents", use: page(incidents))
     }
 
-    /// Returns a page that needs no session.
-    func open(
-        _ method: HTTPRequest.Method, _ path: String,
-        _ answer: @escaping @Sendable (Request, CallerContext) async throws -> Response
-    ) -> Route {
-        Route(method, path) { request, context in
+    /// The handler of a route.
+    private typealias Handler = @Sendable (Request, CallerContext) async throws -> Response
+
+    /// Returns the handler of a page that needs no session.
+    private func open(_ answer: @escaping Handler) -> Handler {
+        { request, context in
             do {
                 return try await answer(request, context).asAdminPage
             } catch {
@@ -31,21 +37,15 @@ struct AdminSite: Sendable {
         }
     }
 
-    /// Returns a page that needs a session. A visitor without one is redirected to the sign-in.
-    func page(
-        _ path: String, _ answer: @escaping @Sendable (AdminVisit) async throws -> Response
-    ) -> Route {
-        Route(.get, path) { request, context in
-            await self.answer(request, context, AdminForm([:])) { try await answer($0) }
-        }
+    /// Returns the handler of a page that needs a session. A visitor without one is redirected to the sign-in.
+    private func page(_ answer: @escaping @Sendable (AdminVisit) async throws -> Response) -> Handler {
+        { request, context in await self.answer(request, context, AdminForm([:]), answer) }
     }
 
-    /// Returns the route of a form that needs a session. It accepts only the session's own token, sent from our own
+    /// Returns the handler of a form that needs a session. It accepts only the session's own token, sent from our own
     /// pages.
-    func form(
-        _ path: String, _ answer: @escaping @Sendable (AdminVisit) async throws -> Response
-    ) -> Route {
-        Route(.post, path) { request, context in
+    private func form(_ answer: @escaping @Sendable (AdminVisit) async throws -> Response) -> Handler {
+        { request, context in
             let read: AdminForm
             do {
                 try request.requireOwnPage()

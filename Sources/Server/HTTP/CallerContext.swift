@@ -1,12 +1,16 @@
 import HTTPTypes
 import Hummingbird
+import Ledger
 import NIOCore
+import Subscriptions
 
-/// The context of a request: the connection on which it came.
+/// The context of every request: the connection on which it came, and the key once it is authenticated.
 struct CallerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// The connection's channel.
     let channel: any Channel
+    /// The live API key of the request. Nil before authentication, and for routes without it.
+    var key: APIKey?
 
     init(source: Source) {
         coreContext = .init(source: source)
@@ -23,5 +27,39 @@ struct CallerContext: RequestContext {
             let last = request.headers[values: name].last?.split(separator: ",").last
         else { return peer }
         return SourceAddress(last.filter { $0 != " " && $0 != "\t" }) ?? peer
+    }
+}
+
+/// The context of a request with a live API key.
+struct KeyContext: ChildRequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// The API key.
+    let key: APIKey
+
+    /// Creates the context of a request that `APIKeyAuthenticator` passed. Throws a problem for any other.
+    init(context: CallerContext) throws {
+        guard let key = context.key else { throw Problem.keyMissing }
+        coreContext = context.coreContext
+        self.key = key
+    }
+}
+
+/// The context of a request about one app: the app that the path names in `{bundle}`.
+struct AppContext: ChildRequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// The API key, which is good for the app.
+    let key: APIKey
+    /// The app.
+    let bundleID: BundleID
+
+    /// Creates the context. Throws a problem when the key is for another app alone.
+    init(context: KeyContext) throws {
+        let bundleID = BundleID(try context.parameters.decoded("bundle"))
+        if let only = context.key.bundleID, only != bundleID {
+            throw Problem(.forbidden, "The API key is for the app \(only) alone.")
+        }
+        coreContext = context.coreContext
+        key = context.key
+        self.bundleID = bundleID
     }
 }

@@ -19,7 +19,7 @@ package struct HTTPServer: Service {
     private let logger: Logger
     private let onListening: (@Sendable (Int) async -> Void)?
     private let limits: ServerLimits
-    private let keys: KeyRing
+    private let keys: KeyCache
     private let servesAdmin: Bool
 
     /// Creates a server for `tracker`.
@@ -41,14 +41,14 @@ package struct HTTPServer: Service {
         self.init(
             tracker: tracker, metrics: metrics, host: host, port: port, logger: logger, onListening: onListening,
             limits: limits,
-            keys: KeyRing { try await tracker.ledger.key(withSecret: $0) }, servesAdmin: servesAdmin)
+            keys: KeyCache { try await tracker.ledger.key(withSecret: $0) }, servesAdmin: servesAdmin)
     }
 
     /// Creates a server with its own limits and keys, for tests.
     init(
         tracker: Tracker, metrics: MetricsRegistry = MetricsRegistry(), host: String = "127.0.0.1", port: Int = 0,
         logger: Logger,
-        onListening: (@Sendable (Int) async -> Void)? = nil, limits: ServerLimits, keys: KeyRing,
+        onListening: (@Sendable (Int) async -> Void)? = nil, limits: ServerLimits, keys: KeyCache,
         servesAdmin: Bool = true
     ) {
         self.tracker = tracker
@@ -73,17 +73,18 @@ package struct HTTPServer: Service {
 
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
-        let (gate, counters) = (Gate(keys: keys), RequestCounters(registry: metrics))
+        let authenticator = APIKeyAuthenticator(keys: keys)
+        let counters = RequestCounters(registry: metrics)
         let counted = LookupCounters(registry: metrics)
         let lookups = GetEntitlements(
             tracker: tracker, apps: KnownApps(tracker.ledger),
             rights: RightsLookup(tracker.ledger) { source, answers in counted.count(answers, from: source) })
-        let atOnce = EntitlementsAtOnce(lookups: lookups, gate: gate, counters: counters)
+        let atOnce = EntitlementsAtOnce(lookups: lookups, authenticator: authenticator, counters: counters)
         // `EntitlementsAtOnce` logs nothing. At debug level every request takes the usual way, which logs it.
         let isLogged = logger.logLevel <= .debug
         let room = ConnectionLimit(connectionsMax: limits.connectionsMax, logger: logger)
         return Application(
-            router: router(gate, lookups, counters),
+            router: router(authenticator, lookups, counters),
             server: HTTPServerBuilder {
                 let connection = ClosingWhenAsked(connection: HTTP1Channel(responder: $0, configuration: http))
                 let answering = AnsweringAtOnce(connection: connection) { isLogged ? nil : atOnce.answer($0) }
@@ -100,7 +101,7 @@ package struct HTTPServer: Service {
     private var http: HTTP1Channel.Configuration {
         .init(
             additionalChannelHandlers: [
-                RequestTurns(limits: limits, logger: logger), ExplainUnreadable(limits: limits, logger: logger),
+                PipeliningLimit(limits: limits, logger: logger), ExplainUnreadable(limits: limits, logger: logger),
                 AnswerExpectation(),
             ],
             idleTimeout: .seconds(limits.idleSeconds),
@@ -110,27 +111,28 @@ package struct HTTPServer: Service {
     }
 
     private func router(
-        _ gate: Gate, _ lookups: GetEntitlements, _ counters: RequestCounters
-    ) -> Router<CallerContext> {
-        let router = Router(context: CallerContext.self, options: .autoGenerateHeadEndpoints)
+        _ authenticator: APIKeyAuthenticator, _ lookups: GetEntitlements, _ counters: RequestCounters
+    ) -> ListingRouter {
+        let router = ListingRouter()
         router.add(middleware: CountRequests(counters: counters))
         router.add(middleware: AnswerProblems())
         router.add(middleware: AskForBody())
+        let brief = router.group().add(middleware: RequireWholePath())
+        let routes = brief.group().add(middleware: OffEventLoop())
+        let keyed = routes.behind(authenticator)
         let (apps, rights) = (lookups.apps, lookups.rights)
-        let routes = [
-            PostReceipt(tracker: tracker, limits: limits).route(behind: gate),
-            GetReceipt(ledger: tracker.ledger).route(behind: gate),
-            lookups.route(behind: gate),
-            PostBatch(tracker: tracker, apps: apps, rights: rights, limits: limits).route(behind: gate),
-            GetCustomer(tracker: tracker, apps: apps).route(behind: gate),
-            GrantRoutes(ledger: tracker.ledger, limits: limits).route(behind: gate),
-            GetEvents(ledger: tracker.ledger).route(behind: gate),
-            PostNotification(tracker: tracker, metrics: metrics, limits: limits).route,
-            Route.isAlive, Route.isReady(tracker.ledger), Route.metrics(MetricsPage(metrics, of: tracker)),
-            Route.openAPI,
-        ]
-        let pages = servesAdmin ? AdminSite(tracker: tracker, keys: keys).routes : []
-        for route in routes + pages { route.add(to: router) }
+        PostReceipt(tracker: tracker, limits: limits).addRoute(to: keyed)
+        GetReceipt(ledger: tracker.ledger).addRoute(to: keyed)
+        lookups.addRoute(to: brief.behind(authenticator))
+        PostBatch(tracker: tracker, apps: apps, rights: rights, limits: limits).addRoute(to: keyed)
+        GetCustomer(tracker: tracker, apps: apps).addRoute(to: keyed)
+        GrantRoutes(ledger: tracker.ledger, limits: limits).addRoutes(to: keyed)
+        GetEvents(ledger: tracker.ledger).addRoute(to: keyed)
+        PostNotification(tracker: tracker, metrics: metrics, limits: limits).addRoute(to: routes)
+        Health(ledger: tracker.ledger).addRoutes(to: routes, brief: brief)
+        MetricsPage(metrics, of: tracker).addRoute(to: routes)
+        routes.addDescription()
+        if servesAdmin { AdminSite(tracker: tracker, keys: keys).addRoutes(to: routes) }
         return router
     }
 }

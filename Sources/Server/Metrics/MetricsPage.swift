@@ -101,13 +101,13 @@ extension Metric {
     ]
 }
 
-extension Route {
-    /// `GET /metrics`: the metrics of this process and of the whole installation, for Prometheus.
-    static func metrics(_ page: MetricsPage) -> Route {
-        Route(.get, "/metrics") { _, _ in
+extension MetricsPage {
+    /// Adds `GET /metrics`: the metrics of this process and of the whole installation, for Prometheus.
+    nonisolated func addRoute(to routes: some RouterMethods<CallerContext>) {
+        routes.get("/metrics") { _, _ in
             Response(
                 status: .ok, headers: [.contentType: MetricsText.contentType, .cacheControl: "no-store"],
-                body: ResponseBody(byteBuffer: ByteBuffer(string: await page.text())))
+                body: ResponseBody(byteBuffer: ByteBuffer(string: await self.text())))
         }
     }
 }

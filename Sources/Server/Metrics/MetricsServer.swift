@@ -44,18 +44,18 @@ package struct MetricsServer: Service {
     var application: some ApplicationProtocol {
         let limits = limits
         let room = ConnectionLimit(connectionsMax: Self.connectionsMax, logger: tracker.logger)
-        let router = Router(context: CallerContext.self, options: .autoGenerateHeadEndpoints)
+        let router = ListingRouter()
         router.add(middleware: AnswerProblems())
-        for route in [Route.isAlive, .isReady(tracker.ledger), .metrics(MetricsPage(metrics, of: tracker))] {
-            route.add(to: router)
-        }
+        let routes = router.group().add(middleware: RequireWholePath())
+        Health(ledger: tracker.ledger).addRoutes(to: routes, brief: routes)
+        MetricsPage(metrics, of: tracker).addRoute(to: routes)
         return Application(
             router: router,
             server: HTTPServerBuilder {
                 let connection = HTTP1Channel(
                     responder: $0,
                     configuration: .init(
-                        additionalChannelHandlers: [RequestTurns(limits: limits, logger: tracker.logger)],
+                        additionalChannelHandlers: [PipeliningLimit(limits: limits, logger: tracker.logger)],
                         idleTimeout: .seconds(limits.idleSeconds)))
                 return LimitedConnection(connection: ClosingWhenAsked(connection: connection), room: room)
             },

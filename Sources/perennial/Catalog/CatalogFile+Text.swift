@@ -1,5 +1,5 @@
-import Server
 import Ledger
+import Server
 
 extension CatalogFile {
     /// The catalog as YAML that `catalog apply` reads again.

@@ -1,5 +1,5 @@
-import Server
 import Logging
+import Server
 import Tracking
 
 /// The format of a log line.

@@ -1,5 +1,5 @@
-import Server
 import Ledger
+import Server
 
 extension LedgerStatus {
     /// The status for human readers.

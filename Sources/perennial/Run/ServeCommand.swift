@@ -1,5 +1,5 @@
-import Server
 import ArgumentParser
+import Server
 import ServiceLifecycle
 import Tracking
 

@@ -1,9 +1,9 @@
-import Server
 import AppStore
 import AsyncHTTPClient
 import Ledger
 import Metrics
 import NIOPosix
+import Server
 import Tracking
 
 /// Creates the tracker for `body`, which counts in `metrics`. Only this function creates an HTTP client, and it shuts the client down.

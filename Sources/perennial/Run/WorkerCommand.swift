@@ -1,6 +1,6 @@
-import Server
 import ArgumentParser
 import Logging
+import Server
 import ServiceLifecycle
 import Tracking
 

@@ -1,5 +1,5 @@
-import Server
 import Ledger
+import Server
 
 /// The result of a verification so far.
 struct VerifySum {

@@ -1,4 +1,3 @@
-import Tracking
 import Foundation
 import Hummingbird
 import HummingbirdTesting
@@ -7,6 +6,7 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -1,4 +1,3 @@
-import Tracking
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
@@ -6,6 +5,7 @@ import Ledger
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -1,11 +1,11 @@
-import TestSupport
-import Tracking
 import HTTPTypes
 import Hummingbird
 import NIOCore
 import NIOPosix
 import Subscriptions
+import TestSupport
 import Testing
+import Tracking
 
 @testable import Ledger
 @testable import Server
@@ -73,18 +73,18 @@ struct AtOnceTests {
             )
             try await grant("pro", in: served)
             let tracker = Tracker.quiet(served.ledger)
-            let gate = Gate(keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+            let authenticator = APIKeyAuthenticator(keys: KeyCache { try await served.ledger.key(withSecret: $0) })
             let lookups = GetEntitlements(
                 tracker: tracker, apps: KnownApps(served.ledger), rights: RightsLookup(served.ledger))
             let atOnce = EntitlementsAtOnce(
-                lookups: lookups, gate: gate, counters: RequestCounters(registry: MetricsRegistry()))
+                lookups: lookups, authenticator: authenticator, counters: RequestCounters(registry: MetricsRegistry()))
             func status(_ path: String, _ secret: String?) -> Int? {
                 var request = HTTPRequest(method: .get, scheme: nil, authority: nil, path: path)
                 if let secret { request.headerFields[.authorization] = "Bearer \(secret)" }
                 return atOnce.answer(request)?.head.status.code
             }
             #expect(status(Serving.entitlements, served.secret) == nil, "nothing is known yet")
-            for secret in [served.secret, limited, other] { _ = try await gate.keys.key(withSecret: secret) }
+            for secret in [served.secret, limited, other] { _ = try await authenticator.keys.key(withSecret: secret) }
             #expect(status(Serving.entitlements, served.secret) == nil)
             _ = try await lookups.apps.require(ServedLedger.app)
             #expect(status(Serving.entitlements, served.secret) == nil)

@@ -1,11 +1,11 @@
 import AppStore
-import TestSupport
-import Tracking
 import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Ledger
+import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

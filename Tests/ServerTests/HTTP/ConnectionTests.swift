@@ -1,7 +1,7 @@
-import TestSupport
 import Hummingbird
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import Server

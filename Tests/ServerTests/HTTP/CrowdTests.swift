@@ -1,10 +1,10 @@
-import TestSupport
 import Hummingbird
 import Ledger
 import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import TestSupport
 import Testing
 
 @testable import Server

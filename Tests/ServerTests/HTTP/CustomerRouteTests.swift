@@ -1,11 +1,11 @@
-import TestSupport
-import Tracking
 import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Ledger
 import Subscriptions
+import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

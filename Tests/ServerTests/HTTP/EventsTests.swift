@@ -1,13 +1,13 @@
 import AppStore
-import TestSupport
-import Tracking
 import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Ledger
+import TestSupport
 import Testing
 
 @testable import Server
+@testable import Tracking
 
 @Suite("The feed of events over HTTP") struct EventsTests {
     /// A server that has verified a receipt for each given app and customer, one event or two each.
@@ -168,10 +168,4 @@ import Testing
         }
         #expect(await asked.count < 50)
     }
-}
-
-actor CallCount {
-    private(set) var count = 0
-
-    func add() { count += 1 }
 }

@@ -1,10 +1,10 @@
-import Tracking
 import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Ledger
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

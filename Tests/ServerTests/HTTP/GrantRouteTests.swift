@@ -1,4 +1,3 @@
-import Tracking
 import Foundation
 import HummingbirdTesting
 import Ledger
@@ -7,6 +6,7 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -1,4 +1,3 @@
-import Tracking
 import AppStore
 import Foundation
 import Hummingbird
@@ -8,6 +7,7 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

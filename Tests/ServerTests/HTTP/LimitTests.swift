@@ -1,8 +1,8 @@
-import TestSupport
 import Hummingbird
 import Ledger
 import Postgres
 import ServiceLifecycle
+import TestSupport
 import Testing
 
 @testable import Server
@@ -19,7 +19,7 @@ import Testing
         let (ports, found) = AsyncStream.makeStream(of: Int.self)
         let server = HTTPServer(
             tracker: .quiet(SubscriptionLedger(database: database)), logger: .quiet,
-            onListening: { found.yield($0) }, limits: limits, keys: KeyRing { TestKey.find($0) })
+            onListening: { found.yield($0) }, limits: limits, keys: KeyCache { TestKey.find($0) })
         let services = ServiceGroup(configuration: .init(services: [server], logger: .quiet))
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {

@@ -1,9 +1,9 @@
-import TestSupport
 import Hummingbird
 import HummingbirdTesting
 import Ledger
 import Logging
 import Postgres
+import TestSupport
 import Testing
 
 @testable import Server
@@ -16,7 +16,7 @@ import Testing
         let database = Database(away) { _ in }
         let server = HTTPServer(
             tracker: .quiet(SubscriptionLedger(database: database)), logger: journal.logger,
-            limits: ServerLimits(), keys: KeyRing { TestKey.find($0) })
+            limits: ServerLimits(), keys: KeyCache { TestKey.find($0) })
         let body = #"{"customer":"kim@example.com","receipt":"MIIBASoqKioqKioqKioqKioqKioq"}"#
         try await server.application.test(.router) { client in
             _ = try await client.send(.post, Serving.receipts, secret: TestKey.write.secret, body: "{" + body)

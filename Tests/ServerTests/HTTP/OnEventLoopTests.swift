@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Threads of connections")
 struct OnEventLoopTests {
-    private let whichThread: Route.Answer = { _, _ in
+    private let whichThread: @Sendable (Request, CallerContext) async throws -> Response = { _, _ in
         // Also after whatever made the answer wait.
         try await Task.sleep(for: .milliseconds(1))
         let isOnEventLoop = MultiThreadedEventLoopGroup.currentEventLoop != nil
@@ -18,8 +18,8 @@ struct OnEventLoopTests {
     @Test("What is brief is answered on the event loop, where nothing else is: it would hold up other connections.")
     func briefAnswers() async throws {
         let router = Router(context: CallerContext.self)
-        Route(.get, "/brief", whichThread).brief.add(to: router)
-        Route(.get, "/long", whichThread).add(to: router)
+        router.get("/brief", use: whichThread)
+        router.group().add(middleware: OffEventLoop()).get("/long", use: whichThread)
         let application = Application(
             router: router, server: HTTPServerBuilder { OnEventLoop(connection: HTTP1Channel(responder: $0)) },
             configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)))

@@ -1,9 +1,9 @@
-import TestSupport
-import Tracking
 import Hummingbird
 import HummingbirdTesting
 import Synchronization
+import TestSupport
 import Testing
+import Tracking
 
 @testable import Ledger
 @testable import Server

@@ -1,17 +1,17 @@
-import TestSupport
-import Tracking
 import Hummingbird
 import HummingbirdTesting
 import Logging
 import Postgres
 import ServiceLifecycle
 import Subscriptions
+import TestSupport
 import Testing
+import Tracking
 
 @testable import Ledger
 @testable import Server
 
-/// The keys that tests of the gate hand out: no database is needed to tell them apart.
+/// The keys of tests without a database.
 enum TestKey: String, CaseIterable {
     case read, write, admin
     case otherApp, unknown
@@ -46,7 +46,7 @@ enum Serving {
         let database = Database(away) { _ in }
         let server = HTTPServer(
             tracker: .quiet(SubscriptionLedger(database: database)), logger: .quiet, limits: limits,
-            keys: KeyRing { TestKey.find($0) })
+            keys: KeyCache { TestKey.find($0) })
         let result = try await server.application.test(setup) { client in try await body(client) }
         await database.close()
         return result
@@ -70,7 +70,7 @@ enum Serving {
             let (ports, found) = AsyncStream.makeStream(of: Int.self)
             let server = HTTPServer(
                 tracker: .quiet(served.ledger), logger: logger, onListening: { found.yield($0) },
-                limits: limits, keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+                limits: limits, keys: KeyCache { try await served.ledger.key(withSecret: $0) })
             let services = ServiceGroup(configuration: .init(services: [server], logger: .quiet))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {

@@ -1,11 +1,11 @@
-import TestSupport
-import Tracking
 import AppStore
 import Hummingbird
 import HummingbirdTesting
 import Ledger
 import Postgres
+import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

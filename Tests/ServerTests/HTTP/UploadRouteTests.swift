@@ -1,11 +1,11 @@
-import TestSupport
-import Tracking
 import AppStore
 import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Ledger
+import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 
@@ -55,7 +55,7 @@ import Testing
             limits.submission.answerSeconds = 1.5
             let server = HTTPServer(
                 tracker: tracker, logger: .quiet, limits: limits,
-                keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+                keys: KeyCache { try await served.ledger.key(withSecret: $0) })
             try await server.application.test(.router) { client in
                 func send() async throws -> TestResponse {
                     try await client.send(
@@ -102,7 +102,7 @@ import Testing
             limits.submission.answerSeconds = 0.2
             let server = HTTPServer(
                 tracker: tracker, logger: .quiet, limits: limits,
-                keys: KeyRing { try await served.ledger.key(withSecret: $0) })
+                keys: KeyCache { try await served.ledger.key(withSecret: $0) })
             try await server.application.test(.router) { client in
                 let answer = try await client.send(
                     .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()))

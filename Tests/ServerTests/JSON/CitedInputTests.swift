@@ -1,8 +1,8 @@
-import Tracking
 import Foundation
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @testable import Server
 

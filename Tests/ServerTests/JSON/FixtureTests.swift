@@ -1,7 +1,7 @@
-import Tracking
 import Foundation
 import Subscriptions
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -1,4 +1,3 @@
-import Tracking
 import AppStore
 import Foundation
 import HummingbirdTesting
@@ -13,6 +12,7 @@ import Testing
 
 @testable import Ledger
 @testable import Server
+@testable import Tracking
 
 @Suite("/metrics of a process that works")
 struct MetricsPageTests {
@@ -122,6 +122,15 @@ struct MetricsPageTests {
             #expect(await page.text().contains("perennial_due_receipts{app=\"com.example.app\",lane=\"new\"} 1\n"))
             time.withLock { $0 += .seconds(5) }
             #expect(await page.text().contains("perennial_due_receipts{app=\"com.example.app\",lane=\"new\"} 0\n"))
+        }
+    }
+
+    @Test("The invariants stand there as a worker found them")
+    func invariants() async throws {
+        try await withTracker(receipts: 1) { tracker, registry, _ in
+            try await tracker.verify(.coverage, as: try await tracker.startWorker())
+            let page = try await page(tracker, registry)
+            #expect(page.value("perennial_invariant_violations", ["check": "coverage"]) == 0)
         }
     }
 

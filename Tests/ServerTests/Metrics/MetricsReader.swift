@@ -1,5 +1,5 @@
-import TestSupport
 import Foundation
+import TestSupport
 
 /// Reads Prometheus's text format strictly: the second opinion about what we write.
 ///

@@ -1,6 +1,6 @@
-import Tracking
 import Metrics
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -1,8 +1,8 @@
-import TestSupport
 import AppStore
 import Foundation
 import Ledger
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Tracking

@@ -1,9 +1,9 @@
-import TestSupport
 import AppStore
 import Ledger
 import Postgres
 import Subscriptions
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Tracking

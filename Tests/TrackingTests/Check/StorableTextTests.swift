@@ -1,6 +1,6 @@
-import TestSupport
 import Ledger
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Tracking

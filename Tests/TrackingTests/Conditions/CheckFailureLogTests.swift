@@ -1,9 +1,9 @@
-import TestSupport
 import AppStore
 import Ledger
 import Postgres
 import ServiceLifecycle
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Tracking

@@ -1,7 +1,7 @@
-import TestSupport
 import AppStore
 import Foundation
 import Synchronization
+import TestSupport
 
 /// An App Store that says what it is told to.
 final class ScriptedStore: Sendable {

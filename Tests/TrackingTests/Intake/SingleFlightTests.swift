@@ -1,4 +1,5 @@
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger

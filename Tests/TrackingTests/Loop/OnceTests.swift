@@ -1,9 +1,9 @@
-import TestSupport
 import AppStore
 import Foundation
 import Ledger
 import Postgres
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Tracking

@@ -1,10 +1,10 @@
-import TestSupport
 import AppStore
 import Foundation
 import Ledger
 import Postgres
 import ServiceLifecycle
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Tracking

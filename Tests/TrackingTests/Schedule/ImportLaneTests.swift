@@ -1,7 +1,7 @@
-import TestSupport
 import Ledger
 import Postgres
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Tracking

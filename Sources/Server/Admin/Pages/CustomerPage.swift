@@ -1,3 +1,4 @@
+import Hummingbird
 import Ledger
 import Subscriptions
 import Tracking
@@ -76,25 +77,22 @@ struct CustomerPage {
 
 extension AdminSite {
     /// `GET /admin/customer`
-    var customer: Route {
-        page("/admin/customer") { visit in
-            guard let app = visit.query("app"), let name = visit.query("id") else {
-                throw Problem(.invalid, "The address names no app and customer; look them up under Customers.")
-            }
-            let (ledger, bundleID) = (tracker.ledger, BundleID(app))
-            let explanation = try await CustomerExplanation(
-                in: ledger, app: bundleID, customer: name)
-            guard explanation.reasons.isKnown else {
-                throw Problem(.notFound, "Nobody of the app \(bundleID) has the id \(name).")
-            }
-            let content = CustomerPage(
-                explanation,
-                timeline: try await ledger.timelines(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
-                events: try await ledger.events(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
-                receipts: try await ledger.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax))
-            return try AdminPage(
-                title: "Customer \(name)", template: "customer", content: content, session: visit.session
-            ).response()
+    func customer(_ visit: AdminVisit) async throws -> Response {
+        guard let app = visit.query("app"), let name = visit.query("id") else {
+            throw Problem(.invalid, "The address names no app and customer; look them up under Customers.")
         }
+        let (ledger, bundleID) = (tracker.ledger, BundleID(app))
+        let explanation = try await CustomerExplanation(in: ledger, app: bundleID, customer: name)
+        guard explanation.reasons.isKnown else {
+            throw Problem(.notFound, "No customer of the app \(bundleID) has the id \(name).")
+        }
+        let content = CustomerPage(
+            explanation,
+            timeline: try await ledger.timelines(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            events: try await ledger.events(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            receipts: try await ledger.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax))
+        return try AdminPage(
+            title: "Customer \(name)", template: "customer", content: content, session: visit.session
+        ).response()
     }
 }

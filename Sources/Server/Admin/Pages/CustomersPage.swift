@@ -1,3 +1,4 @@
+import Hummingbird
 import Ledger
 
 /// `GET /admin/customers`: the search for a customer.
@@ -14,29 +15,27 @@ struct CustomersPage {
 
 extension AdminSite {
     /// `GET /admin/customers`
-    var customers: Route {
-        page("/admin/customers") { visit in
-            let text = String((visit.query("q") ?? "").prefix(CustomersPage.textMax))
-                .filter { $0 != "\0" }
-            let found =
-                text.isEmpty
-                ? nil : try await tracker.ledger.searchCustomers(text, limit: CustomersPage.customersMax)
-            let table = found.map { found in
-                AdminTable(
-                    "Customers found", ["Customer", "App", "Since"], empty: "Nobody was found.",
-                    found.map { one in
-                        [
-                            .text(one.customer, link: CustomerPage.path(of: one.customer, in: one.bundleID)),
-                            .text(one.bundleID.text), .instant(one.createdAt),
-                        ]
-                    })
-            }
-            return try AdminPage(
-                title: "Customers", template: "customers",
-                content: CustomersPage(
-                    text: text, found: table, isCut: (found?.count ?? 0) >= CustomersPage.customersMax),
-                session: visit.session
-            ).response()
+    func customers(_ visit: AdminVisit) async throws -> Response {
+        let text = String((visit.query("q") ?? "").prefix(CustomersPage.textMax))
+            .filter { $0 != "\0" }
+        let found =
+            text.isEmpty
+            ? nil : try await tracker.ledger.searchCustomers(text, limit: CustomersPage.customersMax)
+        let table = found.map { found in
+            AdminTable(
+                "Customers found", ["Customer", "App", "Since"], empty: "Nobody was found.",
+                found.map { one in
+                    [
+                        .text(one.customer, link: CustomerPage.path(of: one.customer, in: one.bundleID)),
+                        .text(one.bundleID.text), .instant(one.createdAt),
+                    ]
+                })
         }
+        return try AdminPage(
+            title: "Customers", template: "customers",
+            content: CustomersPage(
+                text: text, found: table, isCut: (found?.count ?? 0) >= CustomersPage.customersMax),
+            session: visit.session
+        ).response()
     }
 }

@@ -1,3 +1,4 @@
+import Hummingbird
 import Ledger
 
 /// `GET /admin/incidents`: paused apps, current and past incidents, and the state of the invariants.
@@ -39,15 +40,13 @@ struct IncidentsPage {
 
 extension AdminSite {
     /// `GET /admin/incidents`
-    var incidents: Route {
-        page("/admin/incidents") { visit in
-            let content = IncidentsPage(
-                try await tracker.ledger.incidents(limit: IncidentsPage.incidentsMax),
-                apps: try await tracker.ledger.apps(),
-                invariants: try await tracker.ledger.invariantStandings())
-            return try AdminPage(
-                title: "Incidents", template: "incidents", content: content, session: visit.session
-            ).response()
-        }
+    func incidents(_ visit: AdminVisit) async throws -> Response {
+        let content = IncidentsPage(
+            try await tracker.ledger.incidents(limit: IncidentsPage.incidentsMax),
+            apps: try await tracker.ledger.apps(),
+            invariants: try await tracker.ledger.invariantStandings())
+        return try AdminPage(
+            title: "Incidents", template: "incidents", content: content, session: visit.session
+        ).response()
     }
 }

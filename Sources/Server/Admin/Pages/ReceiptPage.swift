@@ -93,32 +93,28 @@ struct ReceiptPage {
 
 extension AdminSite {
     /// `GET /admin/receipts/{id}`
-    var receipt: Route {
-        page("/admin/receipts/{id}") { visit in
-            let id = try visit.receiptID()
-            let ledger = tracker.ledger
-            guard let stored = try await ledger.receipts(id: id, limit: 1).first else {
-                throw Problem(.notFound, "There is no receipt \(id).")
-            }
-            let content = ReceiptPage(
-                stored, schedule: try await ledger.schedule(of: id),
-                answers: try await ledger.answers(about: id, limit: ReceiptPage.answersMax),
-                formToken: visit.session.formToken)
-            let result = visit.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
-            return try AdminPage(
-                title: "Receipt \(id)", template: "receipt", content: content, session: visit.session,
-                notice: result?.sentence
-            ).response()
+    func receipt(_ visit: AdminVisit) async throws -> Response {
+        let id = try visit.receiptID()
+        let ledger = tracker.ledger
+        guard let stored = try await ledger.receipts(id: id, limit: 1).first else {
+            throw Problem(.notFound, "There is no receipt \(id).")
         }
+        let content = ReceiptPage(
+            stored, schedule: try await ledger.schedule(of: id),
+            answers: try await ledger.answers(about: id, limit: ReceiptPage.answersMax),
+            formToken: visit.session.formToken)
+        let result = visit.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
+        return try AdminPage(
+            title: "Receipt \(id)", template: "receipt", content: content, session: visit.session,
+            notice: result?.sentence
+        ).response()
     }
 
     /// `POST /admin/receipts/{id}/check`: asks Apple now, in the same way as an upload.
-    var checkReceipt: Route {
-        form("/admin/receipts/{id}/check") { visit in
-            let id = try visit.receiptID()
-            let result = try await check(id, by: .key(visit.session.keyID))
-            return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
-        }
+    func checkReceipt(_ visit: AdminVisit) async throws -> Response {
+        let id = try visit.receiptID()
+        let result = try await check(id, by: .key(visit.session.keyID))
+        return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
     }
 
     private func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.CheckResult {

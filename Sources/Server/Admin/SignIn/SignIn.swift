@@ -24,57 +24,53 @@ extension Request {
 
 extension AdminSite {
     /// `GET /admin/sign-in`
-    var signInForm: Route {
-        open(.get, SignIn.path) { _, _ in try signInPage(nil, status: .ok) }
+    func signInForm(_: Request, _: CallerContext) async throws -> Response {
+        try signInPage(nil, status: .ok)
     }
 
     /// `POST /admin/session`: opens a session for a key.
-    var signIn: Route {
-        open(.post, "/admin/session") { request, context in
-            try request.requireOwnPage()
-            let form = try await AdminForm(request)
-            let secret = form["key"].filter { !$0.isWhitespace }
-            let attempt = SignInAttempts.Attempt(from: context.source(of: request), withSecret: secret)
-            if let seconds = attempts.secondsToWait(before: attempt) {
-                var page = try signInPage(
-                    "Too many sign-ins with this key failed. Try again in \(seconds) seconds.", status: .tooManyRequests
-                )
-                page.headers[.retryAfter] = String(seconds)
-                return page
-            }
-            guard let key = try await keys.key(withSecret: secret) else {
-                attempts.count(failed: attempt)
-                // A caller without a known key has no name that the audit could record.
-                tracker.logger.warning(
-                    "a sign-in to the admin pages was refused: the key is unknown or revoked",
-                    metadata: ["address": "\(attempt.source)"])
-                return try signInPage("The key is unknown or revoked.", status: .forbidden)
-            }
-            guard key.scope.covers(.admin), key.bundleID == nil else {
-                attempts.count(failed: attempt)
-                try await tracker.ledger.acting(as: .key(key.id)).audit(.signInRefused, app: key.bundleID)
-                return try signInPage(
-                    "The key may not see this: it takes one of scope admin for every app.", status: .forbidden)
-            }
-            var answer = Response.redirect(to: "/admin")
-            answer.setCookie(
-                cookie(
-                    try await tracker.ledger.openSession(of: key), seconds: Int(SubscriptionLedger.sessionSeconds),
-                    for: request))
-            return answer
+    func signIn(_ request: Request, _ context: CallerContext) async throws -> Response {
+        try request.requireOwnPage()
+        let form = try await AdminForm(request)
+        let secret = form["key"].filter { !$0.isWhitespace }
+        let attempt = SignInAttempts.Attempt(from: context.source(of: request), withSecret: secret)
+        if let seconds = attempts.secondsToWait(before: attempt) {
+            var page = try signInPage(
+                "Too many sign-ins with this key failed. Try again in \(seconds) seconds.", status: .tooManyRequests
+            )
+            page.headers[.retryAfter] = String(seconds)
+            return page
         }
+        guard let key = try await keys.key(withSecret: secret) else {
+            attempts.count(failed: attempt)
+            // A caller without a known key has no name that the audit could record.
+            tracker.logger.warning(
+                "a sign-in to the admin pages was refused: the key is unknown or revoked",
+                metadata: ["address": "\(attempt.source)"])
+            return try signInPage("The key is unknown or revoked.", status: .forbidden)
+        }
+        guard key.scope.covers(.admin), key.bundleID == nil else {
+            attempts.count(failed: attempt)
+            try await tracker.ledger.acting(as: .key(key.id)).audit(.signInRefused, app: key.bundleID)
+            return try signInPage(
+                "The key may not see this: it takes one of scope admin for every app.", status: .forbidden)
+        }
+        var answer = Response.redirect(to: "/admin")
+        answer.setCookie(
+            cookie(
+                try await tracker.ledger.openSession(of: key), seconds: Int(SubscriptionLedger.sessionSeconds),
+                for: request))
+        return answer
     }
 
     /// `POST /admin/sign-out`
-    var signOut: Route {
-        form("/admin/sign-out") { visit in
-            if let secret = visit.request.sessionSecret {
-                try await tracker.ledger.closeSession(withSecret: secret, of: visit.session.keyID)
-            }
-            var answer = Response.redirect(to: SignIn.path)
-            answer.setCookie(cookie("ended", seconds: 0, for: visit.request))
-            return answer
+    func signOut(_ visit: AdminVisit) async throws -> Response {
+        if let secret = visit.request.sessionSecret {
+            try await tracker.ledger.closeSession(withSecret: secret, of: visit.session.keyID)
         }
+        var answer = Response.redirect(to: SignIn.path)
+        answer.setCookie(cookie("ended", seconds: 0, for: visit.request))
+        return answer
     }
 
     private func signInPage(_ problem: String?, status: HTTPResponse.Status) throws -> Response {

@@ -9,7 +9,7 @@ import Tracking
 /// A less simple request, and one to be refused, goes the usual way, so that each refusal is written in one place.
 struct EntitlementsAtOnce: Sendable {
     let lookups: GetEntitlements
-    let gate: Gate
+    let authenticator: APIKeyAuthenticator
     let counters: RequestCounters
     let date = DateField()
 
@@ -17,10 +17,10 @@ struct EntitlementsAtOnce: Sendable {
     func answer(_ request: HTTPRequest) -> WrittenAnswer? {
         let start = ContinuousClock.now
         guard let (bundleID, customer) = Self.names(in: request.path ?? ""),
-            let key = gate.knownKey(in: request.headerFields, for: bundleID, needs: .read),
+            let key = authenticator.knownKey(in: request.headerFields, for: bundleID, needs: .read),
             let app = lookups.apps.known(bundleID, at: start), (try? Upload.requireCustomer(customer)) != nil,
             let rights = lookups.rights.remembered(of: CustomerName(AppCustomerID(customer), of: bundleID)),
-            gate.takeRequest(of: key)
+            authenticator.takeRequest(of: key)
         else { return nil }
         let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
         let lookup = EntitlementLookup(

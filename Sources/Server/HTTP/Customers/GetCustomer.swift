@@ -10,15 +10,15 @@ struct GetCustomer: Sendable {
     let tracker: Tracker
     let apps: KnownApps
 
-    func route(behind gate: Gate) -> Route {
-        gate.route(.get, "/v1/apps/{bundle}/customers/{id}", needs: .read) { visit in
-            let customer = try visit.parameters.decoded("id")
+    func addRoute(to routes: RouterGroup<KeyContext>) {
+        routes.ofApp(needing: .read).get("/v1/apps/{bundle}/customers/{id}") { _, context in
+            let customer = try context.parameters.decoded("id")
             try Upload.requireCustomer(customer)
-            let terms = tracker.terms(of: try await apps.require(visit.bundleID))
+            let terms = tracker.terms(of: try await apps.require(context.bundleID))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let record = try await tracker.ledger.record(of: customer, app: visit.bundleID)
+            let record = try await tracker.ledger.record(of: customer, app: context.bundleID)
             return Response([
-                "app": .string(visit.bundleID.text),
+                "app": .string(context.bundleID.text),
                 "customer": .string(customer),
                 "subscriptions": .array(record.subscriptions.map { $0.json($0.freshness(now: now, terms)) }),
                 "purchases": .array(record.purchases.map(\.json)),

@@ -21,23 +21,23 @@ struct GetEntitlements: Sendable {
         present = JointLookup(by: rights.rights)
     }
 
-    func route(behind gate: Gate) -> Route {
-        gate.route(.get, Self.path, needs: .read, query: ["at", "known_at"]) { visit in
-            let customer = try visit.parameters.decoded("id")
+    func addRoute(to routes: RouterGroup<KeyContext>) {
+        routes.ofApp(needing: .read, query: ["at", "known_at"]).get(RouterPath(Self.path)) { request, context in
+            let customer = try context.parameters.decoded("id")
             try Upload.requireCustomer(customer)
-            let (time, knownAt) = (try visit.request.instant("at"), try visit.request.instant("known_at"))
+            let (time, knownAt) = (try request.instant("at"), try request.instant("known_at"))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let name = CustomerName(AppCustomerID(customer), of: visit.bundleID)
-            let app = try await apps.require(visit.bundleID)
+            let name = CustomerName(AppCustomerID(customer), of: context.bundleID)
+            let app = try await apps.require(context.bundleID)
             let rights =
                 time == nil && knownAt == nil
                 ? try await presentRights(of: name)
                 : try await tracker.ledger.rights(of: [name], at: time, knownAt: knownAt)[0]
             let lookup = EntitlementLookup(
-                bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
+                bundleID: context.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
                 terms: tracker.terms(of: app), rights: rights)
-            return lookup.answer(ifNoneMatch: visit.request.headers[values: .ifNoneMatch]).response
-        }.brief
+            return lookup.answer(ifNoneMatch: request.headers[values: .ifNoneMatch]).response
+        }
     }
 
     private func presentRights(of customer: CustomerName) async throws -> Rights {

@@ -26,31 +26,31 @@ struct PostBatch: Sendable {
         }
     }
 
-    func route(behind gate: Gate) -> Route {
-        gate.route(.post, "/v1/apps/{bundle}/entitlements:batch", needs: .read) { visit in
-            let question = try await limits.json(Question.self, of: visit.request)
+    func addRoute(to routes: RouterGroup<KeyContext>) {
+        routes.ofApp(needing: .read).post("/v1/apps/{bundle}/entitlements:batch") { request, context in
+            let question = try await limits.json(Question.self, of: request)
             guard (1...Self.customersMax).contains(question.customers.count) else {
                 throw Problem(.invalid, "The body's customers are 1 to \(Self.customersMax) customer ids.")
             }
             for customer in question.customers { try Upload.requireCustomer(customer) }
             let time = try question.at.map { try Instant(asked: $0, as: "The body's at") }
             let knownAt = try question.knownAt.map { try Instant(asked: $0, as: "The body's known_at") }
-            let terms = tracker.terms(of: try await apps.require(visit.bundleID))
+            let terms = tracker.terms(of: try await apps.require(context.bundleID))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let names = question.customers.map { CustomerName(AppCustomerID($0), of: visit.bundleID) }
+            let names = question.customers.map { CustomerName(AppCustomerID($0), of: context.bundleID) }
             let found =
                 time == nil && knownAt == nil
                 ? try await rights.rights(of: names)
                 : try await tracker.ledger.rights(of: names, at: time, knownAt: knownAt)
             let answers = zip(question.customers, found).map { customer, rights in
                 EntitlementLookup(
-                    bundleID: visit.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
+                    bundleID: context.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
                     terms: terms, rights: rights
                 ).entry
             }
             return Response(
                 JSONText(members: [
-                    "app": .value(.string(visit.bundleID.text)),
+                    "app": .value(.string(context.bundleID.text)),
                     "at": .value(.string((time ?? now).iso8601)),
                     "customers": .written(JSONText(elements: answers)),
                     "known_at": .value(.string((knownAt ?? now).iso8601)),

@@ -1,6 +1,7 @@
 import Hummingbird
 import Ledger
 import Subscriptions
+import Synchronization
 import Tracking
 
 /// `GET /v1/events`: the feed after a position, in order. It waits for new events for a while when there are none.
@@ -22,19 +23,19 @@ struct GetEvents: Sendable {
         watch = FeedWatch { try await ledger.feedHead() }
     }
 
-    func route(behind gate: Gate) -> Route {
-        gate.route(.get, "/v1/events", ofAnyApp: .read, query: ["after", "feed", "limit", "wait"]) { visit in
-            let request = visit.request
+    func addRoute(to routes: RouterGroup<KeyContext>) {
+        let routes = routes.ofAnyApp(needing: .read, query: ["after", "feed", "limit", "wait"])
+        routes.get("/v1/events") { request, context in
             let after = try request.number("after", from: 0, upTo: .max) ?? 0
             let limit = try request.number("limit", from: 1, upTo: Self.eventsMax) ?? Self.eventsUsual
             let wait = try request.number("wait", from: 0, upTo: Self.waitSecondsMax) ?? 0
             let feed = request.uri.queryParameters.get("feed")
-            var page = try await ledger.feed(after: after, app: visit.key.bundleID, limit: Int(limit))
+            var page = try await ledger.feed(after: after, app: context.key.bundleID, limit: Int(limit))
             let end = ContinuousClock.now + .seconds(wait)
             while true {
                 try refuseOtherFeed(page.head, feed: feed, after: after)
                 guard page.events.isEmpty, try await hasNews(after: page, until: end) else { break }
-                page = try await ledger.feed(after: page.position, app: visit.key.bundleID, limit: Int(limit))
+                page = try await ledger.feed(after: page.position, app: context.key.bundleID, limit: Int(limit))
             }
             return Response(try page.json)
         }
@@ -96,5 +97,44 @@ extension FeedEvent {
                 "detail": try JSONValue(parsing: detail),
             ]
         }
+    }
+}
+
+/// The feed's head, shared by all callers that wait for events: one query serves them all.
+final class FeedWatch: Sendable {
+    /// How long one query serves all callers, in milliseconds.
+    static let ageMillisecondsMax = 40
+
+    private struct Memory {
+        var head: FeedHead?
+        var asked: ContinuousClock.Instant?
+    }
+
+    private let read: @Sendable () async throws -> FeedHead
+    private let memory = Mutex(Memory())
+
+    /// Creates a watch that calls `read` when its last query is too old.
+    init(read: @escaping @Sendable () async throws -> FeedHead) {
+        self.read = read
+    }
+
+    /// Returns the head. For `ageMillisecondsMax` after one caller's query begins, the others get the last known head.
+    func head() async throws -> FeedHead {
+        let moment = ContinuousClock.now
+        let known = memory.withLock { memory -> FeedHead? in
+            if let head = memory.head, let asked = memory.asked,
+                moment - asked < .milliseconds(Self.ageMillisecondsMax)
+            {
+                return head
+            }
+            memory.asked = moment
+            return nil
+        }
+        if let known { return known }
+        let head = try await read()
+        memory.withLock { memory in
+            if memory.head?.feed != head.feed || (memory.head?.position ?? 0) < head.position { memory.head = head }
+        }
+        return head
     }
 }

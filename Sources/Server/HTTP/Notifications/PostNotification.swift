@@ -34,8 +34,8 @@ struct PostNotification: Sendable {
         self.limits = limits
     }
 
-    var route: Route {
-        Route(.post, "/v1/notifications/{token}") { request, context in
+    func addRoute(to routes: some RouterMethods<CallerContext>) {
+        routes.post("/v1/notifications/{token}") { request, context in
             let app = try await app(at: try context.parameters.decoded("token"))
             if let seconds = limiter.secondsToWait(of: app.id, at: Self.rate) {
                 throw Problem(

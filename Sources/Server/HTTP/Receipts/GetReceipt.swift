@@ -7,11 +7,11 @@ import Subscriptions
 struct GetReceipt: Sendable {
     let ledger: SubscriptionLedger
 
-    func route(behind gate: Gate) -> Route {
-        gate.route(.get, "/v1/apps/{bundle}/receipts/{id}", needs: .read) { visit in
-            let id = try visit.parameters.decoded("id")
-            guard let number = Int64(id), let receipt = try await stored(ReceiptID(number), in: visit.bundleID) else {
-                throw Problem(.notFound, "The app \(visit.bundleID) has no receipt \(id).")
+    func addRoute(to routes: RouterGroup<KeyContext>) {
+        routes.ofApp(needing: .read).get("/v1/apps/{bundle}/receipts/{id}") { _, context in
+            let id = try context.parameters.decoded("id")
+            guard let number = Int64(id), let receipt = try await stored(ReceiptID(number), in: context.bundleID) else {
+                throw Problem(.notFound, "The app \(context.bundleID) has no receipt \(id).")
             }
             return Response(receipt.json)
         }
@@ -27,5 +27,24 @@ struct GetReceipt: Sendable {
 
     private func stored(_ id: ReceiptID, in bundleID: BundleID) async throws -> StoredReceipt? {
         try await ledger.receipts(app: bundleID, id: id, limit: 1).first
+    }
+}
+
+extension StoredReceipt {
+    /// The receipt as GET receipts reports it; its outcome is `pending` until Apple's first answer.
+    var json: JSONValue {
+        [
+            "receipt_id": .string(id.description),
+            "app": .string(bundleID.text),
+            "customers": .array(customers.map { .string($0) }),
+            "subscriptions": .array(subscriptions.map { .string($0.text) }),
+            "environment": .optional(environment?.rawValue),
+            "outcome": .string(outcome ?? "pending"),
+            "reason": .optional(reason),
+            "received_at": .string(receivedAt.iso8601),
+            "asked_at": .optional(askedAt?.iso8601),
+            "verified_at": .optional(verifiedAt?.iso8601),
+            "next_check_at": .optional(nextCheckAt?.iso8601),
+        ]
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Subscriptions
 import Tracking
 
@@ -39,5 +40,49 @@ struct ReceiptUpload: KnownFields {
 
     private static func isStorefront(_ text: String) -> Bool {
         (1...storefrontCharactersMax).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    }
+}
+
+/// A price in thousandths of the currency's unit. It is read from a decimal exactly, without binary fractions.
+struct Milliunits: Decodable, Hashable, Sendable {
+    /// The price in thousandths: 4.99 is 4990.
+    let count: Int64
+
+    private static let wholeDigitsMax = 12
+
+    /// Reads digits with an optional fraction, like `4.99`. Returns nil for anything else, and for parts of a
+    /// thousandth.
+    init?(decimal text: String) {
+        let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let whole = parts.first, (1...Self.wholeDigitsMax).contains(whole.utf8.count), Self.areDigits(whole)
+        else {
+            return nil
+        }
+        var fraction = parts.count > 1 ? parts[1] : "0"
+        guard !fraction.isEmpty, Self.areDigits(fraction) else { return nil }
+        while fraction.last == "0" { fraction.removeLast() }
+        guard fraction.utf8.count <= 3 else { return nil }
+        let padded = fraction + String(repeating: "0", count: 3 - fraction.utf8.count)
+        guard let count = Int64(whole + padded) else { return nil }
+        self.count = count
+    }
+
+    /// Decodes a price from a JSON number or a string with a decimal.
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text: String
+        do {
+            text = try container.decode(String.self)
+        } catch DecodingError.typeMismatch {
+            text = try container.decode(Decimal.self).description
+        }
+        guard let price = Milliunits(decimal: text) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a price")
+        }
+        self = price
+    }
+
+    private static func areDigits(_ text: Substring) -> Bool {
+        text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     }
 }

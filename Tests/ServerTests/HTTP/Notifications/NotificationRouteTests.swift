@@ -1,11 +1,11 @@
-import Tracking
 import AppStore
 import Hummingbird
 import HummingbirdTesting
 import Postgres
 import Subscriptions
-import Testing
 import TestSupport
+import Testing
+import Tracking
 
 @testable import Ledger
 @testable import Server
@@ -82,7 +82,7 @@ struct NotificationRouteTests {
             router.add(middleware: AnswerProblems())
             PostNotification(
                 tracker: tracker, metrics: MetricsRegistry(), limits: ServerLimits(), limiter: limiter
-            ).route.add(to: router)
+            ).addRoute(to: router)
             try await Application(router: router, logger: .quiet).test(.router) { client in
                 let answer = try await client.send(.post, path, body: NotificationBodyTests.versionTwo)
                 try expectProblem(answer, "too-many", status: 429)

@@ -8,7 +8,7 @@ import NIOHTTPTypes
 /// their responses kept for a caller who may never read them. A few such connections would use up memory and time for
 /// all others. A caller who does not read for a while is disconnected: its response is under way, so it never counts as
 /// silent.
-final class RequestTurns: ChannelDuplexHandler, RemovableChannelHandler {
+final class PipeliningLimit: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart

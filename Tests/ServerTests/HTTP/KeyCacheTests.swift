@@ -11,15 +11,15 @@ private final class Bench: Sendable {
     let revoked = Mutex(false)
     private let start = ContinuousClock.now
 
-    var ring: KeyRing {
-        KeyRing(now: { self.start + .seconds(self.seconds.withLock { $0 }) }) { secret in
+    var ring: KeyCache {
+        KeyCache(now: { self.start + .seconds(self.seconds.withLock { $0 }) }) { secret in
             self.asked.withLock { $0 += 1 }
             return self.revoked.withLock { $0 } ? nil : TestKey.find(secret)
         }
     }
 }
 
-@Suite("Keys in memory") struct KeyRingTests {
+@Suite("Keys in memory") struct KeyCacheTests {
     @Test("A revoked key stops after ten seconds")
     func aRevokedKeyStopsAfterTenSeconds() async throws {
         let bench = Bench()

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// A revoked key is accepted for at most `secondsMax` seconds more. Unknown keys are not cached, because a stream of
 /// invented keys must not evict the real ones. Keys are stored by digest: nothing here compares or keeps a secret.
-final class KeyRing: Sendable {
+final class KeyCache: Sendable {
     /// How long a key is accepted without another query, in seconds.
     static let secondsMax = 10
     /// The most keys in the cache.

@@ -5,44 +5,43 @@ import Subscriptions
 
 /// `POST` and `DELETE /v1/apps/{bundle}/customers/{id}/grants`: a manual grant of an entitlement, and its early end.
 struct GrantRoutes: Sendable {
-    private static let path = "/v1/apps/{bundle}/customers/{id}/grants"
+    private static let path: RouterPath = "/v1/apps/{bundle}/customers/{id}/grants"
 
     let ledger: SubscriptionLedger
     let limits: ServerLimits
 
-    /// Returns one path with two methods. Both require a key of scope admin.
-    func route(behind gate: Gate) -> Route {
-        gate.route(.post, Self.path, needs: .admin, give)
-            .joined(
-                with: gate.route(.delete, Self.path, needs: .admin, query: ["entitlement", "actor", "reason"], revoke))
+    /// Adds one path with two methods. Both need a key of scope admin.
+    func addRoutes(to routes: RouterGroup<KeyContext>) {
+        routes.ofApp(needing: .admin).post(Self.path, use: give)
+        routes.ofApp(needing: .admin, query: ["entitlement", "actor", "reason"]).delete(Self.path, use: revoke)
     }
 
-    private func give(_ visit: AppVisit) async throws -> Response {
-        let body = try await limits.json(GrantBody.self, of: visit.request)
-        let grant = try await knowing(visit.bundleID) {
+    private func give(_ request: Request, _ context: AppContext) async throws -> Response {
+        let body = try await limits.json(GrantBody.self, of: request)
+        let grant = try await knowing(context.bundleID) {
             if body.force != true {
                 try await ledger.requireKnownEntitlement(
-                    body.entitlement, of: visit.bundleID, orElse: "Send \"force\": true for a name to come.")
+                    body.entitlement, of: context.bundleID, orElse: "Send \"force\": true for a name to come.")
             }
-            return try await ledger.acting(as: .key(visit.key.id)).grant(
-                body.entitlement, to: try visit.parameters.decoded("id"), of: visit.bundleID,
+            return try await ledger.acting(as: .key(context.key.id)).grant(
+                body.entitlement, to: try context.parameters.decoded("id"), of: context.bundleID,
                 until: try body.instant, deciding: try ManualDecision(by: body.actor, because: body.reason))
         }
-        return Response(answer(visit, grant), status: .created)
+        return Response(answer(context, grant), status: .created)
     }
 
-    private func revoke(_ visit: AppVisit) async throws -> Response {
-        let decision = try ManualDecision(by: try visit.text("actor"), because: try visit.text("reason"))
-        let entitlement = try visit.text("entitlement")
-        let grant = try await knowing(visit.bundleID) {
-            try await ledger.acting(as: .key(visit.key.id)).revokeGrant(
-                of: entitlement, from: try visit.parameters.decoded("id"), of: visit.bundleID, deciding: decision)
+    private func revoke(_ request: Request, _ context: AppContext) async throws -> Response {
+        let decision = try ManualDecision(by: try request.text("actor"), because: try request.text("reason"))
+        let entitlement = try request.text("entitlement")
+        let grant = try await knowing(context.bundleID) {
+            try await ledger.acting(as: .key(context.key.id)).revokeGrant(
+                of: entitlement, from: try context.parameters.decoded("id"), of: context.bundleID, deciding: decision)
         }
-        return Response(answer(visit, grant))
+        return Response(answer(context, grant))
     }
 
-    private func answer(_ visit: AppVisit, _ grant: ManualGrant) -> JSONValue {
-        ["app": .string(visit.bundleID.text), "grant": grant.json]
+    private func answer(_ context: AppContext, _ grant: ManualGrant) -> JSONValue {
+        ["app": .string(context.bundleID.text), "grant": grant.json]
     }
 
     /// Distinguishes an unregistered app from a missing grant.
@@ -79,10 +78,10 @@ private struct GrantBody: KnownFields {
     }
 }
 
-extension AppVisit {
+extension Request {
     /// Returns a text of the query. Throws a problem when it is missing or empty.
     fileprivate func text(_ name: String) throws -> String {
-        guard let text = request.uri.queryParameters.get(name), !text.isEmpty else {
+        guard let text = uri.queryParameters.get(name), !text.isEmpty else {
             throw Problem(.invalid, "The query's \(name) is missing.")
         }
         return text

@@ -1,0 +1,138 @@
+import Foundation
+import Hummingbird
+import Ledger
+import Subscriptions
+
+extension ServerLimits {
+    /// Returns the whole body of a request. Throws a problem when it exceeds the limits of size or time.
+    func body(of request: Request) async throws -> ByteBuffer {
+        if let length = request.headers[.contentLength].flatMap(Int.init), length > bodyBytesMax { throw tooLarge }
+        return try await withThrowingTaskGroup(of: ByteBuffer?.self) { group in
+            group.addTask {
+                var request = request
+                return try await collectBody(of: &request)
+            }
+            group.addTask {
+                try await Task.sleep(for: .seconds(bodySecondsMax))
+                return nil
+            }
+            defer { group.cancelAll() }
+            do {
+                if let body = try await group.next() ?? nil { return body }
+            } catch let error as any HTTPResponseError where error.status == .contentTooLarge {
+                throw tooLarge
+            }
+            throw Problem(
+                .timedOut, "The body did not arrive within \(bodySecondsMax) seconds.", headers: [.connection: "close"])
+        }
+    }
+
+    private func collectBody(of request: inout Request) async throws -> ByteBuffer {
+        do {
+            return try await request.collectBody(upTo: bodyBytesMax)
+        } catch let error where !(error is any HTTPResponseError || error is CancellationError) {
+            throw Problem(
+                .invalid, "The body does not arrive as HTTP has it: \(error).", headers: [.connection: "close"])
+        }
+    }
+
+    /// Returns the body decoded from JSON. Throws a problem for a content type other than JSON, unless it is absent,
+    /// and for an unknown field. Handlers call it before their own queries, so that a useless body costs none of them.
+    func json<Body: KnownFields>(_ type: Body.Type, of request: Request) async throws -> Body {
+        if let type = request.headers[.contentType], !Self.isJSON(type) {
+            throw Problem(
+                .unsupportedMedia, "Send the body as application/json.", headers: [.accept: "application/json"])
+        }
+        let data = Data(buffer: try await body(of: request))
+        return try JSONDecoder().decode(OnlyKnownFields<Body>.self, from: data).body
+    }
+
+    /// Returns whether the type is `application/json` or is built on JSON (RFC 9110, section 8.3.1; RFC 6838, section
+    /// 4.2.8).
+    private static func isJSON(_ type: String) -> Bool {
+        let essence = type.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+        return essence == "application/json" || (essence.hasPrefix("application/") && essence.hasSuffix("+json"))
+    }
+
+    private var tooLarge: Problem {
+        Problem(.tooLarge, "The body is larger than \(bodyBytesMax) bytes.")
+    }
+}
+
+/// A body whose fields are all known. An unknown field is refused as a mistake, because its sender would believe that
+/// it was read.
+protocol KnownFields: Decodable, Sendable {
+    associatedtype CodingKeys: CodingKey, CaseIterable
+}
+
+/// A body that is decoded only if all its fields are known.
+struct OnlyKnownFields<Body: KnownFields>: Decodable, Sendable {
+    /// The decoded body.
+    let body: Body
+
+    /// Decodes a body. Throws `Problem` for an unknown field.
+    init(from decoder: any Decoder) throws {
+        let given = try decoder.container(keyedBy: AnyName.self).allKeys.map(\.stringValue)
+        try Problem.refuseUnknown(given, known: Body.CodingKeys.allCases.map(\.stringValue), as: "body's field")
+        body = try Body(from: decoder)
+    }
+
+    private struct AnyName: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+}
+
+extension Request {
+    /// Throws a problem when the query has an unknown name.
+    func requireQuery(known: [String]) throws {
+        let given = uri.queryParameters.map { String($0.key) }.filter { !$0.isEmpty }
+        try Problem.refuseUnknown(given, known: known, as: "query's")
+    }
+}
+
+extension Problem {
+    /// Throws a problem for the first unknown name, in alphabetical order, and suggests the nearest known one.
+    fileprivate static func refuseUnknown(_ given: [String], known: [String], as place: String) throws {
+        guard let unknown = given.filter({ !known.contains($0) }).min() else { return }
+        let hint =
+            known.nearest(to: unknown).map { "the nearest name is \($0)." }
+            ?? (known.isEmpty ? "there is none to give." : "known are \(known.joined(separator: ", ")).")
+        throw Problem(.invalid, "Nothing reads the \(place) \(unknown); \(hint)")
+    }
+}
+
+extension Request {
+    /// Returns an instant of the query, or nil when it is absent. Throws a problem when it is invalid.
+    func instant(_ name: String) throws -> Instant? {
+        try uri.queryParameters.get(name).map { try Instant(asked: $0, as: "The query's \(name)") }
+    }
+
+    /// Returns a whole number of the query, or nil when it is absent. A number above the range becomes `highest`.
+    func number(_ name: String, from lowest: Int64, upTo highest: Int64) throws -> Int64? {
+        guard let text = uri.queryParameters.get(name) else { return nil }
+        guard !text.isEmpty, text.utf8.count <= 18,
+            text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+            let number = Int64(text), number >= lowest
+        else {
+            throw Problem(.invalid, "The query's \(name) is not a whole number from \(lowest) on.")
+        }
+        return min(number, highest)
+    }
+}
+
+extension Instant {
+    /// PostgreSQL can represent every instant between these. No receipt is older or lasts longer.
+    private static let earliest = Instant(milliseconds: 0)
+    private static let latest = Instant(milliseconds: 253_402_300_799_999)
+
+    /// Reads an instant that a caller gave: ISO 8601, between 1970 and 9999. Throws a problem for anything else.
+    init(asked text: String, as name: String) throws {
+        guard let instant = Instant(iso8601: text), Self.earliest <= instant, instant <= Self.latest else {
+            throw Problem(.invalid, "\(name) is not an instant between 1970 and 9999, like 2026-11-20T12:00:00Z.")
+        }
+        self = instant
+    }
+}
