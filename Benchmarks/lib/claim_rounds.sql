@@ -6,9 +6,10 @@ CREATE TABLE bench.round (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, mode text NOT NULL, is_full boolean NOT NULL,
     receipts int NOT NULL, look_ms float8 NOT NULL, claim_ms float8 NOT NULL);
 CREATE TYPE bench.claimed AS (
-    receipt_id bigint, app_id int, lane text, lease_token bigint, attempts smallint, scheduled_for timestamptz,
-    due_at timestamptz, fingerprint bytea, claimed_at timestamptz, environment text, data bytea);
-CREATE TYPE bench.due AS (app_id int, lane text, receipts bigint);
+    receipt_id bigint, quarantined boolean, app_id int, lane text, lease_token bigint, attempts smallint,
+    scheduled_for timestamptz, due_at timestamptz, fingerprint bytea, claimed_at timestamptz, environment text,
+    asks_latest boolean, data bytea);
+CREATE TYPE bench.due AS (app_id int, lane text, receipts bigint, busy_seconds float8);
 
 -- Each round, five receipts of each of twenty apps are looked for and claimed by the product's statements (bench.look and
 -- bench.claim), and given back to be asked about again within three days. The clock moves by `step`. What was due `margin`

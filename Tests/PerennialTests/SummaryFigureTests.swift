@@ -4,7 +4,7 @@ import Postgres
 import SQL
 import TestSupport
 import Testing
-import Tracking
+import Server
 
 @testable import perennial
 
@@ -55,7 +55,7 @@ struct SummaryFigureTests {
         }
     }
 
-    private static func text(_ value: Tracking.JSONValue) -> String {
+    private static func text(_ value: Server.JSONValue) -> String {
         switch value {
         case .null: "null"
         case .bool(let truth): "\(truth)"

@@ -73,10 +73,10 @@ struct RepairTests {
             try await test.run(
                 "UPDATE ledger.receipt SET rejections = 1, rejected_since = now() WHERE receipt_id = \(new)")
             #expect(try await repair(test) == [])
-            #expect(try await polling(test) == "\(old) 1 true true")
+            #expect(try await polling(test) == "\(old) expiring true true")
             try await test.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = \(old)")
             #expect(try await repair(test) == [])
-            #expect(try await polling(test) == "\(undated) 1 true true")
+            #expect(try await polling(test) == "\(undated) expiring true true")
             try await test.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = \(undated)")
             #expect(try await repair(test) == [])
             #expect(try await polling(test) == "- - - -", "nothing can vouch, so nothing is asked")
@@ -90,7 +90,7 @@ struct RepairTests {
             for failure in ["polled_by = NULL, next_check_at = NULL", "next_check_at = NULL"] {
                 try await test.run("UPDATE ledger.subscription SET \(failure)")
                 #expect(try await repair(test) == [])
-                #expect(try await polling(test).hasPrefix("\(new) 1 "), "\(failure)")
+                #expect(try await polling(test).hasPrefix("\(new) expiring "), "\(failure)")
                 #expect(try await polling(test).hasSuffix(" true"), "\(failure)")
                 try await test.check(new, answer(test, made: -2, asOf: -1))
             }
@@ -110,7 +110,7 @@ struct RepairTests {
                 """
             #expect(try await test.text(row) == "true true true")
             try await test.settle(claim, outage)
-            #expect(try await polling(test).hasPrefix("\(new) 1 "))
+            #expect(try await polling(test).hasPrefix("\(new) expiring "))
             #expect(try await polling(test).hasSuffix(" true"))
             try await test.run(
                 """

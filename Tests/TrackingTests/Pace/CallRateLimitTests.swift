@@ -8,11 +8,11 @@ import Testing
     private let now = Instant(milliseconds: 1_800_000_000_000)
 
     private func round(
-        asked: Int = 20, troubled: Int = 0, overloaded: Int = 0, tooMany: Int = 0, retryAfter: Double? = nil,
+        asked: Int = 20, failed: Int = 0, overloaded: Int = 0, tooMany: Int = 0, retryAfter: Double? = nil,
         claimedAt: Instant? = nil
     ) -> OutcomeWindow {
         OutcomeWindow(
-            asked: asked, troubled: troubled, overloaded: overloaded, tooMany: tooMany, retryAfterSeconds: retryAfter,
+            asked: asked, failed: failed, overloaded: overloaded, tooMany: tooMany, retryAfterSeconds: retryAfter,
             newestTroubleAt: claimedAt ?? now, failure: "failure")
     }
 
@@ -92,9 +92,9 @@ import Testing
         let again = cut.after(round(overloaded: 9, tooMany: 9, retryAfter: 120, claimedAt: now), now: later).pace
         #expect(again.callsPerSecond(at: later + .seconds(120)) == 30)
         // Whoever is at the full rate and is asked for something else than fewer calls keeps it.
-        #expect(pace.after(round(troubled: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
+        #expect(pace.after(round(failed: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
         let grown = CallRateLimit(callsPerSecondMax: 60, slowed: .init(to: 1, at: now - .seconds(600)))
-        #expect(grown.after(round(troubled: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
+        #expect(grown.after(round(failed: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
     }
 
     @Test("Pauses grow while nobody answers and end with a slow start")
@@ -103,7 +103,7 @@ import Testing
         var clock = now
         var pauses: [Double] = []
         for _ in 0..<10 {
-            let (after, pause) = pace.after(round(troubled: 11, claimedAt: clock), now: clock)
+            let (after, pause) = pace.after(round(failed: 11, claimedAt: clock), now: clock)
             pauses.append(pause)
             pace = after
             pace.closedUntil = clock + .seconds(Int64(pause))
@@ -111,7 +111,7 @@ import Testing
         }
         #expect(pauses == [0, 0, 2, 4, 8, 16, 32, 60, 60, 60])
         #expect(pace.callsPerSecond(at: clock) == 0.5)
-        let (again, pause) = pace.after(round(asked: 3, troubled: 1, claimedAt: clock), now: clock)
+        let (again, pause) = pace.after(round(asked: 3, failed: 1, claimedAt: clock), now: clock)
         #expect(again.failures == 0)
         #expect(pause == 0)
         #expect(again.callsPerSecond(at: clock + .seconds(6)) < 10)
@@ -120,7 +120,7 @@ import Testing
     @Test("Answers of before a pause do not lengthen it")
     func answersOfBeforeAPauseDoNotLengthenIt() {
         let pace = CallRateLimit(callsPerSecondMax: 50, failures: 3, closedUntil: now + .seconds(2))
-        let (after, pause) = pace.after(round(troubled: 20, claimedAt: now), now: now)
+        let (after, pause) = pace.after(round(failed: 20, claimedAt: now), now: now)
         #expect(after.failures == 3)
         #expect(pause == 0)
     }
@@ -128,6 +128,6 @@ import Testing
     @Test("Failures that never end are paused for ever")
     func failuresThatNeverEndArePausedForEver() {
         let pace = CallRateLimit(callsPerSecondMax: 50, failures: CallRateLimit.failuresMax)
-        #expect(pace.after(round(troubled: 20), now: now).pauseSeconds == CallRateLimit.pauseSecondsMax)
+        #expect(pace.after(round(failed: 20), now: now).pauseSeconds == CallRateLimit.pauseSecondsMax)
     }
 }
