@@ -33,7 +33,8 @@ struct VerifyProcessTests {
         try await PretendWorld.with(seed: 20_261_124, customers: 12, sandboxCustomers: 0, monthSeconds: hour) { world in
             try await world.work(seconds: 3)
             let sound = try await run([], in: world)
-            #expect(sound.status == 0 && sound.said == "No violation of \(Invariant.allCases.count) invariants.\n")
+            #expect(sound.status == 0)
+            #expect(sound.said.hasSuffix("No violation of \(Invariant.allCases.count) invariants.\n"), "\(sound.said)")
 
             // The whole schedule is lost, but for what was never asked.
             try await world.run(
@@ -46,8 +47,10 @@ struct VerifyProcessTests {
             let line = "its polling receipt is not scheduled. Run `perennial verify --repair`"
             #expect(text.said.contains(line), "\(text.said)")
             let found = try await run(["--format", "json"], in: world)
+            // On a slow machine the command tells its progress before.
+            let json = found.said.drop { $0 != "{" }
             let told = try #require(
-                try? JSONDecoder().decode(Found.self, from: Data(found.said.utf8)), "\(found.said)")
+                try? JSONDecoder().decode(Found.self, from: Data(json.utf8)), "\(found.said)")
             #expect(found.status == 2 && told.found > 5 && told.left == told.found && told.repaired == 0)
             #expect(told.checks == Invariant.allCases.map(\.rawValue).sorted())
             #expect(told.violations.count == told.found)

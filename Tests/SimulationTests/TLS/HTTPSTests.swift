@@ -75,7 +75,7 @@ private struct HTTPSStore {
     private func with<Result>(_ body: (Tracker) async throws -> Result) async throws -> Result {
         let options = AppStoreOptions(
             productionURL: "https://localhost:\(port)/verifyReceipt",
-            sandboxURL: "https://localhost:\(port)/sandbox/verifyReceipt", connectTimeout: .seconds(2),
+            sandboxURL: "https://localhost:\(port)/sandbox/verifyReceipt", connectTimeout: .seconds(5),
             trustedRoots: try TrustedRoots(pem: identity.rootPEM))
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
         var logger = Logger(label: "https")
