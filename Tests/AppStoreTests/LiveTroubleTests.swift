@@ -146,7 +146,7 @@ import Testing
         } _: { local in
             var options = local
             options.productionURL = local.productionURL.replacing("http://", with: "https://")
-            options.connectTimeout = .milliseconds(500)
+            options.connectTimeout = .seconds(2)
             let answer = try await store.verify(Self.request, options)
             #expect(answer.httpStatus == nil && answer.response == nil)
             let failure = try #require(answer.failure)
