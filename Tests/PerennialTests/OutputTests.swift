@@ -1,6 +1,6 @@
 import Logging
+import Server
 import Testing
-import Tracking
 
 @testable import perennial
 

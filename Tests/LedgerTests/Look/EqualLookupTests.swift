@@ -186,7 +186,9 @@ struct EqualLookupTests {
                 test.at(Double.random(in: -130...90, using: &random))
             }
             times += moment.state?.timeline.spans.flatMap { [$0.from, $0.from + Delay(milliseconds: -1)] } ?? []
-            times += [moment.state?.hold.accessEndsAt, moment.state?.hold.allowanceEnd(policy: policy)].compactMap(
+            times += [
+                moment.state?.outageAllowance.accessEndsAt, moment.state?.outageAllowance.allowanceEnd(policy: policy),
+            ].compactMap(
                 \.self)
             times += moment.hand.compactMap(\.until).filter { $0 > moment.at }
             times += [moment.promise].compactMap(\.self).map(\.until)

@@ -38,7 +38,7 @@ WITH subscription AS MATERIALIZED (
         UNION ALL
         SELECT NULL, purchase_id, polled_by, bool_or(named) FROM purchase GROUP BY purchase_id, polled_by) t
 )
-SELECT t.subscription_id, t.purchase_id, t.polled_by, t.can_poll, t.named, heir.receipt_id AS heir, heir.omits AS heir_omits
+SELECT t.subscription_id, t.purchase_id, t.polled_by, t.can_poll, t.named, successor.receipt_id AS successor, successor.omits AS heir_omits
 FROM thing t
 LEFT JOIN LATERAL (
     SELECT l.receipt_id, l.omitted_at IS NOT NULL AS omits
@@ -49,5 +49,5 @@ LEFT JOIN LATERAL (
     JOIN ledger.receipt r USING (receipt_id)
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
     WHERE l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
-    ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) heir
+    ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor
     ON NOT t.can_poll OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named)
