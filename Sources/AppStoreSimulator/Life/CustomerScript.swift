@@ -1,3 +1,19 @@
+/// The two stores that Apple runs. Their ids and receipts never mix.
+package enum StoreEnvironment: String, CaseIterable, Codable, Sendable {
+    /// The real store.
+    case production = "Production"
+    /// The testers' store.
+    case sandbox = "Sandbox"
+
+    /// Accepts `Sandbox` and `sandbox`; returns nil for any unknown name.
+    init?(named name: String) {
+        guard let found = Self.allCases.first(where: { $0.rawValue.lowercased() == name.lowercased() }) else {
+            return nil
+        }
+        self = found
+    }
+}
+
 /// A customer's planned life: the purchases, and the actions in each period.
 package struct CustomerScript: Sendable {
     /// When the store charges a renewal.

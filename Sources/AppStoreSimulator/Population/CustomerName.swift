@@ -15,3 +15,59 @@ enum CustomerName {
         return index
     }
 }
+
+/// The ids of one account's rows. As with Apple's ids, their order says nothing about time.
+struct AccountIDs: Sendable {
+    let index: Int
+    let environment: StoreEnvironment
+
+    private static let roomPerAccount = 4_000_000
+    private static let purchases = 3_500_000
+
+    func subscription(_ number: Int) -> SubscriptionIDs {
+        SubscriptionIDs(first: base + index * Self.roomPerAccount + number * SubscriptionIDs.room)
+    }
+
+    /// Returns the permanent id of a one-time purchase; a restore does not change it here.
+    func purchase(_ ordinal: Int) -> String {
+        String(base + index * Self.roomPerAccount + Self.purchases + ordinal)
+    }
+
+    /// Returns a version 4 UUID in lower case, always the same for this account.
+    func accountToken(seed: UInt64) -> String {
+        var numbers = SeededGenerator(seed: seed ^ 0xACC0, stream: UInt64(index))
+        let (high, low) = (numbers.next(), numbers.next())
+        return String(decoding: HexDigits.uuid(high & ~0xF000 | 0x4000, low & ~(3 << 62) | 2 << 62), as: UTF8.self)
+    }
+
+    private var base: Int {
+        switch environment {
+        case .production: 570_000_000_000_000
+        case .sandbox: 2_000_000_000_000_000
+        }
+    }
+}
+
+/// The ids of one subscription's periods.
+struct SubscriptionIDs: Sendable {
+    static let room = 500_000
+    /// The most restores: ids of more would collide with another subscription's.
+    static let restoresMax = 4
+    /// A prime above the most periods of a life: multiplication by any smaller number reaches every number once.
+    private static let spread = 99_991
+    private static let stride = 1237
+    private static let lineItems = 200_000_000_000_000
+
+    let first: Int
+
+    var originalTransactionID: String { transactionID(of: 0, restore: 0) }
+
+    /// Returns the id of a period. Restores are counted from 1; each has its own ids for the same period.
+    func transactionID(of ordinal: Int, restore: Int = 0) -> String {
+        String(first + restore * Self.spread + ordinal * Self.stride % Self.spread)
+    }
+
+    func webOrderLineItemID(of ordinal: Int) -> String { String(webOrderLineItemNumber(of: ordinal)) }
+
+    func webOrderLineItemNumber(of ordinal: Int) -> Int { first + Self.lineItems + ordinal }
+}

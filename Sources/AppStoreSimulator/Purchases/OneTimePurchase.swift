@@ -1,3 +1,13 @@
+/// A product that does not renew, bought once or repeatedly.
+package enum OneTimeProduct: String, Codable, Sendable, CaseIterable {
+    /// A non-consumable: owned permanently.
+    case lifetime
+    /// A consumable: once used up it disappears from Apple's responses.
+    case coins
+
+    func identifier(in bundleID: String) -> String { bundleID + "." + rawValue }
+}
+
 /// One delivery of a one-time product. Its later events are decided at the purchase.
 struct OneTimePurchase: Sendable {
     /// The number of the purchase in its account, from 0; the row's id derives from it.

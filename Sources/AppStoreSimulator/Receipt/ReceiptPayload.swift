@@ -1,3 +1,22 @@
+/// The store's data about a receipt it once made.
+struct ReceiptIdentity: Sendable, Hashable {
+    enum Form: Sendable {
+        case unified
+        /// The transaction receipt of iOS 6.
+        case legacy
+    }
+
+    /// The index of the account.
+    let customer: Int
+    let creation: StoreTime
+    let environment: StoreEnvironment
+    /// The number of the restore that wrote it, from 1; 0 means none.
+    var restore = 0
+    var form = Form.unified
+    /// Whether another app of the same store wrote it.
+    var isForeign = false
+}
+
 /// The readable part of a receipt: the attributes Apple documents for local validation.
 struct ReceiptPayload: Sendable {
     /// The most rows of a kind in a receipt; the newest are kept.

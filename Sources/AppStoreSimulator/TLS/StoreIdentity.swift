@@ -1,6 +1,18 @@
 import NIOSSL
 import Synchronization
 
+/// The certificate a store shows over TLS.
+package enum StoreCertificate: String, Sendable, CaseIterable, Codable {
+    /// A correct certificate.
+    case good
+    /// The certificate of another host.
+    case wrongName = "wrong_name"
+    /// A certificate past its end.
+    case expired
+    /// A certificate of an authority other than the store's own.
+    case unknownAuthority = "unknown_authority"
+}
+
 /// The TLS identity of a store that uses HTTPS: good and bad certificates of its own authority.
 package final class StoreIdentity: Sendable {
     /// The names of a store that listens on this machine only.

@@ -1,6 +1,32 @@
 import Postgres
 import SQL
 
+/// The limits beyond which refusals of once-verified receipts are Apple's fault and not the receipts'.
+///
+/// Apple verified these receipts recently, so they are canaries. A single one can go bad, for example when an account
+/// is deleted; many at once go bad only when Apple itself has a problem. A receipt that was refused before, or not
+/// asked about for long, may be gone: after a long stop many of those come due together. The share is of the answers
+/// about an app's once-verified receipts, not of all stored ones: so few of ten million receipts are asked about in ten
+/// minutes that no outage of that length could refuse 2 % of all.
+enum CanaryLimits {
+    /// The window in which refusals and answers are counted, and the quiet time before an incident ends, in seconds.
+    static let windowSeconds = 600.0
+    /// The share of refused answers above which an incident opens, in percent.
+    static let sharePercent: Int32 = 2
+    /// The minimum number of different refused receipts, whatever their share: a small app also loses one or two. An
+    /// incident ends only after as many are verified again.
+    static let receiptsMin: Int32 = 3
+    /// How long a verification makes a receipt a canary, in days under the speed-up: one day longer than the longest
+    /// interval between two checks for refunds.
+    static let vouchedDays: Int64 = 31
+    /// The rate at which refused receipts are asked about again, in receipts a second.
+    static let askAgainPerSecond = 10.0
+    /// The time within which all of them are asked about again, however many they are, in seconds.
+    static let askAgainWithinSeconds = 3_600.0
+    /// The maximum number of receipts for which one statement takes back refusals or schedules another check.
+    static let receiptsAtOnceMax: Int32 = 2_000
+}
+
 extension SubscriptionLedger {
     /// Opens and closes incidents, takes back earlier refusals and schedules new checks of refused receipts.
     ///

@@ -1,5 +1,22 @@
 import Subscriptions
 
+/// The key of a stored receipt.
+package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertible {
+    /// The number.
+    package let number: Int64
+
+    /// Creates a receipt's key from its number.
+    package init(_ number: Int64) {
+        self.number = number
+    }
+
+    /// The number in decimal digits.
+    package var description: String { String(number) }
+
+    /// Orders by number.
+    package static func < (left: ReceiptID, right: ReceiptID) -> Bool { left.number < right.number }
+}
+
 /// A receipt uploaded by a customer's device or brought by an import.
 package struct Upload: Sendable {
     /// The app it is for.

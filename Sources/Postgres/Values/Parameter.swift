@@ -1,3 +1,17 @@
+/// One SQL statement, prepared once per connection under its name.
+package struct Statement: Sendable, Hashable {
+    /// The name under which it is prepared and shown in messages; two different statements need two names.
+    package let name: String
+    /// The SQL, with `$1`, `$2`, … for parameters.
+    package let sql: String
+
+    /// Creates a statement.
+    package init(name: String, sql: String) {
+        self.name = name
+        self.sql = sql
+    }
+}
+
 /// One parameter of a statement in PostgreSQL's binary format, with its type; nil is NULL.
 ///
 /// Enum columns take text and a cast in the statement (`$1::text::ledger.state`), so no enum OID is needed.

@@ -1,3 +1,20 @@
+/// The result of merging one more answer into a subscription.
+package struct Reconciled: Sendable, Hashable {
+    /// The new state; its version is one higher if `changed`.
+    package var state: SubscriptionState
+    /// The events, in order.
+    package var events: [Event]
+    /// Whether anything besides clocks and paths differs, or an event happened.
+    package var changed: Bool
+
+    /// Creates a result from its parts.
+    package init(state: SubscriptionState, events: [Event], changed: Bool) {
+        self.state = state
+        self.events = events
+        self.changed = changed
+    }
+}
+
 /// Merges one more answer into a subscription. A pure function without a clock: the evidence carries Apple's clock.
 ///
 /// The same evidence again changes nothing and emits no event. docs/lifecycle.md lists the event of each change.

@@ -46,3 +46,48 @@ struct InputFile: Sendable {
         return (attributes[.size] as? NSNumber)?.intValue
     }
 }
+
+/// A file with one secret: other users could read a secret on the command line.
+struct SecretFile: Sendable {
+    /// The most bytes of a secret; Apple's have 32.
+    static let bytesMax = 4_096
+
+    let file: InputFile
+
+    /// Returns the secret without trailing newlines. Throws when it is then empty.
+    func secret() throws -> String {
+        let bytes = try file.contents(bytesMax: Self.bytesMax)
+        return try Self.secret(in: bytes, name: file.name)
+    }
+
+    static func secret(in bytes: [UInt8], name: String) throws -> String {
+        guard var text = String(validating: bytes, as: UTF8.self) else {
+            throw Failure("\(name) holds no text; write the shared secret of App Store Connect into it.")
+        }
+        while text.last?.isNewline == true { text.removeLast() }
+        guard !text.isEmpty else {
+            throw Failure("\(name) is empty; write the shared secret of App Store Connect into it.")
+        }
+        guard !text.contains(where: \.isNewline) else {
+            throw Failure("\(name) has more than one line; write only the secret into it.")
+        }
+        return text
+    }
+}
+
+/// A file with one receipt: base64 as an app sends it, or a device's receipt file unchanged.
+struct ReceiptFile {
+    /// The most bytes of a receipt's file.
+    static let bytesMax = 12 << 20
+
+    let file: InputFile
+
+    /// Returns the receipt as text. Bytes that are not text are the receipt itself, and are encoded.
+    func receipt() throws -> String {
+        Self.receipt(in: try file.contents(bytesMax: Self.bytesMax))
+    }
+
+    static func receipt(in bytes: [UInt8]) -> String {
+        String(validating: bytes, as: UTF8.self) ?? Data(bytes).base64EncodedString()
+    }
+}

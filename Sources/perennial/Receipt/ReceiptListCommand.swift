@@ -3,6 +3,20 @@ import Ledger
 import Subscriptions
 import Tracking
 
+/// `perennial receipt`
+struct ReceiptCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "receipt",
+        abstract: "Stores, checks and shows single receipts.",
+        discussion: """
+            Example:
+              perennial receipt add --app com.example.app --customer c1 receipt.txt
+            """,
+        subcommands: [
+            ReceiptAddCommand.self, ReceiptCheckCommand.self, ReceiptListCommand.self, ReceiptShowCommand.self,
+        ])
+}
+
 /// `perennial receipt list`
 struct ReceiptListCommand: AsyncParsableCommand {
     /// The most receipts of one list.

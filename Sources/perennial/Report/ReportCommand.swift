@@ -1,6 +1,7 @@
 import ArgumentParser
 import Postgres
 import SQL
+import ServiceLifecycle
 import Subscriptions
 import Tracking
 
@@ -140,5 +141,20 @@ struct ReportCommand: AsyncParsableCommand {
             A variable of the report has a value that PostgreSQL cannot read: \(error.message) Dates are written \
             2026-01-31, instants 2026-01-31T12:00Z, time zones Europe/Berlin, buckets day, week, month, quarter or year.
             """)
+    }
+}
+
+/// A service that repeats a look until a signal asks to stop; the look under way is finished first.
+struct Watching: Service {
+    let everySeconds: Int
+    let look: @Sendable () async -> Void
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                await look()
+                await pause(seconds: everySeconds)
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 import AppStoreSimulator
 import ArgumentParser
 import Logging
+import ServiceLifecycle
 import struct Subscriptions.Instant
 
 /// `perennial simulator`
@@ -133,6 +134,24 @@ struct SimulatorCommand: AsyncParsableCommand {
         } catch {
             throw Failure(
                 "The simulator stopped: \(ExitStatus.sentence(for: error)); is \(host):\(port) free? Try --port 0.")
+        }
+    }
+}
+
+/// The simulator as a service that a signal stops.
+struct SimulatorService: Service {
+    let simulator: Simulator
+    /// The path of the certificate of its authority; nil without TLS.
+    let rootFile: String?
+    let logger: Logger
+
+    func run() async throws {
+        let scheme = simulator.identity == nil ? "http" : "https"
+        try await cancelWhenGracefulShutdown {
+            try await simulator.run { port in
+                logger.info("a pretend App Store listens on \(scheme)://\(simulator.options.host):\(port)")
+                if let rootFile { logger.info("the certificate of its authority is in \(rootFile)") }
+            }
         }
     }
 }

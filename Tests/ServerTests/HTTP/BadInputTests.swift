@@ -13,11 +13,9 @@ import Tracking
     /// Texts that mean something to somebody: SQL, shells, paths, terminals, other alphabets.
     static let oddTexts = [
         "'; DROP TABLE ledger.app; --", "\" OR \"\"=\"", "kim' OR '1'='1", "$1", "%", "_", "\\", "\\x00",
-        "../../etc/passwd", "${jndi:ldap://x}", "<script>alert(1)</script>", "\u{202E}mik", "e\u{301}", "\u{E9}", "👩‍👩‍👧",
-        "ﷺ", "İ",
-        "\u{FEFF}kim", "\u{1B}[2J", "\r\nSet-Cookie: a=b", "null", "NaN", String(repeating: "é", count: 255),
-        "\u{FFFD}",
-        "🇩🇪\u{10FFFF}",
+        "../../etc/passwd", "${jndi:ldap://x}", "<script>alert(1)</script>", "\u{202E}mik", "e\u{301}", "\u{E9}",
+        "👩‍👩‍👧", "ﷺ", "İ", "\u{FEFF}kim", "\u{1B}[2J", "\r\nSet-Cookie: a=b", "null", "NaN", "\u{FFFD}",
+        String(repeating: "é", count: 255), "🇩🇪\u{10FFFF}",
     ]
 
     private static func encoded(_ text: String) -> String {

@@ -49,3 +49,51 @@ package struct LocalReceipt: Sendable, Hashable {
         self.bundleID.map { $0 != bundleID } ?? false
     }
 }
+
+/// One purchase in a receipt on the device, unchanged: a hint, never a proof.
+///
+/// The receipt does not learn about later renewals, refunds or upgrades until the device refreshes it.
+package struct LocalPurchase: Sendable, Hashable {
+    /// The product bought.
+    package let productID: String?
+    /// One delivery of the purchase; not stable.
+    package let transactionID: String?
+    /// The subscription or purchase of this entry; the transaction id if missing. Xcode writes `0` for every purchase.
+    package let originalTransactionID: String
+    /// The billing period; absent on one-time purchases.
+    package let webOrderLineItemID: String?
+    /// The end of the paid period, in milliseconds since 1970; nil for one-time purchases. Xcode writes the year 4001.
+    package let expiresAt: Int64?
+    /// The instant at which Apple took it back, in milliseconds since 1970.
+    package let cancelledAt: Int64?
+}
+
+/// The outcome of reading a receipt locally: its contents, or the reason it is unreadable. Never an error, because
+/// Apple may still judge a receipt that only Apple can read.
+package enum LocalReading: Sendable, Hashable {
+    /// The receipt's contents.
+    case read(LocalReceipt)
+    /// The fault, as half a sentence: "a property list without purchase-info".
+    case unreadable(String)
+
+    /// Reads decoded receipt bytes, in time that grows with their number. Skips signature and certificates.
+    package init(of bytes: [UInt8]) {
+        guard bytes.count <= LocalReceipt.bytesMax else {
+            self = .unreadable("\(bytes.count) bytes, more than \(LocalReceipt.bytesMax)")
+            return
+        }
+        switch bytes.first {
+        case nil: self = .unreadable("no bytes at all")
+        case BERElement.sequence: self = UnifiedReceipt.reading(of: bytes)
+        default: self = LegacyReceipt.reading(of: bytes)
+        }
+    }
+
+    /// The receipt's contents; nil if it cannot be read.
+    package var receipt: LocalReceipt? {
+        switch self {
+        case .read(let receipt): receipt
+        case .unreadable: nil
+        }
+    }
+}
