@@ -1,7 +1,7 @@
 /// Statements that merge, split, erase and describe customers, and that grant by hand.
 extension Queries {
     package static let countOwned = SQLFile("count_owned", PackageResources.count_owned_sql)
-    package static let endHandGrants = SQLFile("end_hand_grants", PackageResources.end_hand_grants_sql)
+    package static let endManualGrants = SQLFile("end_manual_grants", PackageResources.end_manual_grants_sql)
     package static let eraseCustomers = SQLFile("erase_customers", PackageResources.erase_customers_sql)
     package static let eraseReceipts = SQLFile("erase_receipts", PackageResources.erase_receipts_sql)
     package static let eraseTokens = SQLFile("erase_tokens", PackageResources.erase_tokens_sql)
@@ -17,7 +17,7 @@ extension Queries {
     package static let mergeUploads = SQLFile("merge_uploads", PackageResources.merge_uploads_sql)
     package static let raiseVersions = SQLFile("raise_versions", PackageResources.raise_versions_sql)
     package static let readManualClock = SQLFile("read_manual_clock", PackageResources.read_manual_clock_sql)
-    package static let readHandGrants = SQLFile("read_hand_grants", PackageResources.read_hand_grants_sql)
+    package static let readManualGrants = SQLFile("read_manual_grants", PackageResources.read_manual_grants_sql)
     package static let readMergedContents = SQLFile("read_merged_contents", PackageResources.read_merged_contents_sql)
     package static let readOwnerships = SQLFile("read_ownerships", PackageResources.read_ownerships_sql)
     package static let readReceiptsOf = SQLFile("read_receipts_of", PackageResources.read_receipts_of_sql)

@@ -12,7 +12,7 @@ import Testing
 import Tracking
 
 /// From Apple's notification to the refund in the feed: a worker as a process of its own, the HTTP API, a pretend store.
-@Suite("A notification of Apple leads to an event") struct HintProcessTests {
+@Suite("A notification of Apple leads to an event") struct UnverifiedNotificationProcessTests {
     /// Without a hint Apple would be asked an hour later at the soonest; this is how long the test waits before it fails.
     private static let patienceSeconds = 60
 

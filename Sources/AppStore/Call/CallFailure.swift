@@ -31,7 +31,7 @@ enum CallFailure {
         case 300..<400: "The store answered HTTP \(status); redirects are not followed, check the configured address."
         case 429: "The store answered HTTP 429: too many requests; ask more slowly."
         case 400..<500: "The store answered HTTP \(status)\(kind(of: body)); check the configured address."
-        default: "The store answered HTTP \(status)\(kind(of: body)); that is failure at the store, ask again later."
+        default: "The store answered HTTP \(status)\(kind(of: body)); the store has a problem, ask again later."
         }
     }
 

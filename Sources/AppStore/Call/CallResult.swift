@@ -17,7 +17,7 @@ struct CallResult: Sendable {
             .compactMap { headers.first(name: $0) }.first.map { $0.printable(charactersMax: 100) }
     }
 
-    /// Returns an result that never began.
+    /// Returns the result of a call that never began.
     static func failed(_ failure: String) -> CallResult { CallResult(failure: failure) }
 }
 

@@ -13,7 +13,7 @@ struct JSONReader {
     private let bytes: UnsafeBufferPointer<UInt8>
 
     /// Reads all of `bytes` as JSON; throws an error that describes the fault.
-    static func read(_ bytes: [UInt8]) throws(AnswerUnreadable) -> JSONText {
+    static func read(_ bytes: [UInt8]) throws(AnswerUnreadable) -> JSONDocument {
         guard bytes.count <= bytesMax else {
             throw AnswerUnreadable("a body of \(bytes.count) bytes, more than \(bytesMax)")
         }
@@ -22,7 +22,7 @@ struct JSONReader {
             try reader.readText()
             return reader.nodes
         }
-        return JSONText(bytes: bytes, nodes: nodes)
+        return JSONDocument(bytes: bytes, nodes: nodes)
     }
 
     private init(bytes: UnsafeBufferPointer<UInt8>) {

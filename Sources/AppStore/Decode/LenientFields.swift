@@ -1,11 +1,11 @@
 /// The members of one object, read as Apple documents them, whatever type they arrived as.
 struct LenientFields {
-    private let text: JSONText
+    private let text: JSONDocument
     /// The value of every slot. 0 means absent: node 0 is the whole text, which is never a member.
     private var values: [Int32]
 
     /// Reads the members of the object at `index`; none if the value is not an object.
-    init(_ text: JSONText, at index: Int) {
+    init(_ text: JSONDocument, at index: Int) {
         self.text = text
         values = [Int32](repeating: 0, count: FieldNames.known.count)
         find(in: index)

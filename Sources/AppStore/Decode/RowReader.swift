@@ -6,11 +6,11 @@ struct RowReader {
     /// The most unreadable rows that are recorded.
     static let unreadableMax = 1000
 
-    private let text: JSONText
+    private let text: JSONDocument
     private(set) var unreadable: [String] = []
 
     /// Creates a reader of lists in `text`.
-    init(_ text: JSONText) {
+    init(_ text: JSONDocument) {
         self.text = text
     }
 

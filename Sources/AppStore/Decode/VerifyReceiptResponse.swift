@@ -38,8 +38,8 @@ package struct VerifyReceiptResponse: Sendable, Hashable {
     /// Decodes a body. Throws if it is not one complete JSON object; such a body says nothing about the receipt.
     package init(parsing body: [UInt8]) throws(AnswerUnreadable) {
         let text = try JSONReader.read(body)
-        guard text.nodes[JSONText.root].isObject else { throw AnswerUnreadable("JSON that is not an object") }
-        let top = LenientFields(text, at: JSONText.root)
+        guard text.nodes[JSONDocument.root].isObject else { throw AnswerUnreadable("JSON that is not an object") }
+        let top = LenientFields(text, at: JSONDocument.root)
         status = top.whole(.status).flatMap { Int(exactly: $0) }
         environment = top.text(.environment)
         isRetryable = top.flag(.isRetryable) ?? top.flag(.isRetryableUnderscored)
@@ -79,7 +79,7 @@ struct ReceiptPart {
     let rows: Int?
     let rowsPath: String
 
-    init(of top: LenientFields, in text: JSONText) {
+    init(of top: LenientFields, in text: JSONDocument) {
         let member = top.value(.receipt)
         let isWrapped = member.map { text.nodes[$0].isArray } ?? false
         let receipt = isWrapped ? member.flatMap { text.elements($0).first } : member

@@ -16,7 +16,7 @@ package struct CallRateLimit: Sendable, Hashable {
     /// The number of consecutive rounds in which most answers failed; above 0 only a few receipts are tried.
     package var failures: Int
     /// The instant before which no call is made.
-    package var closedUntil: Instant
+    package var pausedUntil: Instant
 
     /// A reduced rate.
     package struct Slowed: Sendable, Hashable {
@@ -35,12 +35,12 @@ package struct CallRateLimit: Sendable, Hashable {
     /// Creates a rate limit from its parts.
     package init(
         callsPerSecondMax: Double, slowed: Slowed? = nil, failures: Int = 0,
-        closedUntil: Instant = Instant(milliseconds: .min)
+        pausedUntil: Instant = Instant(milliseconds: .min)
     ) {
         self.callsPerSecondMax = callsPerSecondMax
         self.slowed = slowed
         self.failures = failures
-        self.closedUntil = closedUntil
+        self.pausedUntil = pausedUntil
     }
 
     /// Returns the rate limit at an instant, in calls a second; 0 is unlimited.

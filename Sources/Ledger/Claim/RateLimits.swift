@@ -48,7 +48,7 @@ extension SubscriptionLedger {
                 guard let row = try transaction.query(Queries.lockAppleBreaker).first else { return }
                 let pace = CallRateLimit(
                     callsPerSecondMax: 0, failures: Int(try row.int2("failures")),
-                    closedUntil: try row.instant("open_until"))
+                    pausedUntil: try row.instant("open_until"))
                 let change = decide(pace, try row.instant("at"))
                 try transaction.query(
                     Queries.writeAppleBreaker,
@@ -68,6 +68,6 @@ extension CallRateLimit {
         self.init(
             callsPerSecondMax: try row.float8("rate"),
             slowed: slowedTo.flatMap { rate in slowedAt.map { Slowed(to: rate, at: $0) } },
-            failures: Int(try row.int2("failures")), closedUntil: try row.instant("open_until"))
+            failures: Int(try row.int2("failures")), pausedUntil: try row.instant("open_until"))
     }
 }

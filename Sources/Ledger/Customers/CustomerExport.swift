@@ -65,7 +65,7 @@ extension SubscriptionLedger {
                 entitlements: entitlements,
                 ownerships: try transaction.query(Queries.readOwnerships, [ids, limit])
                     .map(CustomerExport.Ownership.init(row:)),
-                grants: try transaction.query(Queries.readHandGrants, [ids, limit]).map(ManualGrant.init(row:)),
+                grants: try transaction.query(Queries.readManualGrants, [ids, limit]).map(ManualGrant.init(row:)),
                 receipts: try transaction.query(
                     Queries.readStandings, [.int8(try head.int8("customer_id")), limit]
                 ).map(Reasons.ReceiptStanding.init(row:)))

@@ -59,7 +59,7 @@ extension LockedCustomers {
         try transaction.query(Queries.eraseUploads, [ids])
         try transaction.query(Queries.eraseTokens, [ids, .int8s(soleReceipts)])
         for name in names {
-            try HandGrants(locking: name.customer, in: transaction).end(nil, deciding: decision, in: transaction)
+            try ManualGrants(locking: name.customer, in: transaction).end(nil, deciding: decision, in: transaction)
         }
         let renamed = try transaction.query(Queries.eraseCustomers, [ids, now])
         guard let pseudonym = try renamed.first(where: { try $0.bool("is_head") })?.text("name") else {

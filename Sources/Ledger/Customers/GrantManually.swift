@@ -16,9 +16,9 @@ extension SubscriptionLedger {
         try Upload.requireCustomer(customer)
         let app = try await app(bundleID)
         return try await database.transaction { transaction in
-            let grants = try HandGrants(ofKnownOrNew: customer, appID: app.id, in: transaction)
+            let grants = try ManualGrants(ofKnownOrNew: customer, appID: app.id, in: transaction)
             guard until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else {
-                throw LedgerError(.invalid, "A right given by hand ends in the future; give a later instant.")
+                throw LedgerError(.invalid, "A manual grant ends in the future; give a later instant.")
             }
             try grants.end(entitlement, deciding: decision, in: transaction)
             let given = try grants.begin(entitlement, until: until, deciding: decision, in: transaction)
@@ -41,7 +41,7 @@ extension SubscriptionLedger {
             let nothing = LedgerError(
                 .notFound, "The customer has no running grant of \(entitlement) by hand; see `perennial customer show`."
             )
-            guard let grants = try HandGrants(of: customer, appID: app.id, in: transaction),
+            guard let grants = try ManualGrants(of: customer, appID: app.id, in: transaction),
                 let ended = try grants.end(entitlement, deciding: decision, in: transaction).first
             else { throw nothing }
             try audit(
@@ -52,7 +52,7 @@ extension SubscriptionLedger {
 }
 
 /// The manual grants of one customer, locked against other writers.
-struct HandGrants {
+struct ManualGrants {
     let customer: CustomerID
     /// The time to record, in microseconds; later than everything recorded of the customer's grants before.
     let recordedMicroseconds: Int64
@@ -89,7 +89,7 @@ struct HandGrants {
         _ entitlement: String?, deciding decision: ManualDecision, in transaction: Transaction
     ) throws -> [ManualGrant] {
         try transaction.query(
-            Queries.endHandGrants,
+            Queries.endManualGrants,
             [
                 .int8(customer.number), .text(entitlement), .timestamptz(microseconds: recordedMicroseconds),
                 .text(decision.actor), .text(decision.reason),

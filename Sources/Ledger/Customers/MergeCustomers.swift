@@ -73,8 +73,8 @@ extension LockedCustomers {
     /// Ends the old name's running grants; each continues for the new name unless a grant there lasts at least as long.
     private func moveGrants(from old: CustomerID, to new: CustomerID, in transaction: Transaction) throws {
         let merging = try ManualDecision(by: "merge", because: "The name became another customer's.")
-        let moved = try HandGrants(locking: old, in: transaction).end(nil, deciding: merging, in: transaction)
-        let grants = try HandGrants(locking: new, in: transaction)
+        let moved = try ManualGrants(locking: old, in: transaction).end(nil, deciding: merging, in: transaction)
+        let grants = try ManualGrants(locking: new, in: transaction)
         let running = try grants.running(in: transaction)
         for grant in moved where !running.contains(where: { $0.gives(asMuchAs: grant) }) {
             guard grant.until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else { continue }
@@ -86,13 +86,13 @@ extension LockedCustomers {
     }
 }
 
-extension HandGrants {
+extension ManualGrants {
     /// The maximum number of a customer's grants that are read.
     static let grantsMax: Int32 = 1000
 
     /// Returns the running grants.
     fileprivate func running(in transaction: Transaction) throws -> [ManualGrant] {
-        try transaction.query(Queries.readHandGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
+        try transaction.query(Queries.readManualGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
             .map(ManualGrant.init(row:))
             .filter { $0.until.map { $0.microseconds > recordedMicroseconds } ?? true }
     }

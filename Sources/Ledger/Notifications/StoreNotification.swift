@@ -3,12 +3,12 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// The delay between a hint and its check, in seconds: Apple's own servers need a moment to agree.
-    static let hintSeconds = 5.0
-    /// The minimum interval between two checks of one subscription that hints request, in seconds.
-    static let hintSecondsApart = 60.0
+    /// The delay between a notification and its check, in seconds: Apple's own servers need a moment to agree.
+    static let delaySeconds = 5.0
+    /// The minimum interval between two checks of one subscription that notifications request, in seconds.
+    static let secondsApart = 60.0
     /// The minimum of these delays with an accelerated App Store, in seconds.
-    static let hintSecondsMin = 0.25
+    static let delaySecondsMin = 0.25
     /// The retention of notifications, in days.
     package static let notificationDays: Int32 = 90
     /// The maximum number of notifications removed in one statement.
@@ -31,8 +31,8 @@ extension SubscriptionLedger {
                 .text(notification.appleID), .text(notification.environment?.rawValue),
                 .text(notification.originalTransactionID?.text),
                 .text(notification.body), .bool(notification.bundleID.map { $0 != app.bundleID } ?? false),
-                .float8(max(Self.hintSecondsMin, Self.hintSeconds / divisor)),
-                .float8(max(Self.hintSecondsMin, Self.hintSecondsApart / divisor)),
+                .float8(max(Self.delaySecondsMin, Self.delaySeconds / divisor)),
+                .float8(max(Self.delaySecondsMin, Self.secondsApart / divisor)),
             ])
         return try rows.first?.word("effect") ?? .repeated
     }

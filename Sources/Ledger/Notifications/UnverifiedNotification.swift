@@ -27,7 +27,7 @@ package struct UnverifiedNotification: Sendable, Hashable {
     /// The JSON to store, without any password.
     package var body: String
 
-    /// Creates a hint from its parts.
+    /// Creates a notification from its parts.
     package init(
         version: Version, kind: String, subkind: String? = nil, appleID: String? = nil, bundleID: BundleID? = nil,
         environment: StoreEnvironment? = nil, originalTransactionID: OriginalTransactionID? = nil, body: String
@@ -43,9 +43,9 @@ package struct UnverifiedNotification: Sendable, Hashable {
     }
 }
 
-/// The effect of a hint.
+/// The effect of a notification.
 package enum NotificationEffect: String, Sendable, CaseIterable {
-    /// A check follows within seconds, or within a minute of the last check that a hint requested.
+    /// A check follows within seconds, or within a minute of the last check that a notification requested.
     case pulled
     /// A check is already under way; another one follows.
     case awaited

@@ -14,7 +14,7 @@ struct FoundPollers: Sendable {
         let isNamed: Bool
 
         /// Whether an earlier look found the same successor; a row that this transaction inserted has none.
-        func hasHeir(of earlier: Entry?) -> Bool { successor == earlier?.successor }
+        func hasSuccessor(of earlier: Entry?) -> Bool { successor == earlier?.successor }
     }
 
     private let question: Question
@@ -62,15 +62,15 @@ struct FoundPollers: Sendable {
         try self.init(question, in: transaction)
     }
 
-    /// Throws `PollersChanged` if another transaction made or unmade an successor before the locks. Only transactions that may need
-    /// an successor look again: those in which a receipt cannot go on, or polls what no answer names.
+    /// Throws `PollersChanged` if another transaction made or unmade a successor before the locks. Only transactions that may need
+    /// a successor look again: those in which a receipt cannot go on, or polls what no answer names.
     func requireUnchanged(in transaction: Transaction) throws {
         let entries = Array(subscriptions.values) + purchases.values
         guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed }) else { return }
         let now = try FoundPollers(question, in: transaction)
         let isSame =
-            now.subscriptions.allSatisfy { $1.hasHeir(of: subscriptions[$0]) }
-            && now.purchases.allSatisfy { $1.hasHeir(of: purchases[$0]) }
+            now.subscriptions.allSatisfy { $1.hasSuccessor(of: subscriptions[$0]) }
+            && now.purchases.allSatisfy { $1.hasSuccessor(of: purchases[$0]) }
         if !isSame { throw PollersChanged() }
     }
 

@@ -55,7 +55,7 @@ struct PollingDraft: Sendable {
 
     /// Chooses the newest receipt that can vouch. The present poller goes on until a newer one comes.
     ///
-    /// A poller that cannot go on stays where no other receipt can take over: it may recover. An successor whose answers
+    /// A poller that cannot go on stays where no other receipt can take over: it may recover. A successor whose answers
     /// also leave it out is chosen only when the poller is refused or silent.
     mutating func choose(_ successor: Successor?, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false

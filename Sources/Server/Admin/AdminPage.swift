@@ -61,7 +61,7 @@ enum AdminTemplates {
         MustacheLibrary(
             templates: try [
                 "layout": PackageResources.layout_mustache, "sign_in": PackageResources.sign_in_mustache,
-                "failure": PackageResources.trouble_mustache, "table": PackageResources.table_mustache,
+                "error": PackageResources.error_mustache, "table": PackageResources.table_mustache,
                 "chart": PackageResources.chart_mustache, "overview": PackageResources.overview_mustache,
                 "customers": PackageResources.customers_mustache, "customer": PackageResources.customer_mustache,
                 "receipt": PackageResources.receipt_mustache, "incidents": PackageResources.incidents_mustache,
@@ -71,7 +71,7 @@ enum AdminTemplates {
 
 extension AdminSite {
     /// The error of a page, in one sentence.
-    struct CheckFailure {
+    struct PageError {
         let sentence: String
     }
 
@@ -80,7 +80,7 @@ extension AdminSite {
         let problem = Problem(telling: error)
         if problem.kind == .failed { logger.error("a page failed: \(error)") }
         var page = AdminPage(
-            title: problem.kind.title, template: "failure", content: CheckFailure(sentence: problem.detail))
+            title: problem.kind.title, template: "error", content: PageError(sentence: problem.detail))
         page.session = session
         return try page.response(status: problem.kind.status)
     }

@@ -17,7 +17,7 @@ package struct FreshnessInput: Sendable, Hashable {
     /// Whether Apple says that renewal is off.
     package var isRenewalOff: Bool?
 
-    /// Creates a input from its parts.
+    /// Creates an input from its parts.
     package init(
         state: State, reason: Reason?, answeredAt: Instant, expiresAt: Instant? = nil, accessEndsAt: Instant? = nil,
         since: Instant? = nil, chargedAt: Instant? = nil, isRenewalOff: Bool? = nil

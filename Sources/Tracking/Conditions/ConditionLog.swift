@@ -86,6 +86,6 @@ enum ConditionLine: Sendable, Hashable {
 
 extension Condition {
     fileprivate var metadata: Logger.Metadata {
-        app.map { ["failure": "\(name)", "app": "\($0)"] } ?? ["failure": "\(name)"]
+        app.map { ["condition": "\(name)", "app": "\($0)"] } ?? ["condition": "\(name)"]
     }
 }

@@ -22,7 +22,7 @@ struct CheckLoop: Sendable {
 
     private let slots = CallSlots(capacity: Worker.callsMax)
     private let answers = AnswerQueue()
-    private let paces = CircuitBreaker()
+    private let breaker = CircuitBreaker()
     private let callsInFlight = CallsInFlight()
     private let unasked = UnaskedClaims()
 
@@ -121,7 +121,7 @@ struct CheckLoop: Sendable {
             try await tracker.settle(batch)
         }
         if let settled { await report(settled) }
-        await tracker.keepPace(batch, paces)
+        await tracker.adaptRates(to: batch, breaker)
     }
 }
 

@@ -25,7 +25,7 @@ extension CallRateLimit {
         var pause = 0.0
         if round.failed * 2 <= round.asked {
             next.failures = 0
-        } else if isNews(round, since: closedUntil) {
+        } else if isNews(round, since: pausedUntil) {
             next.failures = min(failures + 1, Self.failuresMax)
             pause = Self.pauseSeconds(after: next.failures)
         }
@@ -61,7 +61,7 @@ extension CallRateLimit {
     }
 
     private func isNews(_ round: OutcomeWindow, since instant: Instant?) -> Bool {
-        guard let instant, let newest = round.newestTroubleAt else { return true }
+        guard let instant, let newest = round.newestFailureAt else { return true }
         return newest >= instant
     }
 }

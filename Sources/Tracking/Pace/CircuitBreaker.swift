@@ -41,8 +41,8 @@ actor CircuitBreaker {
 
 extension Tracker {
     /// Slows down, stops and resumes the calls according to the answers.
-    func keepPace(_ batch: [Checked], _ keeper: CircuitBreaker) async {
-        let complete = await keeper.record(batch)
+    func adaptRates(to batch: [Checked], _ breaker: CircuitBreaker) async {
+        let complete = await breaker.record(batch)
         for (owner, round) in complete {
             await attempt("keep the pace of calls") {
                 try await ledger.changePace(of: owner) { pace, now in

@@ -19,8 +19,8 @@ struct OutcomeWindow: Sendable, Hashable {
     var tooMany = 0
     /// The longest wait that Apple asked for, in seconds.
     var retryAfterSeconds: Double?
-    /// The claim time of the newest receipt with a troubled or overloaded answer.
-    var newestTroubleAt: Instant?
+    /// The claim time of the newest receipt with a failed or overloaded answer.
+    var newestFailureAt: Instant?
     /// The problem, in a sentence.
     var failure: String?
 
@@ -38,7 +38,7 @@ struct OutcomeWindow: Sendable, Hashable {
         let isSilent = answer.answer.response.map { $0.status == 21005 } ?? (answer.answer.httpStatus != 429)
         guard isSilent else { return }
         failed += 1
-        newestTroubleAt = max(newestTroubleAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+        newestFailureAt = max(newestFailureAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
         failure = failure ?? answer.answer.failureInFull
     }
 
@@ -50,7 +50,7 @@ struct OutcomeWindow: Sendable, Hashable {
         if answer.answer.httpStatus == 429 { tooMany += 1 }
         retryAfterSeconds = [retryAfterSeconds, answer.answer.retryAfterSeconds].compactMap(\.self).max()
         guard answer.isFailure || answer.isOverloaded else { return }
-        newestTroubleAt = max(newestTroubleAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
+        newestFailureAt = max(newestFailureAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
         failure = failure ?? answer.answer.failureInFull
     }
 }

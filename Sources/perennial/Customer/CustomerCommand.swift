@@ -102,7 +102,7 @@ struct CustomerSplitCommand: AsyncParsableCommand {
         abstract: "Undoes a merge: the name stands for its own customer again.",
         discussion: """
             What moved with the name goes back: subscriptions, purchases and uploads. What came under it meanwhile stays
-            with the other customer, and so do rights given by hand.
+            with the other customer, and so do manual grants.
 
             Example:
               perennial customer split --app com.example.app --customer anonymous-7 --reason "another person"
@@ -157,7 +157,7 @@ struct CustomerEraseCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         guard yes else {
-            throw Failure("Nothing was erased: this cannot be undone; printLine --yes if \(customer) shall be erased.")
+            throw Failure("Nothing was erased: this cannot be undone; add --yes if \(customer) shall be erased.")
         }
         let erasure = try await withLedger(settings) { try await $0.erase(customer, of: app, deciding: decided) }
         printLine(

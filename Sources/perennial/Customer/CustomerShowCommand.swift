@@ -10,7 +10,7 @@ struct CustomerShowCommand: AsyncParsableCommand {
         commandName: "show",
         abstract: "Shows everything that is kept of a customer.",
         discussion: """
-            Their rights, what they own and owned and why, rights given by hand, and receipts. `explain` says why they may
+            Their rights, what they own and owned and why, manual grants, and receipts. `explain` says why they may
             use what they may.
 
             Example:
@@ -64,7 +64,7 @@ extension CustomerExport {
     private var sections: [(key: String, title: String, listing: Listing)] {
         [
             ("entitlements", "rights", rights), ("ownerships", "subscriptions or purchases", owned),
-            ("grants", "rights given by hand", given), ("receipts", "receipts", uploaded),
+            ("grants", "manual grants", given), ("receipts", "receipts", uploaded),
         ]
     }
 

@@ -37,11 +37,11 @@ struct DecisionFlags: ParsableArguments {
 struct GrantCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "grant",
-        abstract: "Gives a customer a right by hand, from now until a moment.",
+        abstract: "Grants a customer an entitlement manually, from now until an instant.",
         discussion: """
-            Lookups printLine `by_hand`, explain says who and why, and no figure of money knows of it. What the customer has of
-            the right by hand already is replaced. Without --until it has no end. A name that no product of the app grants
-            is refused as misspelt, unless --force says that it is to come.
+            Lookups show `by_hand`, `explain` shows the author and the reason, and reports about money leave it out. A new
+            grant replaces the customer's manual grant of the same entitlement. Without --until it has no end. Without
+            --force, an entitlement that no product of the app grants is refused as misspelt.
 
             Example:
               perennial grant --app com.example.app --customer c1 --entitlement pro --until 2026-12-31T00:00:00Z \\
@@ -80,7 +80,7 @@ struct GrantCommand: AsyncParsableCommand {
 struct RevokeGrantCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke-grant",
-        abstract: "Ends a right that was given by hand, from now.",
+        abstract: "Ends a manual grant, from now.",
         discussion: """
             That it was given can still be asked with --known-at. What Apple says of the customer stays as it is.
 

@@ -41,7 +41,7 @@ struct FeedRenewCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         guard yes else {
             throw Failure(
-                "Nothing was changed: every consumer of the feed would read anew what it mirrors; printLine --yes if the database "
+                "Nothing was changed: every consumer of the feed would read anew what it mirrors; add --yes if the database "
                     + "went back to an earlier time.")
         }
         let renewal = try await withLedger(settings) { try await $0.renewFeed(insteadOf: insteadOf) }

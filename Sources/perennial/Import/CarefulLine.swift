@@ -10,8 +10,8 @@ struct CarefulLine: Decodable {
     private let price: Price?
     private let currency: String?
     private let product: String?
-    private let expires: Moment?
-    private let provisional_until: Moment?
+    private let expires: ISOInstant?
+    private let provisional_until: ISOInstant?
 
     /// Reads a line. Throws one sentence about its mistake.
     static func read(_ bytes: UnsafeRawBufferPointer) throws -> ImportLine {
@@ -61,7 +61,7 @@ struct CarefulLine: Decodable {
     }
 
     /// An instant in ISO 8601.
-    private struct Moment: Decodable {
+    private struct ISOInstant: Decodable {
         let instant: Instant
 
         init(from decoder: any Decoder) throws {

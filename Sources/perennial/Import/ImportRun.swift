@@ -43,7 +43,7 @@ struct ImportRun {
         try await tellEnd(of: ongoing)
         tell(try await tracker.ledger.waiting())
         if progress.stored == 0, progress.bad > 0 {
-            throw Failure("No line of \(input.name) could be stored; the lines above printLine why.")
+            throw Failure("No line of \(input.name) could be stored; the lines above say why.")
         }
     }
 

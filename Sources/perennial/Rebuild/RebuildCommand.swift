@@ -75,7 +75,7 @@ struct RebuildCommand: AsyncParsableCommand {
 extension RebuildDifference {
     /// The difference in one line.
     var sentence: String {
-        "\(subject): \(fact) is \(stored ?? "nothing"), the observations printLine \(rebuilt ?? "nothing")"
+        "\(subject): \(fact) is \(stored ?? "nothing"), the observations give \(rebuilt ?? "nothing")"
     }
 }
 
@@ -106,7 +106,7 @@ struct RebuildSum {
     func sentence(verifying: Bool) -> String {
         let looked = "Subscriptions and purchases looked at: \(examined)"
         let found =
-            differences == 0 ? "they are what the observations printLine" : "facts that differed: \(differences)"
+            differences == 0 ? "they are what the observations give" : "facts that differed: \(differences)"
         let done = verifying || differences == 0 ? "" : "; corrected: \(corrected)"
         let left = gaps == 0 ? "" : "; left as they are, because they cannot be rebuilt in full: \(gaps)"
         return "\(looked); \(found)\(done)\(left)."

@@ -86,7 +86,7 @@ struct RightsMemoryTests {
         #expect(Self.knows(memory))
     }
 
-    @Test("It is kept for a while, and a change is never forgotten before what it conditions")
+    @Test("It is kept for a while, and a change is never forgotten before what it concerns")
     func age() {
         let seconds = RightsMemory.answerSeconds
         var memory = Self.knowing()

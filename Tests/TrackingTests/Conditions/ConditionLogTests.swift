@@ -64,7 +64,7 @@ struct ConditionLogTests {
         #expect(book.raise(one, by: "again", at: at(11)) == .began(one, reason: "again"))
     }
 
-    @Test("No more conditions are remembered than the limit says; what is left out has no end either")
+    @Test("No more problems are remembered than the limit says; what is left out has no end either")
     func limit() {
         var book = ConditionLog()
         let conditions = (0...ConditionLog.conditionsMax).map { Condition.work("do \($0)") }
@@ -81,9 +81,9 @@ struct ConditionLogTests {
         #expect(
             began.message.contains("`perennial app rotate-secret com.example.app --shared-secret-file FILE`"),
             "\(began.message)")
-        #expect(began.metadata == ["failure": "wrong_secret", "app": "com.example.app", "reason": "receipt 17"])
+        #expect(began.metadata == ["condition": "wrong_secret", "app": "com.example.app", "reason": "receipt 17"])
         let ended = ConditionLine.ended(secret, after: .seconds(61.9))
         #expect(ended.level == .info && ended.message == "Apple accepts the shared secret again")
-        #expect(ended.metadata == ["failure": "wrong_secret", "app": "com.example.app", "seconds": "61"])
+        #expect(ended.metadata == ["condition": "wrong_secret", "app": "com.example.app", "seconds": "61"])
     }
 }

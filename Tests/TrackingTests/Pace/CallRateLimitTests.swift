@@ -13,7 +13,7 @@ import Testing
     ) -> OutcomeWindow {
         OutcomeWindow(
             asked: asked, failed: failed, overloaded: overloaded, tooMany: tooMany, retryAfterSeconds: retryAfter,
-            newestTroubleAt: claimedAt ?? now, failure: "failure")
+            newestFailureAt: claimedAt ?? now, failure: "failure")
     }
 
     @Test("Good answers change nothing")
@@ -106,8 +106,8 @@ import Testing
             let (after, pause) = pace.after(round(failed: 11, claimedAt: clock), now: clock)
             pauses.append(pause)
             pace = after
-            pace.closedUntil = clock + .seconds(Int64(pause))
-            clock = pace.closedUntil
+            pace.pausedUntil = clock + .seconds(Int64(pause))
+            clock = pace.pausedUntil
         }
         #expect(pauses == [0, 0, 2, 4, 8, 16, 32, 60, 60, 60])
         #expect(pace.callsPerSecond(at: clock) == 0.5)
@@ -119,7 +119,7 @@ import Testing
 
     @Test("Answers of before a pause do not lengthen it")
     func answersOfBeforeAPauseDoNotLengthenIt() {
-        let pace = CallRateLimit(callsPerSecondMax: 50, failures: 3, closedUntil: now + .seconds(2))
+        let pace = CallRateLimit(callsPerSecondMax: 50, failures: 3, pausedUntil: now + .seconds(2))
         let (after, pause) = pace.after(round(failed: 20, claimedAt: now), now: now)
         #expect(after.failures == 3)
         #expect(pause == 0)

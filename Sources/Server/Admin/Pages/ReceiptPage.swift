@@ -64,7 +64,7 @@ struct ReceiptPage {
                     [.text("Being asked about"), .text(schedule.isInFlight ? "yes" : "no")],
                     [.text("App paused"), .text(schedule.pausedBecause ?? "no")],
                 ]
-            } ?? [[.text("Next check"), .text("no more, until a new receipt or hint")]]
+            } ?? [[.text("Next check"), .text("no more, until a new receipt or notification")]]
         return [
             [.text("App"), .text(receipt.bundleID.text)],
             [.text("Environment"), .text(receipt.environment?.rawValue)],

@@ -44,16 +44,16 @@ struct PostNotification: Sendable {
                     headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
             }
             let body = try await limits.body(of: request)
-            let hint = try UnverifiedNotification(notification: Array(body.readableBytesView))
-            let effect = try await tracker.ledger.keep(hint, for: app)
-            count(hint, about: app, effect)
+            let notification = try UnverifiedNotification(notification: Array(body.readableBytesView))
+            let effect = try await tracker.ledger.keep(notification, for: app)
+            count(notification, about: app, effect)
             return Response(["effect": .string(effect.rawValue)])
         }
     }
 
-    private func count(_ hint: UnverifiedNotification, about app: NotifiedApp, _ effect: NotificationEffect) {
+    private func count(_ notification: UnverifiedNotification, about app: NotifiedApp, _ effect: NotificationEffect) {
         let labels = [
-            ("app", app.bundleID.text), ("version", "\(hint.version.rawValue)"), ("effect", effect.rawValue),
+            ("app", app.bundleID.text), ("version", "\(notification.version.rawValue)"), ("effect", effect.rawValue),
         ]
         metrics.counter(.notifications, labels).increment()
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import Ledger
 
 @Suite("Apple's notifications hasten a question and decide nothing")
-struct HintTests {
+struct UnverifiedNotificationTests {
     private let refund = UnverifiedNotification(
         version: .two, kind: "REFUND", appleID: "u1", bundleID: "com.example.app", environment: .production,
         originalTransactionID: "1000", body: #"{"signedPayload":"a.b.c"}"#)

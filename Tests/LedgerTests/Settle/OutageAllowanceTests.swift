@@ -5,7 +5,7 @@ import Testing
 @testable import Ledger
 
 @Suite("Held: access goes on while Apple was not asked")
-struct HoldTests {
+struct OutageAllowanceTests {
     /// A period that ended `ended` days ago, last asked about `asked` days ago.
     private func answer(_ test: TestLedger, ended: Double, asked: Double) -> Answer {
         Answer(from: test.at(-ended - 30), asOf: test.at(-asked))

@@ -57,7 +57,7 @@ struct ProvisionalTests {
         }
     }
 
-    @Test("The first verified answer ends it, whatever it says; refusals and conditions do not")
+    @Test("The first verified answer ends it, whatever it says; refusals and failures do not")
     func ended() async throws {
         try await withLedger { test in
             let receipt = try await Self.say(30, in: test)

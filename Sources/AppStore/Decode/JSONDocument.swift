@@ -1,6 +1,6 @@
 /// A JSON text read once: a flat list of nodes over its bytes. Strings and numbers are not converted until they are
 /// requested, so ids keep all their digits and an answer of a thousand rows costs one pass.
-struct JSONText: Sendable {
+struct JSONDocument: Sendable {
     /// The index of the outermost value.
     static let root = 0
 
@@ -8,7 +8,7 @@ struct JSONText: Sendable {
     let nodes: [JSONNode]
 }
 
-/// One value, or one key, in a `JSONText`.
+/// One value, or one key, in a `JSONDocument`.
 struct JSONNode: Sendable {
     enum Kind: UInt8, Sendable {
         case null, boolean, number, string, escapedString, array, object
@@ -29,7 +29,7 @@ struct JSONNode: Sendable {
 }
 
 /// Lenient reading of values: a scalar is text, whether it arrived as a string, a number or a boolean.
-extension JSONText {
+extension JSONDocument {
     /// Returns the values of the array at `index`; empty for anything else.
     func elements(_ index: Int) -> [Int] {
         guard nodes[index].isArray else { return [] }
