@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("Nobody has traits that are switched off")
+    @Test("A trait that is switched off is given to no customer")
     func nobodyHasTraitsThatAreSwitchedOff() {
         let (store, _) = store { $0.traits = .none }
         for index in 0..<200 {

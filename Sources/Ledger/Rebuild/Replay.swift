@@ -126,16 +126,16 @@ struct Replay {
     func state(
         of target: Target, policy: Policy, without dropped: Set<Int64> = []
     ) -> SubscriptionState? {
-        let told = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
+        let replayed = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
             .sorted { $0.place < $1.place }
             .reduce(nil as SubscriptionState?) { state, said in reconcile(state, with: said.slice, policy: policy).state
             }
         // Silence is stored with the receipt that would have been asked about. Without one, only the clock shows the
         // silence.
-        guard let told, target.polledBy == nil, told.outageAllowance.expected, told.asOf < target.asOf,
-            told.outageAllowance.accessEndsAt == target.asOf
-        else { return told }
-        return reconcile(told, with: .silence(of: target.key.id, until: target.asOf), policy: policy).state
+        guard let replayed, target.polledBy == nil, replayed.outageAllowance.expected, replayed.asOf < target.asOf,
+            replayed.outageAllowance.accessEndsAt == target.asOf
+        else { return replayed }
+        return reconcile(replayed, with: .silence(of: target.key.id, until: target.asOf), policy: policy).state
     }
 
     /// Returns the state of a purchase from the observations, except the dropped ones; nil when none is about it.

@@ -23,7 +23,7 @@ extension AdminSite {
             ? nil : try await tracker.ledger.searchCustomers(text, limit: CustomersPage.customersMax)
         let table = found.map { found in
             AdminTable(
-                "Customers found", ["Customer", "App", "Since"], empty: "Nobody was found.",
+                "Customers found", ["Customer", "App", "Since"], empty: "No customer was found.",
                 found.map { one in
                     [
                         .text(one.customer, link: CustomerPage.path(of: one.customer, in: one.bundleID)),

@@ -14,7 +14,7 @@ struct EntitlementLookup: Sendable {
     let now: Instant
     /// The freshness of all entitlements together.
     let freshness: Freshness
-    private let told: RenderedEntitlements
+    private let rendered: RenderedEntitlements
 
     /// Creates an answer with the entitlements `rights`, requested at `now`. The age of answers depends on `terms`.
     init(
@@ -29,7 +29,7 @@ struct EntitlementLookup: Sendable {
         // A `knownAt` in the future means everything known now.
         let known = min(knownAt ?? now, now)
         freshness = Freshness(of: rights.entitlements.map { $0.freshness(at: time ?? now, now: known, terms) })
-        told = rights.rendered(by: RenderedEntitlements.init)
+        rendered = rights.rendered(by: RenderedEntitlements.init)
     }
 
     /// Returns the answer, or 304 when the caller has it already.
@@ -44,7 +44,7 @@ struct EntitlementLookup: Sendable {
     /// The tag of the answer's meaning. It leaves out the time of the request, which would make every answer different,
     /// and the clocks of Apple's answers, which would change it with every check.
     private var entityTag: EntityTag {
-        told.tag.joined(with: [
+        rendered.tag.joined(with: [
             .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
             .bool(freshness.isStale),
         ])
@@ -55,7 +55,7 @@ struct EntitlementLookup: Sendable {
             "app": .value(.string(bundleID.text)),
             "at": .value(.string((time ?? now).iso8601)),
             "customer": .value(.string(customer)),
-            "entitlements": .written(told.text),
+            "entitlements": .written(rendered.text),
             "known_at": .value(.string((knownAt ?? now).iso8601)),
             "max_age_s": .value(.optional(freshness.ageSecondsMax)),
             "stale": .value(.bool(freshness.isStale)),
@@ -66,7 +66,7 @@ struct EntitlementLookup: Sendable {
     var entry: JSONText {
         JSONText(members: [
             "customer": .value(.string(customer)),
-            "entitlements": .written(told.text),
+            "entitlements": .written(rendered.text),
             "max_age_s": .value(.optional(freshness.ageSecondsMax)),
             "stale": .value(.bool(freshness.isStale)),
         ])
