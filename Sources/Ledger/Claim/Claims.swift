@@ -180,9 +180,13 @@ extension SubscriptionLedger {
                 .texts(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }), .instant(now),
                 .instant(dueBy), .instants(quotas.map(\.dueFrom)),
             ])
+        let quarantined = try rows.filter { row in
+            let lane: Lane = try row.word("lane")
+            return lane == .quarantine
+        }
         do {
-            try await handOver(
-                from: rows.filter { try $0.bool("quarantined") }.map { ReceiptID(try $0.int8("receipt_id")) })
+            // A worker that moved a receipt to quarantine may have been killed before other receipts took over.
+            try await handOver(from: quarantined.map { ReceiptID(try $0.int8("receipt_id")) })
         } catch is PollersChanged {
             // The leases are more important: the workers' verification hands over within ten minutes.
         }

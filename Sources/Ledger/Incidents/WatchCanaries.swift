@@ -1,5 +1,6 @@
 import Postgres
 import SQL
+import Subscriptions
 
 /// The limits beyond which refusals of once-verified receipts are Apple's fault and not the receipts'.
 ///
@@ -35,30 +36,52 @@ extension SubscriptionLedger {
     package func watchCanaries() async throws {
         let window = Parameter.float8(CanaryLimits.windowSeconds)
         let limits = [window, .int4(CanaryLimits.receiptsMin), .int4(CanaryLimits.sharePercent)]
-        _ = try await alone { transaction in
+        try await alone { transaction in
             try transaction.query(Queries.forgetRefusals, [window])
             try transaction.query(Queries.openIncidents, limits)
             try transaction.query(Queries.closeClockIncidents, [window])
-            return try transaction.query(Queries.closeIncidents, limits)
+            return try transaction.query(Queries.closeIncidents, limits).count
         }
-        try await repeatedly(Queries.takeRefusalsBack)
-        try await repeatedly(
-            Queries.askRefusedAgain,
-            [.float8(CanaryLimits.askAgainPerSecond), .float8(CanaryLimits.askAgainWithinSeconds)])
+        let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
+        try await repeatedly { most, transaction in
+            let receipts = try transaction.query(Queries.takeRefusalsBack, [most]).map { try $0.int8("receipt_id") }
+            try giveBackPolling(to: receipts, apps: apps, in: transaction)
+            return receipts.count
+        }
+        try await repeatedly { most, transaction in
+            let pace = [
+                Parameter.float8(CanaryLimits.askAgainPerSecond), .float8(CanaryLimits.askAgainWithinSeconds),
+            ]
+            return try transaction.query(Queries.askRefusedAgain, [most] + pace).count
+        }
     }
 
-    /// Runs a statement for a limited number of receipts, each time in a transaction of its own, until one returns
-    /// fewer.
-    private func repeatedly(_ file: SQLFile, _ parameters: [Parameter] = []) async throws {
+    /// Lets receipts whose refusals were taken back poll what they hold and no other receipt polls.
+    private func giveBackPolling(to receipts: [Int64], apps: [Int32: App], in transaction: Transaction) throws {
+        guard !receipts.isEmpty else { return }
+        let unpolled = try transaction.query(Queries.findUnpolled, [.int8s(receipts)])
+        guard !unpolled.isEmpty else { return }
+        var question = FoundPollers.Question()
+        question.subscriptions = try unpolled.compactMap { try $0.int8IfPresent("subscription_id") }
+        question.purchases = try unpolled.compactMap { try $0.int8IfPresent("purchase_id") }
+        var run = try SettlementRun(covering: question, apps: apps, in: transaction)
+        run.review(atOnce: false)
+        try run.planPolling()
+        try run.writePolling(in: transaction)
+    }
+
+    /// Runs `body` for a limited number of receipts, each time in a transaction of its own, until it handles fewer.
+    private func repeatedly(_ body: @escaping @Sendable (Parameter, Transaction) throws -> Int) async throws {
         let most = CanaryLimits.receiptsAtOnceMax
-        while try await alone({ try $0.query(file, [.int4(most)] + parameters) }).count == most {}
+        while try await alone({ try body(.int4(most), $0) }) == Int(most) {}
     }
 
     /// Runs `body` in a transaction of its own; does nothing while another process watches.
-    private func alone(_ body: @escaping @Sendable (Transaction) throws -> [Row]) async throws -> [Row] {
-        try await database.transaction { transaction in
+    @discardableResult
+    private func alone(_ body: @escaping @Sendable (Transaction) throws -> Int) async throws -> Int {
+        try await changingPollers { transaction in
             let isAlone = try transaction.query(Queries.lockIncidents).first?.bool("locked") == true
-            return isAlone ? try body(transaction) : []
+            return isAlone ? try body(transaction) : 0
         }
     }
 }

@@ -64,7 +64,7 @@ extension Violation {
 
 extension SettlementRun {
     /// Requests a check of the schedule of everything locked, although no answer came.
-    fileprivate mutating func review(atOnce: Bool) {
+    mutating func review(atOnce: Bool) {
         let moment = atOnce ? recordedAt : nil
         for key in subscriptions.keys { subscriptions[key]?.polling.review(by: moment) }
         for key in purchases.keys { purchases[key]?.polling.review(by: moment) }

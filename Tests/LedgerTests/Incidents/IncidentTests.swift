@@ -90,6 +90,23 @@ struct IncidentTests {
         }
     }
 
+    @Test("A receipt that was retired before the incident was recognised polls again what nothing polls")
+    func pollingOfRetired() async throws {
+        try await withLedger { test in
+            let receipts = try await test.canaries(3)
+            for _ in 1...3 {
+                try await test.refuse(receipts, speedup: 2_592_000)
+                try await Task.sleep(for: .milliseconds(60))
+            }
+            let unpolled = "SELECT count(*) FROM ledger.subscription WHERE polled_by IS NULL AND next_check_at IS NULL"
+            #expect(try await test.text(unpolled) == "3")
+            try await test.ledger.watchCanaries()
+            #expect(try await test.incidents() == ["running 3 3"])
+            #expect(try await test.text(unpolled) == "0")
+            try await test.expectSound()
+        }
+    }
+
     @Test("It ends when Apple vouches again for ten minutes; then all that was refused is due, soon but not at once")
     func end() async throws {
         try await withLedger { test in

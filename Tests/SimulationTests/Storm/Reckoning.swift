@@ -99,15 +99,26 @@ struct Reckoning {
     }
 
     /// Wherever the ledger refused, Apple's data as of our last answer refused too.
+    ///
+    /// The clock of an undated answer is the time of its claim: Apple rendered it at any time until it was recorded, and
+    /// without the end of a grace period.
     func expectNobodyRefused() {
         let end = simulator.truth(from: 0, count: 1).first?.now ?? 0
         for (customer, truth) in comparable {
-            for refusal in (spans[truth.originalTransactionID] ?? []).compactMap({ $0.refusal(before: end) }) {
-                let then = simulator.truth(of: customer.customer, at: refusal.asOf)?.subscriptions
-                    .first { $0.originalTransactionID == truth.originalTransactionID }
-                let wasEntitled = then?.entitles(at: refusal.from, asOf: refusal.asOf) ?? false
+            let id = truth.originalTransactionID
+            let isUndated = undated.contains(id)
+            for refusal in (spans[id] ?? []).compactMap({ $0.refusal(before: end) }) {
+                let clocks = isUndated ? [refusal.asOf, max(refusal.asOf, refusal.span.knownFrom)] : [refusal.asOf]
+                let truths = clocks.map { clock in
+                    simulator.truth(of: customer.customer, at: clock)?.subscriptions
+                        .first { $0.originalTransactionID == id }
+                }
+                let wasEntitled = zip(clocks, truths).allSatisfy { clock, then in
+                    then?.entitles(at: refusal.from, asOf: clock, withGrace: !isUndated) ?? false
+                }
                 #expect(
-                    !wasEntitled, "\(truth.originalTransactionID) was refused at \(refusal.from): \(refusal.span)")
+                    !wasEntitled,
+                    "\(id)\(isUndated ? " (undated)" : "") was refused at \(refusal.from): \(refusal.span), \(truths)")
             }
         }
     }
@@ -115,10 +126,10 @@ struct Reckoning {
 
 extension SubscriptionTruth {
     /// Whether Apple's data as of `clock` entitle at a later instant, a renewal that is expected included.
-    fileprivate func entitles(at instant: Int64, asOf clock: Int64) -> Bool {
+    fileprivate func entitles(at instant: Int64, asOf clock: Int64, withGrace: Bool) -> Bool {
         let live = periods.filter { $0.cancelled == nil && !$0.upgraded }
         if live.contains(where: { $0.purchase <= instant && instant < $0.expires }) { return true }
-        if inBillingRetry { return graceUntil.map { instant < $0 } ?? false }
+        if inBillingRetry { return withGrace && graceUntil.map { instant < $0 } ?? false }
         guard let end = live.map(\.expires).max(), autoRenewStatus, clock < end else { return false }
         return instant >= end
     }
