@@ -37,9 +37,11 @@ struct EqualAnswer: Sendable {
     /// Apple's clock.
     let asOf: Instant
 
-    /// Creates an answer equal to the last one; nil when it differs.
+    /// Creates an answer equal to the last one; nil when it differs, or when it ends a row of fruitless calls.
+    ///
+    /// After such a row the receipt may take over what others poll, which only a full settlement decides.
     init?(to claim: Claim, fingerprint: Fingerprint, asOf: Instant) {
-        guard claim.fingerprint == fingerprint else { return nil }
+        guard claim.fingerprint == fingerprint, claim.attempts <= SettlementRun.fruitlessAttemptsMax else { return nil }
         self.claim = claim
         self.fingerprint = fingerprint
         self.asOf = asOf

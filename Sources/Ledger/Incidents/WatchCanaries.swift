@@ -56,7 +56,7 @@ extension SubscriptionLedger {
         }
     }
 
-    /// Lets receipts whose refusals were taken back poll what they hold and no other receipt polls.
+    /// Lets receipts whose refusals were taken back poll what they hold where no able receipt polls it.
     private func giveBackPolling(to receipts: [Int64], apps: [Int32: App], in transaction: Transaction) throws {
         guard !receipts.isEmpty else { return }
         let unpolled = try transaction.query(Queries.findUnpolled, [.int8s(receipts)])

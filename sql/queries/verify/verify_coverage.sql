@@ -35,7 +35,9 @@ CROSS JOIN LATERAL (
         WHEN p.leased_by IS NULL AND NOT ledger.can_poll(r, p) AND EXISTS (
             SELECT FROM holder h JOIN ledger.receipt o USING (receipt_id) LEFT JOIN ledger.poll_schedule q USING (receipt_id)
             WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q))
-            THEN 'its polling receipt cannot go on and another one can'
+            THEN format('its polling receipt cannot go on (%s) and another one can', CASE
+                WHEN r.rejections > 0 THEN 'Apple refused it' WHEN p.lane = 'quarantine' THEN 'it crashes workers'
+                ELSE p.attempts || ' calls brought no answer' END)
         WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
         WHEN p.leased_by IS NOT NULL OR p.backs_off OR p.lane = 'quarantine' THEN NULL
         WHEN p.due_at > GREATEST(w.next_check_at, now(), b.open_until, g.open_until)
