@@ -124,11 +124,12 @@ CREATE FUNCTION ledger.can_poll(r ledger.receipt, s ledger.poll_schedule)
 RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT r.verified_at IS NOT NULL AND r.rejections = 0 AND r.erased_at IS NULL
-       AND s.lane IS DISTINCT FROM 'quarantine' AND COALESCE(s.attempts, 0) < 5
+       AND s.lane IS DISTINCT FROM 'quarantine'
+       AND COALESCE(s.attempts - (s.leased_by IS NOT NULL)::int, 0) < 5
 $$;
 COMMENT ON FUNCTION ledger.can_poll IS
     'Whether a receipt may ask about what it holds: Apple vouched for it, did not refuse it since and answered one '
-    'of the last five calls, no worker crashes on it, and it is not erased. Swift has the same five as '
+    'of the last five calls that ended, no worker crashes on it, and it is not erased. Swift has the same five as '
     'SettlementRun.fruitlessAttemptsMax';
 
 CREATE FUNCTION ledger.import_turn(expires_at timestamptz, at timestamptz) RETURNS timestamptz

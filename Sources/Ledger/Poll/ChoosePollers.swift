@@ -47,6 +47,8 @@ extension SettlementRun {
                 fitness.learn(receipt, canPoll: true, createdAt: evidence.receiptCreatedAt)
             case .rejected(let refusal) where refusal.kind != .wrongSecret && !isForgiven(settlement):
                 fitness.learn(receipt, canPoll: false, createdAt: nil)
+            case .indeterminate where settlement.claim.attempts >= Self.fruitlessAttemptsMax:
+                fitness.learn(receipt, canPoll: false, createdAt: nil)
             case .rejected, .indeterminate:
                 break
             }

@@ -12,8 +12,8 @@ struct LockedPollers: Sendable {
         /// Apple's clock of the last equal answer that the receipt's observation does not show yet.
         let confirmedAsOf: Instant?
         let lane: Lane
-        /// Claims since the last answer that counts.
-        let attempts: Int
+        /// Ended claims since the last answer that counts; a claim that a worker still holds is not among them.
+        let endedAttempts: Int
         /// The token of the newest lease.
         let leaseToken: Int64
         /// Whether a worker has a lease on it.
@@ -30,7 +30,7 @@ struct LockedPollers: Sendable {
         schedules = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { schedules, row in
             schedules[ReceiptID(try row.int8("receipt_id"))] = Schedule(
                 confirmedAsOf: try row.instantIfPresent("confirmed_as_of"), lane: try row.word("lane"),
-                attempts: Int(try row.int2("attempts")), leaseToken: try row.int8("lease_token"),
+                endedAttempts: Int(try row.int4("ended_attempts")), leaseToken: try row.int8("lease_token"),
                 isLeased: try row.bool("leased"))
         }
         receipts = try keyed(
@@ -51,7 +51,7 @@ struct LockedPollers: Sendable {
             return false
         }
         guard let schedule = schedules[receipt] else { return true }
-        return schedule.lane != .quarantine && schedule.attempts < SettlementRun.fruitlessAttemptsMax
+        return schedule.lane != .quarantine && schedule.endedAttempts < SettlementRun.fruitlessAttemptsMax
     }
 
     /// Whether a receipt can bring nothing more: it was erased, never vouched for, or refused for good.

@@ -95,6 +95,22 @@ struct CoverageTests {
         }
     }
 
+    @Test("A receipt whose fifth call is still under way takes over: its lease may end without a call")
+    func fruitlessWhileLeased() async throws {
+        try await withLedger { test in
+            let (a, b) = (try await test.upload("a"), try await test.upload("b"))
+            try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
+            try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
+            for _ in 1...4 { try await test.check(b, outage) }
+            let claim = try await test.claim(b)
+            for _ in 1...5 { try await test.check(a, outage) }
+            #expect(try await polledBy(test) == b.description)
+            try await test.ledger.release([claim])
+            #expect(try await polledBy(test) == b.description)
+            try await test.expectSound()
+        }
+    }
+
     @Test("An undated receipt takes over from a poller that Apple refuses")
     func refused() async throws {
         try await withLedger { test in
@@ -254,12 +270,16 @@ struct CoverageTests {
                 "verified_at = now(), asked_at = now(), rejections = 1, rejected_since = now()",
                 "verified_at = now(), asked_at = now(), erased_at = now()",
             ].enumerated() {
-                for (lane, attempts) in [(Lane.expiring, 0), (.expiring, 4), (.expiring, 5), (.quarantine, 0)] {
-                    let id = try await test.upload("\(place) \(lane) \(attempts)")
+                for (lane, attempts, worker) in [
+                    (Lane.expiring, 0, "NULL"), (.expiring, 4, "NULL"), (.expiring, 5, "NULL"), (.quarantine, 0, "NULL"),
+                    (.expiring, 5, "1"), (.expiring, 6, "1"),
+                ] {
+                    let id = try await test.upload("\(place) \(lane) \(attempts) \(worker)")
                     try await test.run(
                         """
                         UPDATE ledger.receipt SET \(change) WHERE receipt_id = \(id);
-                        UPDATE ledger.poll_schedule SET lane = '\(lane)', attempts = \(attempts) WHERE receipt_id = \(id)
+                        UPDATE ledger.poll_schedule SET lane = '\(lane)', attempts = \(attempts), leased_by = \(worker)
+                        WHERE receipt_id = \(id)
                         """)
                 }
             }
@@ -275,7 +295,7 @@ struct CoverageTests {
                 return all.filter { locked.canPoll(ReceiptID($0)) }.map(\.description)
             }
             #expect(sql == swift)
-            #expect(swift.count == 2)
+            #expect(swift.count == 3)
         }
     }
 }
