@@ -173,22 +173,17 @@ extension SubscriptionLedger {
         for worker: WorkerID, _ quotas: [Quota], leaseSeconds: Double, dueBy: Instant? = nil, now: Instant? = nil
     ) async throws -> [Claim] {
         let apps = Dictionary(quotas.map { ($0.app.id, $0.app) }) { first, _ in first }
-        let rows = try await write(
-            Queries.claim,
-            [
-                .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
-                .texts(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }), .instant(now),
-                .instant(dueBy), .instants(quotas.map(\.dueFrom)),
-            ])
-        let quarantined = try rows.filter { row in
-            let lane: Lane = try row.word("lane")
-            return lane == .quarantine
-        }
-        do {
-            // A worker that moved a receipt to quarantine may have been killed before other receipts took over.
-            try await handOver(from: quarantined.map { ReceiptID(try $0.int8("receipt_id")) })
-        } catch is PollersChanged {
-            // The leases are more important: the workers' verification hands over within ten minutes.
+        let rows = try await changingPollers { transaction in
+            let rows = try transaction.query(
+                Queries.claim,
+                [
+                    .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
+                    .texts(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }),
+                    .instant(now), .instant(dueBy), .instants(quotas.map(\.dueFrom)),
+                ])
+            let quarantined = try rows.filter { try $0.bool("quarantined") }
+            try handOver(from: quarantined.map { ReceiptID(try $0.int8("receipt_id")) }, in: transaction)
+            return rows
         }
         return try rows.compactMap { row in
             guard let app = apps[try row.int4("app_id")], try row.bool("quarantined") == false else { return nil }

@@ -7,15 +7,13 @@ extension SubscriptionLedger {
     private static let pollerTriesMax = 10
 
     /// Lets other receipts take over what `receipts` poll, because these cannot go on.
-    func handOver(from receipts: [ReceiptID]) async throws {
+    func handOver(from receipts: [ReceiptID], in transaction: Transaction) throws {
         guard !receipts.isEmpty else { return }
-        try await changingPollers { transaction in
-            var question = FoundPollers.Question()
-            (question.polledBy, question.unable) = (receipts, receipts)
-            var run = try SettlementRun(covering: question, in: transaction)
-            try run.planPolling()
-            try run.writePolling(in: transaction)
-        }
+        var question = FoundPollers.Question()
+        (question.polledBy, question.unable) = (receipts, receipts)
+        var run = try SettlementRun(covering: question, in: transaction)
+        try run.planPolling()
+        try run.writePolling(in: transaction)
     }
 
     /// Runs a change of what receipts poll, and runs it again when it collides with other writers.

@@ -225,25 +225,6 @@ struct CoverageTests {
         }
     }
 
-    @Test("A receipt in quarantine that a killed worker did not hand over is handed over before it is asked about")
-    func quarantinedByKilledWorker() async throws {
-        try await withLedger { test in
-            let (a, b) = (try await test.upload("a"), try await test.upload("b"))
-            try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
-            try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
-            try await test.run(
-                """
-                UPDATE ledger.poll_schedule
-                SET lane = 'quarantine', crashes = 3, due_at = now(), scheduled_for = now() WHERE receipt_id = \(a)
-                """)
-            let claims = try await test.ledger.claim(
-                for: test.worker, [Quota(app: test.app, lane: .quarantine, receipts: 1)], leaseSeconds: 60)
-            #expect(claims.map(\.receiptID) == [a])
-            #expect(try await polledBy(test) == b.description)
-            try await test.expectSound()
-        }
-    }
-
     @Test("Erasing a customer lets another's receipt take over, and leaves nothing to be asked without one")
     func erased() async throws {
         try await withLedger { test in
@@ -271,8 +252,8 @@ struct CoverageTests {
                 "verified_at = now(), asked_at = now(), erased_at = now()",
             ].enumerated() {
                 for (lane, attempts, worker) in [
-                    (Lane.expiring, 0, "NULL"), (.expiring, 4, "NULL"), (.expiring, 5, "NULL"), (.quarantine, 0, "NULL"),
-                    (.expiring, 5, "1"), (.expiring, 6, "1"),
+                    (Lane.expiring, 0, "NULL"), (.expiring, 4, "NULL"), (.expiring, 5, "NULL"), (.expiring, 5, "1"),
+                    (.expiring, 6, "1"), (.quarantine, 0, "NULL"),
                 ] {
                     let id = try await test.upload("\(place) \(lane) \(attempts) \(worker)")
                     try await test.run(
