@@ -56,15 +56,4 @@ import Testing
     func `rubbish is a mistake`(text: String) {
         #expect(throws: CatalogMistakes.self) { try CatalogFile(text) }
     }
-
-    @Test(
-        arguments: [
-            ("4.99", 4_990), ("0", 0), ("10", 10_000), ("0.001", 1), ("1.2340", 1_234), ("1.2345", nil), ("-1", nil),
-            ("1,5", nil), ("", nil), (".5", nil), ("5.", nil), ("1e3", nil), ("+1", nil), ("99999999999999999999", nil),
-            ("9223372036854775.807", .max),
-        ] as [(String, Int64?)])
-    func `prices are exact`(text: String, milliunits: Int64?) {
-        #expect(PriceText.milliunits(text) == milliunits)
-        if let milliunits { #expect(PriceText.milliunits(PriceText.text(milliunits: milliunits)) == milliunits) }
-    }
 }

@@ -17,7 +17,8 @@ package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertibl
     package static func < (left: ReceiptID, right: ReceiptID) -> Bool { left.number < right.number }
 }
 
-/// A receipt uploaded by a customer's device or brought by an import.
+/// A receipt as the ledger stores it, uploaded by a customer's device or brought by an import: its app is known and
+/// its bytes are decoded.
 package struct Upload: Sendable {
     /// The app it is for.
     package var appID: Int32

@@ -1,13 +1,14 @@
 import Ledger
 import Subscriptions
 
-/// A receipt as it is sent: base64 in any form.
+/// A receipt as a caller sends it, by HTTP, by command or in an import. Nothing of it is checked yet; the ledger stores
+/// it as an `Upload`.
 package struct Submission: Sendable {
     /// The app of the receipt.
     package var bundleID: BundleID
     /// The operator's own id of the customer.
     package var customer: String
-    /// The receipt as sent, not yet normalised.
+    /// The receipt in base64 in any form, not yet normalised.
     package var receipt: String
     /// Whether it comes from an import, which never takes a live subscription from its owner.
     package var imported: Bool

@@ -38,7 +38,7 @@ extension CatalogFile {
         let fields: [(name: String, value: JSONValue)] = [
             ("id", .string(product.id.text)), ("group", .optional(product.group)),
             ("level", product.level.map { .integer(Int64($0)) } ?? .null), ("period", .optional(product.period)),
-            ("price", .optional(product.priceMilliunits.map(PriceText.text(milliunits:)))),
+            ("price", .optional(product.priceMilliunits.map { Milliunits($0).decimal })),
             ("currency", .optional(product.currency)),
             ("entitlements", .array(product.entitlements.map { .string($0) })),
         ]

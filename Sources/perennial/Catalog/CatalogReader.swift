@@ -71,7 +71,7 @@ struct CatalogReader {
     ) -> (milliunits: Int64, currency: String)? {
         let price = text("price", in: fields, at: place)
         let currency = text("currency", in: fields, at: place)
-        let milliunits = price.flatMap(PriceText.milliunits)
+        let milliunits = price.flatMap { Milliunits(decimal: $0)?.count }
         if let price, milliunits == nil {
             note(
                 "'\(price)' is no price; write 4.99, with at most 3 decimals", at: "\(place).price",

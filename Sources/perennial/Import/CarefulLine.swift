@@ -1,4 +1,5 @@
 import Foundation
+import Ledger
 import Subscriptions
 
 /// Any line, read by Foundation's decoder, which also reports the mistake in a bad one.
@@ -7,7 +8,7 @@ struct CarefulLine: Decodable {
     private let customer: String
     private let receipt: String
     private let storefront: String?
-    private let price: Price?
+    private let price: Milliunits?
     private let currency: String?
     private let product: String?
     private let expires: ISOInstant?
@@ -23,7 +24,7 @@ struct CarefulLine: Decodable {
         }
         return ImportLine(
             app: line.app, customer: line.customer, receipt: line.receipt, storefront: line.storefront,
-            priceMilliunits: line.price?.milliunits, currency: line.currency, product: line.product,
+            priceMilliunits: line.price?.count, currency: line.currency, product: line.product,
             expiresAt: line.expires?.instant, provisionalUntil: line.provisional_until?.instant)
     }
 
@@ -37,26 +38,6 @@ struct CarefulLine: Decodable {
             guard let key = context.codingPath.last else { return "this is not JSON" }
             return "\(key.stringValue): \(context.debugDescription)"
         @unknown default: return "this cannot be read"
-        }
-    }
-
-    /// A price as a number or as text, read without rounding.
-    private struct Price: Decodable {
-        let milliunits: Int64
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            let text: String
-            do {
-                text = try container.decode(String.self)
-            } catch {
-                text = "\(try container.decode(Decimal.self))"
-            }
-            guard let milliunits = PriceText.milliunits(text) else {
-                throw DecodingError.dataCorruptedError(
-                    in: container, debugDescription: "'\(text)' is no price; write 4.99, with at most 3 decimals")
-            }
-            self.milliunits = milliunits
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Ledger
 import Subscriptions
 
 /// A reader of ordinary lines in one pass: a flat object of plain strings, each key once. An import of millions of
@@ -122,7 +123,7 @@ struct QuickLine {
             case ("currency", .text(let text)): rest.currency = text
             case ("product", .text(let text)): rest.product = text
             case ("price", .text(let text)), ("price", .number(let text)):
-                rest.priceMilliunits = PriceText.milliunits(text)
+                rest.priceMilliunits = Milliunits(decimal: text)?.count
                 return rest.priceMilliunits != nil
             case ("expires", .text(let text)):
                 rest.expiresAt = Instant(iso8601: text)
