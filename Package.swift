@@ -9,6 +9,7 @@ let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
 let asyncHTTPClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
 let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
@@ -32,6 +33,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
         .package(url: "https://github.com/apple/swift-asn1", exact: "1.7.4"),
         .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
@@ -53,8 +55,9 @@ let package = Package(
             resources: [.embedInCode("migrations"), .embedInCode("queries"), .embedInCode("reports")],
             swiftSettings: strict),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
-        .target(name: "Postgres", dependencies: ["CLibPQ"], swiftSettings: strict),
-        .target(name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto], swiftSettings: strict),
+        .target(name: "Postgres", dependencies: ["CLibPQ", deque], swiftSettings: strict),
+        .target(
+            name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto, deque], swiftSettings: strict),
         .target(
             name: "Tracking",
             dependencies: ["Subscriptions", "AppStore", "Ledger", serviceLifecycle, logging, metrics],

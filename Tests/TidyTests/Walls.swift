@@ -30,9 +30,9 @@ struct Wall {
         "Sources/CLibPQ": Wall([]),
         "Sources/AppStore": Wall(
             ["AsyncHTTPClient"], families: ["NIO"], plus: foundation.union(toolchain)),
-        "Sources/Postgres": Wall(["CLibPQ"], plus: foundation.union(toolchain).union(system)),
+        "Sources/Postgres": Wall(["CLibPQ", "DequeModule"], plus: foundation.union(toolchain).union(system)),
         "Sources/Ledger": Wall(
-            ["Subscriptions", "Postgres", "SQL", "Crypto"], plus: foundation.union(toolchain)),
+            ["Subscriptions", "Postgres", "SQL", "Crypto", "DequeModule"], plus: foundation.union(toolchain)),
         "Sources/Tracking": Wall(
             ["Subscriptions", "AppStore", "Ledger", "ServiceLifecycle", "Logging", "Metrics"],
             plus: foundation.union(toolchain)),

@@ -1,4 +1,4 @@
-import Postgres
+import DequeModule
 import Subscriptions
 
 /// Customers' entitlements in memory, and the changes since they were read: a value that decides which of them still
@@ -48,11 +48,11 @@ struct RightsMemory: Sendable {
     private typealias Place = Dictionary<CustomerName, Answer>.Index
 
     private var answers: [CustomerName: Answer] = [:]
-    private var answersInOrder = Fifo<Read>()
+    private var answersInOrder: Deque<Read> = []
     /// The customer whose answer depends on a thing; the latest of several, as after a merger.
     private var restingOn: [RightBasis: CustomerName] = [:]
     /// The customers whose wanted answers did not hold when last examined.
-    private var due = Fifo<CustomerName>()
+    private var due: Deque<CustomerName> = []
     private var refreshes = DutyCycle()
     private var told = ToldChanges()
     private var look: RightLook?
@@ -174,8 +174,7 @@ struct RightsMemory: Sendable {
     mutating func beginRefresh(at now: ContinuousClock.Instant) -> [CustomerName] {
         guard refreshes.mayBegin(at: now) else { return [] }
         var named: Set<CustomerName> = []
-        while named.count < Self.refreshesMax, let customer = due.first {
-            due.removeFirst()
+        while named.count < Self.refreshesMax, let customer = due.popFirst() {
             if isDue(customer, at: now) { named.insert(customer) }
         }
         for customer in aging(at: now) where named.count < Self.refreshesMax { named.insert(customer) }

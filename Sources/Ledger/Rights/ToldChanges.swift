@@ -1,4 +1,4 @@
-import Postgres
+import DequeModule
 
 /// The changes from looks, kept as long as an answer that was read before them: which answers still hold, and which
 /// hold except for their clocks.
@@ -43,7 +43,7 @@ struct ToldChanges: Sendable {
     /// The last look that reported everything as changed.
     private var everythingChanged = 0
     private var things: [RightBasis: Told] = [:]
-    private var inOrder = Fifo<(basis: RightBasis, look: Int, lookedSince: ContinuousClock.Instant)>()
+    private var inOrder: Deque<(basis: RightBasis, look: Int, lookedSince: ContinuousClock.Instant)> = []
 
     /// Takes in the changes from a look that began at `lookedSince`.
     mutating func note(_ changes: RightChanges, lookedSince: ContinuousClock.Instant) {
@@ -61,7 +61,7 @@ struct ToldChanges: Sendable {
         guard things.count > Self.thingsMax else { return }
         everythingChanged = looks
         things = [:]
-        inOrder = Fifo()
+        inOrder = []
     }
 
     private mutating func note(

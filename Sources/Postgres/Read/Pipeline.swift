@@ -1,4 +1,5 @@
 import CLibPQ
+import DequeModule
 
 /// One read and its caller.
 struct ReadCall: Sendable {
@@ -38,7 +39,7 @@ struct Pipeline {
 
     let connection: Connection
     private let statementTimeout: Duration
-    private var entries = Fifo<Entry>()
+    private var entries: Deque<Entry> = []
     /// Whether the result of the first entry was read but not the NULL that ends it.
     private var awaitsEnd = false
     private var firstSince: Moment
@@ -185,12 +186,11 @@ struct Pipeline {
     /// Fails every read of a statement that does not parse: all of its callers would get the same error.
     private mutating func failPreparation(_ statement: Statement, _ serverName: String, _ error: DatabaseError) {
         connection.prepared.forget(statement, serverName: serverName)
-        for case .run(let attempt, serverName) in entries.all { attempt.call.fail(error) }
+        for case .run(let attempt, serverName) in entries { attempt.call.fail(error) }
     }
 
     private mutating func next(at now: Moment) {
-        if case .run = entries.first { inFlight -= 1 }
-        entries.removeFirst()
+        if case .run = entries.popFirst() { inFlight -= 1 }
         begin(at: now)
     }
 
@@ -226,7 +226,7 @@ extension Pipeline {
 
     /// Fails the callers that have waited since `moment` or longer; their reads go on and the results are dropped.
     func expire(since moment: Moment, _ limit: Duration) {
-        for case .run(let attempt, _) in entries.all where attempt.since <= moment {
+        for case .run(let attempt, _) in entries where attempt.since <= moment {
             attempt.call.fail(.waitedTooLong(for: "'\(attempt.call.statement.name)'", limit))
         }
     }
@@ -234,7 +234,7 @@ extension Pipeline {
     /// Returns the reads in flight when the connection broke; each is sent again once.
     func lose(at now: Moment) -> [Attempt] {
         var again: [Attempt] = []
-        for case .run(var attempt, _) in entries.all where !attempt.call.caller.isFinished {
+        for case .run(var attempt, _) in entries where !attempt.call.caller.isFinished {
             if attempt.wasLost {
                 attempt.call.fail(.connectionLost(during: attempt.call.statement.name, connection.complaint))
             } else {
