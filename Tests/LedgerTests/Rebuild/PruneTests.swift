@@ -8,7 +8,7 @@ import Testing
 @Suite("Prune: old answers that nothing rests on")
 struct PruneTests {
     /// Prunes everything recorded so far, one receipt a batch.
-    private func prune(_ test: TestLedger, _ library: RebuildTests.Library) async throws -> PruneBatch {
+    private func prune(_ test: TestLedger, _ library: AnswerLibrary) async throws -> PruneBatch {
         let cutoff = try await test.ledger.now() + .seconds(1)
         var sum = PruneBatch()
         var after: Int64? = 0
@@ -21,7 +21,7 @@ struct PruneTests {
         return sum
     }
 
-    private func verify(_ test: TestLedger, _ library: RebuildTests.Library) async throws -> RebuildBatch {
+    private func verify(_ test: TestLedger, _ library: AnswerLibrary) async throws -> RebuildBatch {
         var sum = RebuildBatch()
         var place: RebuildPlace? = .start
         while let here = place {
@@ -56,7 +56,7 @@ struct PruneTests {
     @Test("An answer that alone knows how a period ended is kept, one that says what a newer one says is not")
     func needed() async throws {
         try await withLedger { test in
-            let library = RebuildTests.Library()
+            let library = AnswerLibrary()
             let receipt = try await test.upload("a")
             let month = Answer(from: test.at(-100), asOf: test.at(-95))
             // The third tells how the first period ended; afterwards nobody speaks of that any more.

@@ -1,31 +1,15 @@
 import Postgres
 import SQL
 import Subscriptions
-import Synchronization
 import Testing
 
 @testable import Ledger
 
 @Suite("Rebuild: what is stored follows from the observations")
 struct RebuildTests {
-    /// Answers under the words that stand for their bodies.
-    final class Library: Sendable {
-        private let answers = Mutex<[[UInt8]: Evidence]>([:])
-
-        func keep(_ evidence: Evidence) -> [UInt8] {
-            answers.withLock { answers in
-                let body = Array("answer \(answers.count)".utf8)
-                answers[body] = evidence
-                return body
-            }
-        }
-
-        var reading: ReadAnswer { { [self] kept in answers.withLock { $0[kept.body] } } }
-    }
-
     /// Settles an answer whose body can be read again.
     func tell(
-        _ test: TestLedger, _ library: Library, _ receipt: ReceiptID, _ finding: Finding,
+        _ test: TestLedger, _ library: AnswerLibrary, _ receipt: ReceiptID, _ finding: Finding,
         fingerprint: Fingerprint? = nil
     ) async throws {
         var body: [UInt8] = []
@@ -39,7 +23,7 @@ struct RebuildTests {
 
     /// Runs a whole rebuild, one thing a batch.
     private func rebuild(
-        _ test: TestLedger, _ library: Library, correcting: Bool, _ scope: RebuildScope = RebuildScope()
+        _ test: TestLedger, _ library: AnswerLibrary, correcting: Bool, _ scope: RebuildScope = RebuildScope()
     ) async throws -> RebuildBatch {
         var sum = RebuildBatch()
         var place: RebuildPlace? = .start
@@ -58,9 +42,9 @@ struct RebuildTests {
 
     /// A ledger in which much has happened: renewals, equal answers, a refund, an old snapshot, a lagging replica, an
     /// outage that ended access, a purchase that was refunded, refusals.
-    func withHistory(_ body: (TestLedger, Library) async throws -> Void) async throws {
+    func withHistory(_ body: (TestLedger, AnswerLibrary) async throws -> Void) async throws {
         try await withLedger { test in
-            let library = Library()
+            let library = AnswerLibrary()
             let receipts = [
                 try await test.upload("a"), try await test.upload("b"), try await test.upload("c", by: "bob"),
                 try await test.upload("d", by: "cid"),

@@ -1,6 +1,5 @@
 import SeededRandom
 import Subscriptions
-import Synchronization
 
 @testable import Ledger
 
@@ -159,19 +158,4 @@ struct CoverageWalk: Sendable {
 
 extension CoverageWalk: CustomStringConvertible {
     var description: String { "\(random), \(trail.joined(separator: ", "))" }
-}
-
-/// Answers under the words that stand for their bodies.
-final class AnswerLibrary: Sendable {
-    private let answers = Mutex<[[UInt8]: Evidence]>([:])
-
-    func keep(_ evidence: Evidence) -> [UInt8] {
-        answers.withLock { answers in
-            let body = Array("answer \(answers.count)".utf8)
-            answers[body] = evidence
-            return body
-        }
-    }
-
-    var reading: ReadAnswer { { [self] kept in answers.withLock { $0[kept.body] } } }
 }
