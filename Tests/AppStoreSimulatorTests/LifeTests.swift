@@ -85,7 +85,7 @@ import Testing
             let account = account(index, in: world, after: 3_600_000)
             seen.formUnion(account.begun.flatMap { $0.lifeEvents.map { $0.kind } })
         }
-        // Nobody of the drawn customers takes a chosen product back.
+        // No drawn customer takes a chosen product back.
         #expect(Set(LifeEventKind.allCases).subtracting(seen) == [.changeWithdrawn])
     }
 

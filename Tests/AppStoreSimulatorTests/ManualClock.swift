@@ -21,7 +21,7 @@ final class ManualClock: Sendable {
         present.withLock { $0 += Int64(seconds * 1000) }
     }
 
-    /// A store with months of 60 seconds and nobody in it but who the test creates.
+    /// A store with months of 60 seconds; it has no customers but those that the test creates.
     func emptyStore(seed: UInt64 = 7) -> Simulator {
         var options = SimulatorOptions(seed: seed)
         options.customers = 0

@@ -87,7 +87,7 @@ import Testing
         #expect(store.truth(of: "c1000003")?.subscriptions.first.map { $0.periods[0].purchase % 1000 } ?? 0 == 0)
     }
 
-    /// A demo left alone for days still has somebody whose subscription runs.
+    /// A demo that runs alone for days still has customers whose subscription runs.
     @Test("Life goes on")
     func lifeGoesOn() {
         print("seed \(Self.seed)")

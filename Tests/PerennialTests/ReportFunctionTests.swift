@@ -83,7 +83,7 @@ import Testing
                 FROM perennial.paying_as_known('infinity') p WHERE p.original_transaction_id IN ('A', 'E', 'H')
                 """
             let rows = try await database.query(Statement(name: "stretches", sql: stretches))
-            // A's two charges are alike; E's second costs more; H's offer has a price nobody knows, and April is held.
+            // A's two charges are alike; E's second costs more; the price of H's offer is unknown, and April is held.
             #expect(
                 try rows.first?.text("told")
                     == "A 08 Jan 10000, E 20 Jan 7500, E 20 Feb 10000, H 01 Feb ?, H 01 Mar 12000, H 01 Apr 12000")

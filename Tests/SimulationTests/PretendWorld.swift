@@ -144,7 +144,7 @@ struct PretendWorld {
         await database.close()
     }
 
-    /// Asks about a receipt, after whoever else does and after a pause.
+    /// Checks a receipt; waits for a check of the same receipt that is under way.
     private func check(_ receipt: ReceiptID) async throws {
         while true {
             do {

@@ -16,7 +16,7 @@ import Tracking
     /// Without a hint Apple would be asked an hour later at the soonest; this is how long the test waits before it fails.
     private static let patienceSeconds = 60
 
-    @Test("A refund that Apple tells of is known although nobody would have asked for an hour")
+    @Test("A refund that Apple notifies of is known, although no check was planned within the hour")
     func refundIsKnownByAHint() async throws {
         let day = 86_400.0
         try await PretendWorld.with(seed: 5, customers: 24, sandboxCustomers: 0, monthSeconds: day) { world in
@@ -58,7 +58,7 @@ import Tracking
 }
 
 extension PretendWorld {
-    /// A customer's subscription, once it runs and nobody will ask about it within the hour.
+    /// A customer's subscription, once it runs and no check of it is planned within the hour.
     fileprivate func quiet(of customer: String) async throws -> String? {
         let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
         let rows = try await database.query(

@@ -42,7 +42,7 @@ import Testing
         for _ in 0..<2_000 {
             guard let planned = planned(using: &random) else { continue }
             let wait = planned.next - planned.answeredAt
-            // Whoever looks at any time until the check must be told of an age at least as long.
+            // A lookup at any time until the check must state an age at least as long.
             for part in [0, 1, 50, 99, 100] as [Int64] {
                 let moment = planned.answeredAt + Delay(milliseconds: wait.milliseconds / 100 * part)
                 guard let input = ScheduleInput(of: planned.state, at: moment, policy: planned.policy) else { continue }
@@ -61,7 +61,7 @@ import Testing
         for state in State.allCases { #expect(seen[state, default: 0] > 10, "\(state) was hardly seen: \(seen)") }
     }
 
-    /// What somebody may know who looks: everything, or as little as a lookup.
+    /// What a caller may know: everything, or as little as a lookup.
     private func glances(_ input: ScheduleInput, _ planned: Planned) -> [FreshnessInput] {
         let state = input.isInOutageAllowance ? State.awaitingRenewal : input.state
         let reason = input.isInOutageAllowance ? Reason.renewal : input.reason

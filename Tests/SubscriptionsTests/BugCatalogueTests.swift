@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test("2: nobody expires because Apple did not answer")
+    @Test("2: no subscription expires because Apple did not answer")
     func silence() {
         let state = reconcile(nil, with: answer(1, [row("1", 0, 30)], renewal()), policy: standardPolicy).state
         #expect(state.timeline.span(at: day(45))?.entitled == false, "the table alone would end it")
@@ -113,7 +113,7 @@ import Testing
         #expect(states == [.active, .expired])
     }
 
-    @Test("18: nobody lapses for minutes while Apple books the renewal")
+    @Test("18: no subscription lapses for minutes while Apple books the renewal")
     func leeway() {
         #expect(look(answer(30.01, [row("1", 0, 30)], renewal()), policy: standardPolicy).entitled)
     }

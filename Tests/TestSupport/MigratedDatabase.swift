@@ -37,7 +37,7 @@ private func exists(_ name: String, on server: Database) async throws -> Bool {
     ).isEmpty == false
 }
 
-/// Whoever is first gives it its name; others throw theirs away.
+/// Makes a draft and renames it. The first process to rename wins; the others drop their drafts.
 private func make(_ name: String, on server: DatabaseConfiguration, by maintenance: Database) async throws {
     let draft = "\(name)_\(UInt32.random(in: 0 ... .max))"
     try await maintenance.runOutsideTransaction("CREATE DATABASE \(draft) TEMPLATE template0")

@@ -4,7 +4,7 @@ import Foundation
 package final class PrivatePooler: Sendable {
     /// What it does with the start-up parameter `options`, which it does not know.
     package enum Options: String, Sendable, CaseIterable {
-        /// As it comes: whoever sends it is turned away.
+        /// PgBouncer's default: it refuses a client that sends the parameter.
         case refused
         /// As poolers are usually set up for clients that always send it.
         case ignored

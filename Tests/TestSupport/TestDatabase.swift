@@ -31,7 +31,7 @@ package func withTestDatabase<R>(_ body: (Database, String) async throws -> R) a
     try await withTestDatabase(copying: "template0", body)
 }
 
-/// The same with a copy of another database, to which nobody may be connected.
+/// The same with a copy of another database, which must have no sessions.
 func withTestDatabase<R>(
     copying template: String, _ body: (Database, String) async throws -> R
 ) async throws -> R {

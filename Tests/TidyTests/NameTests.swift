@@ -35,6 +35,7 @@ struct NameTests {
             #expect(found.isEmpty, "\(file.path): \(found)")
         }
         #expect(wordyLines(in: "one line\nWho" + "ever reads this") == ["line 2: Who" + "ever reads this"])
+        #expect(wordyLines(in: "No" + "body reads this\nif root; then echo nobody; fi").count == 1)
     }
 
     @Test("Comments and documents hold no promises, issue numbers or folders of one machine")

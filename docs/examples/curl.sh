@@ -15,7 +15,7 @@ api "$PERENNIAL_URL/v1/apps/$APP/customers/$CUSTOMER/entitlements"
 echo
 
 echo "The entitlements of several customers:"
-api --json "{\"customers\": [\"$CUSTOMER\", \"nobody\"]}" "$PERENNIAL_URL/v1/apps/$APP/entitlements:batch"
+api --json "{\"customers\": [\"$CUSTOMER\", \"stranger\"]}" "$PERENNIAL_URL/v1/apps/$APP/entitlements:batch"
 echo
 
 echo "The changes:"

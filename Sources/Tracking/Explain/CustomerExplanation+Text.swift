@@ -17,7 +17,7 @@ extension CustomerExplanation {
     package var summary: [String] {
         guard reasons.isKnown else {
             return [
-                "Nobody knows this customer: no receipt was ever uploaded under that name, so there is nothing to use."
+                "This customer is unknown: no receipt was ever uploaded under that name, so there is nothing to use."
             ]
         }
         guard rights.isEmpty else {

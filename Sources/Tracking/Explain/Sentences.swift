@@ -115,7 +115,7 @@ extension Reasons.Source {
 extension Reasons.Ownership {
     /// Returns the owner and the reason for the ownership as a sentence, for the customer asked about.
     package func sentence(for customer: String, accountToken: String?) -> String {
-        guard let owner else { return "Nobody owns it: no customer uploaded a receipt that holds it." }
+        guard let owner else { return "It has no owner: no customer uploaded a receipt that holds it." }
         let begin = since.map { " since \($0.iso8601)" } ?? ""
         let isNamed = accountToken?.lowercased() == owner.lowercased()
         let how =

@@ -132,10 +132,11 @@ struct CustomerEraseCommand: AsyncParsableCommand {
         commandName: "erase",
         abstract: "Removes what is personal of a customer; figures stay under a random name.",
         discussion: """
-            Gone are the receipts nobody else uploaded with Apple's answers about them, uploads, imported words, account
-            tokens, reasons of what people decided about them and the id itself, with every name merged into it. Periods,
-            prices and events stay, and so does the reason given here: name nobody in it. This cannot be undone; backups
-            and replicas' logs keep what they have until they are deleted.
+            It removes the receipts that only this customer uploaded, with Apple's answers about them. It also removes
+            the customer's uploads, imported claims, account tokens, the reasons of manual decisions about the customer,
+            and the id itself with every name merged into it. Periods, prices and events stay. The reason given here
+            stays too, so name no person in it. An erasure cannot be undone. Backups and replicas' logs keep their
+            copies until they are deleted.
 
             Example:
               perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes
@@ -164,7 +165,7 @@ struct CustomerEraseCommand: AsyncParsableCommand {
             """
             Erased. Figures go on as \(erasure.pseudonym).
             Receipts erased: \(erasure.receipts); kept because others uploaded them too: \(erasure.sharedReceipts).
-            Subscriptions and purchases that nobody owns now: \(erasure.things).
+            Subscriptions and purchases without an owner now: \(erasure.things).
             """)
     }
 }

@@ -9,7 +9,8 @@ struct EntitlementsCommand: AsyncParsableCommand {
         commandName: "entitlements",
         abstract: "Says what a customer may use, until when, why, and how fresh that is.",
         discussion: """
-            --at asks about another moment; --known-at asks what was known then. A customer nobody knows has nothing.
+            --at asks about another moment; --known-at asks what was known then. An unknown customer has no
+            entitlements.
 
             Example:
               perennial entitlements --app com.example.app --customer c1 --at 2026-01-31T12:00:00Z

@@ -12,7 +12,7 @@ import Testing
         ?? (environment["PERENNIAL_TEST_ALL"] == nil ? 4000 : 200_000)
     private static let seed = environment["PERENNIAL_FUZZ_SEED"].flatMap { UInt64($0) } ?? 2026
     private static let first = environment["PERENNIAL_FUZZ_FIRST"].flatMap { Int($0) } ?? 0
-    /// Every so many inputs somebody else is asked as well, who takes much longer.
+    /// Of so many inputs one goes to a second, much slower parser as well.
     private static let secondOpinionEvery = 32
 
     /// Runs `check` over all inputs and says how it went; `check` tells whether the input could be read.

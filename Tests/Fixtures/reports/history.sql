@@ -10,11 +10,11 @@
 --     begins on the 20th); on 20 March Apple could not charge again: billing retry
 --  F  shared by the family, all year
 --  G  yearly since 10 January 2025: its second charge follows a year of paid service
---  H  February at an introductory price nobody knows, March at 12, renews on 1 April
+--  H  February at an unknown introductory price, March at 12, renews on 1 April
 --  J  10 February-10 March, on 5 March extended to 20 March, then over; renewal was off from the start
 --  S  in the sandbox: never among the others
 --  P  lifetime, bought on 3 February at 25 GBP as its upload said, refunded on 3 March
---  Q  lifetime, bought on 10 February at a price nobody knows
+--  Q  lifetime, bought on 10 February at an unknown price
 INSERT INTO ledger.app (bundle_id, name) VALUES ('com.example.app', 'Example');
 INSERT INTO ledger.app_budget (app_id) SELECT app_id FROM ledger.app;
 INSERT INTO ledger.product (app_id, product_id, group_id, level, period, price_milliunits, currency)

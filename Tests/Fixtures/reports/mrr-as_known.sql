@@ -2,4 +2,4 @@
 -- set from=2026-02-21
 -- set until=2026-02-22
 -- As known on 23 February E was in grace, at the 7.50 of the period before: A 10, C 8, E 7.50, G 8, J 10 make 43.50. H pays
--- an introductory price nobody knows. Of the six one price was said, one is unknown.
+-- an introductory price that is unknown. Of the six one price was said, one is unknown.

@@ -1,4 +1,4 @@
--- One nobody asked about yet, one that Apple refused until it was given up; bea's, eve's and pat's are verified.
+-- One was never checked, and one was refused by Apple until it was given up; bea's, eve's and pat's are verified.
 INSERT INTO ledger.receipt (app_id, digest, data, received_at, asked_at, outcome, reason)
 SELECT app_id, sha256('forged'), 'forged', '2026-03-20Z', '2026-03-21Z'::timestamptz, 'rejected'::ledger.outcome,
        'It could not be authenticated.' FROM ledger.app;

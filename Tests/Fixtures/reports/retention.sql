@@ -1,5 +1,5 @@
 -- set as_known_at=2026-03-25Z
 -- set from=2026-01-01
 -- set months=3
--- January: A, B, C, E. A month and a day later A, C and E pay, B was refunded: 3 of 4. After two months only C. A third month has
--- come for nobody. February: H and J pay on 2 and 11 March; their second month has not come.
+-- January: A, B, C, E. A month and a day later A, C and E pay, B was refunded: 3 of 4. After two months only C. No third
+-- month has come yet. February: H and J pay on 2 and 11 March; their second month has not come.

@@ -1,5 +1,5 @@
--- The sums are right, but on 10 January somebody counted C (yearly from the 25th) twice, and forgot that D's trial began on
--- the 15th.
+-- The sums are right, but on 10 January C (yearly from the 25th) was counted twice, and the begin of D's trial on the 15th
+-- was forgotten.
 INSERT INTO ledger.summary_day
 SELECT a.app_id, r.environment::ledger.environment, r.day, r.currency, r.active, r.trial, r.paying, r.monthly_milliunits,
        r.began, r.returned, r.churned, r.trials_started, r.trials_converted, r.trials_lost

@@ -46,7 +46,7 @@ extension TestLedger {
             """, [.text(subscription)])
     }
 
-    /// The owner of a subscription now, `-` for nobody.
+    /// The owner of a subscription now; `-` when it has none.
     func owner(of subscription: String = "1000") async throws -> String {
         try await text(
             "SELECT customer FROM perennial.subscription_now WHERE original_transaction_id = $1::text",

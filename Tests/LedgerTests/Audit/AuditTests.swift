@@ -68,7 +68,7 @@ struct FloodTests {
         _ = try await test.ledger.store([upload], newReceiptsMax: 10)
     }
 
-    @Test("Ten an hour, known ones always, and everybody for themselves")
+    @Test("Each customer brings ten new receipts an hour; known ones are always accepted")
     func tenAnHour() async throws {
         try await withLedger { test in
             for number in 1...10 { try await bring("r\(number)", to: test) }

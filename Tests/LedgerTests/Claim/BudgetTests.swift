@@ -32,7 +32,7 @@ struct BudgetTests {
         }
     }
 
-    @Test("A burst that nobody chose goes with the rate; a chosen one stays")
+    @Test("A burst that was not chosen follows the rate; a chosen one stays")
     func burstOfRate() async throws {
         try await withLedger { test in
             var change = AppChange()

@@ -27,7 +27,7 @@ struct MalformedTests {
         return longest
     }
 
-    @Test("They are asked about soon for half an hour, then as if nobody waited; an outage is waited out")
+    @Test("They are checked often for half an hour, then seldom; an outage alone makes no check seldom")
     func backOff() async throws {
         try await withLedger { test in
             let (last, first, away) = (

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ledger
 
-/// While somebody keeps a transaction open, entries of what was claimed stay in the index; a mark leads past them.
+/// While a transaction stays open, entries of claimed receipts stay in the index; a mark leads past them.
 @Suite("Claims beside an open transaction")
 struct OpenSnapshotTests {
     /// Pages that counting what is due reads, and what it finds.

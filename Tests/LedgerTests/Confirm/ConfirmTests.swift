@@ -157,7 +157,7 @@ struct ConfirmTests {
         }
     }
 
-    @Test("A one-time purchase that nobody changed is confirmed too; a changed one is told in full")
+    @Test("An unchanged one-time purchase is confirmed too; a changed one is settled in full")
     func purchases() async throws {
         try await withLedger { test in
             let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))

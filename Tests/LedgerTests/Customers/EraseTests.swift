@@ -20,7 +20,7 @@ struct EraseTests {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.token = Self.token }
     }
 
-    /// Settles an answer whose body and newest receipt tell what nobody may find afterwards.
+    /// Settles an answer whose body and newest receipt hold texts that the erasure must remove.
     private func check(_ receipt: ReceiptID, _ finding: Finding, in test: TestLedger) async throws {
         let settlement = Settlement(
             claim: try await test.claim(receipt), finding: finding,
@@ -52,7 +52,7 @@ struct EraseTests {
         func because(_ reason: String) throws -> ManualDecision { try ManualDecision(by: "kim", because: reason) }
         _ = try await ledger.merge(
             "anon-of-the-dump", into: "ann-of-the-dump", of: app, deciding: because("a reason to merge ann"))
-        // What was decided about somebody else was about them too: an assignment, and a merge that was undone.
+        // These decisions about another customer are about ann too: an assignment, and a merge that was undone.
         _ = try await ledger.assign("c", to: "bob", of: app, deciding: because("a reason to take from ann"))
         _ = try await ledger.assign("c", to: "ann-of-the-dump", of: app, deciding: because("a reason to give to ann"))
         _ = try await ledger.merge("bob", into: "ann-of-the-dump", of: app, deciding: because("a reason to mix up ann"))
@@ -144,7 +144,7 @@ struct EraseTests {
         }
     }
 
-    @Test("Who comes again is somebody new, under every policy", arguments: OwnershipPolicy.allCases)
+    @Test("An erased customer who comes back is new, under every policy", arguments: OwnershipPolicy.allCases)
     func again(policy: OwnershipPolicy) async throws {
         try await withLedger(policy: policy) { test in
             let receipt = try await test.upload("a")
@@ -158,7 +158,7 @@ struct EraseTests {
             try await test.check(again, monthly(test))
             #expect(try await test.owner() == "ann")
             #expect(try await test.entitled() == "true monthly active - Production verified")
-            #expect(try await test.entitled(at: test.at(-2)) == nothing, "what was before was somebody else's")
+            #expect(try await test.entitled(at: test.at(-2)) == nothing, "what was before was another customer's")
             #expect(
                 try await test.events() == [
                     "1.0 subscription.started", "2.0 ownership.assigned", "5.0 ownership.assigned",
@@ -170,7 +170,7 @@ struct EraseTests {
         }
     }
 
-    @Test("A receipt that somebody else uploaded too stays, and polls on")
+    @Test("A receipt that another customer uploaded too stays, and polls on")
     func shared() async throws {
         try await withLedger { test in
             let mine = try await test.upload("mine", by: "ann")
@@ -190,7 +190,7 @@ struct EraseTests {
         }
     }
 
-    @Test("While Apple is being asked about a receipt nobody is erased; an erased receipt is asked about no more")
+    @Test("An erasure is refused during a check; an erased receipt is not checked again")
     func leased() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")

@@ -138,7 +138,7 @@ struct ManualGrantTests {
         }
     }
 
-    @Test("Refused: no reason, an end in the past, an app or a grant nobody knows")
+    @Test("An end in the past, a bad name and a grant that does not exist are refused")
     func refused() async throws {
         try await withLedger { test in
             let past = await #expect(throws: LedgerError.self) { try await Self.give(-1, in: test) }

@@ -60,7 +60,7 @@ struct MergeTests {
         }
     }
 
-    @Test("Again it does nothing; a third customer's name is refused, and nobody cannot be merged")
+    @Test("A repeated merge does nothing; a third customer's name and an unknown customer are refused")
     func again() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a", by: "anon"), monthly(test))
@@ -130,7 +130,7 @@ struct MergeTests {
         try await withLedger { test in
             let split = { (name: String) in
                 try await test.ledger.split(
-                    name, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "somebody else"))
+                    name, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "another person"))
             }
             try await test.check(try await test.upload("a", by: "anon"), monthly(test))
             try await test.check(
@@ -176,7 +176,7 @@ struct MergeTests {
                 _ = try await ledger.merge("anon", into: "ann", of: app, deciding: because("logged in"))
                 _ = try await ledger.assign("1000", to: "bob", of: app, deciding: because("a \"shared\" device"))
             }
-            _ = try await ledger.split("anon", of: app, deciding: because("somebody else"))
+            _ = try await ledger.split("anon", of: app, deciding: because("another person"))
             #expect(
                 try await test.rows(
                     """
@@ -185,7 +185,7 @@ struct MergeTests {
                     """) == [
                         "user lee customer.merged ann {ann,anon} kim logged in",
                         "user lee customer.assigned bob {ann,bob} kim a \"shared\" device",
-                        "user lee customer.split anon {ann,anon} kim somebody else",
+                        "user lee customer.split anon {ann,anon} kim another person",
                     ])
         }
     }
@@ -228,7 +228,7 @@ struct MergeTests {
         }
     }
 
-    @Test("Merges and settlements of the same receipts at once: nothing is lost, nobody is left behind")
+    @Test("Merges and settlements of the same receipts at once lose nothing and leave no customer behind")
     func concurrently() async throws {
         try await withLedger(connections: 4) { test in
             var receipts: [ReceiptID] = []

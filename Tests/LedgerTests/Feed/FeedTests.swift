@@ -9,7 +9,7 @@ import Testing
 @Suite("Feed")
 struct FeedTests {
     @Test(
-        "Positions are dense from 1 and follow each subscription's order, whoever writes and places",
+        "Positions are dense from 1 and follow each subscription's order, in whatever order tasks write and place",
         arguments: [3 as UInt64])
     func dense(seed: UInt64) async throws {
         try await withLedger(connections: 8) { test in
@@ -73,7 +73,7 @@ struct FeedTests {
         }
     }
 
-    @Test("Erasing whoever caused the newest events leaves their positions where they are")
+    @Test("Erasing the customer of the newest events leaves their positions where they are")
     func erasureKeepsPositions() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-2)))

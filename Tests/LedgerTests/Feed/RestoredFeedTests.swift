@@ -94,7 +94,7 @@ struct RestoredFeedTests {
         }
     }
 
-    @Test("A dump in another database of the same cluster, in which events get positions before anybody looks")
+    @Test("A dump in another database of the same cluster has a new feed, also when events get positions first")
     func anotherDatabase() async throws {
         try await withFeed { test, former in
             try await withTestDatabase { _, connectionString in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Incidents: nobody is suspected, and everybody is asked about again")
+@Suite("An incident makes no receipt suspect, and all its receipts are checked again")
 struct IncidentTests {
     /// Whether a receipt is on the schedule, and due within a minute.
     private func scheduled(_ test: TestLedger) async throws -> [String] {
@@ -115,7 +115,7 @@ struct IncidentTests {
             try await test.ledger.watchCanaries()
             try await test.pass(minutes: 11)
             try await test.ledger.watchCanaries()
-            #expect(try await test.incidents() == ["running 10 10"], "nobody was vouched for")
+            #expect(try await test.incidents() == ["running 10 10"], "Apple vouched for no receipt")
             try await test.vouch(for: Array(receipts[20..<40]))
             try await test.refuse([receipts[10]])
             try await test.ledger.watchCanaries()
@@ -195,7 +195,7 @@ struct IncidentTests {
         }
     }
 
-    @Test("Settlements and watches at once: one incident, no refusal counts, nobody waits for ever")
+    @Test("Settlements and watches at once make one incident; no refusal counts, and no task waits for ever")
     func atOnce() async throws {
         try await withLedger(connections: 8) { test in
             let receipts = try await test.canaries(40)

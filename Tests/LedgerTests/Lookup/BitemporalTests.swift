@@ -29,7 +29,7 @@ struct BitemporalTests {
         }
     }
 
-    @Test("Of one thing, one time and one knowledge nobody can say two things, whoever writes")
+    @Test("No statement can write two rows that hold of one thing at one time in one knowledge")
     func contradictions() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-20), asOf: test.at(-1)))
@@ -126,7 +126,7 @@ struct BitemporalTests {
         }
     }
 
-    @Test("Whoever asks about nobody gets exactly one row")
+    @Test("A lookup of an unknown customer has exactly one row")
     func nobody() async throws {
         try await withLedger { test in
             let nobody = try await test.entitled("monthly", "nobody")

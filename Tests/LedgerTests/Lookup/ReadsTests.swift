@@ -6,9 +6,9 @@ import Testing
 @testable import Ledger
 
 /// Where lookups are read while one of two databases is away; with a real standby in `StandbyTests`.
-@Suite("Reads: whoever is there answers")
+@Suite("The database that can be reached answers lookups")
 struct ReadsTests {
-    /// A server that nobody can reach.
+    /// A server that cannot be reached.
     private func away() -> Database {
         Database(
             DatabaseConfiguration(
@@ -16,7 +16,7 @@ struct ReadsTests {
         ) { _ in }
     }
 
-    @Test("A standby that is away costs nobody an answer")
+    @Test("A standby that is away costs no caller an answer")
     func standbyAway() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))

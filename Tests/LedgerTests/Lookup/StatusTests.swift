@@ -60,7 +60,7 @@ struct StatusTests {
         return [try #require(gauge).lagSeconds, try #require(status?.lagSeconds)]
     }
 
-    @Test("A process that asks about single receipts when told to is no worker that anybody counts on")
+    @Test("A process that checks single receipts on request does not count as a worker")
     func workers() async throws {
         try await withLedger { test in
             let before = try await test.ledger.status().workers

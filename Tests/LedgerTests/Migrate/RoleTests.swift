@@ -121,7 +121,7 @@ struct RoleTests {
         }
     }
 
-    /// Whoever reads for people writes nothing, and calls nothing that looks behind what is told.
+    /// What the role for reports may not do: it writes nothing, and calls no function that reads behind the views.
     private static let forbiddenToRead = [
         "INSERT INTO ledger.customer (app_id, name) VALUES (1, 'x')", "DELETE FROM ledger.event",
         "UPDATE ledger.subscription SET version = 1", "UPDATE ledger.audit SET detail = '{}'",
@@ -134,7 +134,7 @@ struct RoleTests {
         "SELECT ledger.add_observation_month(now())", "SELECT ledger.drop_empty_observation_months(now())",
     ]
 
-    @Test("Whoever reads for people writes nothing")
+    @Test("The role for reports writes nothing")
     func readsOnly() async throws {
         try await withLedger { test in
             try await test.ledger.grantRoles()

@@ -59,7 +59,7 @@ struct PruneTests {
             let library = AnswerLibrary()
             let receipt = try await test.upload("a")
             let month = Answer(from: test.at(-100), asOf: test.at(-95))
-            // The third tells how the first period ended; afterwards nobody speaks of that any more.
+            // The third tells how the first period ended; later answers do not mention that period.
             let story = [(-95.0, 1, false), (-90, 1, false), (-68, 1, true), (-50, 2, false), (-45, 2, false)]
             for (asOf, periods, inRetry) in story {
                 let said = month.but { ($0.asOf, $0.periods, $0.inRetry) = (test.at(asOf), periods, inRetry) }
@@ -94,7 +94,7 @@ struct PruneTests {
                 SELECT 1, app_id, 1, 'none', '2024-03-11', '2024-03-11', '', '2024-03-11' FROM ledger.app
                 """)
             let cutoff = try #require(Instant(iso8601: "2025-01-01T00:00:00Z"))
-            // Whoever writes would wait for whoever waits for a reader.
+            // A drop that waited for the reader would make all writers wait behind it.
             try await test.holdingSnapshot(of: "ledger.observation") {
                 let dropped = try await test.ledger.dropEmptyMonths(before: cutoff)
                 #expect(dropped == 0)

@@ -85,7 +85,7 @@ struct RebuildTests {
         }
     }
 
-    @Test("A ledger that nobody touched is what its observations say, and stays as it is")
+    @Test("An untouched ledger is what its observations say, and stays as it is")
     func faithful() async throws {
         try await withHistory { test, library in
             let before = try await test.everything()
@@ -127,7 +127,7 @@ struct RebuildTests {
         ("UPDATE ledger.purchase SET transaction_ids = transaction_ids || 'x'::text", "transaction_ids"),
     ]
 
-    @Test("What was damaged by hand is found, mended under the same keys, and told to nobody", arguments: damages)
+    @Test("A rebuild finds manual damage, mends it under the same keys, and writes no event", arguments: damages)
     func damage(_ statement: String, _ fact: String) async throws {
         try await withHistory { test, library in
             let keys = "SELECT p.period_id, p.purchased_at FROM ledger.period p ORDER BY 1"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Whoever changes what a customer may use says so in the same commit")
+@Suite("Every change to what a customer may use is noted in the same commit")
 struct RightChangeTests {
     /// A tenth of a second each: longer than any transaction of another test.
     private static let roundsMax = 600
@@ -43,7 +43,7 @@ struct RightChangeTests {
 
     private func decision() throws -> ManualDecision { try ManualDecision(by: "kim", because: "asked") }
 
-    @Test("A settlement, an equal answer, a purchase, an erasure: who owns it is read again, and nobody else")
+    @Test("A settlement, a purchase and an erasure touch the owner; an equal answer touches no customer")
     func settlements() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")
@@ -136,7 +136,7 @@ struct RightChangeTests {
         }
     }
 
-    @Test("A change is told once it is committed, however long that takes and whoever looked meanwhile")
+    @Test("A change is told once it is committed, however long that takes and whatever was read meanwhile")
     func commitOrder() async throws {
         try await withLedger { test in
             try await test.upload("a")

@@ -110,7 +110,7 @@ struct RightTriggerTests {
             #expect(try await noted(by: rename, in: test) == .these([.customer(2)]))
             let delete = "DELETE FROM ledger.customer WHERE name = 'carl' RETURNING customer_id"
             guard case .these(let gone) = try await noted(by: delete, in: test) else {
-                Issue.record("not everybody's")
+                Issue.record("the change is not of single customers")
                 return
             }
             #expect(gone.count == 1)

@@ -30,7 +30,7 @@ struct RightsLookupTests {
         Issue.record("the answers never rest, after \(step)")
     }
 
-    /// One thing that somebody does, or time that passes.
+    /// Makes one random change, or lets time pass; returns its description.
     private func act(in test: TestLedger, using random: inout Seeded) async throws -> String {
         let customer = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
         let other = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
@@ -196,7 +196,7 @@ struct RightsLookupTests {
             let ann = [CustomerName("ann", of: test.app.bundleID)]
             _ = try await lookup.rights(of: ann)
             let first = try await lookup.rights(of: ann)[0].entitlements
-            // Behind the back of the triggers: whoever reads it again sees it.
+            // The triggers do not see this change; only a new read of the database does.
             try await test.run(
                 "SET LOCAL session_replication_role = replica; UPDATE ledger.subscription SET checked_at = checked_at + interval '1 h'"
             )

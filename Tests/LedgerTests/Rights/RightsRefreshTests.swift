@@ -47,7 +47,7 @@ struct RightsRefreshTests {
         #expect(Self.refreshed(&memory, after: 1) == (isTied ? [Self.ann] : []))
     }
 
-    @Test("Nobody's answer is read again for ever: only while it is asked for")
+    @Test("An answer is read again only while callers ask for it")
     func unwanted() {
         let seconds = RightsMemory.wantedSeconds
         var memory = Memory.knowing()
@@ -61,7 +61,7 @@ struct RightsRefreshTests {
         #expect(Self.refreshed(&memory, after: seconds).isEmpty, "a refresh is no question")
     }
 
-    @Test("Before it is too old it is read again, and holds until then; if nobody wants it, it is forgotten")
+    @Test("Before it is too old it is read again, and holds until then; if no caller wants it, it is forgotten")
     func age() {
         let (seconds, old) = (RightsMemory.refreshSeconds, RightsMemory.answerSeconds)
         var memory = Memory.knowing()
@@ -161,7 +161,7 @@ struct RightsRefreshTests {
         #expect(Self.refreshed(&memory, after: 1) == [Self.name(5_000)])
     }
 
-    @Test("Those that grow old are read again, whatever nobody wants stands in front of them")
+    @Test("Answers that grow old are read again, also behind answers that no caller wants")
     func manyAge() {
         let (most, seconds) = (RightsMemory.refreshesMax, RightsMemory.refreshSeconds)
         var memory = Self.knowing(1...2 * most)

@@ -105,7 +105,7 @@ struct OutageAllowanceTests {
         }
     }
 
-    @Test("A trial that nobody could ask about ends as a trial")
+    @Test("A trial that could not be checked ends as a trial")
     func endOfTrial() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), answer(test, ended: 40, asked: 41).but { $0.trial = true })

@@ -18,7 +18,7 @@ struct OwnershipDecisionTests {
         var said: Said
 
         var testDescription: String {
-            "\(claimant) from \(owner ?? "nobody"), \(transfers) transfers, \(policy), token \(token ?? "-"), "
+            "\(claimant) from \(owner ?? "no owner"), \(transfers) transfers, \(policy), token \(token ?? "-"), "
                 + "imported \(imported), access \(givesAccess)"
         }
     }

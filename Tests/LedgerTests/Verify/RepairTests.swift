@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Repair: a subscription that nobody would ask about is covered again")
+@Suite("A repair covers a subscription that no receipt polls")
 struct RepairTests {
     private func answer(_ test: TestLedger, made: Double?, asOf: Double) -> Answer {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.createdAt = made.map(test.at) }
@@ -169,7 +169,7 @@ struct RepairTests {
 
 @Suite("Turns: one worker at a time looks everything through")
 struct VerifyTurnTests {
-    @Test("A turn is one worker's until it ends, then nobody's until it is time; a worker that died loses it")
+    @Test("A turn is one worker's until it ends, then no worker's until it is time; a worker that died loses it")
     func turns() async throws {
         try await withLedger { test in
             let ledger = test.ledger

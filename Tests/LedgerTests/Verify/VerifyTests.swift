@@ -231,7 +231,7 @@ struct VerifyTests {
         }
     }
 
-    @Test("Whoever works tells by which lease and speed-up; the newest sign of life counts")
+    @Test("A worker states its lease and speed-up; the newest sign of life counts")
     func terms() async throws {
         try await withLedger { test in
             let own = VerifyTerms(leaseSeconds: 7, speedup: 3)

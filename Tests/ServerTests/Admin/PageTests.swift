@@ -39,7 +39,7 @@ import Testing
         #expect(Set(ids).count == ids.count, "\(name) has an id twice")
     }
 
-    @Test("Every page is for everybody")
+    @Test("Every page is accessible")
     func everyPageIsForEverybody() async throws {
         try await signedIn { world, browser, receipt in
             _ = try await world.ledger.summarise(isFirstRound: true)
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("Nobody is found", arguments: ["kim", "%25", "_kim", "101", "999999999999999999999", "%5C", "'", "%00"])
+    @Test("No customer is found", arguments: ["kim", "%25", "_kim", "101", "999999999999999999999", "%5C", "'", "%00"])
     func nobodyIsFound(text: String) async throws {
         try await signedIn { _, browser, _ in
             let answer = try await browser.get("/admin/customers?q=\(text)")

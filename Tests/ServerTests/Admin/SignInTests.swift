@@ -15,7 +15,7 @@ import Tracking
         "/admin/receipts/1", "/admin/incidents",
     ]
 
-    @Test("Nobody sees a page without a session") func nobodySeesAPageWithoutASession() async throws {
+    @Test("No page is shown without a session") func nobodySeesAPageWithoutASession() async throws {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in
                 for page in Self.pages {
@@ -112,7 +112,7 @@ import Tracking
         }
     }
 
-    /// Who came, who left and whose key was not enough is remembered; whoever has no key of ours has no name to remember.
+    /// The audit has each sign-in, each sign-out, and each key that was not enough. An unknown key leaves no line.
     @Test("Who signed in is remembered") func whoSignedInIsRemembered() async throws {
         try await AdminWorld.with { world in
             let read = try await world.ledger.createKey(scope: .read, for: nil)

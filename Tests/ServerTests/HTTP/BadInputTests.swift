@@ -9,8 +9,8 @@ import Tracking
 
 @testable import Server
 
-@Suite("What nobody should send, and what nobody may see") struct BadInputTests {
-    /// Texts that mean something to somebody: SQL, shells, paths, terminals, other alphabets.
+@Suite("Odd input is refused or kept as it is, and a key sees only its own app") struct BadInputTests {
+    /// Texts that mean something to SQL, shells, paths, terminals or other alphabets.
     static let oddTexts = [
         "'; DROP TABLE ledger.app; --", "\" OR \"\"=\"", "kim' OR '1'='1", "$1", "%", "_", "\\", "\\x00",
         "../../etc/passwd", "${jndi:ldap://x}", "<script>alert(1)</script>", "\u{202E}mik", "e\u{301}", "\u{E9}",
@@ -164,7 +164,7 @@ import Tracking
         }
     }
 
-    /// What a header or a secret address says is nobody's word for anything.
+    /// A text in a header or in a secret address gives no access.
     @Test("Odd texts in headers and addresses count for nothing")
     func oddTextsInHeadersAndAddresses() async throws {
         try await ServedLedger.with { served in
@@ -289,7 +289,7 @@ import Tracking
                     try await client.send(.delete, own + ending, secret: other), "not-found", status: 404)
                 let events = try AnswerBody(await client.send(.get, "/v1/events", secret: other))
                 #expect(events.list("events")?.isEmpty == true)
-                // The same receipt sent to the other app is another receipt: its owner there is nobody yet.
+                // The same receipt sent to the other app is another receipt: it has no owner there yet.
                 let again = try await client.send(
                     .post, own + "/receipts", secret: other, body: Sample.upload(Sample.receipt()))
                 #expect(again.status == .unprocessableContent)

@@ -20,7 +20,7 @@ import Testing
         "GET \(Serving.entitlements) HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer \(secret)\r\n\r\n"
     }
 
-    @Test("A thousand slow clients cost nobody an answer")
+    @Test("A thousand slow clients cost no other client an answer")
     func aThousandSlowClients() async throws {
         try await Serving.onPort { served, port in
             var slow: [any Channel] = []
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// They ask for more than the sockets hold and take nothing of it.
-    @Test("Clients that do not read cost nobody an answer")
+    @Test("Clients that do not read cost no other client an answer")
     func clientsThatDoNotRead() async throws {
         try await Serving.onPort { served, port in
             let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
@@ -75,7 +75,7 @@ import Testing
             deaf.writeAndFlush(ByteBuffer(string: many), promise: nil)
             let end = ContinuousClock.now + .seconds(30)
             while !journal.lines.contains(where: { $0.contains("its caller did not read") }) {
-                try #require(ContinuousClock.now < end, "nobody was let go")
+                try #require(ContinuousClock.now < end, "no connection was closed")
                 try await Task.sleep(for: .milliseconds(50))
             }
             #expect(journal.lines.count { $0.hasPrefix("debug answered") } < 50)

@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    /// Apple was asked again and said the same: whoever holds the earlier answer holds this one.
+    /// A check whose answer is equal keeps the tag: a caller with the earlier answer has this one.
     @Test("The tag outlives a check")
     func theTagOutlivesACheck() throws {
         let before = Self.lookup([Self.entitlement(.active, endsIn: 90_000, checkedAgo: .minutes(5))])

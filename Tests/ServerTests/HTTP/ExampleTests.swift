@@ -62,7 +62,7 @@ import Tracking
             let done = try await run(["bash", Self.folder.appending(path: "curl.sh").path], environment)
             #expect(done.status == 0, "\(done.output)")
             #expect(done.output.contains(#""outcome":"verified""#) && done.output.contains(#""granted":true"#))
-            #expect(done.output.contains(#""customer":"nobody""#))
+            #expect(done.output.contains(#""customer":"stranger""#))
             #expect(done.output.contains(#""kind":"subscription.started""#))
             let wrong = environment.merging(["PERENNIAL_KEY": "perennial_x"]) { _, new in new }
             let refused = try await run(["bash", Self.folder.appending(path: "curl.sh").path], wrong)

@@ -7,7 +7,7 @@ import Tracking
 
 @testable import Server
 
-@Suite("Whoever was told that something was written finds it at every server")
+@Suite("A caller whose write was answered finds it at every server")
 struct FreshLookupTests {
     private static let rounds = 20
     private static let entitlements = "/v1/apps/com.example.app/customers/kim/entitlements"

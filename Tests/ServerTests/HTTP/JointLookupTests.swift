@@ -66,7 +66,7 @@ struct JointLookupTests {
         #expect(told.count == names.count + 1 && told.allSatisfy { $0.key == $0.value })
     }
 
-    @Test("What one question breaks is broken for nobody else")
+    @Test("A question that fails fails no other question")
     func oneBreaks() async {
         let (told, asked) = await together(["a", "bad", "b"])
         #expect(told == ["first": "first", "a": "a", "b": "b", "bad": nil])

@@ -195,7 +195,7 @@ import Tracking
         }
     }
 
-    /// A wrong secret is the operator's mistake: nobody's receipt is called false for it.
+    /// A wrong secret is the operator's mistake: no receipt is called false because of it.
     @Test("A secret that Apple refuses makes no receipt false")
     func aSecretAppleRefuses() async throws {
         try await withLedger { ledger, secret in

@@ -19,7 +19,7 @@ private struct Surprise: Error {
         try expectProblem(response, "not-found", status: 404)
     }
 
-    /// A customer without an id is nobody, not a customer called `entitlements`.
+    /// A customer without an id is no customer, and not one called `entitlements`.
     @Test(
         "A path with an empty part is a problem",
         arguments: [

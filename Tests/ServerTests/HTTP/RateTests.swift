@@ -49,7 +49,7 @@ import Tracking
         for _ in 0..<10_000 { #expect(limiter.secondsToWait(of: free.id, at: free.rate) == nil) }
     }
 
-    @Test("Nobody is told to wait for longer than an hour")
+    @Test("No answer asks a caller to wait for longer than an hour")
     func nobodyIsToldToWaitForLongerThanAnHour() {
         let limiter = RateLimiter<Int32>()
         let slowest = key(1, 1e-300, 1)
@@ -57,7 +57,7 @@ import Tracking
         #expect(pause(limiter, slowest) == RateLimiter<Int32>.waitSecondsMax)
     }
 
-    @Test("A rate that nobody can mean is refused")
+    @Test("A rate that makes no sense is refused")
     func aRateThatNobodyCanMeanIsRefused() async throws {
         try await ServedLedger.with { served in
             for (perSecond, burst) in [

@@ -9,7 +9,7 @@ import Tracking
 
 @testable import Server
 
-/// The same receipt at two servers on one database: whoever is first asks Apple for both.
+/// The same receipt at two servers on one database: the first server asks Apple for both.
 @Suite("The same receipt at two servers") struct TwoServerTests {
     /// What an upload was answered: the status, and what became of the claim to each subscription.
     private struct Answer: Sendable, Hashable {
@@ -76,7 +76,7 @@ import Tracking
             #expect(try await served.ledger.receipts().count == 1)
             let leased = try await served.database.query(
                 .init(name: "leased", sql: "SELECT 1 AS one FROM ledger.poll_schedule WHERE leased_by IS NOT NULL"))
-            #expect(leased.isEmpty, "nobody is left waiting for a lease")
+            #expect(leased.isEmpty, "a lease is left")
         }
     }
 

@@ -116,8 +116,8 @@ import Tracking
         }
     }
 
-    /// Who asks goes away in the middle, and may leave the lease behind: the next one asks all the same.
-    @Test("A caller who goes away blocks nobody")
+    /// The caller goes away during the check, and may leave the lease behind: the next caller checks all the same.
+    @Test("A caller who goes away blocks no other caller")
     func whoeverGoesAwayBlocksNobody() async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()

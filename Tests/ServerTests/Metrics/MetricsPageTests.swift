@@ -43,7 +43,7 @@ struct MetricsPageTests {
                 (0..<receipts).map {
                     Upload(appID: app.id, customer: "c\($0)", receipt: Array("receipt \($0)".utf8), imported: false)
                 })
-            // Whoever uploads asks at once; these are asked about by the worker.
+            // A process that uploads checks at once; the worker checks these.
             try await database.transaction {
                 try $0.script("UPDATE ledger.poll_schedule SET due_at = now() - interval '1 s'")
             }

@@ -8,7 +8,7 @@ struct ClaimJournal {
         case settled
         /// A worker that stopped gave it up without an answer.
         case handedBack = "handed back"
-        /// Nobody ended it in time.
+        /// Its lease ran out before it ended.
         case leaseOver = "lease over"
         /// Still going on.
         case open

@@ -37,7 +37,7 @@ struct OutdatedWorkerTests {
                 #expect(journal[.settled] == world.simulator.callCount)
                 #expect(journal[.settled] < world.simulator.receipts().count, "it went on claiming")
                 try await world.expectNoViolations()
-                // Whoever is started now is refused at once.
+                // A worker that starts now is refused at once.
                 let next = try PerennialProcess(["worker"], in: world)
                 #expect(await next.end() == 1)
                 #expect(next.said.contains("run a newer perennial"), "\(next.said)")

@@ -26,7 +26,7 @@ struct RollingTests {
                 let receipts = world.simulator.receipts().count
                 try await ClaimJournal.begin(in: world)
                 let replaced = try await Self.replaceWorkers(in: world, until: receipts)
-                #expect(replaced >= 2, "everything was asked before anybody was replaced")
+                #expect(replaced >= 2, "all receipts were checked before a worker was replaced")
                 let stored = try await world.tracker.ledger.receipts(limit: 100_000)
                 #expect(stored.count == receipts)
                 #expect(stored.count { $0.askedAt == nil } == 0, "an answer was lost")

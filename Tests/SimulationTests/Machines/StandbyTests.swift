@@ -117,7 +117,7 @@ struct StandbyTests {
         return moment.iso8601
     }
 
-    /// Whether somebody's last question to the standby was a lookup.
+    /// Whether a session's last statement on the standby was a lookup.
     private static func hasAnswered(_ standby: PrivateCluster) async throws -> Bool {
         let database = Database(DatabaseConfiguration(connectionString: standby.connectionString)) { print($0) }
         let sql = """

@@ -5,17 +5,17 @@ import Subscriptions
 import TestSupport
 import Testing
 
-/// Everything at once: workers killed, the database restarted, Apple away and moody. Afterwards both must tell the same
-/// story, and nobody who had paid may have been refused in between.
+/// Workers are killed, the database restarts, and Apple is away or answers badly. Afterwards the ledger and the
+/// simulator must agree, and no customer who had paid may have been refused in between.
 @Suite("Workers, database and Apple fail at once", .serialized)
 struct StormTests {
-    @Test("A short storm loses nothing, doubles nothing and refuses nobody who paid", .timeLimit(.minutes(10)))
+    @Test("A short storm loses nothing, doubles nothing and refuses no paying customer", .timeLimit(.minutes(10)))
     func nothingIsLostDoubledOrRefused() async throws {
         try await storm(seed: 20_261_122, customers: 1_000, monthSeconds: 20, seconds: 30)
     }
 
     @Test(
-        "A long storm loses nothing, doubles nothing and refuses nobody who paid",
+        "A long storm loses nothing, doubles nothing and refuses no paying customer",
         .timeLimit(.minutes(20)),
         .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"),
         arguments: [1, 2, 3] as [UInt64])

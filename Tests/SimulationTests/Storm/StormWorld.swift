@@ -29,7 +29,7 @@ struct StormWorld {
             try await PretendWorld.with(
                 options, leaseSeconds: Double(leaseSeconds), connectionString: cluster.connectionString
             ) { world in
-                // Two cores that do everything at once may fall behind; that is not what ends anybody's access here.
+                // Two cores that do everything at once may fall behind; that must not end access here.
                 try await world.run("UPDATE ledger.app SET outage_allowance_ms = outage_allowance_ms * 100")
                 try await body(
                     StormWorld(

@@ -12,14 +12,14 @@ struct ToldSpan: Sendable {
     /// Apple's clock of the answer that made it; nil where that answer told no event.
     let asOf: Int64?
 
-    /// A stretch in which somebody who asked was refused.
+    /// A stretch in which a lookup was refused.
     struct Refusal {
         let span: ToldSpan
         let from: Int64
         let asOf: Int64
     }
 
-    /// When this row refused whoever asked then; nil when nobody could be refused by it before `end`.
+    /// From when on this row refused lookups; nil when it refused none before `end`.
     func refusal(before end: Int64) -> Refusal? {
         guard !entitled, let asOf else { return nil }
         let from = max(validFrom, knownFrom, allowedUntil ?? .min)

@@ -46,9 +46,12 @@ func issueNumberLines(in text: String) -> [String] {
     }
 }
 
-/// Lines with words that technical English does without.
+/// Lines with words that technical English does without. The Unix account `nobody` of a shell script is no such word.
 func wordyLines(in text: String) -> [String] {
-    lines(of: text) { $0.contains(#/(?i)\b(?:whoever|somebody|told|of which)\b/#) }
+    lines(of: text) { line in
+        line.contains(#/(?i)\b(?:whoever|somebody|nobody|everybody|anybody|told|of which)\b/#)
+            && !line.contains("echo nobody")
+    }
 }
 
 private func lines(of text: String, where isBad: (Substring) -> Bool) -> [String] {

@@ -29,7 +29,7 @@ import Testing
         while checks.waiting(for: Self.receipt) != count { try await Task.sleep(for: .milliseconds(1)) }
     }
 
-    /// Does something while somebody checks, whose task is cancelled afterwards.
+    /// Runs `body` while another caller checks; cancels that caller afterwards.
     private func whileChecking(
         _ checks: SingleFlight, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
@@ -69,7 +69,7 @@ import Testing
         }
         #expect(await calls.count == 1)
         _ = try await want(checks) { await calls.add() }
-        #expect(await calls.count == 2, "nobody checks any more")
+        #expect(await calls.count == 2, "no check is under way any more")
     }
 
     @Test("A caller who gives up leaves the line")
@@ -97,7 +97,7 @@ import Testing
         #expect(await calls.count == 1)
     }
 
-    /// The failure of a check is everybody's; the next one tries again.
+    /// A check that fails fails for all callers that wait for it; the next call tries again.
     @Test("What fails fails for all")
     func whatFailsFailsForAll() async throws {
         let (checks, failures) = (SingleFlight(), CallCount())

@@ -139,7 +139,7 @@ struct OnceTests {
         }
     }
 
-    /// The command refuses such a rate; whoever writes it into the database makes no worker crash.
+    /// The command refuses such a rate. A rate that was written into the database directly crashes no worker.
     @Test("A rate beyond all numbers is as good as none", .timeLimit(.minutes(1)))
     func rateBeyondNumbers() async throws {
         try await withTracker(rate: "1e300") { _, tracker, store in

@@ -3,7 +3,7 @@ import Testing
 @testable import Ledger
 @testable import Tracking
 
-@Suite("How the summaries are kept up to date without being in anybody's way")
+@Suite("A worker updates the summaries without delaying other work")
 struct SummaryPacingTests {
     private let behind = SummaryStep(subscriptions: 2_000, isBehind: true)
     private let upToDate = SummaryStep(subscriptions: 200, isBehind: false)

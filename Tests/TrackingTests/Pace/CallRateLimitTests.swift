@@ -91,13 +91,13 @@ import Testing
         let later = now + .seconds(2)
         let again = cut.after(round(overloaded: 9, tooMany: 9, retryAfter: 120, claimedAt: now), now: later).pace
         #expect(again.callsPerSecond(at: later + .seconds(120)) == 30)
-        // Whoever is at the full rate and is asked for something else than fewer calls keeps it.
+        // An app at the full rate keeps it unless Apple asks for fewer calls.
         #expect(pace.after(round(failed: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
         let grown = CallRateLimit(callsPerSecondMax: 60, slowed: .init(to: 1, at: now - .seconds(600)))
         #expect(grown.after(round(failed: 1, retryAfter: 9), now: now).pace.callsPerSecond(at: now) == 60)
     }
 
-    @Test("Pauses grow while nobody answers and end with a slow start")
+    @Test("Pauses grow while Apple does not answer, and end with a slow start")
     func pausesGrowWhileNobodyAnswersAndEndWithASlowStart() {
         var pace = CallRateLimit(callsPerSecondMax: 50)
         var clock = now

@@ -41,7 +41,7 @@ import Testing
         [Lane.sweep, .expiring, .imported, .new, .retry].map { due(1, $0, 1000) }
     }
 
-    @Test("Seven of ten are for receipts that somebody waits for")
+    @Test("Seven of ten places are for receipts that a customer waits for")
     func sevenOfTenAreForReceiptsThatSomebodyWaitsFor() {
         var turns = LaneTurns()
         let quotas = turns.quotas(of: everywhere, granted: [1: 100])
