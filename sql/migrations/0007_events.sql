@@ -49,7 +49,7 @@ CREATE TABLE ledger.event_feed (
 COMMENT ON TABLE ledger.event_feed IS
     'The positions of events: dense from 1 in the order of commits, in which each stream keeps its order';
 
--- It runs as its owner, so that no other role needs a right on the server's control data.
+-- It runs as its owner, so that no other role needs a privilege on the server's control data.
 CREATE FUNCTION ledger.feed_place() RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -66,7 +66,7 @@ END
 $$;
 COMMENT ON FUNCTION ledger.feed_place IS
     'Where the feed is: the cluster, the database in it, and the table, which a restore over the old one makes '
-    'anew. A promoted standby is the same place. If the owner has no right on the control data, the cluster is '
+    'anew. A promoted standby is the same place. If the owner has no privilege on the control data, the cluster is '
     'unknown and a restore into another one may pass unnoticed';
 
 -- The id follows from what was restored and where, so that all readers agree on it before it is stored, on a standby

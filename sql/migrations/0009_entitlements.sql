@@ -157,9 +157,9 @@ COMMENT ON FUNCTION ledger.right_source IS
     'that is known). place orders the sources: 1 what Apple or a running grant by hand says, 2 provisional, 3 a '
     'grant by hand that is over. expires_at is Apple''s expiry where a subscription does not grant';
 
--- The function runs as its owner, so that readers of the schema perennial need no right on the ledger. It is PL/pgSQL,
--- because a session then plans it once and not at every call. It joins by hashes: the planner does not know how many
--- customers a call names, and would otherwise go through all rows in memory once per customer.
+-- The function runs as its owner, so that readers of the schema perennial need no privilege on the ledger. It is
+-- PL/pgSQL, because a session then plans it once and not at every call. It joins by hashes: the planner does not know
+-- how many customers a call names, and would otherwise go through all rows in memory once per customer.
 CREATE FUNCTION ledger.entitlement_sources(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
     customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,

@@ -52,7 +52,7 @@ BEGIN
             ('ends_at', 'When the trial ends, by its expiry or refund'),
             ('entitled', 'Whether the subscription gives access'),
             ('entitled_until', 'When access ends if no newer answer comes; null when not entitled'),
-            ('entitlement', 'The named right'),
+            ('entitlement', 'The name of the entitlement'),
             ('environment', 'Production or Sandbox'),
             ('events_behind', 'How many events of the feed the summaries lack'),
             ('expires_at', 'Apple''s expiry of the period'),

@@ -39,7 +39,7 @@ extension SubscriptionLedger {
         let app = try await app(bundleID)
         return try await database.transaction { transaction in
             let nothing = LedgerError(
-                .notFound, "The customer has no running grant of \(entitlement) by hand; see `perennial customer show`."
+                .notFound, "The customer has no running manual grant of \(entitlement); see `perennial customer show`."
             )
             guard let grants = try ManualGrants(of: customer, appID: app.id, in: transaction),
                 let ended = try grants.end(entitlement, deciding: decision, in: transaction).first

@@ -31,9 +31,9 @@ extension CustomerExplanation {
             return ["Apple has not vouched for any receipt of this customer yet, so there is nothing to use."]
         }
         if let entitlement {
-            return ["Nothing the customer owned at that moment gives, or ever gave, the right \(entitlement)."]
+            return ["Nothing the customer owned at that moment gives, or ever gave, \(entitlement)."]
         }
-        return ["Nothing the customer owned at that moment gives, or ever gave, any right."]
+        return ["Nothing the customer owned at that moment gives, or ever gave, any entitlement."]
     }
 
     private func list(_ names: [String]) -> String {

@@ -90,13 +90,13 @@ struct CatalogReader {
 
     private mutating func entitlements(in node: Node?, of parent: Node, at place: String) -> [String] {
         guard let node, let list = node.sequence else {
-            note("list the rights the product grants; [] grants none", at: place, node ?? parent)
+            note("list the entitlements that the product grants; [] grants none", at: place, node ?? parent)
             return []
         }
         var rights: [String] = []
         for (index, node) in list.enumerated() {
             guard let right = node.scalar?.string, !right.isEmpty, right.count <= 255, !right.contains(",") else {
-                note("a right is a name of 1 to 255 characters without a comma", at: "\(place)[\(index)]", node)
+                note("an entitlement is a name of 1 to 255 characters without a comma", at: "\(place)[\(index)]", node)
                 continue
             }
             if rights.contains(right) { note("\(right) is in the list twice", at: "\(place)[\(index)]", node) }

@@ -10,8 +10,8 @@ struct CustomerShowCommand: AsyncParsableCommand {
         commandName: "show",
         abstract: "Shows everything that is kept of a customer.",
         discussion: """
-            Their rights, what they own and owned and why, manual grants, and receipts. `explain` says why they may
-            use what they may.
+            It shows the customer's entitlements, present and past ownerships with their causes, manual grants, and
+            receipts. `perennial explain` says why the customer has each entitlement.
 
             Example:
               perennial customer show --app com.example.app --customer c1
@@ -63,7 +63,7 @@ extension CustomerExport {
 
     private var sections: [(key: String, title: String, listing: Listing)] {
         [
-            ("entitlements", "rights", rights), ("ownerships", "subscriptions or purchases", owned),
+            ("entitlements", "entitlements", rights), ("ownerships", "subscriptions or purchases", owned),
             ("grants", "manual grants", given), ("receipts", "receipts", uploaded),
         ]
     }

@@ -13,7 +13,7 @@ struct GrantFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
     var customer: String
 
-    @Option(help: ArgumentHelp("The right, as the catalog names it.", valueName: "E"))
+    @Option(help: ArgumentHelp("The entitlement, as the catalog names it.", valueName: "E"))
     var entitlement: String
 
     @OptionGroup var decision: DecisionFlags
@@ -53,7 +53,7 @@ struct GrantCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("When it ends, in ISO 8601.", valueName: "T"))
     var until: Instant?
 
-    @Flag(help: "Give a right that no product of the app grants yet.")
+    @Flag(help: "Grant an entitlement that no product of the app grants yet.")
     var force = false
 
     @OptionGroup var flags: SettingsFlags
@@ -99,6 +99,9 @@ struct RevokeGrantCommand: AsyncParsableCommand {
                 of: grant.entitlement, from: grant.customer, of: grant.app, deciding: decision)
         }
         printLine(
-            "\(grant.customer) has \(ended.entitlement) no longer by hand; \(ended.givenBy) gave it: \(ended.reason)")
+            """
+            \(grant.customer) has no manual grant of \(ended.entitlement) any more; \(ended.givenBy) gave it: \
+            \(ended.reason)
+            """)
     }
 }

@@ -58,7 +58,7 @@ struct CatalogTests {
             #expect(try await granted(test, "new"))
             #expect(
                 try await granted(test, "new", at: test.at(-2)) == false,
-                "a right that is added later grants from then on")
+                "an entitlement that is added later is granted from then on")
             try await test.ledger.applyCatalog([product(["pro", "sync", "new"])], to: test.app.bundleID)
             #expect(try await granted(test, "sync"))
             #expect(try await test.ledger.catalog(of: test.app.bundleID) == [product(["new", "pro", "sync"])])
@@ -83,7 +83,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("A product that is named with no rights grants nothing")
+    @Test("A product that is named with no entitlements grants nothing")
     func nothing() async throws {
         try await withSubscriber { test in
             try await test.ledger.applyCatalog([product([])], to: test.app.bundleID)
@@ -94,7 +94,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("Rights keep their names, commas and all")
+    @Test("Entitlements keep their names, also with commas")
     func names() async throws {
         try await withSubscriber { test in
             try await test.ledger.applyCatalog([product(["a,b", "c\"d", "é"])], to: test.app.bundleID)

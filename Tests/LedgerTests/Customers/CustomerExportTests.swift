@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Customers: what is kept of one")
 struct CustomerExportTests {
-    @Test("Rights, things with why they are theirs and whose they became, grants and receipts")
+    @Test("An export has entitlements, ownerships with cause and next owner, grants and receipts")
     func all() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a", by: "ann")

@@ -119,7 +119,7 @@ struct EraseTests {
     }
 
     @Test(
-        "Why a right was given is gone where a merge, undone since, had taken it; why they were erased goes with the next"
+        "The reason of a grant is removed also after an undone merge; the reason of an erasure goes with the next one"
     )
     func reasonsElsewhere() async throws {
         try await withLedger { test in

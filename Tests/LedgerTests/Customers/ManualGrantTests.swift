@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Rights by hand: beside what Apple says, with who and why")
+@Suite("A manual grant stands beside what Apple says, with its author and reason")
 struct ManualGrantTests {
     static let nothing = "false - - - - none"
     static let given = "true - active - Production by_hand"

@@ -68,7 +68,7 @@ private struct Known {
         return Said(granted: true, until: hand.until, state: "active", basis: "by_hand")
     }
 
-    /// The winner: a right by hand that runs counts like Apple's word, then comes the promise, last what is over.
+    /// The winner: a running manual grant counts like Apple's answer, then the provisional claim, last what is over.
     func said(_ right: ProductID, at time: Instant, policy: Policy) -> Said {
         let apple = verified(right, at: time, policy: policy)
         let hand = given(right, at: time)

@@ -41,7 +41,7 @@ struct RoleTests {
         }
     }
 
-    @Test("The report role reads every view, asks for rights, and sees nothing of the ledger")
+    @Test("The report role reads every view, calls the lookups, and sees nothing of the ledger")
     func report() async throws {
         try await withLedger { test in
             try await test.ledger.grantRoles()
@@ -171,7 +171,7 @@ struct RoleTests {
         }
     }
 
-    /// What no process may do, whatever it was told over HTTP: each is tried, and refused for want of the right.
+    /// What no process may do, whatever a request says. PostgreSQL refuses each statement for want of a privilege.
     private static let forbidden = [
         "UPDATE ledger.subscription_span SET product_id = 'gold'",
         "UPDATE ledger.subscription_span SET valid = 'empty'",
@@ -242,7 +242,7 @@ struct RoleTests {
         }
     }
 
-    @Test("Rights of an older release are taken back")
+    @Test("Privileges of an older release are revoked")
     func narrowed() async throws {
         try await withLedger { test in
             try await test.ledger.grantRoles()
@@ -272,7 +272,7 @@ struct RoleTests {
         }
     }
 
-    @Test("The owner gives rights, joins, assigns and erases")
+    @Test("The owner role grants, merges, assigns and erases")
     func owner() async throws {
         try await withLedger { test in
             try await test.ledger.grantRoles()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Settlement: one-time purchases")
 struct PurchaseSettleTests {
-    @Test("Made, refunded and the refund reversed: events, view and rights follow")
+    @Test("Events, view and entitlements follow a purchase, its refund and the reversal")
     func life() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")

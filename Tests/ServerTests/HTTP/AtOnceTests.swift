@@ -12,7 +12,7 @@ import Tracking
 
 @Suite("Lookups that are answered at once")
 struct AtOnceTests {
-    /// A request for kim's rights, whose answers differ by nothing but the clock.
+    /// A request for kim's entitlements. Its answers differ only by the clock.
     private static func lookup(_ secret: String, _ more: String = "") -> String {
         "GET \(Serving.entitlements) HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \(secret)\r\n\(more)\r\n"
     }

@@ -86,8 +86,8 @@ import Tracking
         }
     }
 
-    /// A right by hand is called, given and explained by such texts as by any other; a question about many has them in its order.
-    @Test("Odd texts in rights and questions are texts like others")
+    /// Manual grants take such texts as names and reasons; a batch answers in the order of its customers.
+    @Test("Odd texts in entitlements and questions are texts like others")
     func oddTextsInRightsAndQuestions() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in

@@ -13,7 +13,7 @@ struct FreshLookupTests {
     private static let entitlements = "/v1/apps/com.example.app/customers/kim/entitlements"
     private static let grants = "/v1/apps/com.example.app/customers/kim/grants"
 
-    /// Whether a server says that a right is given; by the batch too.
+    /// Whether a server says that an entitlement is granted; by the batch too.
     private func says(
         _ client: any TestClientProtocol, _ served: ServedLedger, that right: String
     ) async throws -> [Bool] {

@@ -10,7 +10,7 @@ import Tracking
 
 @testable import Server
 
-@Suite("Rights by hand over HTTP, and the whole line with the rights of the database's roles alone")
+@Suite("Manual grants work over HTTP, and every route works with the privileges of its database role")
 struct GrantRouteTests {
     private static let grants = "/v1/apps/com.example.app/customers/kim/grants"
     private static let revoking = grants + "?entitlement=pro&actor=lee&reason=a%20mistake"
@@ -58,7 +58,7 @@ struct GrantRouteTests {
         }
     }
 
-    @Test("A right is given and revoked")
+    @Test("An entitlement is granted and revoked")
     func givenAndRevoked() async throws {
         try await withLedger { ledger, _ in
             let admin = try await ledger.createKey(scope: .admin, for: nil).secret
@@ -86,7 +86,7 @@ struct GrantRouteTests {
         CatalogProduct(id: "com.example.tips", entitlements: []),
     ]
 
-    @Test("A right that no product grants is refused as misspelt, unless it is to come")
+    @Test("An entitlement that no product grants is refused as misspelt, unless it is forced")
     func misspelt() async throws {
         try await withLedger { ledger, _ in
             let admin = try await ledger.createKey(scope: .admin, for: nil).secret

@@ -73,7 +73,7 @@ import Tracking
         }
     }
 
-    @Test("An unknown customer has no rights")
+    @Test("An unknown customer has no entitlements")
     func aCustomerNobodyKnows() async throws {
         try await withLedger { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
@@ -208,7 +208,7 @@ import Tracking
         }
     }
 
-    @Test("A receipt that Apple vouches for gives rights")
+    @Test("A receipt that Apple vouches for gives entitlements")
     func aReceiptAppleVouchesFor() async throws {
         let now = Int64(Date.now.timeIntervalSince1970) * 1000
         let (bought, ends) = (now - 86_400_000, now + 86_400_000)

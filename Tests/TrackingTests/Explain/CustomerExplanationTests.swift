@@ -165,10 +165,10 @@ import Testing
             let step = try #require(
                 explanation.subscriptions.first?.steps(of: explanation.subscriptions[0].verdict(at: world.now)).first)
             #expect(step.observation?.receiptID == receipt)
-            #expect(try await world.explain("ann", "gold").text.contains("ever gave, the right gold"))
+            #expect(try await world.explain("ann", "gold").text.contains("ever gave, gold"))
             let before = try await world.explain("ann", at: world.at(-20))
             #expect(before.text.contains("It had not begun at that moment."))
-            #expect(before.text.contains("gives, or ever gave, any right"))
+            #expect(before.text.contains("gives, or ever gave, any entitlement"))
         }
     }
 
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    @Test("The rights are those of the lookup")
+    @Test("The explained entitlements are those of the lookup")
     func theRightsAreThoseOfTheLookup() async throws {
         try await withWorld { world in
             try await world.tell(
