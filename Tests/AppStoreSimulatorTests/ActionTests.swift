@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("What customers do") struct ActionTests {
+@Suite("A customer's action changes the answers as with Apple") struct ActionTests {
     let hand = ManualClock()
     let store: Simulator
 
@@ -105,7 +105,7 @@ import Testing
         #expect(log.map { $0.kind } == [.purchased, .downgradeScheduled, .changeWithdrawn])
     }
 
-    @Test("Billing failure is made by hand")
+    @Test("A billing failure starts on request")
     func billingTroubleByHand() throws {
         var script = CustomerScript()
         script.hasGrace = true

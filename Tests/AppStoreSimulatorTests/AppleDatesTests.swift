@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("Apple's dates") struct AppleDatesTests {
+@Suite("The simulator writes dates as Apple does") struct AppleDatesTests {
     /// Instants around both ends of daylight saving time, from recorded answers and from the calendar.
     static let pairs: [(Int64, String, String)] = [
         (1_571_808_592, "2019-10-23 05:29:52", "2019-10-22 22:29:52"),

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("A store that speaks HTTPS") struct CertificateTests {
+@Suite("The simulator makes its own authority and changes its certificate on request") struct CertificateTests {
     @Test func `the certificate is changed by hand, where there is one`() throws {
         let identity = try StoreIdentity()
         let store = Simulator(SimulatorOptions(seed: 3), identity: identity)

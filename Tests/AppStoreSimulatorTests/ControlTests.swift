@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("The control API") struct ControlTests {
+@Suite("The control API changes and describes the store") struct ControlTests {
     let hand = ManualClock()
     let store: Simulator
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("A kept answer is the answer that would be written anew") struct KeptAnswerTests {
+@Suite("A kept answer equals a newly written one") struct KeptAnswerTests {
     static let seed: UInt64 = 5
 
     private func stores(_ hand: ManualClock, _ options: SimulatorOptions) -> (Simulator, Simulator) {

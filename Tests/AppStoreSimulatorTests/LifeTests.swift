@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("Lives of subscriptions") struct LifeTests {
+@Suite("Subscriptions live by their seed and their script") struct LifeTests {
     static let seed: UInt64 = 20_250_110
 
     private func world(seed: UInt64 = seed) -> World {

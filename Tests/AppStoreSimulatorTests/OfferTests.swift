@@ -3,7 +3,7 @@ import Testing
 @testable import AppStoreSimulator
 
 /// Offers, prices and products that are not for sale, as an outsider reads them.
-@Suite("Offers, prices and products that are not for sale") struct OfferTests {
+@Suite("Offers and prices have Apple's fields and periods") struct OfferTests {
     let hand = ManualClock()
     let store: Simulator
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("The population") struct PopulationTests {
+@Suite("The population has every kind of customer, and new ones arrive") struct PopulationTests {
     static let seed: UInt64 = 1
 
     private func store(_ change: (inout SimulatorOptions) -> Void = { _ in }) -> (Simulator, ManualClock) {
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("Customers arrive")
+    @Test("New customers arrive")
     func customersArrive() throws {
         let (store, hand) = store {
             $0.customers = 10

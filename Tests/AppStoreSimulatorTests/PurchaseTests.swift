@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("Purchases that are no subscriptions") struct PurchaseTests {
+@Suite("One-time purchases appear in answers as Apple shows them") struct PurchaseTests {
     let hand = ManualClock()
     let store: Simulator
 

@@ -48,7 +48,7 @@ import Testing
 }
 
 /// Receipts of iOS 6, compared with samples beside the repository when they are there.
-@Suite("Receipts of iOS 6") struct LegacyTests {
+@Suite("Receipts and answers of iOS 6 have their own form") struct LegacyTests {
     let hand = ManualClock()
     let store: Simulator
     let customer: SimulatedCustomer

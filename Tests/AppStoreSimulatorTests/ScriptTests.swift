@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("Scripts of customers") struct ScriptTests {
+@Suite("A customer's life follows its script") struct ScriptTests {
     /// What each script leads to within five months of 60 seconds.
     static let stories: [(ScriptKind, [LifeEventKind])] = [
         (.loyal, [.purchased, .renewed, .renewed, .renewed, .renewed]),

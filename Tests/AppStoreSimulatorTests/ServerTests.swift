@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("The pretend App Store over HTTP") struct ServerTests {
+@Suite("The simulator serves HTTP as Apple does") struct ServerTests {
     private func store() -> Simulator {
         var options = SimulatorOptions(seed: 21)
         options.port = 0

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("Statuses") struct StatusTests {
+@Suite("The simulator answers every status of Apple") struct StatusTests {
     let hand = ManualClock()
     let store: Simulator
     let customer: SimulatedCustomer

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("What was true at an instant, told later, is what was told then") struct TruthTests {
+@Suite("The truth of an instant stays the same, whenever it is read") struct TruthTests {
     static let seed: UInt64 = 31
 
     private func text(_ truth: [CustomerTruth]) throws -> String {
@@ -38,7 +38,7 @@ import Testing
         #expect(store.truth(at: then[11].at).count > store.truth(at: then[0].at).count)
     }
 
-    @Test("The future is told and not lived")
+    @Test("A truth of the future changes nothing")
     func theFutureIsToldAndNotLived() throws {
         let hand = ManualClock()
         let store = hand.emptyStore()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("What devices upload") struct UploadTests {
+@Suite("Devices upload a receipt for each transaction") struct UploadTests {
     static let seed: UInt64 = 47
 
     @Test("Each renewal uploads a new receipt")

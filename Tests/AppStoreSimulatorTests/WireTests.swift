@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStoreSimulator
 
-@Suite("HTTP as clients send it, and answers as a bad day delivers them") struct WireTests {
+@Suite("The simulator reads any valid HTTP, and delivers faults as asked") struct WireTests {
     private func store(_ change: (inout SimulatorOptions) -> Void = { _ in }) -> Simulator {
         var options = SimulatorOptions(seed: 21)
         options.port = 0

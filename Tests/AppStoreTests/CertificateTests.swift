@@ -6,7 +6,7 @@ import Testing
 
 /// A store that speaks HTTPS is asked when its certificate is in order; otherwise it gave no answer, and the reason says what
 /// is wrong.
-@Suite("A store that speaks HTTPS") struct CertificateTests {
+@Suite("A call requires a valid certificate of the store") struct CertificateTests {
     /// Keys are made once.
     private static let identities = Result {
         try StoreCertificate.allCases.map { try StoreIdentity(shows: $0) }

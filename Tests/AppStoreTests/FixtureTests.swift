@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("Captured answers") struct FixtureTests {
+@Suite("Captured answers are read without a loss") struct FixtureTests {
     /// A second opinion by Foundation's parser: every row it sees was read or is named as unreadable.
     @Test("Every row of every answer is accounted for")
     func everyRowOfEveryAnswerIsAccountedFor() throws {

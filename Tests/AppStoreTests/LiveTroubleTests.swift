@@ -3,8 +3,7 @@ import AsyncHTTPClient
 import Hummingbird
 import Testing
 
-@Suite("Everything that is no answer is an answer too: a sentence, no response, nothing thrown") struct LiveTroubleTests
-{
+@Suite("A failed call throws nothing: it gives no response, and a sentence that says why") struct LiveTroubleTests {
     static let request = AppStoreRequest(receipt: "AAAA", secret: "hush-current", previousSecret: "hush-previous")
 
     func expectTrouble(

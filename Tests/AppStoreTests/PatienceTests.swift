@@ -6,7 +6,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("What keeps a call from being waited for too long, or from being repeated too soon") struct PatienceTests {
+@Suite("No call takes too long, and none is repeated too soon") struct PatienceTests {
     @Test("A body that comes in drops is not waited for")
     func aBodyThatComesInDropsIsNotWaitedFor() async throws {
         let store = PretendStore()

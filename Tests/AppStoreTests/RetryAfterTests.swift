@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("Apple's wish to wait") struct RetryAfterTests {
+@Suite("Retry-After is read as seconds or as a date") struct RetryAfterTests {
     private let now = Date(timeIntervalSince1970: 1_800_000_000)
 
     private func seconds(_ values: String..., date: String? = nil) -> Double? {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("Torn bodies") struct TornBodyTests {
+@Suite("A truncated answer is recognised and crashes nothing") struct TornBodyTests {
     @Test("Every truncation is said to be one")
     func everyTruncationIsStatedToBeOne() {
         let body = Array(ResponseTests.unified.utf8)

@@ -1,7 +1,7 @@
 import AppStore
 import Testing
 
-@Suite("Dates that cannot be read") struct UnreadableDateTests {
+@Suite("A date that cannot be read is named and not guessed") struct UnreadableDateTests {
     @Test(
         "A row whose expiry cannot be read is no purchase",
         arguments: ["abc", "-1", "253402300800000", "9223372036854775807", "1e300"])

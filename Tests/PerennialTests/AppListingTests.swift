@@ -6,7 +6,7 @@ import Tracking
 
 @testable import perennial
 
-@Suite("The list of apps") struct AppListingTests {
+@Suite("The list of apps shows every setting") struct AppListingTests {
     @Test func `whatever can be set of an app is shown`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("Catalogs") struct CatalogTests {
+@Suite("A catalog file is read whole, or refused with all its mistakes") struct CatalogTests {
     @Test func `YAML and JSON say the same, and both are read again`() throws {
         let yaml = try CatalogFile(
             """

@@ -3,7 +3,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("Commands and their arguments") struct CommandTests {
+@Suite("Commands read their arguments and describe themselves") struct CommandTests {
     /// Every command below a command, itself included.
     static func commands(below command: any ParsableCommand.Type) -> [any ParsableCommand.Type] {
         [command] + command.configuration.subcommands.flatMap(commands(below:))

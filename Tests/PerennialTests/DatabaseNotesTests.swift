@@ -6,7 +6,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("The log while PostgreSQL goes and comes back under load") struct DatabaseNotesTests {
+@Suite("The log has few lines while PostgreSQL goes and comes back under load") struct DatabaseNotesTests {
     /// Keeps the level and message of each line.
     private final class LogLines: Sendable {
         private let kept = Mutex<[String]>([])

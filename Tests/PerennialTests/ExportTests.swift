@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("scripts/export-csv as an analyst runs it") struct ExportTests {
+@Suite("scripts/export-csv writes files that are safe for a spreadsheet") struct ExportTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("Input of commands") struct InputTests {
+@Suite("Commands read secrets and receipts from files") struct InputTests {
     @Test func `a secret loses its line's end and nothing else`() throws {
         #expect(try SecretFile.secret(in: Array(" a b \r\n\n".utf8), name: "f") == " a b ")
         for bad in ["", "\n\r\n", "a\nb"] {

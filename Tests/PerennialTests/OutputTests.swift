@@ -4,7 +4,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("Output") struct OutputTests {
+@Suite("Output is aligned, quoted and harmless") struct OutputTests {
     static let listing = Listing(
         columns: ["name", "count", "ok"],
         rows: [["a,\"b\"", 7, true], [nil, 1_234, false], ["c", nil, nil]])

@@ -11,7 +11,7 @@ import Testing
 ///
 /// `Tests/Fixtures/reports/NAME.sql` or `NAME-case.sql` adds to `history.sql` and sets the report's variables in lines
 /// `-- set name=value`; `.expected.csv` is what `perennial report NAME --format csv` says then.
-@Suite("Every report against figures computed by hand") struct ReportFigureTests {
+@Suite("Every report has the figures that were computed by hand") struct ReportFigureTests {
     static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "Fixtures/reports")
 

@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("What the reports' functions leave out to be quick is nothing that counts") struct ReportFunctionTests {
+@Suite("The reports' functions leave nothing out that counts") struct ReportFunctionTests {
     private func withHistory(_ body: @Sendable (Database) async throws -> Void) async throws {
         let history = try String(contentsOf: ReportFigureTests.folder.appending(path: "history.sql"), encoding: .utf8)
         try await withTestDatabase { database, _ in

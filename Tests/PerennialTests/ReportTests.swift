@@ -5,7 +5,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("Reports as the command prints them") struct ReportTests {
+@Suite("The command fills in the variables of a report and prints it") struct ReportTests {
     static let text = """
         -- What it is for: psql -v from=x
         \\if :{?from} \\else \\set from -infinity \\endif

@@ -9,7 +9,7 @@ import Tracking
 @testable import perennial
 
 /// What reports are asked for: every bucket, instants as they are written, and nothing that does not exist.
-@Suite("What reports are asked for") struct ReportVariableTests {
+@Suite("Reports take every valid variable and refuse the others") struct ReportVariableTests {
     static let buckets = ["day", "week", "month", "quarter", "year"]
 
     private func run(

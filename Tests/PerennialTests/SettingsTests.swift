@@ -5,7 +5,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("Settings") struct SettingsTests {
+@Suite("Settings come from flags, environment and file, in this order") struct SettingsTests {
     /// 32 bytes in base64.
     static let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("The status as text") struct StatusTextTests {
+@Suite("The status says in text what is wrong and what to do") struct StatusTextTests {
     @Test func `an app that is asked about more slowly is named until it has grown back`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)

@@ -9,7 +9,7 @@ import Server
 @testable import perennial
 
 /// The overview's summaries against the full reports, on the history whose figures were computed by hand.
-@Suite("The overview's summaries against the full reports, on the history whose figures were computed by hand")
+@Suite("The overview's summaries agree with the full reports")
 struct SummaryFigureTests {
     /// What a report says of a day, and what the summaries say of it: both as rows of the same columns.
     struct Comparison {

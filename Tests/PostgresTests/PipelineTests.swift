@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Many reads at once on few connections") struct PipelineTests {
+@Suite("Few connections serve many reads at once") struct PipelineTests {
     @Test("Ten thousand reads are answered, with failing ones among them", arguments: [1, 2])
     func tenThousandReadsAndFailingOnesAmongThem(_ connections: Int) async throws {
         try await withTestDatabase { _, connectionString in

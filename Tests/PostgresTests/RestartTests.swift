@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("The server crashes and comes back under load") struct RestartTests {
+@Suite("Work goes on after the server crashes under load") struct RestartTests {
     @Test("Work goes on after a restart", .timeLimit(.minutes(3)), arguments: [true, false])
     func workGoesOnAfterARestart(_ immediate: Bool) async throws {
         let cluster = try await PrivateCluster()

@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("A server that is reached over TLS and must show who it is", .serialized) struct TLSTests {
+@Suite("A server over TLS must show its certificate", .serialized) struct TLSTests {
     private static let authority = Result { try PretendAuthority() }
 
     @Test func `a server with the right certificate is used like any other`() async throws {

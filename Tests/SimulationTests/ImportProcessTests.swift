@@ -5,7 +5,7 @@ import Subscriptions
 import TestSupport
 import Testing
 
-@Suite("Imports as processes: killed, started again, several at once")
+@Suite("Imports survive kills and run side by side")
 struct ImportProcessTests {
     @Test("An import killed again and again goes on where it was, and stores every line once")
     func killed() async throws {

@@ -5,7 +5,7 @@ import Subscriptions
 import Testing
 
 /// `perennial prune` as an operator runs it.
-@Suite("`perennial prune` as an operator runs it")
+@Suite("`perennial prune` removes what is old")
 struct PruneProcessTests {
     /// Runs the command to its end.
     private func run(_ arguments: [String], in world: PretendWorld) async throws -> (status: Int32, said: String) {

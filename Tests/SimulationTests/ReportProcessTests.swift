@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Reports as processes: what they say to scripts, and how they stop")
+@Suite("Reports tell scripts their result by status, and stop on a signal")
 struct ReportProcessTests {
     private static let reports = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "sql/reports")

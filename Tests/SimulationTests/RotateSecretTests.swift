@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// `perennial app rotate-secret` as a process of its own, on a pretend store.
-@Suite("`perennial app rotate-secret` against a pretend store")
+@Suite("`perennial app rotate-secret` tries a new secret first")
 struct RotateSecretTests {
     private static let (right, wrong) = (String(repeating: "a", count: 32), String(repeating: "b", count: 32))
 

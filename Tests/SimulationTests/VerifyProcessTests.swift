@@ -3,7 +3,7 @@ import Ledger
 import Testing
 
 /// `perennial verify` as an operator runs it, and as a worker does in the background.
-@Suite("`perennial verify` as an operator runs it")
+@Suite("`perennial verify` names violations and repairs them")
 struct VerifyProcessTests {
     /// What the command prints as JSON.
     private struct Found: Decodable {

@@ -2,7 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite("What lookups state about the age of answers is never less than what the schedule plans") struct AgeLimitTests {
+@Suite("Lookups never state a lower age limit than the schedule plans") struct AgeLimitTests {
     /// A plan made when an answer came, and the subscription it was made for.
     private struct Planned {
         let state: SubscriptionState

@@ -2,7 +2,7 @@ import Subscriptions
 import Testing
 
 /// Mistakes that trackers of subscriptions have made in public, by the number of the project's bug catalogue.
-@Suite("Mistakes that trackers have made in public") struct BugCatalogueTests {
+@Suite("Public mistakes of other trackers do not happen here") struct BugCatalogueTests {
     private func look(_ slice: SubscriptionEvidence, policy: Policy = strictPolicy) -> Verdict {
         verdict(of: SubscriptionFacts(slice), at: slice.asOf, policy: policy)
     }
@@ -33,7 +33,7 @@ import Testing
         #expect(kinds(settle([known, lagging]).events).last == "", "a snapshot older than Apple's word does not")
     }
 
-    @Test("8: who switches renewal off keeps what he paid for")
+    @Test("8: a customer who switches renewal off keeps the paid period")
     func switchedOff() { #expect(look(answer(10, [row("1", 0, 30)], renewal(false))).entitledUntil == day(30)) }
 
     @Test("9: the refund of one old month does not end the subscription")
@@ -48,12 +48,12 @@ import Testing
         #expect(after.state == .expired && after.productID == "monthly")
     }
 
-    @Test("11: grace before retry")
+    @Test("11: grace comes before billing retry")
     func grace() {
         #expect(look(answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true, grace: 36))).entitled)
     }
 
-    @Test("12: asked about past day 60 of billing retry")
+    @Test("12: a subscription is checked after day 60 of billing retry")
     func retry() {
         let state = SubscriptionState(
             facts: SubscriptionFacts(answer(31, [row("1", 0, 30)], renewal(retry: true))), policy: standardPolicy,
@@ -167,7 +167,7 @@ import Testing
         #expect(look(answer(31, [row("1", 0, 30)], renewal(retry: true))).state == .billingRetry)
     }
 
-    @Test("39: the year 4001 and worse")
+    @Test("39: the year 4001 and worse dates are harmless")
     func extremes() {
         var far = row("1", 0, 30)
         far.expiresAt = Instant(iso8601: "4001-01-01T00:00:00Z")
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test("an outage ends with its allowance, told once")
+    @Test("An outage ends with its allowance and one event")
     func outage() {
         let slice = answer(1, [row("1", 0, 30)], renewal())
         let state = reconcile(nil, with: slice, policy: strictPolicy).state

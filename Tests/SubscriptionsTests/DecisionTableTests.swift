@@ -151,7 +151,7 @@ private let cases: [DecisionCase] = [
         name: "before it began", evidence: answer(10, [month]), at: -1, expected: "expired/unknown", expires: 30),
 ]
 
-@Suite("The decision table") struct DecisionTableTests {
+@Suite("The decision table gives each subscription its state and grounds") struct DecisionTableTests {
     @Test("Each row of the table gives its verdict", arguments: cases)
     func verdictOfEachRow(_ example: DecisionCase) {
         let facts = SubscriptionFacts(example.evidence)

@@ -1,7 +1,7 @@
 import Subscriptions
 import Testing
 
-@Suite("Details of events") struct EventDetailTests {
+@Suite("Each event has its details") struct EventDetailTests {
     private func last(_ answers: SubscriptionEvidence...) -> [Event] {
         settle(answers).events.last ?? []
     }

@@ -1,7 +1,7 @@
 import Subscriptions
 import Testing
 
-@Suite("What must hold for the events of every history") struct EventLawTests {
+@Suite("Laws hold for the events of every history") struct EventLawTests {
     private static let beginnings: Set<EventKind> = [
         .subscriptionStarted, .trialStarted, .trialConverted, .subscriptionRenewed, .subscriptionRecovered,
         .subscriptionReactivated, .productChanged,

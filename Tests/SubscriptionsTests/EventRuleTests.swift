@@ -2,7 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite("What consumers of events may rely on, whatever they missed of a life") struct EventRuleTests {
+@Suite("Consumers of events may rely on their order and kinds") struct EventRuleTests {
     private static let continuations: Set<EventKind> = [
         .trialConverted, .subscriptionRenewed, .subscriptionRecovered, .subscriptionReactivated,
     ]

@@ -1,7 +1,7 @@
 import Subscriptions
 import Testing
 
-@Suite("Evidence from servers and devices") struct EvidenceTests {
+@Suite("Evidence of Apple's server and of devices is combined") struct EvidenceTests {
     private func states(_ evidence: Evidence) -> [String] {
         evidence.subscriptions.map { id in
             let found = verdict(of: SubscriptionFacts(evidence.slice(of: id)), at: evidence.asOf, policy: strictPolicy)

@@ -2,7 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite("Instants as text") struct InstantTextTests {
+@Suite("Instants are read and written as ISO 8601") struct InstantTextTests {
     @Test(
         "Instants are read in every form",
         arguments: [

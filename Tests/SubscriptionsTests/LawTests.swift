@@ -24,7 +24,7 @@ extension Life {
     }
 }
 
-@Suite("What must hold for every history of facts") struct LawTests {
+@Suite("Laws hold for every history of facts") struct LawTests {
     @Test("Access is what the history says at every instant")
     func accessIsWhatTheHistorySaysAtEveryInstant() {
         lives(700, seed: 1) { life, random in

@@ -1,7 +1,7 @@
 import Subscriptions
 import Testing
 
-@Suite("Purchases that are no subscriptions") struct PurchaseTests {
+@Suite("One-time purchases have states and events of their own") struct PurchaseTests {
     private func purchase(
         _ transaction: String, original: String = "p1", product: ProductID = "coins", asOf: Double,
         cancelled: Double? = nil

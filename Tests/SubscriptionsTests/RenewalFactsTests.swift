@@ -2,7 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite("Renewal information: what is not said, what is denied, and what was true before")
+@Suite("Renewal fields are said, denied or unsaid, each for its period")
 struct RenewalFactsTests {
     private let month = row("1", 0, 30)
     private let inGrace = renewal(intent: "2", retry: true, grace: 46)

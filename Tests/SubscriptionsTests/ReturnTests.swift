@@ -1,7 +1,7 @@
 import Subscriptions
 import Testing
 
-@Suite("Which of the four kinds a later period is told as") struct ReturnTests {
+@Suite("A later period is told as one of four kinds") struct ReturnTests {
     /// A period after another one, with what was last seen before it.
     struct Return: CustomTestStringConvertible, Sendable {
         let testDescription: String

@@ -2,7 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite("The next check") struct ScheduleTests {
+@Suite("Every state has its next check") struct ScheduleTests {
     private func plan(
         _ slice: SubscriptionEvidence, now: Double, environment: StoreEnvironment = .production, seed: UInt64 = 3,
         speedup: Int = 1

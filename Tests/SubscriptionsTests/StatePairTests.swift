@@ -57,7 +57,7 @@ private let rareStories: [[SubscriptionEvidence]] = {
     ]
 }()
 
-@Suite("Changes of state") struct StatePairTests {
+@Suite("Every change of state has its event") struct StatePairTests {
     /// The states before and after one more answer, each as of the newest answer then.
     private func change(
         _ state: SubscriptionState?, _ slice: SubscriptionEvidence, _ policy: Policy

@@ -2,7 +2,7 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-@Suite("Timelines") struct TimelineTests {
+@Suite("A timeline has one state at every instant") struct TimelineTests {
     static let drawings: [(String, SubscriptionEvidence, Policy, String)] = [
         (
             "a customer who stays", answer(10, [row("1", 0, 30)], renewal()), standardPolicy,

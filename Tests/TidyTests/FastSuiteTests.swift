@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("Fast suites")
+@Suite("The list of fast suites is true")
 struct FastSuiteTests {
     @Test("Every suite that scripts/test --fast names exists")
     func names() throws {

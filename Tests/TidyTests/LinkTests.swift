@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Documents and scripts")
+@Suite("Documents link to what exists, and scripts can be started")
 struct LinkTests {
     /// The links of one document that lead nowhere.
     static func deadLinks(in document: SourceTree.File, of tree: SourceTree) -> [String] {

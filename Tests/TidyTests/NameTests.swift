@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("Names and words")
+@Suite("Names and words are plain")
 struct NameTests {
     @Test("No file, folder or type has a name that says nothing")
     func names() throws {

@@ -1,7 +1,7 @@
 import Testing
 
 /// The scanners against small bad examples: a rule that finds nothing proves nothing.
-@Suite("Scanners")
+@Suite("The scanners find small bad examples")
 struct ScanTests {
     @Test("Code and comments are told apart")
     func apart() {

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("Small files, short functions")
+@Suite("Files are small and functions are short")
 struct SizeTests {
     /// Lines of one file at most.
     static let fileLinesMax = 300

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("SQL files")
+@Suite("SQL files say what they are for and are listed")
 struct StatementTests {
     /// The name SwiftPM gives a file in `PackageResources`: other characters, and a leading digit, become `_`.
     static func resourceName(_ fileName: String) -> String {

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("Walls between rooms")
+@Suite("Each room imports only what its wall allows")
 struct WallTests {
     @Test("A room imports only what its wall lets through", arguments: Wall.rooms.keys.sorted())
     func imports(room: String) throws {

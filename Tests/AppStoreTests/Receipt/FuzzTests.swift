@@ -5,7 +5,7 @@ import Testing
 
 /// Damaged answers and receipts by the thousand, or by the million where `PERENNIAL_FUZZ_INPUTS` says so; see
 /// docs/fuzzing.md. A crash is the failure that is looked for; what is read must also keep its bounds.
-@Suite("Damaged answers and receipts", .serialized) struct FuzzTests {
+@Suite("Damaged answers and receipts crash no reader", .serialized) struct FuzzTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let inputs =
         environment["PERENNIAL_FUZZ_INPUTS"].flatMap { Int($0) }

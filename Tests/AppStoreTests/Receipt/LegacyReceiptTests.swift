@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("Receipts of iOS 6") struct LegacyReceiptTests {
+@Suite("Receipts of iOS 6 are read, and damage has its reason") struct LegacyReceiptTests {
     static let info = """
         {
         \t"original-transaction-id" = "1000000180636226";

@@ -3,7 +3,7 @@ import Testing
 @testable import AppStore
 
 /// Hostile and torn bytes: an answer always, a crash or a long wait never.
-@Suite("Hostile and torn bytes") struct LocalReceiptDamageTests {
+@Suite("Hostile and truncated bytes are refused with a reason") struct LocalReceiptDamageTests {
     typealias Writer = BERWriter
 
     private func reason(_ bytes: [UInt8]) -> String? {

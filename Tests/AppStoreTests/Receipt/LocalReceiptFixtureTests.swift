@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("Captured receipts, read by our cursor and, as a second opinion, by a whole ASN.1 parser")
+@Suite("Our reader and a complete ASN.1 parser read the same from captured receipts")
 struct LocalReceiptFixtureTests {
     /// Every file beside the package that is a receipt, binary or Base64.
     static let receipts: [(name: String, bytes: [UInt8], form: ReceiptForm)] = {

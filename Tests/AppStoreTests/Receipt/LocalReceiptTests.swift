@@ -2,7 +2,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("One oddity each, written byte by byte") struct LocalReceiptTests {
+@Suite("Each oddity of a receipt is read as it is meant") struct LocalReceiptTests {
     typealias Writer = BERWriter
 
     private func read(_ bytes: [UInt8]) throws -> LocalReceipt { try #require(LocalReading(of: bytes).receipt) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("Receipts as they are sent") struct ReceiptDataTests {
+@Suite("Receipts are repaired as they arrive, or refused") struct ReceiptDataTests {
     /// A small PKCS#7-like receipt whose Base64 holds every special character: `+`, `/` and padding.
     static let bytes: [UInt8] = {
         let head: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02]

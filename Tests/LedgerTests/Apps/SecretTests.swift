@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Secrets and API keys")
+@Suite("Secrets are sealed, and API keys are hashed")
 struct SecretTests {
     @Test("What was sealed opens for its owner, and differs every time")
     func roundTrip() throws {
@@ -17,7 +17,7 @@ struct SecretTests {
         }
     }
 
-    @Test("Another owner, another key, changed or torn bytes: refused with a sentence")
+    @Test("A secret of another owner or key, or with changed bytes, is refused with a sentence")
     func refused() throws {
         let seal = try SecretSeal(masterKey: TestLedger.seal)
         let other = try SecretSeal(masterKey: Array(repeating: 9, count: 32))
@@ -98,7 +98,7 @@ struct SecretTests {
         }
     }
 
-    @Test("What each scope covers", arguments: Scope.allCases)
+    @Test("Each scope covers the scopes below it", arguments: Scope.allCases)
     func scopes(scope: Scope) {
         let covered: [Scope: [Scope]] = [.read: [.read], .write: [.read, .write], .admin: [.read, .write, .admin]]
         #expect(Scope.allCases.filter(scope.covers) == covered[scope])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Audit: every write by a person or a key is remembered with who did it")
+@Suite("The audit has every write by a person or a key, with its author")
 struct AuditTests {
     private func log(_ test: TestLedger) async throws -> [String] {
         try await test.rows(
@@ -61,7 +61,7 @@ struct AuditTests {
     }
 }
 
-@Suite("Intake: how many new receipts one customer may bring")
+@Suite("A customer may bring a limited number of new receipts")
 struct FloodTests {
     private func bring(_ word: String, by customer: String = "ann", to test: TestLedger) async throws {
         let upload = Upload(appID: test.app.id, customer: customer, receipt: Array(word.utf8), imported: false)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Catalog")
+@Suite("A catalog decides what products grant and cost")
 struct CatalogTests {
     private let yes = "true monthly active - Production verified"
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Budget of calls")
+@Suite("No app makes more calls than its budget")
 struct BudgetTests {
     private func limit(_ test: TestLedger, rate: Double, burst: Double) async throws {
         var change = AppChange()
@@ -17,7 +17,7 @@ struct BudgetTests {
         try #require(try await test.ledger.takeBudget([(app: test.app, calls: calls)])[test.app.id])
     }
 
-    @Test("At most the burst at once, and what the rate refills after it")
+    @Test("A budget gives its burst at once, and then what the rate refills")
     func burst() async throws {
         try await withLedger { test in
             // So slow that the test's own duration refills nothing.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Claims")
+@Suite("A claim leases what is due to one worker")
 struct ClaimTests {
     private func quota(_ test: TestLedger, _ lane: Lane, _ receipts: Int) -> Quota {
         Quota(app: test.app, lane: lane, receipts: receipts)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Receipts that Apple calls malformed")
+@Suite("A receipt that Apple calls malformed is checked ever more seldom")
 struct MalformedTests {
     private let malformed = Finding.indeterminate(CheckFailure(reason: "Malformed.", status: 21002, retryable: true))
 

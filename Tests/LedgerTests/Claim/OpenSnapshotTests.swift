@@ -7,7 +7,7 @@ import Testing
 @testable import Ledger
 
 /// While a transaction stays open, entries of claimed receipts stay in the index; a mark leads past them.
-@Suite("Claims beside an open transaction")
+@Suite("An open transaction does not slow claims down")
 struct OpenSnapshotTests {
     /// Pages that counting what is due reads, and what it finds.
     private func look(_ test: TestLedger, from mark: Instant?) async throws -> (pages: Int, due: Int) {

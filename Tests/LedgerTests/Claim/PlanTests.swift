@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Query plans")
+@Suite("Statements read by index, not whole tables")
 struct PlanTests {
     @Test("A claim finds what is due by the index, also among many receipts")
     func claim() async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Polling: which receipt speaks for a subscription")
+@Suite("One receipt polls each subscription, and hands over when it is refused")
 struct PollingTests {
     private func answer(_ test: TestLedger, made: Double, asOf: Double) -> Answer {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.createdAt = test.at(made) }

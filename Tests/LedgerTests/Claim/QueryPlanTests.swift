@@ -7,7 +7,7 @@ import Testing
 
 /// The statements of the hot path find their rows by an index, however large the tables are: pinned as PostgreSQL plans
 /// them, both for known parameters and for any.
-@Suite("Plans of the hot path")
+@Suite("The statements of the hot path keep their plans")
 struct QueryPlanTests {
     /// Tables that grow with the number of customers.
     private static let large = [

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("A check that is wanted while the receipt is leased")
+@Suite("A check that is requested while the receipt is leased follows its settlement")
 struct WantTests {
     private func want(_ test: TestLedger, at instant: Instant) async throws {
         _ = try await test.database.transaction {

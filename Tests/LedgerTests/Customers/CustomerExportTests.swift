@@ -3,7 +3,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Customers: what is kept of one")
+@Suite("An export holds all that is kept of a customer")
 struct CustomerExportTests {
     @Test("An export has entitlements, ownerships with cause and next owner, grants and receipts")
     func all() async throws {

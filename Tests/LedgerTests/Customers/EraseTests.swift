@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Erasure: nothing personal is left, and figures stay")
+@Suite("An erasure leaves nothing personal and keeps all figures")
 struct EraseTests {
     static let token = "6f1e5a9c-0000-4000-8000-0123456789ab"
     static let decision = try? ManualDecision(by: "kim", because: "asked to be forgotten")

@@ -28,7 +28,7 @@ struct ManualGrantTests {
             of: right, from: customer, of: test.app.bundleID, deciding: ManualDecision(by: "lee", because: "a mistake"))
     }
 
-    @Test("From when it is given until its end, and its past stays answerable")
+    @Test("A grant holds from its beginning to its end, and lookups of its past still find it")
     func everywhere() async throws {
         try await withLedger { test in
             let before = try await test.ledger.now()
@@ -50,7 +50,7 @@ struct ManualGrantTests {
         }
     }
 
-    @Test("Revoked it ends at once; that it was given can still be asked")
+    @Test("A revoked grant ends at once, and lookups of its past still find it")
     func revoked() async throws {
         try await withLedger { test in
             try await Self.give(nil, in: test)
@@ -71,7 +71,7 @@ struct ManualGrantTests {
         }
     }
 
-    @Test("Given again it is replaced, longer or shorter")
+    @Test("A new grant of the same entitlement replaces the old one, longer or shorter")
     func again() async throws {
         try await withLedger { test in
             try await Self.give(30, in: test)
@@ -85,7 +85,7 @@ struct ManualGrantTests {
         }
     }
 
-    @Test("Beside what Apple says: what grants wins, then the later end; what is over says nothing")
+    @Test("Of Apple's answer and a grant, the one that grants wins, then the later end; an ended one is ignored")
     func besideApple() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")
@@ -105,7 +105,7 @@ struct ManualGrantTests {
         }
     }
 
-    @Test("What is over does not hide a subscription in the sandbox")
+    @Test("An ended grant does not hide a subscription in the sandbox")
     func besideTheSandbox() async throws {
         try await withLedger { test in
             let answer = Answer(from: test.at(-3), asOf: test.at(-1)).but { $0.environment = .sandbox }
@@ -117,7 +117,7 @@ struct ManualGrantTests {
         }
     }
 
-    @Test("Figures of money know nothing of it")
+    @Test("Figures of money leave grants out")
     func money() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
@@ -156,13 +156,13 @@ struct ManualGrantTests {
     }
 
     @Test(
-        "A decision has a name and a reason, neither empty, endless nor with NUL",
+        "A decision needs a name and a reason, neither empty, too long nor with NUL",
         arguments: [("kim", ""), ("", "x"), ("a\0b", "x"), ("kim", "a\0b"), (String(repeating: "k", count: 256), "x")])
     func decisions(actor: String, reason: String) {
         #expect(throws: LedgerError.self) { try ManualDecision(by: actor, because: reason) }
     }
 
-    @Test("Many at once leave one that runs, and no two that overlap")
+    @Test("Many grants at once leave one that runs, and no two that overlap")
     func concurrently() async throws {
         try await withLedger(connections: 4) { test in
             try await withThrowingTaskGroup(of: Void.self) { group in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Customers: merged, and given by hand what is theirs")
+@Suite("Customers are merged and split, and purchases are assigned manually")
 struct MergeTests {
     static let (yes, no) = ("true monthly active - Production verified", "false - - - - none")
 
@@ -125,7 +125,7 @@ struct MergeTests {
         }
     }
 
-    @Test("Undone, the name is its own again: what moved goes back, what came meanwhile stays")
+    @Test("After a split the name is its own again: what moved goes back, what came meanwhile stays")
     func split() async throws {
         try await withLedger { test in
             let split = { (name: String) in
@@ -166,7 +166,7 @@ struct MergeTests {
         }
     }
 
-    @Test("Who decided what about whom, and why, is remembered; what changed nothing is not")
+    @Test("The audit has each decision with its author and reason; a decision without effect is not in it")
     func remembered() async throws {
         try await withLedger { test in
             let (ledger, app) = (test.ledger.acting(as: .user("lee")), test.app.bundleID)
@@ -202,7 +202,7 @@ struct MergeTests {
         }
     }
 
-    @Test("By hand a transfer is undone: a version, an event, and none of the three transfers")
+    @Test("A manual assignment undoes a transfer: it makes a version and an event, and counts as no transfer")
     func assigned() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a", by: "ann")

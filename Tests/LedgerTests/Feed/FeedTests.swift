@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Feed")
+@Suite("Events have dense positions and lasting ids")
 struct FeedTests {
     @Test(
         "Positions are dense from 1 and follow each subscription's order, in whatever order tasks write and place",

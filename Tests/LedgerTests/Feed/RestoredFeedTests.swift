@@ -74,7 +74,7 @@ struct RestoredFeedTests {
         return try await database.query(.test(sql)).map { try $0.text("line") }
     }
 
-    @Test("A dump in another cluster", .timeLimit(.minutes(2)))
+    @Test("A dump in another cluster has a new feed", .timeLimit(.minutes(2)))
     func anotherCluster() async throws {
         try await withFeed { test, former in
             let cluster = try await PrivateCluster()
@@ -109,7 +109,7 @@ struct RestoredFeedTests {
         }
     }
 
-    @Test("A dump in the place of an earlier one, in which any program moves the position")
+    @Test("A dump in the place of an earlier one has a new feed, whichever program moves the position")
     func samePlace() async throws {
         try await withFeed { test, former in
             try await withTestDatabase { _, connectionString in
@@ -151,7 +151,7 @@ struct RestoredFeedTests {
         }
     }
 
-    @Test("By hand, with who did it; where the id that was to go is gone nothing happens")
+    @Test("A manual renewal names its author; it does nothing when the feed has another id already")
     func byHand() async throws {
         try await withFeed { test, former in
             try await withTestDatabase { _, connectionString in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Incidents: many refusals at once are Apple's fault")
+@Suite("Many refusals at once are an incident of Apple's")
 struct RecogniseTests {
     @Test(
         "More than 2 % of the answers, and three receipts, make an incident", arguments: [(3, 147), (3, 146), (2, 0)])

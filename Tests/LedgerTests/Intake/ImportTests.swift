@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Imports: parts of a file, and whose turn is first")
+@Suite("Imports go on where they stopped, and check the nearest expiries first")
 struct ImportTests {
     static let file = ImportedFile(name: "a.ndjson", byteCount: 1_000, firstBytes: [1], lastBytes: [2])
 
@@ -160,7 +160,7 @@ struct ImportTests {
         }
     }
 
-    @Test("Who hands an imported receipt back unasked puts it at the front of the line")
+    @Test("An imported receipt that is handed back unasked is at the front of the line")
     func handedBack() async throws {
         try await withLedger { test in
             let quota = Quota(app: test.app, lane: .imported, receipts: 1)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Intake: receipts and uploads")
+@Suite("The intake stores each receipt once and each upload")
 struct IntakeTests {
     @Test("The same receipt twice is one row; two customers are two uploads")
     func once() async throws {

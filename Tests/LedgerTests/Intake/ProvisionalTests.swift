@@ -3,7 +3,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Provisional: what the operator says until Apple is asked")
+@Suite("An import's claim counts until Apple answers")
 struct ProvisionalTests {
     static let nothing = "false - - - - none"
     static let granted = "true monthly active - Production provisional"
@@ -26,7 +26,7 @@ struct ProvisionalTests {
         return (Double(text) ?? .nan) / 10
     }
 
-    @Test("Until then the customer has it, everywhere, and afterwards not")
+    @Test("Every lookup grants it until its end, and none afterwards")
     func everywhere() async throws {
         try await withLedger { test in
             try await Self.say(30, in: test)
@@ -86,7 +86,7 @@ struct ProvisionalTests {
         }
     }
 
-    @Test("Verified beats provisional of the same right, even with less")
+    @Test("A verified answer beats a provisional claim of the same entitlement, even with an earlier end")
     func verifiedWins() async throws {
         try await withLedger { test in
             let other = try await test.upload("other")
@@ -98,7 +98,7 @@ struct ProvisionalTests {
         }
     }
 
-    @Test("Said again it is not longer; said otherwise the newest counts; never more than 90 days from the first")
+    @Test("A repeated claim is not longer, the newest of different claims counts, and none lasts more than 90 days")
     func saidAgain() async throws {
         try await withLedger { test in
             try await Self.say(30, in: test)
@@ -123,7 +123,7 @@ struct ProvisionalTests {
         }
     }
 
-    @Test("What lies in the past promises nothing")
+    @Test("A claim that ends in the past grants nothing")
     func past() async throws {
         try await withLedger { test in
             try await Self.say(-1, in: test)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Timelines: what held when, and what was known when")
+@Suite("Timelines keep what held at each time, and what was known of it when")
 struct BitemporalTests {
     @Test("A lookup of the past answers what was known then")
     func knownThen() async throws {

@@ -47,7 +47,7 @@ struct ReadsTests {
         }
     }
 
-    @Test("Who is asked, and in which order")
+    @Test("The state of the standby decides which database a lookup asks first")
     func order() {
         let table: [(StandbyStanding, Bool, [ReadSource])] = [
             (.none, false, [.primary]), (.none, true, [.primary]), (.away, false, [.primary]),

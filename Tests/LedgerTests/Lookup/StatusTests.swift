@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Status")
+@Suite("The status counts receipts, lanes and workers")
 struct StatusTests {
     private func schedule(_ test: TestLedger, _ receipt: ReceiptID, _ columns: String) async throws {
         try await test.run("UPDATE ledger.poll_schedule SET \(columns) WHERE receipt_id = \(receipt)")

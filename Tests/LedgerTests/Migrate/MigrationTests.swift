@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Migrations")
+@Suite("Migrations apply once, in order, and refuse a changed history")
 struct MigrationTests {
     @Test("A second run applies nothing")
     func twice() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Roles: each may do what it needs, and no more")
+@Suite("Each role may do what it needs, and no more")
 struct RoleTests {
     /// A ledger on connections that act as a role.
     private func acting<R>(

@@ -6,26 +6,26 @@ import Testing
 @testable import Ledger
 
 /// Customers who upload anything in any order and come back after any time, while workers are killed and Apple fails.
-@Suite("Coverage: who pays is asked about, whatever was uploaded and in which order")
+@Suite("Every paying subscription is checked, whatever was uploaded in whatever order")
 struct CoverageSimulationTests {
     private static let steps = 24
     private static let stepsBetweenChecks = 6
 
-    @Test("A few lives", .timeLimit(.minutes(3)))
+    @Test("A few random lives stay covered", .timeLimit(.minutes(3)))
     func aFewLives() async throws {
         // In 1,339 a refusal of a lost lease comes before an equal answer, which does not take it back.
         try await walk(seeds: Array(1...8) + [1_339])
     }
 
     @Test(
-        "Two thousand lives", .timeLimit(.minutes(180)),
+        "Two thousand random lives stay covered", .timeLimit(.minutes(180)),
         .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
     func twoThousandLives() async throws {
         try await walk(seeds: Array(1_000...2_999))
     }
 
     /// Repeats the lives of a failure: `PERENNIAL_TEST_SEEDS=1339,1426 scripts/test --filter chosenLives`.
-    @Test("Chosen lives", .enabled(if: !chosenSeeds.isEmpty, "PERENNIAL_TEST_SEEDS names seeds"))
+    @Test("Chosen lives stay covered", .enabled(if: !chosenSeeds.isEmpty, "PERENNIAL_TEST_SEEDS names seeds"))
     func chosenLives() async throws {
         for seed in Self.chosenSeeds { _ = try await withLedger(connections: 4) { try await walk($0, seed: seed) } }
     }

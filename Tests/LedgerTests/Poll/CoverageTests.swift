@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Coverage: whatever is expected is asked about in time")
+@Suite("Every expected change is checked in time")
 struct CoverageTests {
     /// Renews every 30 days from `from` days on.
     private func answer(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Coverage of one-time purchases")
+@Suite("One receipt looks for the refund of a one-time purchase")
 struct PurchaseCoverageTests {
     private func bought(_ test: TestLedger, made: Double?, asOf: Double, at day: Double = -5) -> Finding {
         guard case .verified(var evidence) = purchase("77", at: test.at(day), asOf: test.at(asOf)) else {

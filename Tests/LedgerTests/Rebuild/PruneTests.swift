@@ -5,7 +5,7 @@ import Testing
 @testable import Ledger
 
 /// What nothing rests on goes; what is rebuilt afterwards is the same.
-@Suite("Prune: old answers that nothing rests on")
+@Suite("A prune removes only answers that nothing rests on")
 struct PruneTests {
     /// Prunes everything recorded so far, one receipt a batch.
     private func prune(_ test: TestLedger, _ library: AnswerLibrary) async throws -> PruneBatch {

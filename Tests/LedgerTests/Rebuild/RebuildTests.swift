@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Rebuild: what is stored follows from the observations")
+@Suite("All that is stored follows from the observations")
 struct RebuildTests {
     /// Settles an answer whose body can be read again.
     func tell(

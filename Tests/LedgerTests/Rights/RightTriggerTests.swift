@@ -48,7 +48,7 @@ struct RightTriggerTests {
         }
     }
 
-    @Test("A row that comes, changes and goes", arguments: cases)
+    @Test("A row that is inserted, updated or deleted is noted", arguments: cases)
     func rows(_ noted: Noted) async throws {
         try await withTwoCustomers { test in
             let name = noted.table.split(separator: " ")[0]
@@ -87,7 +87,7 @@ struct RightTriggerTests {
         }
     }
 
-    @Test("So is a one-time purchase")
+    @Test("A one-time purchase that is checked is told with its clocks too")
     func checkedPurchases() async throws {
         try await withTwoCustomers { test in
             try await test.check(
@@ -102,7 +102,7 @@ struct RightTriggerTests {
         }
     }
 
-    @Test("A customer who is called otherwise, or is not there any more; an app that is called otherwise")
+    @Test("Renaming or deleting a customer, and renaming an app, is noted")
     func names() async throws {
         try await withTwoCustomers { test in
             try await test.run("INSERT INTO ledger.customer (app_id, name) VALUES (1, 'carl')")

@@ -87,7 +87,7 @@ struct RightsLookupTests {
         return answer
     }
 
-    @Test("After whatever happens, and while time passes", arguments: [1, 2, 3] as [UInt64])
+    @Test("A remembered answer equals a new read after every change, at every time", arguments: [1, 2, 3] as [UInt64])
     func agree(seed: UInt64) async throws {
         try await withLedger { test in
             var random = Seeded(seed: seed)

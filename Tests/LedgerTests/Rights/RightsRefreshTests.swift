@@ -27,7 +27,7 @@ struct RightsRefreshTests {
             asRefresh: asRefresh)
     }
 
-    @Test("When it changed, and only then")
+    @Test("An answer is refreshed when it changed, and only then")
     func changed() {
         var memory = Memory.knowing()
         #expect(Self.refreshed(&memory, after: 1).isEmpty)
@@ -107,7 +107,7 @@ struct RightsRefreshTests {
         return memory
     }
 
-    @Test("One refresh at a time, of so many, and as much rest as work, a second at most")
+    @Test("One refresh at a time reads a bounded number, and then rests as long as it worked, a second at most")
     func dutyCycle() {
         let numbers = 1...RightsMemory.refreshesMax + 1
         var memory = Self.knowing(numbers)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Columns of written rows")
+@Suite("Written rows have the columns of their statement")
 struct ColumnTests {
     /// Each statement that takes rows, the number of its parameters before them, and the columns that Swift sends.
     private static let statements: [(file: SQLFile, first: Int, columns: [String])] = [

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Settlement: many at once")
+@Suite("Many settlements at once lose nothing and never collide")
 struct ConcurrentSettleTests {
     @Test(
         "Receipts that hold the same subscriptions: each event once, versions dense, timelines whole",

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Held: access goes on while Apple was not asked")
+@Suite("The outage allowance keeps access while Apple could not be asked")
 struct OutageAllowanceTests {
     /// A period that ended `ended` days ago, last asked about `asked` days ago.
     private func answer(_ test: TestLedger, ended: Double, asked: Double) -> Answer {

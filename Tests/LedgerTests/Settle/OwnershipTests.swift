@@ -3,7 +3,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Ownership: one claim, by policy")
+@Suite("The policy decides each claim to a purchase")
 struct OwnershipDecisionTests {
     enum Said: Equatable { case held, assigned, transferred, refused }
 
@@ -66,7 +66,7 @@ struct OwnershipDecisionTests {
     }
 }
 
-@Suite("Ownership: who owns what, as settlements decide")
+@Suite("Settlements give each purchase its owner")
 struct OwnershipTests {
     private func monthly(_ test: TestLedger, asOf: Double = -1, token: String? = nil) -> Answer {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.token = token }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Settlement: one-time purchases")
+@Suite("One-time purchases are settled with their events")
 struct PurchaseSettleTests {
     @Test("Events, view and entitlements follow a purchase, its refund and the reversal")
     func life() async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Settlement: what one answer changes")
+@Suite("A settlement writes what its answer changes, and nothing else")
 struct SettleTests {
     @Test("First sight, renewal and refund, each with its events, versions and facts")
     func life() async throws {

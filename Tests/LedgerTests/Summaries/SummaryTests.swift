@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Each day's sums against the full history, while the history changes") struct SummaryTests {
+@Suite("The sums of each day follow the history while it changes") struct SummaryTests {
     /// Days on which a sum is not what the full history gives.
     private func wrongDays(_ test: TestLedger) async throws -> String {
         try await test.text(

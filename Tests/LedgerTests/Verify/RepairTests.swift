@@ -167,7 +167,7 @@ struct RepairTests {
     }
 }
 
-@Suite("Turns: one worker at a time looks everything through")
+@Suite("One worker at a time verifies the ledger")
 struct VerifyTurnTests {
     @Test("A turn is one worker's until it ends, then no worker's until it is time; a worker that died loses it")
     func turns() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Verify: each invariant against a ledger that keeps it, and one that does not")
+@Suite("Verification finds each broken invariant, and none in a sound ledger")
 struct VerifyTests {
     /// One way to break an invariant, and what is named then.
     struct Broken: Sendable, CustomTestStringConvertible {

@@ -5,7 +5,7 @@ import Testing
 
 /// What `docker compose up` starts, started in its order as the containers would be: a private PostgreSQL in place of the
 /// image's, a folder in place of the volume, free ports on this machine in place of names on the engine's network.
-@Suite("What docker compose starts", .serialized) struct ComposeRunTests {
+@Suite("docker compose starts a working product", .serialized) struct ComposeRunTests {
     @Test(.timeLimit(.minutes(5)))
     func `what is started becomes well, fills the demo, checks it, and stops when asked to`() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "compose-\(UUID())").path

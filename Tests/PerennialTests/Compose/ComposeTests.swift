@@ -3,7 +3,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("What can be known of docker-compose.yml without running anything") struct ComposeTests {
+@Suite("docker-compose.yml fits the product") struct ComposeTests {
     @Test func `every setting has a known name and a good value`() throws {
         for (name, service) in try ComposeFile().services where service.isOurs {
             let known = SettingName.allCases.map(\.rawValue)

@@ -4,7 +4,7 @@ import Tracking
 
 @testable import perennial
 
-@Suite("Lines of an import") struct ImportLineTests {
+@Suite("A line of an import is read, or refused with its reason") struct ImportLineTests {
     static func submission(_ line: String) throws -> Submission {
         try Array(line.utf8).withUnsafeBytes { try ImportLine.submission(in: $0) }
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import perennial
 
-@Suite("The progress of an import") struct ImportProgressTests {
+@Suite("An import reports its progress") struct ImportProgressTests {
     @Test func `progress tells share, rate, bad lines and the time left`() {
         var progress = ImportProgress(bytesTotal: 200)
         progress.bytesDone = 50
@@ -45,7 +45,7 @@ import Testing
     }
 }
 
-@Suite("The forecast of asking") struct CheckForecastTests {
+@Suite("An import forecasts how long its checks take") struct CheckForecastTests {
     static func waiting(_ receipts: Int64, _ rate: Double, worker: Bool = true, _ app: BundleID = "a")
         -> WaitingReceipts
     {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Server
 
-@Suite("Charts of the pages") struct ChartTests {
+@Suite("Charts have round lines and stay on the paper") struct ChartTests {
     @Test(
         "The lines are at round numbers",
         arguments: [

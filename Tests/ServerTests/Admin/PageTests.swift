@@ -8,7 +8,7 @@ import Testing
 
 @testable import Server
 
-@Suite("What the pages say, asserted on their HTML") struct PageTests {
+@Suite("The admin pages say in accessible HTML what is stored") struct PageTests {
     private func signedIn(
         _ body: @escaping @Sendable (AdminWorld, Browser, ReceiptID) async throws -> Void
     ) async throws {

@@ -9,7 +9,7 @@ import Tracking
 
 @testable import Server
 
-@Suite("Failed sign-ins") struct SignInAttemptsTests {
+@Suite("Failed sign-ins make the next attempts wait") struct SignInAttemptsTests {
     @Test("A key that failed too often waits and no other does")
     func aKeyThatFailedTooOftenWaitsAndNoOtherDoes() async throws {
         try await AdminWorld.with { world in

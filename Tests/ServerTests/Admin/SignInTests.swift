@@ -9,7 +9,7 @@ import Tracking
 
 @testable import Server
 
-@Suite("Who may see the pages, and what a browser is told about them") struct SignInTests {
+@Suite("The admin pages need a session of a strict browser") struct SignInTests {
     private static let pages = [
         "/admin", "/admin/customers", "/admin/customers?q=k", "/admin/customer?app=com.example.app&id=kim",
         "/admin/receipts/1", "/admin/incidents",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Server
 
-@Suite("API keys") struct APIKeyAuthenticatorTests {
+@Suite("A request needs an API key of its scope and app") struct APIKeyAuthenticatorTests {
     /// The keys that are let in: behind authentication the database is away, which answers 503, or the body is missing,
     /// which answers 400.
     @Test(

@@ -10,7 +10,7 @@ import Tracking
 @testable import Ledger
 @testable import Server
 
-@Suite("Lookups that are answered at once")
+@Suite("Lookups from memory have the same answers as the others")
 struct AtOnceTests {
     /// A request for kim's entitlements. Its answers differ only by the clock.
     private static func lookup(_ secret: String, _ more: String = "") -> String {

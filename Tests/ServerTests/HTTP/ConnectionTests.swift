@@ -6,7 +6,7 @@ import Testing
 
 @testable import Server
 
-@Suite("How many connections there may be, and who makes room for whom") struct ConnectionTests {
+@Suite("Connections are limited, and silent ones make room for callers") struct ConnectionTests {
     private static let alive = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
 
     private func connect(_ port: Int, from address: String = "127.0.0.1", saying text: String = "") async throws

@@ -9,7 +9,7 @@ import Tracking
 
 @testable import Server
 
-@Suite("What is told of one customer, and of many") struct CustomerRouteTests {
+@Suite("The customer routes answer about one customer and about many") struct CustomerRouteTests {
     private static let batch = "/v1/apps/com.example.app/entitlements:batch"
 
     private func serving(

@@ -5,7 +5,7 @@ import Testing
 @testable import Ledger
 @testable import Server
 
-@Suite("Lookups of entitlements") struct EntitlementLookupTests {
+@Suite("A lookup states its age and has a tag") struct EntitlementLookupTests {
     private static let now = Instant(milliseconds: 1_700_000_000_000)
 
     private static func entitlement(

@@ -9,7 +9,7 @@ import Testing
 @testable import Server
 @testable import Tracking
 
-@Suite("The feed of events over HTTP") struct EventsTests {
+@Suite("The feed of events is read over HTTP from a cursor") struct EventsTests {
     /// A server that has verified a receipt for each given app and customer, one event or two each.
     private func serving(
         _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Server
 
-@Suite("What old and careful callers are answered, seen from the wire") struct ExpectationTests {
+@Suite("Callers with Expect: 100-continue or HTTP/1.0 are answered") struct ExpectationTests {
     private static let batch = "/v1/apps/com.example.app/entitlements:batch"
     private static let body = #"{"customers":["kim"]}"#
 

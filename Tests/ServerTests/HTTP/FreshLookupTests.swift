@@ -27,7 +27,7 @@ struct FreshLookupTests {
         }
     }
 
-    @Test("Given and taken at one server, while the other is asked all the time")
+    @Test("Grants and revocations at one server appear at the other at once")
     func twoServers() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger, appStore: .answering(nil))) { one in

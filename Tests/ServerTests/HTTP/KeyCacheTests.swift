@@ -19,7 +19,7 @@ private final class Bench: Sendable {
     }
 }
 
-@Suite("Keys in memory") struct KeyCacheTests {
+@Suite("The cache of keys is short-lived and bounded") struct KeyCacheTests {
     @Test("A revoked key stops after ten seconds")
     func aRevokedKeyStopsAfterTenSeconds() async throws {
         let bench = Bench()

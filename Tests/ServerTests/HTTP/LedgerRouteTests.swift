@@ -11,7 +11,7 @@ import Tracking
 
 @testable import Server
 
-@Suite("The routes on a real PostgreSQL, as serve runs them") struct LedgerRouteTests {
+@Suite("The routes work on a real PostgreSQL") struct LedgerRouteTests {
     private static let app = BundleID("com.example.app")
 
     /// A migrated ledger with two apps, and a key for all of it.

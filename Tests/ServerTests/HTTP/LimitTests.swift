@@ -7,7 +7,7 @@ import Testing
 
 @testable import Server
 
-@Suite("What a running server puts up with, seen from the wire") struct LimitTests {
+@Suite("A running server refuses what is too large, too slow or no HTTP") struct LimitTests {
     private static let post =
         "POST \(Serving.receipts) HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \(TestKey.write.secret)\r\n"
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Server
 
-@Suite("The log of requests") struct LogTests {
+@Suite("The log has one line for each request") struct LogTests {
     @Test("Each request is one line with nothing private")
     func oneLinePerRequestAndNothingPrivate() async throws {
         let journal = Journal()

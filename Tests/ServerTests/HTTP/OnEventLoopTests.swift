@@ -6,7 +6,7 @@ import Testing
 
 @testable import Server
 
-@Suite("Threads of connections")
+@Suite("Long answers leave the event loop")
 struct OnEventLoopTests {
     private let whichThread: @Sendable (Request, CallerContext) async throws -> Response = { _, _ in
         // Also after whatever made the answer wait.
@@ -15,7 +15,7 @@ struct OnEventLoopTests {
         return Response(status: .ok, body: .init(byteBuffer: .init(string: "\(isOnEventLoop)")))
     }
 
-    @Test("What is brief is answered on the event loop, where nothing else is: it would hold up other connections.")
+    @Test("A brief answer stays on the event loop; a long one would delay other connections there")
     func briefAnswers() async throws {
         let router = Router(context: CallerContext.self)
         router.get("/brief", use: whichThread)

@@ -10,7 +10,7 @@ private struct Surprise: Error {
     let secret = "hunter2"
 }
 
-@Suite("Problems that callers are told") struct ProblemTests {
+@Suite("Every refusal is a problem that says what to do") struct ProblemTests {
     @Test(
         "An unknown path is a problem",
         arguments: ["/", "/v1", "/v1/apps", "/v1/apps/com.example.app", "/v2/apps/a/receipts", "/receipts"])

@@ -8,7 +8,7 @@ import Tracking
 @testable import Ledger
 @testable import Server
 
-@Suite("Rates of callers") struct RateTests {
+@Suite("A key is limited to its rate") struct RateTests {
     /// A clock that a test moves by hand.
     private final class ManualClock: Sendable {
         private let moment = Mutex(ContinuousClock.now)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Server
 
-@Suite("Uploads as JSON") struct ReceiptInputTests {
+@Suite("An upload is read from JSON, or refused with a reason") struct ReceiptInputTests {
     /// Each is refused before the database is asked, and no value of the body is repeated.
     @Test(
         "Bad input is refused with a reason",

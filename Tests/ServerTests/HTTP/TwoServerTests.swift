@@ -10,7 +10,7 @@ import Tracking
 @testable import Server
 
 /// The same receipt at two servers on one database: the first server asks Apple for both.
-@Suite("The same receipt at two servers") struct TwoServerTests {
+@Suite("Two servers share one check of the same receipt") struct TwoServerTests {
     /// What an upload was answered: the status, and what became of the claim to each subscription.
     private struct Answer: Sendable, Hashable {
         let status: Int

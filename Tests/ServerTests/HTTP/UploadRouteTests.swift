@@ -9,7 +9,7 @@ import Tracking
 
 @testable import Server
 
-@Suite("POST receipts under load, and while Apple is slow") struct UploadRouteTests {
+@Suite("Uploads are answered under load, and while Apple is slow") struct UploadRouteTests {
     /// An App Store that counts its calls and takes its time.
     private func counting(_ calls: CallCount, seconds: Double) -> AppStoreClient {
         let quick = AppStoreClient.answering(Sample.verified())
@@ -93,7 +93,7 @@ import Tracking
     }
 
     /// Apple does not answer in time: the receipt is handed over, and a worker may claim it at once.
-    @Test("Apple is slow")
+    @Test("An upload is stored and answered while Apple is slow")
     func appleIsSlow() async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()

@@ -6,7 +6,7 @@ import Tracking
 
 @testable import Server
 
-@Suite("Every input that an explanation cites matters: without it the answer is another") struct CitedInputTests {
+@Suite("Every input that an explanation cites matters") struct CitedInputTests {
     /// What an answer comes to for one subscription, and by which rule: of two that agree each is cited alone.
     static func outcome(_ body: [UInt8], of id: OriginalTransactionID, at: Instant) -> JSONValue? {
         let explanation = Explanation(body: body, bundleID: nil, at: at, previous: nil, now: at)

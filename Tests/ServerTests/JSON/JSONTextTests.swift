@@ -11,7 +11,7 @@ struct JSONTextTests {
         return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
 
-    @Test("Every character below 0x3000, and some beyond")
+    @Test("Every character below 0x3000, and some beyond, is written as JSONEncoder writes it")
     func characters() throws {
         let scalars = (0..<0x3000).compactMap { UnicodeScalar($0) } + ["\u{FEFF}", "\u{FFFF}", "😀", "\u{10FFFF}"]
         for scalar in scalars {
@@ -20,7 +20,7 @@ struct JSONTextTests {
         }
     }
 
-    @Test("Random values", arguments: [1, 2, 3] as [UInt64])
+    @Test("Random values are written as JSONEncoder writes them", arguments: [1, 2, 3] as [UInt64])
     func random(seed: UInt64) throws {
         var state = seed
         func next(_ bound: UInt64) -> UInt64 {

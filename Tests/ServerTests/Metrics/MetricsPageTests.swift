@@ -14,7 +14,7 @@ import Testing
 @testable import Server
 @testable import Tracking
 
-@Suite("/metrics of a process that works")
+@Suite("/metrics shows what a process does")
 struct MetricsPageTests {
     private static func answer() -> String {
         let now = Int64(Date.now.timeIntervalSince1970) * 1000

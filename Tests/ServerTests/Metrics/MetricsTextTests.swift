@@ -4,9 +4,9 @@ import Tracking
 
 @testable import Server
 
-@Suite("Metrics as Prometheus reads them")
+@Suite("Metrics have the text format of Prometheus")
 struct MetricsTextTests {
-    @Test("Counters, gauges and histograms of a registry, character by character")
+    @Test("Counters, gauges and histograms are written in the format exactly")
     func exact() {
         let registry = MetricsRegistry()
         registry.counter(.notifications, [("version", "2"), ("app", "a\"b\\c\nd")]).increment(by: 3)

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// A real server under the limit of files that a shell gives it.
-@Suite("A real server under the limit of files that a shell gives it", .serialized)
+@Suite("A server works under the limit of open files that a shell gives it", .serialized)
 struct CrowdProcessTests {
     /// Opens connections that say nothing.
     private static func idle(_ count: Int, to port: UInt16) throws -> [Int32] {

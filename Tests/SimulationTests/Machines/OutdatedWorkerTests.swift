@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A worker while a migration that takes something away comes over it.
-@Suite("A migration comes over a running worker")
+@Suite("A running worker stops when a migration makes it too old")
 struct OutdatedWorkerTests {
     @Test(
         "A worker whose schema becomes too new finishes what it holds and ends with status 1", .timeLimit(.minutes(2)))

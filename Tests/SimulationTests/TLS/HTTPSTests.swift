@@ -11,7 +11,7 @@ import Testing
 import Tracking
 
 /// A tracker whose App Store speaks HTTPS, and at times shows a certificate that must not be believed.
-@Suite("A store that shows a bad certificate at times") struct HTTPSTests {
+@Suite("A bad certificate of the store is no answer") struct HTTPSTests {
     @Test(.timeLimit(.minutes(1)))
     func `a store that cannot be believed costs no receipt and no access`() async throws {
         try await withMigratedDatabase { database, _ in

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// The real executable on both sides of TLS.
-@Suite("The executable on both sides of TLS", .serialized) struct TLSProcessTests {
+@Suite("The executable speaks TLS as client and as simulator", .serialized) struct TLSProcessTests {
     @Test(.timeLimit(.minutes(2)))
     func `a simulator over HTTPS is believed by those who have its root file, and by no others`() async throws {
         try await withMigratedDatabase { database, connectionString in

@@ -26,7 +26,7 @@ struct AnswerClockTests {
         return Finding(in: answer, for: "com.example.app", clock: Self.now, limit: limit)
     }
 
-    @Test("Up to five minutes ahead it is believed, up to an hour clamped and marked, beyond it is no answer")
+    @Test("A clock five minutes ahead is believed, an hour ahead it is clamped and marked, beyond it is no answer")
     func limits() {
         let table: [(ahead: Delay, asOf: Delay?, marked: Bool)] = [
             (.days(-400), .days(-400), false), (.minutes(5), .minutes(5), false),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("The table of outcomes: what each of Apple's answers is worth") struct OutcomeTests {
+@Suite("Each of Apple's answers has its outcome") struct OutcomeTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let body: String
         let outcome: String

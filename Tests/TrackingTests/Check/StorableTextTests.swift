@@ -5,7 +5,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("What a text column cannot hold")
+@Suite("Text that a column cannot hold is changed before it is stored")
 struct StorableTextTests {
     @Test("Only what cannot be stored is changed")
     func texts() {

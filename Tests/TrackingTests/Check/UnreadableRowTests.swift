@@ -6,7 +6,7 @@ import Testing
 @testable import Tracking
 
 /// Rows of Apple's answers that cannot be read are named, wherever they stand.
-@Suite("Rows that cannot be read") struct UnreadableRowTests {
+@Suite("A row that cannot be read is named") struct UnreadableRowTests {
     /// One purchase on the device, made at a date of this form.
     private static func answer(_ date: String) -> String {
         """

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("The log of what is the matter, and silence otherwise")
+@Suite("The log names each problem once, and is silent otherwise")
 struct TroubleLogTests {
     /// A ledger with one receipt, a line to a scripted App Store, and its log.
     private struct World: Sendable {

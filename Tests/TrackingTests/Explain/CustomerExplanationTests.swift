@@ -8,7 +8,7 @@ import Testing
 @testable import Ledger
 @testable import Tracking
 
-@Suite("Explanations from a real database, of answers as Apple writes them") struct CustomerExplanationTests {
+@Suite("An explanation says what a customer may use and why") struct CustomerExplanationTests {
     /// What Apple says of one subscription of one month.
     struct Body {
         var id = "1000"

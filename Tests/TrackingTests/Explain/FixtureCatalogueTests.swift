@@ -4,7 +4,7 @@ import Testing
 @testable import Subscriptions
 
 /// `Tests/Fixtures/README.md` lists every answer of ours, and each row and bug has one.
-@Suite("Catalogue of fixtures") struct FixtureCatalogueTests {
+@Suite("The catalogue of fixtures is complete") struct FixtureCatalogueTests {
     /// The rows of the decision table as `DecisionTableTests` numbers them.
     static let rows = 1...15
     /// The numbers of the bug catalogue.

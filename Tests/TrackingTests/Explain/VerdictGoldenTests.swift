@@ -5,7 +5,7 @@ import Testing
 @testable import Tracking
 
 /// A difference from a golden is a bug, or a new verdict that has to be read before it is committed.
-@Suite("Golden verdicts") struct VerdictGoldenTests {
+@Suite("Every answer has its golden verdict") struct VerdictGoldenTests {
     /// The app all our own answers are asked about.
     static let bundleID: BundleID = "com.example.app"
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("How long the loop rests")
+@Suite("The loop rests no longer than its calls allow")
 struct PaceTests {
     /// The rest after a round of claiming that found receipts due and the budget used up.
     private func restSeconds(rate: Double, burst: Double, slowedTo: Double? = nil) async throws -> Double {
@@ -37,7 +37,7 @@ struct PaceTests {
         return rest.withLock { $0 }
     }
 
-    @Test("Not longer than a small burst lasts: fifty calls a second stay fifty when one may be made at once")
+    @Test("The rest is no longer than a small burst lasts, so fifty calls a second stay fifty")
     func smallBurst() async throws {
         #expect(try await restSeconds(rate: 50, burst: 1) == 0.01)
     }
@@ -48,7 +48,7 @@ struct PaceTests {
         #expect(try await restSeconds(rate: 0, burst: 1, slowedTo: 20) == 0.25)
     }
 
-    @Test("A quarter of a second at most")
+    @Test("The rest is a quarter of a second at most")
     func usual() async throws {
         #expect(try await restSeconds(rate: 50, burst: 50) == 0.25)
         var pace = Pace()

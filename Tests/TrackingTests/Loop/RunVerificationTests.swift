@@ -6,7 +6,7 @@ import Testing
 @testable import Ledger
 @testable import Tracking
 
-@Suite("A worker checks the promises in its turn")
+@Suite("A worker verifies the invariants in its turn")
 struct RunVerificationTests {
     @Test("Coverage that is lost is restored, counted, logged, audited and shown")
     func coverage() async throws {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("Many calls under way, and a graceful stop while they are")
+@Suite("A worker stops gracefully while many calls are under way")
 struct StopTests {
     /// More than one process may ask about at once, so that it waits for calls to end before it claims again.
     private static let receipts = Worker.callsMax + 100

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("The pace of calls") struct CallRateLimitTests {
+@Suite("The pace of calls follows Apple's answers") struct CallRateLimitTests {
     private let now = Instant(milliseconds: 1_800_000_000_000)
 
     private func round(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("Plans of batches") struct BatchPlanTests {
+@Suite("A batch is divided among apps and lanes") struct BatchPlanTests {
     @Test("A large app leaves room for small ones")
     func aLargeAppLeavesRoomForSmallOnes() {
         #expect(BatchPlan.shares(of: [1: 1000, 2: 5, 3: 1000], receiptsMax: 100) == [1: 48, 2: 5, 3: 47])
@@ -32,7 +32,7 @@ import Testing
     }
 }
 
-@Suite("Turns of lanes") struct LaneTurnTests {
+@Suite("Lanes take turns by their share") struct LaneTurnTests {
     private func due(_ app: Int32, _ lane: Lane, _ receipts: Int) -> DueReceipts {
         DueReceipts(appID: app, lane: lane, receipts: receipts)
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import Tracking
 
 /// Imports that come while others are being asked about: their place in the line may be before the mark of their lane.
-@Suite("Imports while others are asked about") struct ImportLaneTests {
+@Suite("Imports are checked soon, beside all other receipts") struct ImportLaneTests {
     private let start = ContinuousClock.now
 
     /// Stores imported receipts that run out so many days from now.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Tracking
 
-@Suite("Low-water marks of lanes") struct LowWaterTests {
+@Suite("Low-water marks keep claims from reading entries again") struct LowWaterTests {
     private let now = Instant(milliseconds: 1_800_000_000_000)
     private let start = ContinuousClock.now
 

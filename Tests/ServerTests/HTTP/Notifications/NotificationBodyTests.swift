@@ -5,7 +5,7 @@ import Testing
 
 @testable import Server
 
-@Suite("What a notification says of itself")
+@Suite("A notification is read without trust in its content")
 struct NotificationBodyTests {
     /// A text that is signed in form.
     static func signed(_ payload: String) -> String {

@@ -10,7 +10,7 @@ import Tracking
 @testable import Ledger
 @testable import Server
 
-@Suite("POST /v1/notifications/{token} on a real PostgreSQL")
+@Suite("POST /v1/notifications/{token} keeps Apple's notifications")
 struct NotificationRouteTests {
     private func withAddress(
         _ body: @escaping @Sendable (any TestClientProtocol, SubscriptionLedger, Tracker, String) async throws -> Void
