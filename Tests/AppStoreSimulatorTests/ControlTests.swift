@@ -9,7 +9,7 @@ import Testing
 
     init() { store = hand.emptyStore() }
 
-    @Test("The control API creates customers, acts for them and tells the truth")
+    @Test("The control API creates customers, acts for them and says what is true")
     func createActAndTruth() throws {
         let made = try store.control("POST", "/simulator/customers", #"{"kind":"loyal","environment":"sandbox"}"#)
         #expect(made.code == 201)

@@ -36,7 +36,7 @@ import Testing
         (.deletesAccount, [.purchased, .renewed, .accountDeleted]),
     ]
 
-    @Test("Each script tells its story", arguments: stories)
+    @Test("Each script has its story", arguments: stories)
     func story(kind: ScriptKind, expected: [LifeEventKind]) throws {
         let hand = ManualClock()
         let store = hand.emptyStore()

@@ -12,7 +12,7 @@ import Testing
         return String(decoding: try encoder.encode(truth), as: UTF8.self)
     }
 
-    @Test("The past is told as it was")
+    @Test("A truth of the past is the past as it was")
     func thePastIsToldAsItWas() throws {
         print("seed \(Self.seed)")
         let hand = ManualClock()

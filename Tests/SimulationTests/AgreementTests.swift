@@ -5,7 +5,7 @@ import Subscriptions
 import Testing
 
 /// The line against the simulator: after a while of accelerated life both must tell the same story.
-@Suite("The ledger and the simulator tell the same story")
+@Suite("The ledger and the simulator agree")
 struct AgreementTests {
     @Test("After two months of accelerated life, periods, owners, access and events are equal")
     func theLedgerAgreesWithTheSimulator() async throws {

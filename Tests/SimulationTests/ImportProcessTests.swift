@@ -46,7 +46,7 @@ struct ImportProcessTests {
         }
     }
 
-    @Test("Bad lines are told with their number, and read again once they are mended; nothing stored is status 1")
+    @Test("Bad lines are listed with their number, and read again once they are mended; nothing stored is status 1")
     func badLines() async throws {
         try await ImportWorld.with { world in
             let bad = "{\"app\":\"com.unknown\",\"customer\":\"c\",\"receipt\":\"MIIB\"}"
@@ -64,7 +64,7 @@ struct ImportProcessTests {
 }
 
 extension ImportProcessTests {
-    @Test("What a line promises is told as provisional, by the command line as everywhere")
+    @Test("A line's claim is shown as provisional, by the command line as everywhere")
     func provisional() async throws {
         try await ImportWorld.with { world in
             let promise = #","product":"monthly","provisional_until":"2099-01-01T00:00:00Z"}"#

@@ -9,7 +9,7 @@ import Testing
 @testable import Tracking
 
 /// A whole simulated life can be told again from what Apple said, and every reason that is given for it matters.
-@Suite("A simulated life is told again from what Apple said")
+@Suite("A simulated life is rebuilt from Apple's answers")
 struct RebuildTests {
     @Test("A life is rebuilt from its observations, and every cited reason matters")
     func aLifeIsRebuiltFromItsObservations() async throws {

@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Reports tell scripts their result by status, and stop on a signal")
+@Suite("Reports give scripts their result as a status, and stop on a signal")
 struct ReportProcessTests {
     private static let reports = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "sql/reports")

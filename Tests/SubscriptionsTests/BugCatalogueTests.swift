@@ -127,7 +127,7 @@ import Testing
         #expect(state?.expiresAt == day(37.04167))
     }
 
-    @Test("20, 22: a late old answer neither turns the state back nor tells anything twice")
+    @Test("20, 22: a late old answer neither turns the state back nor repeats an event")
     func lateAnswer() {
         let old = answer(31, [row("1", 0, 30)], renewal(intent: "2", retry: true))
         let new = answer(40, [row("1", 0, 30), row("2", 35, 65)], renewal())
@@ -157,7 +157,7 @@ import Testing
         #expect(plan == .retired)
     }
 
-    @Test("37: a family member's end is told as such")
+    @Test("37: the end of family sharing has its own reason")
     func family() {
         #expect(look(answer(10, [row("1", 0, 30, cancelled: 9, family: true)])).reason == .family)
     }

@@ -6,7 +6,7 @@ import Testing
         settle(answers).events.last ?? []
     }
 
-    @Test("First sight tells of the past")
+    @Test("First sight reports the past")
     func firstSightTellsOfThePast() {
         let event = last(answer(70, [row("1", 0, 30), row("2", 30, 60)], renewal(false, intent: "1"))).first
         #expect(event?.occurredAt == day(0))

@@ -11,7 +11,7 @@ import Testing
         events.map(\.kind).filter { Self.beginnings.contains($0) }.map(\.rawValue).joined(separator: " ")
     }
 
-    @Test("Every period is told once as what it is")
+    @Test("Every period is reported once as what it is")
     func everyPeriodIsToldOnceAsWhatItIs() {
         lives(700, seed: 11) { life, random in
             let answers = life.changes.map { life.answer(at: $0, using: &random) }
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("After silence every period is told once by the rule of gaps")
+    @Test("After silence every period is reported once by the rule of gaps")
     func afterSilenceEveryPeriodIsToldOnceByTheRuleOfGaps() {
         lives(700, seed: 13) { life, random in
             let last = life.changes.last ?? 0
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("Nothing is told from the future and nothing twice")
+    @Test("No event is from the future, and none is repeated")
     func nothingIsToldFromTheFutureAndNothingTwice() {
         lives(500, seed: 14) { life, random in
             var state: SubscriptionState?

@@ -61,7 +61,7 @@ import Testing
     }
 
     /// The same answers in order, however many were missed: who adds events up knows the state.
-    @Test("What is told adds up to the state")
+    @Test("The events add up to the state")
     func whatIsToldAddsUpToTheState() {
         var compared: [State: Int] = [:]
         lives(1_500, seed: 33) { life, random in

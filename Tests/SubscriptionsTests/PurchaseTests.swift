@@ -42,7 +42,7 @@ import Testing
         #expect(events.first?.first?.detail["quantity"] == .integer(2))
     }
 
-    @Test("A purchase refunded at first sight tells both")
+    @Test("A purchase that is refunded at first sight has both events")
     func aPurchaseRefundedAtFirstSightTellsBoth() {
         #expect(
             kinds(settle([(4, purchase("a", asOf: 4, cancelled: 3))]).events) == ["purchase.made purchase.refunded"])

@@ -223,14 +223,14 @@ private let stories: [EventStory] = [
         (answer(35, [first, second], renewal()), "subscription.renewed"), (answer(36, [first], renewal()), "")),
 ]
 
-@Suite("Reconciliation tells events") struct ReconcileTests {
+@Suite("Reconciliation reports events") struct ReconcileTests {
     @Test("Each story has its events", arguments: stories)
     func eventsOfEachStory(_ story: EventStory) {
         let (_, events) = settle(story.answers)
         #expect(kinds(events) == story.kinds)
     }
 
-    @Test("Every kind of subscription event is told")
+    @Test("Every kind of subscription event is reported")
     func everyKindOfSubscriptionEventIsTold() {
         let told = stories.reduce(into: Set<String>()) { told, story in
             for kinds in story.kinds { told.formUnion(kinds.split(separator: " ").map(String.init)) }
@@ -269,7 +269,7 @@ private let stories: [EventStory] = [
         }
     }
 
-    @Test("Boundaries are told once however often one asks")
+    @Test("Boundaries are reported once, however many answers come")
     func boundariesAreToldOnceHoweverOftenOneAsks() {
         let ends: [(Renewal, Double)] = [
             (renewal(false, intent: "1"), 30), (renewal(intent: "2", retry: true, grace: 46), 30),

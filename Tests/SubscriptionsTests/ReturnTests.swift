@@ -1,7 +1,7 @@
 import Subscriptions
 import Testing
 
-@Suite("A later period is told as one of four kinds") struct ReturnTests {
+@Suite("A later period is reported as one of four kinds") struct ReturnTests {
     /// A period after another one, with what was last seen before it.
     struct Return: CustomTestStringConvertible, Sendable {
         let testDescription: String
@@ -109,7 +109,7 @@ import Testing
             kinds: "subscription.expired subscription.reactivated"),
     ]
 
-    @Test("Each return is told as one kind", arguments: returns)
+    @Test("Each return is reported as one kind", arguments: returns)
     func eachReturnIsToldAsOneKind(_ story: Return) {
         let first = row("1", 0, 30, trial: story.isTrial)
         let back = 30 + story.gap

@@ -68,7 +68,7 @@ private let rareStories: [[SubscriptionEvidence]] = {
         return (result.state, from, to, Set(result.events.map(\.kind)))
     }
 
-    @Test("Every change of state is told or listed as silent")
+    @Test("Every change of state has an event or is listed as silent")
     func everyChangeOfStateIsToldOrListedAsSilent() {
         var reached: [State: Set<State>] = [:]
         func follow(_ answers: [SubscriptionEvidence], _ policy: Policy, _ random: Seeded) {

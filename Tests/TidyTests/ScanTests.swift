@@ -3,7 +3,7 @@ import Testing
 /// The scanners against small bad examples: a rule that finds nothing proves nothing.
 @Suite("The scanners find small bad examples")
 struct ScanTests {
-    @Test("Code and comments are told apart")
+    @Test("Code and comments are separated")
     func apart() {
         let source = SwiftSource(
             #"""

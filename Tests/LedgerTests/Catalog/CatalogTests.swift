@@ -122,7 +122,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("Revenue is told at the catalog's prices: charges, refunds, and offers as unknown")
+    @Test("Revenue has the catalog's prices for charges and refunds; offers are unknown")
     func revenue() async throws {
         try await withLedger { test in
             try await test.ledger.applyCatalog([product(["pro"])], to: test.app.bundleID)

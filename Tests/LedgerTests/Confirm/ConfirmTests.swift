@@ -104,7 +104,7 @@ struct ConfirmTests {
         }
     }
 
-    @Test("An end that passed since the last answer is told in full")
+    @Test("An end that passed since the last answer is settled in full")
     func boundary() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")
@@ -198,7 +198,7 @@ struct ConfirmTests {
         }
     }
 
-    @Test("A receipt without anything, or that told less than is known, keeps no fingerprint")
+    @Test("A receipt without purchases, or whose answer says less than is known, keeps no fingerprint")
     func whatIsNotConfirmed() async throws {
         try await withLedger { test in
             let (receipt, other) = (try await test.upload("a"), try await test.upload("b"))

@@ -135,7 +135,7 @@ struct RestoredFeedTests {
         }
     }
 
-    @Test("Backups of one feed that are restored at the same place are told apart by their positions")
+    @Test("Backups of one feed that are restored at the same place differ by their positions")
     func positions() async throws {
         try await withLedger { test in
             func id(_ position: Int) async throws -> String {

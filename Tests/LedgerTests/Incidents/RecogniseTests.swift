@@ -94,7 +94,7 @@ struct RecogniseTests {
         }
     }
 
-    @Test("What Apple has not vouched for lately may be gone: after a long stop, much at once", arguments: [1, 43_200])
+    @Test("Receipts that Apple has not vouched for lately make no incident, also many at once", arguments: [1, 43_200])
     func afterAStop(speedup: Int) async throws {
         try await withLedger { test in
             let receipts = try await test.canaries(6)

@@ -86,7 +86,7 @@ struct ImportTests {
         }
     }
 
-    @Test("Many writers of the same receipts and customers in any order: no deadlock, nothing doubled")
+    @Test("Many writers of the same receipts and customers never deadlock and store nothing twice")
     func manyWriters() async throws {
         try await withLedger(connections: 8) { test in
             var random = Seeded(seed: 4_711)
@@ -148,7 +148,7 @@ struct ImportTests {
         }
     }
 
-    @Test("An imported receipt is overdue by the time it waits, and its turn is not told as a time")
+    @Test("An imported receipt is overdue by the time it waits, and its turn is shown as no time")
     func honest() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a", imported: true)

@@ -11,7 +11,7 @@ struct StatusTests {
         try await test.run("UPDATE ledger.poll_schedule SET \(columns) WHERE receipt_id = \(receipt)")
     }
 
-    @Test("Lanes tell what is scheduled, due, overdue and in flight")
+    @Test("Lanes count what is scheduled, due, overdue and in flight")
     func lanes() async throws {
         try await withLedger { test in
             let receipts = try await ["a", "b", "c", "d"].asyncMap { try await test.upload($0) }

@@ -84,7 +84,7 @@ struct MigrationTests {
         }
     }
 
-    @Test("A database that lacks a migration is told to migrate")
+    @Test("A database that lacks a migration is refused with the command to run")
     func behind() async throws {
         try await withLedger { test in
             try await test.run("DELETE FROM ledger.migration WHERE number = (SELECT max(number) FROM ledger.migration)")

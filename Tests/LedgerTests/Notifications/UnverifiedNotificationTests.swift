@@ -168,7 +168,7 @@ struct UnverifiedNotificationTests {
         }
     }
 
-    @Test("A repetition is not kept twice; version 1 has no id to tell it by")
+    @Test("A repetition is not kept twice; version 1 has no id that shows it")
     func repeated() async throws {
         try await withPolled { test, app, _ in
             #expect(try await test.ledger.keep(refund, for: app) == .pulled)

@@ -108,7 +108,7 @@ struct PruneTests {
         }
     }
 
-    @Test("The audit is cut where it is told to be")
+    @Test("The audit is cut at the given instant")
     func audit() async throws {
         try await withLedger { test in
             let ledger = test.ledger.acting(as: .user("operator"))

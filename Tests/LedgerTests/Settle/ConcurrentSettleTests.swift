@@ -8,7 +8,7 @@ import Testing
 @Suite("Many settlements at once lose nothing and never collide")
 struct ConcurrentSettleTests {
     @Test(
-        "Receipts that hold the same subscriptions: each event once, versions dense, timelines whole",
+        "Receipts that hold the same subscriptions write each event once, dense versions and whole timelines",
         arguments: [20_261_121 as UInt64, 7])
     func sharedSubscriptions(seed: UInt64) async throws {
         try await withLedger(connections: 8) { test in

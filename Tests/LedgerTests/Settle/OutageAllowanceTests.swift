@@ -114,7 +114,7 @@ struct OutageAllowanceTests {
         }
     }
 
-    @Test("An answer that says expired does not tell it twice")
+    @Test("An answer that says expired adds no second event")
     func saidTwice() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")

@@ -72,7 +72,7 @@ struct OwnershipTests {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.token = token }
     }
 
-    @Test("First sight: the customer whom the token names, else the newest uploader")
+    @Test("At first sight the customer whom the token names is the owner, else the newest uploader")
     func firstSight() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a", by: "ann")

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A settlement writes what its answer changes, and nothing else")
 struct SettleTests {
-    @Test("First sight, renewal and refund, each with its events, versions and facts")
+    @Test("First sight, renewal and refund each write their events, versions and facts")
     func life() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")
@@ -111,7 +111,7 @@ struct SettleTests {
         }
     }
 
-    @Test("A lost lease: the facts merge all the same, the schedule is left to the new holder")
+    @Test("After a lost lease the facts still merge, and the schedule is left to the new holder")
     func lostLease() async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")

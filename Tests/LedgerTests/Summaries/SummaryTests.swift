@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("What no event tells, such as a corrected price, is found by the round through all")
+    @Test("A change without an event, such as a corrected price, is found by the round through all")
     func round() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))

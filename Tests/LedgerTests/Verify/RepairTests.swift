@@ -192,7 +192,7 @@ struct VerifyTurnTests {
         }
     }
 
-    @Test("What was found last is told by invariant")
+    @Test("The newest findings are listed by invariant")
     func standings() async throws {
         try await withLedger { test in
             #expect(try await test.ledger.invariantStandings() == [])

@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("The page of a customer tells everything")
+    @Test("The page of a customer shows everything")
     func aCustomersPageTellsEverything() async throws {
         try await signedIn { _, browser, receipt in
             let path = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)

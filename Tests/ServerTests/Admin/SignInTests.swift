@@ -29,7 +29,9 @@ import Tracking
         }
     }
 
-    @Test("Every answer tells the browser to be strict") func everyAnswerTellsTheBrowserToBeStrict() async throws {
+    @Test("Every answer has headers that make the browser strict") func everyAnswerTellsTheBrowserToBeStrict()
+        async throws
+    {
         try await AdminWorld.with { world in
             try await world.serving { browser, _ in
                 let before = ["/admin", "/admin/sign-in", "/admin/style.css", "/admin/icon.svg"]
@@ -113,7 +115,7 @@ import Tracking
     }
 
     /// The audit has each sign-in, each sign-out, and each key that was not enough. An unknown key leaves no line.
-    @Test("Who signed in is remembered") func whoSignedInIsRemembered() async throws {
+    @Test("The audit has every sign-in") func whoSignedInIsRemembered() async throws {
         try await AdminWorld.with { world in
             let read = try await world.ledger.createKey(scope: .read, for: nil)
             let ofOneApp = try await world.ledger.createKey(scope: .admin, for: AdminWorld.app)

@@ -126,7 +126,7 @@ struct AtOnceTests {
         }
     }
 
-    @Test("Who does not read gets no more answers than a connection holds")
+    @Test("A client that does not read gets no more answers than a connection holds")
     func whoDoesNotRead() async throws {
         var limits = ServerLimits()
         limits.sendBufferBytes = 64 * 1024

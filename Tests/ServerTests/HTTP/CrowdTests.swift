@@ -63,7 +63,7 @@ import Testing
     }
 
     /// They get no more answers made than a connection holds, and are let go.
-    @Test("Who does not read is let go")
+    @Test("A client that does not read is disconnected")
     func whoDoesNotReadIsLetGo() async throws {
         var limits = ServerLimits()
         limits.sendBufferBytes = 64 * 1024

@@ -94,7 +94,7 @@ import Tracking
         }
     }
 
-    @Test("What is not verified yet is told as such")
+    @Test("An unverified receipt is shown as such")
     func whatIsNotVerifiedYet() async throws {
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
@@ -128,7 +128,7 @@ import Tracking
     }
 
     /// What was known before an answer came does not tell that answer's clocks.
-    @Test("The past does not tell the clocks of today")
+    @Test("A lookup of the past does not show the clocks of today")
     func thePastDoesNotTellTheClocksOfToday() async throws {
         try await serving { served, client in
             let now = try AnswerBody(await client.send(.get, Serving.entitlements, secret: served.secret))

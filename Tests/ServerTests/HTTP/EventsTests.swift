@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("Nothing of another app is told")
+    @Test("A key of one app reads no events of another")
     func nothingOfAnotherAppIsTold() async throws {
         try await serving { served, client in
             let secret = try await served.key(.read, for: "com.example.other")
@@ -121,7 +121,7 @@ import Testing
     }
 
     /// Ten wait; the event is placed when all of them do; every one gets it long before their time is over.
-    @Test("Who waits is told at once")
+    @Test("A waiting caller is answered at once")
     func whoWaitsIsToldAtOnce() async throws {
         try await serving { served, client in
             let head = try await served.ledger.feedHead()

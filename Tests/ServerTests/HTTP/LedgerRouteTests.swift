@@ -179,7 +179,7 @@ import Tracking
         }
     }
 
-    @Test("A receipt that Apple rejects is told as such")
+    @Test("A receipt that Apple rejects has the outcome rejected")
     func aReceiptAppleRejects() async throws {
         try await withLedger { ledger, secret in
             let tracker = Tracker.quiet(ledger, appStore: .answering(#"{"status":21003}"#))

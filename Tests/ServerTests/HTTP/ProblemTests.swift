@@ -88,7 +88,7 @@ private struct Surprise: Error {
     }
 
     @Test(
-        "A caller is told nothing internal",
+        "A problem has no internal details",
         arguments: [
             (DatabaseError(.cannotConnect, "db.internal refused"), 503, "1"),
             (DatabaseError(.connectionLost, "db.internal went away"), 503, "1"),

@@ -82,7 +82,7 @@ import Tracking
         }
     }
 
-    @Test("Who asks too often is told when to come back")
+    @Test("A caller that asks too often is refused with a time to come back")
     func whoAsksTooOftenIsToldWhenToComeBack() async throws {
         try await ServedLedger.with { served in
             let slow = try await served.key(.read, rate: RequestRate(perSecond: 0.01, burst: 3))

@@ -80,7 +80,7 @@ import Tracking
         }
     }
 
-    @Test("Each customer is told what became of their claim")
+    @Test("Each answer says what became of the customer's claim")
     func eachCustomerIsToldWhatBecameOfTheirClaim() async throws {
         try await ServedLedger.with { served in
             let calls = CallCount()
@@ -95,7 +95,7 @@ import Tracking
     }
 
     @Test(
-        "Both servers tell what Apple does not vouch for, after one call",
+        "Both servers answer that Apple does not vouch for the receipt, after one call",
         arguments: [(#"{"status":21003}"#, 422), (#"{"status":21005}"#, 202)])
     func whatAppleDoesNotVouchFor(body: String, status: Int) async throws {
         try await ServedLedger.with { served in

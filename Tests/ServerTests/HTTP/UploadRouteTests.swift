@@ -164,7 +164,7 @@ import Tracking
         }
     }
 
-    @Test("Who sent it is remembered")
+    @Test("The audit names the key of each upload")
     func whoSentItIsRemembered() async throws {
         try await ServedLedger.with { served in
             let key = try await served.ledger.createKey(scope: .write, for: ServedLedger.app)

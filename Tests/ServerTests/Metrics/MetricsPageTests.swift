@@ -147,7 +147,7 @@ struct MetricsPageTests {
         }
     }
 
-    @Test("Who only connects does not keep others from a worker's health")
+    @Test("A client that only connects does not keep others from a worker's health")
     func silentConnections() async throws {
         try await withTracker(receipts: 0) { tracker, registry, _ in
             var server = MetricsServer(tracker: tracker, metrics: registry, host: "127.0.0.1", port: 0)

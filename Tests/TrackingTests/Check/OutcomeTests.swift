@@ -59,7 +59,7 @@ import Testing
         #expect(finding.isRetryable == answer.retryable)
     }
 
-    @Test("CheckFailure of HTTP beats any body")
+    @Test("A failure of HTTP beats any body")
     func httpTroubleBeatsAnyBody() {
         let unavailable = AppStoreAnswer(
             environment: .production, httpStatus: 503, body: [],

@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("A receipt that waits says so")
+    @Test("The text says that a receipt waits for its check")
     func aReceiptThatWaits() async throws {
         try await withWorld { world in
             let receipt = try await world.upload("a", by: "ann")
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test("A running period and a suspect receipt are told")
+    @Test("The text names a running period and a suspect receipt")
     func aRunningPeriodAndASuspectReceipt() async throws {
         try await withWorld { world in
             let receipt = try await world.upload("a", by: "ann")
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test("A source that grants comes first, and another owner is told")
+    @Test("A source that grants comes first, and another owner is named")
     func aSourceThatGrantsComesFirstAndAnotherOwner() async throws {
         try await withWorld { world in
             try await world.tell(
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test("What is not kept is told from what is stored")
+    @Test("The explanation uses stored facts where the answer is no longer kept")
     func whatIsNotKeptIsToldFromWhatIsStored() async throws {
         try await withWorld { world in
             try await world.tell(

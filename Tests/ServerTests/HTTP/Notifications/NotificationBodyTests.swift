@@ -57,7 +57,7 @@ struct NotificationBodyTests {
         #expect(test.kind == "TEST" && test.environment == nil && test.appleID == nil)
     }
 
-    @Test("Version 1: the subscription named at the top, else that of the newest row, and PROD is production")
+    @Test("Version 1 names the subscription at the top, else in the newest row, and PROD is production")
     func versionOne() throws {
         let rows = """
             "unified_receipt":{"environment":"Production","latest_receipt_info":[

@@ -71,7 +71,7 @@ struct NotificationRouteTests {
         }
     }
 
-    @Test("More than the database can bear are turned away, and told when to come back")
+    @Test("Notifications beyond the limit are refused with a time to come back")
     func tooMany() async throws {
         try await withAddress { _, ledger, tracker, path in
             let start = ContinuousClock.now
