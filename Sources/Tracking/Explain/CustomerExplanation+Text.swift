@@ -79,7 +79,7 @@ extension CustomerExplanation {
         }
         lines.append("  Why:")
         lines += subscription.steps(of: verdict).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
-        if let gap = subscription.gap { lines.append("  Told from what is stored: \(gap)") }
+        if let gap = subscription.gap { lines.append("  From stored facts: \(gap)") }
         lines.append(
             "  "
                 + subscription.ownership.sentence(
@@ -130,7 +130,7 @@ extension CustomerExplanation {
             "  Why:",
         ]
         lines += purchase.steps(at: reasons.at).enumerated().flatMap { self.lines(of: $1, number: $0 + 1) }
-        if let gap = purchase.gap { lines.append("  Told from what is stored: \(gap)") }
+        if let gap = purchase.gap { lines.append("  From stored facts: \(gap)") }
         lines.append(
             "  "
                 + purchase.ownership.sentence(

@@ -7,8 +7,9 @@ struct AppNotificationsCommand: AsyncParsableCommand {
         commandName: "notifications",
         abstract: "Makes the address that Apple sends an app's notifications to.",
         discussion: """
-            Prints the path of the address, the only time it can be seen; an earlier one ends. App Store Connect wants it
-            behind https:// and the name of your server, under App Information, App Store Server Notifications.
+            The command prints the path of the address, which cannot be shown again. An earlier address ends. Enter the
+            path after https:// and the name of your server in App Store Connect, under App Information, App Store
+            Server Notifications.
 
             Example:
               perennial app notifications com.example.app

@@ -8,7 +8,7 @@ import Tracking
 struct CustomerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "customer",
-        abstract: "Shows a customer, gives them what is theirs, joins two names, and erases them.",
+        abstract: "Shows, merges, splits and erases customers, and assigns purchases to them.",
         discussion: """
             Examples:
               perennial customer show --app com.example.app --customer c1
@@ -26,7 +26,8 @@ struct CustomerAssignCommand: AsyncParsableCommand {
         commandName: "assign",
         abstract: "Gives a subscription or one-time purchase to a customer, as to undo a transfer.",
         discussion: """
-            It counts as none of the transfers that the app's policy allows; an upload can transfer it again.
+            The assignment does not count among the transfers that the app's policy allows. An upload can transfer the
+            purchase again.
 
             Example:
               perennial customer assign --app com.example.app --to c1 --original-transaction-id 1000000 \\
@@ -36,7 +37,7 @@ struct CustomerAssignCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var app: BundleID
 
-    @Option(help: ArgumentHelp("Whose it shall be: your own id of the customer.", valueName: "C"))
+    @Option(help: ArgumentHelp("Your own id of the new owner.", valueName: "C"))
     var to: String
 
     @Option(help: ArgumentHelp("Apple's id of the subscription or purchase.", valueName: "ID"))
@@ -60,10 +61,10 @@ struct CustomerAssignCommand: AsyncParsableCommand {
 struct CustomerMergeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "merge",
-        abstract: "Makes one customer's name another's: what they own, uploaded and were given moves.",
+        abstract: "Merges a customer into another, with all purchases, uploads and manual grants.",
         discussion: """
-            For anonymous customers who turn out to be known. From then on the old name stands for the new one, in lookups
-            and in uploads; of the time before it answers as ever. Running it again does nothing.
+            Use it when an anonymous customer turns out to be a known one. From then on the old name stands for the new
+            one in lookups and uploads. Lookups of the time before answer as they did. A second run changes nothing.
 
             Example:
               perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
@@ -72,10 +73,10 @@ struct CustomerMergeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Apple's bundle id.", valueName: "B"))
     var app: BundleID
 
-    @Option(help: ArgumentHelp("The name that becomes another's.", valueName: "C"))
+    @Option(help: ArgumentHelp("The customer to merge: the old name.", valueName: "C"))
     var from: String
 
-    @Option(help: ArgumentHelp("Whose it becomes.", valueName: "C"))
+    @Option(help: ArgumentHelp("The customer who gets everything.", valueName: "C"))
     var into: String
 
     @OptionGroup var decision: DecisionFlags
@@ -101,8 +102,8 @@ struct CustomerSplitCommand: AsyncParsableCommand {
         commandName: "split",
         abstract: "Undoes a merge: the name stands for its own customer again.",
         discussion: """
-            What moved with the name goes back: subscriptions, purchases and uploads. What came under it meanwhile stays
-            with the other customer, and so do manual grants.
+            Subscriptions, purchases and uploads that moved with the merge go back. Those that came later stay with the
+            other customer, and so do manual grants.
 
             Example:
               perennial customer split --app com.example.app --customer anonymous-7 --reason "another person"
@@ -130,7 +131,7 @@ struct CustomerSplitCommand: AsyncParsableCommand {
 struct CustomerEraseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "erase",
-        abstract: "Removes what is personal of a customer; figures stay under a random name.",
+        abstract: "Removes a customer's personal data; figures stay under a random name.",
         discussion: """
             It removes the receipts that only this customer uploaded, with Apple's answers about them. It also removes
             the customer's uploads, imported claims, account tokens, the reasons of manual decisions about the customer,
@@ -148,7 +149,7 @@ struct CustomerEraseCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
     var customer: String
 
-    @Flag(help: "Do it; nothing is done without.")
+    @Flag(help: "Do it; without this flag the command changes nothing.")
     var yes = false
 
     @OptionGroup var decision: DecisionFlags

@@ -82,7 +82,7 @@ struct RevokeGrantCommand: AsyncParsableCommand {
         commandName: "revoke-grant",
         abstract: "Ends a manual grant, from now.",
         discussion: """
-            That it was given can still be asked with --known-at. What Apple says of the customer stays as it is.
+            Lookups with --known-at still find the grant. Entitlements by Apple's answers do not change.
 
             Example:
               perennial revoke-grant --app com.example.app --customer c1 --entitlement pro --reason "given by mistake"

@@ -19,10 +19,10 @@ struct FeedRenewCommand: AsyncParsableCommand {
         commandName: "renew",
         abstract: "Gives the feed a new id, after the database went back to an earlier time in its own place.",
         discussion: """
-            For a recovery to a point in time or a snapshot of the disk, before any worker starts. A dump that was restored
-            elsewhere has a new id by itself, and a promoted standby keeps its own rightly. Cursors of the former id are refused
-            from then on (409), so that every consumer reads anew what it mirrors. Running it again renews again, unless
-            --instead-of names the id that was to go.
+            Run it after a recovery to a point in time or from a snapshot of the disk, before any worker starts. It is
+            not needed for a dump that was restored elsewhere, which has a new id by itself, nor for a promoted standby.
+            Cursors of the former id are refused from then on (409), so every consumer reads the feed again from its
+            start. A second run gives another new id, unless --instead-of names the former id.
 
             Examples:
               perennial feed renew --yes
@@ -32,7 +32,7 @@ struct FeedRenewCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Renew the feed of this id only, and do nothing where it has another.", valueName: "ID"))
     var insteadOf: String?
 
-    @Flag(help: "Do it; nothing is done without.")
+    @Flag(help: "Do it; without this flag the command changes nothing.")
     var yes = false
 
     @OptionGroup var flags: SettingsFlags

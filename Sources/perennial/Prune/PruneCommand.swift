@@ -13,19 +13,21 @@ struct PruneCommand: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "prune",
-        abstract: "Removes old answers of Apple's that nothing rests on, and old rows of the audit.",
+        abstract: "Removes old answers of Apple's that are no longer needed, and old rows of the audit.",
         discussion: """
-            Every receipt keeps its newest answer and whatever older one still says something that no newer one does. Before
-            an answer goes, all that its receipt holds is recomputed with it and without it, and it stays when that makes a
-            difference: `perennial rebuild` finds the same afterwards. Months of which nothing is left give their disk back.
+            Every receipt keeps its newest answer, and each older answer that says something no newer one says. Before
+            the command removes an answer, it recomputes all that the receipt holds with the answer and without it. The
+            answer stays where the results differ, so `perennial rebuild` finds the same afterwards. An empty month
+            gives its disk space back.
 
-            Runs beside workers, and again after an interruption. Give it the settings the workers have.
+            The command runs beside workers, and can run again after an interruption. It needs the settings of the
+            workers.
 
             Example:
               perennial prune --keep-months 12
             """)
 
-    @Option(help: ArgumentHelp("Keep every answer of this month and of so many months before it.", valueName: "N"))
+    @Option(help: ArgumentHelp("Keep every answer of this month and of N months before it.", valueName: "N"))
     var keepMonths: Int
 
     @Option(help: ArgumentHelp("The same for the audit.", valueName: "N"))

@@ -13,12 +13,14 @@ struct RebuildCommand: AsyncParsableCommand {
         commandName: "rebuild",
         abstract: "Recomputes facts, timelines and states from what Apple said, as it is stored.",
         discussion: """
-            Reads the stored observations again by the present rules. What differs is written as a new version, and kept
-            in ledger.correction; no event is made, for nothing happened at Apple. With --verify nothing is changed:
-            differences are listed, and the exit status is 2 when there are any. What the observations that are still
-            kept do not tell in full is listed and left as it is.
+            The command reads the stored observations again by the present rules. It writes each difference as a new
+            version and a row of ledger.correction, but no event, because nothing happened at Apple. With --verify it
+            changes nothing: it lists the differences, and the exit status is 2 when there are any. Where the kept
+            observations are not enough to compute a subscription or purchase, the command lists it and leaves it as it
+            is.
 
-            Runs beside workers, and again after an interruption. Give it the settings the workers have.
+            The command runs beside workers, and can run again after an interruption. It needs the settings of the
+            workers.
 
             Examples:
               perennial rebuild --verify

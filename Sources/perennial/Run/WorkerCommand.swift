@@ -10,9 +10,10 @@ struct WorkerCommand: AsyncParsableCommand {
         commandName: "worker",
         abstract: "Asks Apple about every receipt when it is due; run as many as you like.",
         discussion: """
-            Runs until SIGTERM or SIGINT, then finishes what it asked within five seconds and hands the rest back. With
-            --once it asks about what was due when it began and exits: 0 when Apple was asked about all of it, 1 when
-            something is left, saying what and why. A receipt without a usable answer was asked about, and will be again.
+            The worker runs until SIGTERM or SIGINT. Then it waits up to five seconds for answers and hands the other
+            receipts back. With --once it checks the receipts that were due when it began, and exits: with 0 when Apple
+            was asked about all of them, with 1 when some are left, with the reasons. A receipt without a usable answer
+            counts as asked about; a later run checks it again.
 
             Examples:
               perennial worker

@@ -213,7 +213,7 @@ import Testing
                 try await world.upload("a", by: "ann"), Body(from: world.at(-9), asOf: world.at(-8)))
             try await world.database.transaction { try $0.script("UPDATE ledger.observation SET body = NULL") }
             let text = try await world.explain("ann").text
-            #expect(text.contains("Told from what is stored: "))
+            #expect(text.contains("From stored facts: "))
             #expect(text.contains("an answer that is no longer kept"))
             #expect(text.contains("The customer may use monthly."))
         }
