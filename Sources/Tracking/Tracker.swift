@@ -17,7 +17,7 @@ package struct TrackerOptions: Sendable {
     }
 }
 
-/// The line from a claim to the ledger: ask Apple, determine the outcome, settle it.
+/// What every check needs: a ledger, a client of the App Store, options, a log and metrics. Extensions add the checks.
 package struct Tracker: Sendable {
     /// The ledger that stores the results.
     package private(set) var ledger: SubscriptionLedger

@@ -38,7 +38,7 @@ struct SizeTests {
         #expect(readme.lineCount < Self.readmeLinesLimit)
     }
 
-    @Test("README.md prints the function that is the program as it is")
+    @Test("README.md prints the function that does a check as it is in the source")
     func program() throws {
         let readme = try #require(try SourceTree.here.file("README.md"), "README.md is missing")
         let begin = try #require(readme.text.firstRange(of: "    func check("), "README.md prints no function")

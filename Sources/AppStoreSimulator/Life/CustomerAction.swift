@@ -49,7 +49,7 @@ package struct CustomerAction: Codable, Sendable {
     package var kind: Kind
     /// For `refund`: renewal stays on (Apple usually turns it off).
     package var keepsRenewal: Bool?
-    /// For `refund`: 0 or nil is the running period, 1 the one before.
+    /// For `refund`: which period is refunded; 0 or nil is the running period, 1 the one before.
     package var periodsAgo: Int?
     /// For `refund`: Apple's `cancellation_reason`, 0 or 1.
     package var reason: Int?
@@ -59,12 +59,13 @@ package struct CustomerAction: Codable, Sendable {
     package var offer: PeriodOffer?
     /// For `buy`: the product; nil means coins.
     package var item: OneTimeProduct?
-    /// The subscription of the account, counted from 0; nil means the first.
+    /// The index of the subscription within the account, from 0; nil means 0, the first one.
     package var subscription: Int?
-    /// For `extend`: seconds, rounded up to whole ones; nil means a quarter of the period.
+    /// For `extend`: by how many seconds the period ends later, rounded up to whole seconds; nil means a quarter of the
+    /// period.
     package var seconds: Double?
 
-    /// Creates an action with its defaults.
+    /// Creates an action of a kind, with every optional field nil.
     package init(_ kind: Kind) {
         self.kind = kind
     }

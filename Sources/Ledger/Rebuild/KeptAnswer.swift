@@ -24,7 +24,8 @@ package struct Observation: Sendable, Hashable {
     package let lastAsOf: Instant
 }
 
-/// Reads a stored answer by the present rules; returns nil when they do not vouch for it.
+/// A function that reads the evidence in a stored answer by the present rules. It returns nil when the answer does not
+/// count as verified by these rules.
 package typealias ReadAnswer = @Sendable (KeptAnswer) -> Evidence?
 
 extension Evidence {

@@ -9,9 +9,10 @@ final class Latch: Sendable {
 
     private let memory: Mutex<Memory>
 
+    /// Creates a latch that opens when `threads` threads have ended.
     init(threads: Int) { memory = Mutex(Memory(remaining: threads)) }
 
-    /// Records that one thread has ended.
+    /// Records that one of the threads has ended. The last one resumes every task that waits.
     func countDown() {
         let waiting: [CheckedContinuation<Void, Never>] = memory.withLock { memory in
             memory.remaining -= 1

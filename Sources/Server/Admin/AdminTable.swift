@@ -3,7 +3,6 @@ import Subscriptions
 
 /// A table of a page, with a caption, headings, and a sentence that replaces an empty one.
 struct AdminTable {
-    /// The caption.
     let caption: String
     /// The column headings.
     let columns: [String]

@@ -7,7 +7,6 @@ import Subscriptions
 /// The context of every request: the connection on which it came, and the key once it is authenticated.
 struct CallerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
-    /// The connection's channel.
     let channel: any Channel
     /// The live API key of the request. Nil before authentication, and for routes without it.
     var key: APIKey?
@@ -33,7 +32,6 @@ struct CallerContext: RequestContext {
 /// The context of a request with a live API key.
 struct KeyContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
-    /// The API key.
     let key: APIKey
 
     /// Creates the context of a request that `APIKeyAuthenticator` passed. Throws a problem for any other.
@@ -49,7 +47,6 @@ struct AppContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
     /// The API key, which is good for the app.
     let key: APIKey
-    /// The app.
     let bundleID: BundleID
 
     /// Creates the context. Throws a problem when the key is for another app alone.

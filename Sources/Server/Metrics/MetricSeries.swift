@@ -5,7 +5,6 @@ import Synchronization
 final class MetricValue: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, Sendable {
     private let number = Mutex(0.0)
 
-    /// The current number.
     var value: Double { number.withLock { $0 } }
 
     func increment(by amount: Int64) { increment(by: Double(amount)) }

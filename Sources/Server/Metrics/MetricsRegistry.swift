@@ -96,7 +96,8 @@ package final class MetricsRegistry: MetricsFactory {
     }
 }
 
-/// The requirements of swift-metrics for a factory. Its labels are names here. Series live as long as the process.
+/// The requirements of swift-metrics for a factory. The label of swift-metrics is the name of a metric here. A series
+/// lives as long as the process.
 extension MetricsRegistry {
     /// Returns a counter.
     package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
@@ -129,12 +130,12 @@ extension MetricsRegistry {
 
     /// Does nothing: a counter that disappeared would look like a restart.
     package func destroyCounter(_ handler: any CounterHandler) {}
-    /// Does nothing.
+    /// Does nothing: a series lives as long as the process.
     package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
-    /// Does nothing.
+    /// Does nothing: a series lives as long as the process.
     package func destroyMeter(_ handler: any MeterHandler) {}
-    /// Does nothing.
+    /// Does nothing: a series lives as long as the process.
     package func destroyRecorder(_ handler: any RecorderHandler) {}
-    /// Does nothing.
+    /// Does nothing: a series lives as long as the process.
     package func destroyTimer(_ handler: any TimerHandler) {}
 }

@@ -70,7 +70,7 @@ package enum DetailValue: Sendable, Hashable {
 package struct Event: Sendable, Hashable {
     /// What happened.
     package var kind: EventKind
-    /// The product the event conditions.
+    /// The product that the event is about.
     package var productID: ProductID
     /// The instant Apple gives, never later than `as_of`; for a switch `as_of` itself, with `detail.not_before`.
     package var occurredAt: Instant

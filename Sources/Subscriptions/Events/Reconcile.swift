@@ -52,7 +52,7 @@ private func firstSight(of state: SubscriptionState) -> [Event] {
 }
 
 extension Period {
-    /// The details of the period an event conditions.
+    /// The details of the period that an event is about.
     var eventDetail: [String: DetailValue] {
         var detail: [String: DetailValue] = ["expires_at": .text(expiresAt.iso8601)]
         if let id = transactionIDs.min() { detail["transaction_id"] = .text(id.text) }

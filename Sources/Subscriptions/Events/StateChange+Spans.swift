@@ -92,8 +92,8 @@ extension StateChange {
         }
     }
 
-    /// Reports that Apple gave up, at an instant it does not give: dated by the newest answer, or by the span that
-    /// followed. If a refund followed, only the refund is reported.
+    /// Reports that Apple stopped charging. Apple gives no instant for that, so the event has the instant of the newest
+    /// answer, or of the span that followed. If a refund followed, only the refund is reported.
     private func failureEnded(_ kind: EventKind, _ span: Span, _ detail: [String: DetailValue]) -> [Draft] {
         let end = latest(in: span)
         if span.to == end, after.timeline.span(at: end)?.state == .revoked { return [] }

@@ -8,9 +8,9 @@ package struct Evidence: Sendable {
     package var asOf: Instant
     /// `receipt_creation_date`.
     package var receiptCreatedAt: Instant?
-    /// How far Apple's clock was too far ahead of the database's, so that `asOf` is the database's; nil if it was not.
+    /// How far Apple's clock was ahead of the database's, if it was too far: `asOf` is then the database's clock.
     package var clockAhead: Delay?
-    /// Whether everything Apple itself stated was understood. A part that was not may be a renewal that the rest lacks.
+    /// Whether everything that Apple itself stated was read. An unread part may be a renewal that the rest lacks.
     package var isComplete: Bool
     /// The rows of both lists, in the answer's order.
     package var transactions: [TransactionRow] { didSet { index = EvidenceIndex(transactions, renewals) } }

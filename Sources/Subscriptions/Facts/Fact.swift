@@ -89,7 +89,7 @@ package struct Fact<Value: FactValue>: Hashable, Sendable {
     }
 }
 
-/// Merges facts that may be missing.
+/// Returns the newer of two facts that may be missing.
 func newest<Value>(_ left: Fact<Value>?, _ right: Fact<Value>?) -> Fact<Value>? {
     guard let left, let right else { return left ?? right }
     return left.merging(right)

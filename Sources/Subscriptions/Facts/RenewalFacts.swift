@@ -51,7 +51,7 @@ package struct RenewalFacts: Hashable, Sendable {
         return Fact(renewal, origin: row.origin)
     }
 
-    /// Merges both.
+    /// Returns the facts of both, with every field from its newest source.
     package func merging(_ other: RenewalFacts) -> RenewalFacts {
         var merged = self
         merged.row = row.merging(other.row)

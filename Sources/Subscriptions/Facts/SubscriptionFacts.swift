@@ -40,7 +40,7 @@ package struct SubscriptionFacts: Sendable, Hashable {
             originalTransactionID: slice.originalTransactionID, asOf: slice.asOf, periods: periods, renewal: renewal)
     }
 
-    /// Merges both.
+    /// Returns the facts of both, each from its newest source; `asOf` is the later one.
     package func merging(_ other: SubscriptionFacts) -> SubscriptionFacts {
         SubscriptionFacts(
             originalTransactionID: originalTransactionID, asOf: max(asOf, other.asOf),

@@ -65,7 +65,7 @@ package struct PurchaseFacts: Sendable, Hashable {
             appAccountToken: row.appAccountToken.map { Fact($0, origin: origin) })
     }
 
-    /// Merges both.
+    /// Returns the facts of both, each from its newest source; `asOf` is the later one.
     package func merging(_ other: PurchaseFacts) -> PurchaseFacts {
         PurchaseFacts(
             key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),

@@ -1,4 +1,4 @@
-/// The constants of the schedule, each named once: `nextCheck` plans by them and `ageLimit` promises by them.
+/// The constants of the schedule. `nextCheck` plans checks with them, and `ageLimit` derives its limits from them.
 ///
 /// Operators differ in leeway, outage allowance, the spread of checks before an end and the frequency of the refund
 /// sweep; those are per app, in `Policy`. The rest is Apple's rhythm and the same for every app. The speedup divides
@@ -17,7 +17,7 @@ enum PollingIntervals {
     static let firstStep = Delay.minutes(3)
     static let stepGrowthTenths: Int64 = 17
     static let longestStep = Delay.hours(6)
-    /// During the outage allowance.
+    /// The interval between checks during the outage allowance.
     static let inOutageAllowance = Delay.minutes(15)
     /// The wait for a second answer about an expiry that moved back.
     static let suspected = Delay.minutes(1)
@@ -30,7 +30,7 @@ enum PollingIntervals {
     static let retryGrowsUntil = Delay.days(16)
     static let retryLater = Delay.days(2)
     static let retryEnds = Delay.days(65)
-    /// After grace.
+    /// The wait after the end of a grace period, and the spread of these checks.
     static let afterGrace = Delay.minutes(1)
     static let afterGraceSpread = Delay.minutes(2)
 
@@ -58,13 +58,13 @@ enum PollingIntervals {
     /// after it.
     static let sweepPatiencePart = 2
     static let sweepPatience = Delay.days(4)
-    /// One-time purchases are swept for this long.
+    /// The time after its purchase for which a one-time purchase is checked for a refund.
     static let purchaseSweepEnds = Delay.days(90)
     /// Delays of days are spread by this part of themselves, at most this long.
     static let spreadPart = 20
     static let spreadLongest = Delay.minutes(30)
 
-    /// In the sandbox: after an end.
+    /// The checks after an end in the sandbox, counted from the end.
     static let sandbox: [Delay] =
         [.seconds(15)] + [1, 2, 5, 15, 60].map { .minutes($0) } + (1...7).map { .days($0) }
     static let sandboxSpreadPart = 20

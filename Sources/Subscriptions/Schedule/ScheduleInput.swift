@@ -14,7 +14,7 @@ package struct ScheduleInput: Sendable, Hashable {
     package var expiresAt: Instant
     /// The start of that period.
     package var headStartsAt: Instant
-    /// Whether the end of access is only the absence of good news.
+    /// Whether access ends only because no news came.
     package var renewalExpected: Bool
     /// Whether the outage allowance extends access past its end because Apple has not been asked since.
     package var isInOutageAllowance: Bool

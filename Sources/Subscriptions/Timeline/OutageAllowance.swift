@@ -1,11 +1,11 @@
-/// The basis of the outage allowance: when access ends, and whether that end is only the absence of news.
+/// The basis of a subscription's outage allowance: when access ends, and whether it ends only because no news came.
 package struct OutageAllowance: Sendable, Hashable {
-    /// Whether the end is only the absence of good news: a renewal is expected, or grace runs out.
+    /// Whether access ends only because no news came: a renewal is expected, or the grace period runs out.
     package var expected: Bool
     /// The end of access if nothing more is learnt: the end of the run of entitled spans at, or last before, `as_of`.
     package var accessEndsAt: Instant?
 
-    /// Creates a hold from its parts.
+    /// Creates a basis from its parts.
     package init(expected: Bool, accessEndsAt: Instant?) {
         self.expected = expected
         self.accessEndsAt = accessEndsAt
@@ -13,7 +13,7 @@ package struct OutageAllowance: Sendable, Hashable {
 }
 
 extension OutageAllowance {
-    /// Creates the hold of a timeline's end of access.
+    /// Determines the basis from the end of access in a timeline.
     package init(of facts: SubscriptionFacts, timeline: Timeline) {
         guard let end = timeline.endOfAccess(at: facts.asOf) else {
             self.init(expected: false, accessEndsAt: nil)
@@ -49,7 +49,7 @@ extension Timeline {
 }
 
 extension OutageAllowance {
-    /// Returns the end of the outage allowance; nil if the end of access gets none.
+    /// Returns when the outage allowance ends; nil if access ends for certain, so that no allowance follows.
     package func allowanceEnd(policy: Policy) -> Instant? {
         expected ? accessEndsAt.map { $0 + policy.outageAllowance } : nil
     }

@@ -4,7 +4,7 @@ import Ledger
 import Subscriptions
 
 extension Tracker {
-    /// Asks Apple about one claimed receipt and settles the answer: this is the program.
+    /// Asks Apple about one claimed receipt and settles the answer. All other code prepares or repeats this step.
     ///
     /// Uploads, the command line and quarantined receipts take this way. The worker's loop runs the same stages for many
     /// receipts at a time. Throws `busy` when Apple has not answered at `end`; the receipt is then left to the workers.

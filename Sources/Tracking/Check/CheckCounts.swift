@@ -3,19 +3,20 @@ import Synchronization
 
 /// The results of checks. Each check is one of: equal, changed, refused, no answer, or failed.
 struct CheckCounts: Sendable, Hashable {
-    /// All checks: Apple's answers, and requests without an answer.
+    /// The number of all checks, with an answer or without.
     var checks = 0
-    /// Apple reported nothing new.
+    /// Checks whose answer had nothing new.
     var equal = 0
-    /// Something changed: there are events.
+    /// Checks that changed something and so have events.
     var changed = 0
-    /// Events of all checks.
+    /// The number of events of all checks.
     var events = 0
-    /// Apple does not vouch for the receipt.
+    /// Checks of a receipt that Apple does not vouch for.
     var refused = 0
-    /// No answer, or one that says nothing about the receipt. Refusals during an incident count here too.
+    /// Checks without an answer, or with one that says nothing about the receipt. Refusals during an incident count
+    /// here too.
     var noAnswer = 0
-    /// The answer could not be written.
+    /// Checks whose answer could not be written.
     var failed = 0
 
     /// Adds the counts of `right`.

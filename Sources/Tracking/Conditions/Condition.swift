@@ -33,7 +33,7 @@ package enum Condition: Hashable, Sendable {
     /// A job of this process fails, such as `claim receipts`.
     case work(String)
 
-    /// How long all must be well until the problem is over, in seconds: an intermittent failure is one problem.
+    /// How long the problem must be gone until it is over, in seconds. So an intermittent failure is one problem.
     var calmSeconds: Double {
         switch self {
         case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .unsettled: 0

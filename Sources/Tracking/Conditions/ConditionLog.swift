@@ -1,13 +1,14 @@
 import Logging
 
-/// The problems that last. It turns repeated observations into one line for the start and one for the end.
+/// The lasting problems of a process. Each problem is observed many times, and gets one log line when it starts and one
+/// when it ends.
 struct ConditionLog: Sendable {
-    /// The most problems remembered; one more is not logged.
+    /// The most problems that last at the same time; a further one is not logged.
     static let conditionsMax = 1_000
 
     private struct Standing {
         let since: ContinuousClock.Instant
-        /// The start of the time in which all has been well; nil while it is not.
+        /// The first observation that the problem is gone; nil while it is observed.
         var clearSince: ContinuousClock.Instant?
     }
 
@@ -30,14 +31,14 @@ struct ConditionLog: Sendable {
         return .began(condition, reason: reason)
     }
 
-    /// Records that all is well; returns a line when that ends a problem.
+    /// Records the observation that a problem is gone; returns a line when that ends it.
     mutating func clear(_ condition: Condition, at now: ContinuousClock.Instant) -> ConditionLine? {
         guard let failure = standing[condition] else { return nil }
         if failure.clearSince == nil { standing[condition]?.clearSince = now }
         return end(condition, at: now)
     }
 
-    /// Ends the problems where all has been well for long enough; returns their lines, the oldest problem first.
+    /// Ends the problems that have been gone for `calmSeconds`; returns their lines, the oldest problem first.
     mutating func endings(at now: ContinuousClock.Instant) -> [ConditionLine] {
         let inOrder = standing.sorted { ($0.value.since, $0.key.name) < ($1.value.since, $1.key.name) }
         return inOrder.compactMap { end($0.key, at: now) }

@@ -7,7 +7,7 @@ package final class ConditionMonitor: Sendable {
     private let logger: Logger
     private let now: @Sendable () -> ContinuousClock.Instant
 
-    /// Creates a watch that writes to `logger`.
+    /// Creates a monitor that writes to `logger`; only tests replace the clock, with `now`.
     package init(
         logger: Logger, now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
     ) {
@@ -15,27 +15,27 @@ package final class ConditionMonitor: Sendable {
         self.now = now
     }
 
-    /// Records a problem.
+    /// Records that a problem is observed now; logs it when it is new.
     package func raise(_ condition: Condition, by reason: String) {
         write { book, now in [book.raise(condition, by: reason, at: now)] }
     }
 
-    /// Records that all is well.
+    /// Records that a problem is gone now. Its end is logged once it has been gone for `calmSeconds`.
     package func clear(_ condition: Condition) {
         write { book, now in [book.clear(condition, at: now)] }
     }
 
-    /// Records that all is well for several conditions, which costs nothing while there is no problem.
+    /// Records that several problems are gone; takes no time while there is no problem.
     func clear(_ conditions: some Sequence<Condition>) {
         write { book, now in book.isEmpty ? [] : conditions.map { book.clear($0, at: now) } }
     }
 
-    /// Records a problem with its reason, or that all is well where `reason` is nil.
+    /// Records a problem with its reason, or that it is gone where `reason` is nil.
     func see(_ condition: Condition, _ reason: String?) {
         if let reason { raise(condition, by: reason) } else { clear(condition) }
     }
 
-    /// Ends the problems where all has been well for long enough; to be called every few seconds.
+    /// Ends the problems that have been gone for long enough. `MinuteLog` calls it every few seconds.
     func look() {
         write { book, now in book.endings(at: now) }
     }

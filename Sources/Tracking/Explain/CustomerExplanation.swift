@@ -31,9 +31,9 @@ package struct CustomerExplanation: Sendable {
     package let reasons: Reasons
     /// The entitlements asked about, by name.
     package let rights: [Right]
-    /// The subscriptions that condition them.
+    /// The subscriptions that give, or gave, them.
     package let subscriptions: [SubscriptionReasons]
-    /// The one-time purchases that condition them.
+    /// The one-time purchases that give, or gave, them.
     package let purchases: [PurchaseReasons]
     /// The entitlement asked about; nil for all of them.
     let entitlement: String?

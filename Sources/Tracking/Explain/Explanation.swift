@@ -115,7 +115,7 @@ package struct Explanation: Sendable {
 }
 
 extension KeptAnswer {
-    /// The evidence in the stored answer by the present rules; nil when they do not vouch for it.
+    /// The evidence in the stored answer by the present rules; nil when it does not count as verified by these rules.
     package var evidence: Evidence? {
         let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
         let settled = observation.firstAsOf

@@ -1,7 +1,7 @@
 import ServiceLifecycle
 
-/// A bell that rings when this process committed events, so that they get their positions in the feed at once. An idle
-/// process is not woken.
+/// A signal that this process committed events, so that they get their positions in the feed at once. Without events
+/// the listener sleeps.
 ///
 /// Rings that the listener has not received yet count as one. There is one listener, the worker of the process.
 struct FeedBell: Sendable {
@@ -13,7 +13,7 @@ struct FeedBell: Sendable {
         (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Rings: there are events without a position.
+    /// Signals that there are events without a position.
     func ring() { bell.yield() }
 }
 
@@ -35,7 +35,7 @@ extension Tracker {
         await cancelWhenGracefulShutdown {
             for await _ in feedBell.rings {
                 let done = await attempt("place events in the feed") { try await ledger.placeEvents() }
-                // Another sequencer was at work all the time. It may have begun before our events were committed.
+                // Another process is placing events. It may have begun before our events were committed, so try again.
                 if done == false { feedBell.ring() }
             }
         }

@@ -56,7 +56,7 @@ extension Tracker {
 }
 
 extension Tracker {
-    /// Which process checks.
+    /// The process whose check serves a caller.
     private enum Turn {
         /// This process, as long as it has the lease.
         case ours(Claim)
@@ -77,7 +77,8 @@ extension Tracker {
             }
             do {
                 let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
-                // No other process settles from now on. A settlement before this moment served this upload too.
+                // This process has the lease, so no other one settles. An earlier settlement may have served the
+                // upload.
                 guard let settled = try await ledger.settled(receipt, servedTo: customer, since: before) else {
                     // The customer waits for the result, so the answer is read even where it equals the last one.
                     return .ours(claim.inFull)
@@ -94,7 +95,7 @@ extension Tracker {
 }
 
 extension Settled {
-    /// Returns whether it shows the customer the result of their upload: not when the upload came too late for it.
+    /// Returns whether the settlement decided the customer's claims. It did not when the upload came too late for it.
     fileprivate func answers(_ customer: String) -> Bool {
         subscriptions.isEmpty || subscriptions.contains { $0.ownership[AppCustomerID(customer)] != nil }
     }
@@ -105,7 +106,7 @@ func within<Result: Sendable>(_ time: Duration, _ body: @escaping @Sendable () a
     await withTaskGroup(of: Result?.self) { race in
         race.addTask { await body() }
         race.addTask {
-            // Only a cancellation makes the sleep fail, and then the race is over.
+            // The sleep fails only when `body` ended first and cancelled it.
             try? await Task.sleep(for: time)
             return nil
         }

@@ -90,7 +90,7 @@ final class SingleFlight: Sendable {
         await withTaskGroup(of: Turn?.self) { race in
             race.addTask { await self.wait(at: receipt) }
             race.addTask {
-                // Only a cancellation makes the sleep fail, and then the race is over.
+                // The sleep fails only when the turn came first and cancelled it.
                 try? await Task.sleep(until: end, clock: .continuous)
                 return nil
             }

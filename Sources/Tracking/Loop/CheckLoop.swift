@@ -51,13 +51,13 @@ struct CheckLoop: Sendable {
         }
     }
 
-    /// Returns some time after a shutdown began.
+    /// Returns `patienceSeconds` after a graceful shutdown began, or when its task is cancelled.
     private func patience() async {
         do {
             try await gracefulShutdown()
             try await Task.sleep(for: .seconds(patienceSeconds))
         } catch {
-            // Cancelled: all answers came before.
+            // The task was cancelled, because all answers have arrived.
         }
     }
 

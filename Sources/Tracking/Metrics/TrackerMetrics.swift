@@ -18,10 +18,10 @@ struct TrackerMetrics: Sendable {
         factory.gauge(.processStart).set(Date.now.timeIntervalSince1970)
     }
 
-    /// Records that a question about a receipt begins.
+    /// Records that a call about a receipt begins.
     func asks() { inFlight.increment() }
 
-    /// Records that the question ended, with an answer or without.
+    /// Records that the call ended, with an answer or without.
     func answered(_ answer: AppStoreAnswer) {
         inFlight.decrement()
         guard answer.calls > 0 else { return }

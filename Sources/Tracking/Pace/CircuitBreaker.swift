@@ -2,7 +2,7 @@ import Ledger
 
 /// The sum of a process's answers. It changes the shared rate limits when enough answers call for it.
 ///
-/// While all is well nothing is written.
+/// While Apple answers well, it writes nothing.
 actor CircuitBreaker {
     private var rounds: [RateLimitOwner: OutcomeWindow] = [:]
 
@@ -13,7 +13,8 @@ actor CircuitBreaker {
             let isFailing = answers.contains { $0.claim.app.pace.failures > 0 }
             complete += whole(.app(id), answers, whileFailing: isFailing)
         }
-        // A complete lack of answers is not the fault of one app. Failures of the sandbox affect no paying customer.
+        // When Apple answers about no app, no single app is the cause. Failures of the sandbox affect no paying
+        // customer.
         let calls = batch.filter { $0.answer.calls > 0 && $0.answer.environment == .production }
         complete += whole(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
         return complete

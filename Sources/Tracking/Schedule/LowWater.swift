@@ -1,10 +1,10 @@
 import Ledger
 import Subscriptions
 
-/// The marks where the look at each lane begins. Receipts due before a mark were claimed; only dead index entries are
-/// there.
+/// The marks where the search for due receipts begins in each lane. Receipts due before a mark were claimed; only dead
+/// index entries are there.
 ///
-/// While a transaction stays open PostgreSQL cannot remove those, and each look would walk past all of them. The marks
+/// While a transaction stays open PostgreSQL cannot remove those, and each search would read all of them. The marks
 /// are advisory, because receipts also appear below them: an imported one is placed by its expiry and not by its
 /// arrival, one that a worker hands back has its old place, and a slow commit shows its receipts late. So every second
 /// a look begins at the start again; less often when that keeps the database busy for long, so that it never takes most

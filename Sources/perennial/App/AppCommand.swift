@@ -27,7 +27,7 @@ enum SandboxChoice: String, ExpressibleByArgument, CaseIterable {
 struct BudgetFlags: ParsableArguments {
     /// The lowest rate except 0, in calls per second: one call in about a quarter of an hour.
     static let rateMin = 0.001
-    /// The highest rate, in calls per second, and the highest burst, in calls; a rate of 0 serves for more.
+    /// The highest rate, in calls per second, and the highest burst, in calls. A rate of 0 means no limit.
     static let callsMax = 100_000.0
 
     @Option(help: ArgumentHelp("Calls a second to Apple, 50 unless set; 0 is unlimited.", valueName: "N"))

@@ -3,9 +3,9 @@ import ArgumentParser
 /// The tolerances of an app for late answers: flags of `app set`. Each applies to a subscription from its next answer
 /// on.
 struct ToleranceFlags: ParsableArguments {
-    /// The longest leeway: a week. A customer who has access for longer without a renewal has not paid for it.
+    /// The longest leeway, in minutes: a week. A subscription without a renewal for longer than that is not paid.
     static let leewayMinutesMax = 10_080
-    /// The longest outage allowance: a year.
+    /// The longest outage allowance, in days: a year.
     static let outageDaysMax = 365
 
     @Option(

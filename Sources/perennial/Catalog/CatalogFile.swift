@@ -7,7 +7,6 @@ struct CatalogFile {
     /// The most bytes of a catalog.
     static let bytesMax = 8 << 20
 
-    /// The app.
     let bundleID: BundleID
     /// Its products, in the order of the file.
     let products: [CatalogProduct]

@@ -3,9 +3,10 @@ import Subscriptions
 
 /// An estimate, as far as one is possible, of when Apple has been asked about everything that waits for a first answer.
 struct CheckForecast {
-    /// The receipts that waited earlier, and the seconds since then; they give the rate of apps without a limit.
+    /// The receipts that waited at an earlier count, and the seconds since then. They show how fast an app without a
+    /// limit is checked.
     var earlier: (waiting: [WaitingReceipts], seconds: Double)?
-    /// Receipts stored since, by all apps together.
+    /// The number of receipts stored since that count, by all apps together.
     var storedSince = 0
 
     /// Returns one sentence for each app with waiting receipts.

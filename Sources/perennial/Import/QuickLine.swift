@@ -21,7 +21,7 @@ struct QuickLine {
         self.bytes = bytes
     }
 
-    /// Reads texts and nulls by key, then the fields of the import among them.
+    /// Reads the whole object, and takes the values of the known keys.
     private mutating func object() -> ImportLine? {
         var texts = Fields()
         guard skip("{") else { return nil }

@@ -9,7 +9,7 @@ final class DatabaseNotes: Sendable {
     private let logger: Logger
     private let isBrief: Bool
     private let conditions: ConditionMonitor
-    /// The purposes that have no connection.
+    /// The purposes, reads or transactions, whose connections are lost now.
     private let lost = Mutex<Set<DatabaseNote.Purpose>>([])
 
     /// Creates notes for `logger`; with `isBrief` only at its debug level.

@@ -6,7 +6,8 @@ import NIOPosix
 import Server
 import Tracking
 
-/// Creates the tracker for `body`, which counts in `metrics`. Only this function creates an HTTP client, and it shuts the client down.
+/// Creates the tracker for `body`, which counts in `metrics`. Only this function creates an HTTP client, and it shuts
+/// the client down.
 ///
 /// Calls and checks share one thread: a check wakes no other thread on its way, and the other processors remain free
 /// for PostgreSQL and for lookups.

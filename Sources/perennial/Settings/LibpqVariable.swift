@@ -36,7 +36,7 @@ enum LibpqVariable: String, CaseIterable, Sendable {
     /// Returns the connection string of the variables that the file sets and the environment does not; empty when libpq
     /// finds everything itself.
     ///
-    /// Nil when neither sets any, so that no database is connected to by accident.
+    /// Nil when neither sets any, so that the program connects to no database by accident.
     static func connectionString(environment: [String: String], file: [String: String]) -> String? {
         guard allCases.contains(where: { environment[$0.rawValue] != nil || file[$0.rawValue] != nil }) else {
             return nil

@@ -9,7 +9,6 @@ enum SignIn {
     /// The name of the browser's cookie.
     static let cookieName = "perennial_session"
 
-    /// The form.
     struct Form {
         let problem: String?
     }

@@ -4,8 +4,8 @@ import Logging
 import NIOCore
 import NIOHTTPTypes
 
-/// A handler that answers a request directly where the answer is known. All others go on to Hummingbird, which makes
-/// tasks of them.
+/// A handler that answers a request directly where the answer is known. All other requests go on to Hummingbird, which
+/// starts a task for each.
 final class AnswerAtOnce: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -55,8 +55,8 @@ struct AnsweringAtOnce<Connection: ServerChildChannel>: ServerChildChannel {
     let connection: Connection
     let answer: @Sendable (HTTPRequest) -> WrittenAnswer?
 
-    /// Adds the handler behind the one that counts the connection's requests, and before the one that makes tasks of
-    /// them.
+    /// Adds the handler behind the one that counts the connection's requests, and before the one that starts a task for
+    /// each.
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Connection.Value> {
         connection.setup(channel: channel, logger: logger).flatMapThrowing { value in
             let pipeline = channel.pipeline.syncOperations

@@ -34,7 +34,7 @@ final class KeyCache: Sendable {
         return key
     }
 
-    /// Returns the same if it is cached, or nil.
+    /// Returns the live key with the given secret if it is cached, or nil.
     func knownKey(withSecret secret: String) -> APIKey? {
         guard Self.couldBeSecret(secret) else { return nil }
         let (digest, now) = (KeyDigest(ofSecret: secret), now())

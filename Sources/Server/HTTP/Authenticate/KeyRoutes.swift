@@ -16,7 +16,8 @@ extension RouterGroup where Context == KeyContext {
         return scope == .read ? routes : routes.add(middleware: OutlastMemories())
     }
 
-    /// Returns the same for paths with the parameter `{bundle}`: a route receives its app only through the context.
+    /// Returns routes whose paths have the parameter `{bundle}`. A route gets its app only from the context. `query`
+    /// lists the allowed query names.
     func ofApp(needing scope: Scope, query: [String] = []) -> RouterGroup<AppContext> {
         ofAnyApp(needing: scope, query: query).group(context: AppContext.self)
     }

@@ -17,7 +17,7 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
     private let buckets = Mutex<[ID: Bucket]>([:])
 
-    /// Creates a limiter; `now` is for tests.
+    /// Creates a limiter; only tests replace the clock, with `now`.
     init(now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {
         self.now = now
     }

@@ -5,14 +5,14 @@ import Synchronization
 final class OpenConnection: Sendable {
     private static let answering: UInt64 = 0
     private static let ending = UInt64.max
-    /// Larger than any uptime in nanoseconds.
+    /// The offset that marks a time as that of a response. It is larger than any uptime in nanoseconds.
     private static let answeredBefore: UInt64 = 1 << 62
 
     /// Its source address.
     let source: SourceAddress
     private let channel: any Channel
-    /// The time since which it has been silent, or one of the constants above. Only the connection's own thread begins
-    /// a request, which ends the silence.
+    /// The uptime in nanoseconds since which it has been silent, plus `answeredBefore` if it ever had a response; or
+    /// `answering`, or `ending`. Only the connection's own thread begins a request, which ends the silence.
     private let standing: Atomic<UInt64>
 
     /// Creates a connection that was just accepted.

@@ -55,7 +55,6 @@ struct GrantRoutes: Sendable {
 
 /// The body of `POST`.
 private struct GrantBody: KnownFields {
-    /// The entitlement.
     let entitlement: String
     /// When it ends, in ISO 8601. It has no end where this is absent or null.
     let until: String?

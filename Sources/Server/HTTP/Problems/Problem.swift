@@ -34,7 +34,7 @@ struct Problem: Error, Sendable {
         return Response(json(requestID: requestID), status: kind.status, headers: fields)
     }
 
-    /// Returns the body of that response.
+    /// Returns the problem as the JSON body of the response to the request with the given id.
     func json(requestID: String) -> JSONValue {
         var body: [String: JSONValue] = [
             "type": .string("urn:perennial:problem:\(kind.rawValue)"),
