@@ -74,7 +74,7 @@ import Testing
             let options = AppStoreOptions(
                 productionURL: "https://\(host):\(listening)/verifyReceipt", connectTimeout: .seconds(2),
                 deadline: .seconds(10), trustedRoots: try root.map { try TrustedRoots(pem: $0) })
-            return try await PretendStore().verify(LiveTroubleTests.request, options)
+            return try await ScriptedHTTPStore().verify(LiveTroubleTests.request, options)
         }
     }
 }

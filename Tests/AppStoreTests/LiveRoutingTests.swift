@@ -7,7 +7,7 @@ import Testing
 @Suite("Calls go to the right store") struct LiveRoutingTests {
     @Test("A request is as Apple expects it")
     func asksAsAppleExpects() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         let id = try #require(HTTPField.Name("x-apple-jingle-correlation-key"))
         try await store.serving { _ in
             .text(#"{"status":0,"environment":"Production"}"#, .ok, [id: "ABC123", .setCookie: "itspod=1"])
@@ -37,7 +37,7 @@ import Testing
             (.production, 21007, 0, false, ["/production"], 21007),
             (.sandbox, 21007, 0, false, ["/production"], 21007),
         ] as [(Endpoint, Int, Int, Bool, [String], Int)] {
-            let store = PretendStore()
+            let store = ScriptedHTTPStore()
             try await store.serving { asked in
                 .text(#"{"status":\#(asked.isSandbox ? sandbox : production)}"#)
             } _: { options in
@@ -52,7 +52,7 @@ import Testing
 
     @Test("An outage after the switch is an outage of the sandbox")
     func anOutageAfterTheSwitchIsTheSandboxesOutage() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         try await store.serving { asked in
             asked.isSandbox ? .text("", .serviceUnavailable) : .text(#"{"status":21007}"#)
         } _: { options in
@@ -67,7 +67,7 @@ import Testing
         for (right, statuses, passwords) in [
             ("new", 0, ["new"]), ("old", 0, ["new", "old"]), ("other", 21004, ["new", "old"]),
         ] {
-            let store = PretendStore()
+            let store = ScriptedHTTPStore()
             try await store.serving { asked in
                 .text(#"{"status":\#(asked.password == right ? 0 : 21004)}"#)
             } _: { options in
@@ -82,7 +82,7 @@ import Testing
 
     @Test("Announcements are noted once and secrets never")
     func announcementsAreNotedOnceAndSecretsNever() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         let sunset = try #require(HTTPField.Name("sunset"))
         let deprecation = try #require(HTTPField.Name("deprecation"))
         try await store.serving { _ in
@@ -102,7 +102,7 @@ import Testing
     @Test("Redirects are not followed")
     func redirectsAreNotFollowed() async throws {
         for followed in [false, true] {
-            let store = PretendStore()
+            let store = ScriptedHTTPStore()
             try await store.serving { asked in
                 asked.path == "/elsewhere"
                     ? .text(#"{"status":0}"#) : .text("", .temporaryRedirect, [.location: "/elsewhere"])

@@ -11,7 +11,7 @@ import Testing
         change: @escaping @Sendable (inout AppStoreOptions) -> Void = { _ in },
         _ script: @escaping @Sendable (Asked) async throws -> Response
     ) async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         try await store.serving(script) { local in
             var options = local
             change(&options)
@@ -117,7 +117,7 @@ import Testing
 
     @Test("An address where nothing listens is no answer")
     func nobodyListens() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         let gone = Gone()
         try await store.serving { _ in
             .text("")
@@ -139,7 +139,7 @@ import Testing
 
     @Test("A store that speaks no TLS is no answer")
     func aStoreThatSpeaksNoTLS() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         try await store.serving { _ in
             .text(#"{"status":0}"#)
         } _: { local in
@@ -156,7 +156,7 @@ import Testing
 
     @Test("An address that is none is no answer")
     func anAddressThatIsNone() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         for url in ["", "not a url", "ftp://127.0.0.1/x", "http://"] {
             let answer = try await store.verify(Self.request, AppStoreOptions(productionURL: url))
             #expect(answer.failure != nil && answer.httpStatus == nil, "\(url)")
@@ -165,7 +165,7 @@ import Testing
 
     @Test("A cancelled check ends")
     func aCancelledCheckEnds() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         let (questions, question) = AsyncStream<Void>.makeStream()
         try await store.serving { _ in
             question.yield()

@@ -9,7 +9,7 @@ import Testing
 @Suite("No call takes too long, and none is repeated too soon") struct PatienceTests {
     @Test("A body that comes in drops is not waited for")
     func aBodyThatComesInDropsIsNotWaitedFor() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         try await store.serving { _ in
             Response(
                 status: .ok,
@@ -34,7 +34,7 @@ import Testing
 
     @Test("Apple's wish to wait reaches the answer")
     func applesWishToWaitReachesTheAnswer() async throws {
-        let store = PretendStore()
+        let store = ScriptedHTTPStore()
         try await store.serving { _ in
             Response(status: .tooManyRequests, headers: [.retryAfter: "17"])
         } _: { options in

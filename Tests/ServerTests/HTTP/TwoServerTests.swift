@@ -1,4 +1,3 @@
-import AppStore
 import Hummingbird
 import HummingbirdTesting
 import Ledger
@@ -17,22 +16,20 @@ import Tracking
         let ownership: [String]
     }
 
-    /// Sends the receipt of each customer to each of two servers at once, with an App Store that answers after a while.
+    /// An App Store that answers after a while.
+    private func slowStore(saying body: String = Sample.verified()) -> ScriptedStore {
+        ScriptedStore(saying: body, after: .milliseconds(400))
+    }
+
+    /// Sends the receipt of each customer to each of two servers at once.
     private func sendToBoth(
-        _ customers: [String], appStore body: String, served: ServedLedger, calls: CallCount
+        _ customers: [String], appStore: ScriptedStore, served: ServedLedger
     ) async throws -> [Answer] {
-        let quick = AppStoreClient.answering(body)
-        let slow = AppStoreClient { request in
-            await calls.add()
-            // Being cancelled is the only way to fail; the answer then comes early.
-            try? await Task.sleep(for: .milliseconds(400))
-            return await quick.verify(request)
-        }
-        return try await withThrowingTaskGroup(of: [Answer].self) { servers in
+        try await withThrowingTaskGroup(of: [Answer].self) { servers in
             for _ in 1...2 {
                 servers.addTask {
                     // Each has its own tracker, and so its own number as a worker, as another machine's has.
-                    try await Serving.with(Tracker.quiet(served.ledger, appStore: slow)) { client in
+                    try await Serving.with(Tracker.quiet(served.ledger, appStore: appStore.client)) { client in
                         try await withThrowingTaskGroup(of: Answer.self) { uploads in
                             for customer in customers {
                                 uploads.addTask { try await send(by: customer, to: client, secret: served.secret) }
@@ -64,15 +61,14 @@ import Tracking
     @Test("Two servers make one call for both")
     func oneCallForBoth() async throws {
         try await ServedLedger.with { served in
-            let calls = CallCount()
-            let answers = try await sendToBoth(
-                ["kim", "kim", "kim"], appStore: Sample.verified(), served: served, calls: calls)
+            let store = slowStore()
+            let answers = try await sendToBoth(["kim", "kim", "kim"], appStore: store, served: served)
             #expect(answers.count == 6)
             #expect(
                 Set(answers) == [
                     Answer(status: 200, ownership: ["assigned"]), Answer(status: 200, ownership: ["held"]),
                 ])
-            #expect(await calls.count == 1)
+            #expect(store.callCount == 1)
             #expect(try await served.ledger.receipts().count == 1)
             let leased = try await served.database.query(
                 .init(name: "leased", sql: "SELECT 1 AS one FROM ledger.poll_schedule WHERE leased_by IS NOT NULL"))
@@ -83,14 +79,13 @@ import Tracking
     @Test("Each answer says what became of the customer's claim")
     func eachCustomerIsToldWhatBecameOfTheirClaim() async throws {
         try await ServedLedger.with { served in
-            let calls = CallCount()
-            let answers = try await sendToBoth(
-                ["kim", "lee"], appStore: Sample.verified(), served: served, calls: calls)
+            let store = slowStore()
+            let answers = try await sendToBoth(["kim", "lee"], appStore: store, served: served)
             let told = answers.map(\.ownership)
             #expect(answers.allSatisfy { $0.status == 200 })
             #expect(told.count { $0 == ["refused"] } == 2, "\(told)")
             #expect(told.count { $0 == ["assigned"] || $0 == ["held"] } == 2, "\(told)")
-            #expect(await calls.count == 1)
+            #expect(store.callCount == 1)
         }
     }
 
@@ -99,10 +94,10 @@ import Tracking
         arguments: [(#"{"status":21003}"#, 422), (#"{"status":21005}"#, 202)])
     func whatAppleDoesNotVouchFor(body: String, status: Int) async throws {
         try await ServedLedger.with { served in
-            let calls = CallCount()
-            let answers = try await sendToBoth(["kim"], appStore: body, served: served, calls: calls)
+            let store = slowStore(saying: body)
+            let answers = try await sendToBoth(["kim"], appStore: store, served: served)
             #expect(answers.map(\.status) == [status, status])
-            #expect(await calls.count == 1)
+            #expect(store.callCount == 1)
         }
     }
 }

@@ -1,4 +1,3 @@
-import AppStore
 import Foundation
 import Hummingbird
 import HummingbirdTesting
@@ -10,22 +9,11 @@ import Tracking
 @testable import Server
 
 @Suite("Uploads are answered under load, and while Apple is slow") struct UploadRouteTests {
-    /// An App Store that counts its calls and takes its time.
-    private func counting(_ calls: CallCount, seconds: Double) -> AppStoreClient {
-        let quick = AppStoreClient.answering(Sample.verified())
-        return AppStoreClient { request in
-            await calls.add()
-            // A call that is cancelled ends early, as the real client's does.
-            try? await Task.sleep(for: .seconds(seconds))
-            return await quick.verify(request)
-        }
-    }
-
     @Test("Many uploads of one receipt make one call")
     func oneCallHoweverManyUploads() async throws {
         try await ServedLedger.with { served in
-            let calls = CallCount()
-            let tracker = Tracker.quiet(served.ledger, appStore: counting(calls, seconds: 0.5))
+            let store = ScriptedStore(saying: Sample.verified(), after: .seconds(0.5))
+            let tracker = Tracker.quiet(served.ledger, appStore: store.client)
             try await Serving.with(tracker) { client in
                 let body = Sample.upload(Sample.receipt())
                 let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -38,7 +26,7 @@ import Tracking
                     return try await group.reduce(into: [Int]()) { $0.append($1) }
                 }
                 #expect(statuses == [Int](repeating: 200, count: 20))
-                #expect(await calls.count == 1)
+                #expect(store.callCount == 1)
                 #expect(try await served.ledger.receipts().count == 1)
                 let rows = try await served.ledger.entitlements(app: ServedLedger.app, customer: "kim")
                 #expect(rows.first?.granted == true)
@@ -96,8 +84,8 @@ import Tracking
     @Test("An upload is stored and answered while Apple is slow")
     func appleIsSlow() async throws {
         try await ServedLedger.with { served in
-            let calls = CallCount()
-            var tracker = Tracker.quiet(served.ledger, appStore: counting(calls, seconds: 60))
+            let store = ScriptedStore(saying: Sample.verified(), after: .seconds(60))
+            var tracker = Tracker.quiet(served.ledger, appStore: store.client)
             var limits = ServerLimits()
             limits.submission.answerSeconds = 0.2
             let server = HTTPServer(
@@ -109,7 +97,7 @@ import Tracking
                 #expect(answer.status == .accepted)
                 #expect(try AnswerBody(answer).text("outcome") == "pending")
             }
-            #expect(await calls.count == 1)
+            #expect(store.callCount == 1)
             tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
             let receipt = try #require(try await served.ledger.receipts().first)
             #expect(try await tracker.check(receipt.id).outcome == .verified)
@@ -120,18 +108,13 @@ import Tracking
     @Test("A caller who goes away blocks no other caller")
     func whoeverGoesAwayBlocksNobody() async throws {
         try await ServedLedger.with { served in
-            let calls = CallCount()
-            let slow = counting(calls, seconds: 600)
-            let quick = AppStoreClient.answering(Sample.verified())
-            let tracker = Tracker.quiet(
-                served.ledger,
-                appStore: AppStoreClient { request in
-                    await calls.count == 0 ? await slow.verify(request) : await quick.verify(request)
-                })
+            let store = ScriptedStore(saying: Sample.verified(), after: .seconds(600))
+            let tracker = Tracker.quiet(served.ledger, appStore: store.client)
             let submission = Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt())
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { _ = try? await tracker.submit(submission) }
-                while await calls.count == 0 { try await Task.sleep(for: .milliseconds(1)) }
+                while store.callCount == 0 { try await Task.sleep(for: .milliseconds(1)) }
+                store.say(Sample.verified())
                 group.cancelAll()
                 try await group.waitForAll()
             }

@@ -1,8 +1,6 @@
-import AppStore
 import Ledger
 import Postgres
 import Subscriptions
-import Synchronization
 import TestSupport
 import Testing
 
@@ -14,25 +12,18 @@ struct ScriptedLine: Sendable {
     let tracker: Tracker
     let journal: Journal
     let receipt: ReceiptID
-    private let script: Script
-
-    private final class Script: Sendable {
-        let body = Mutex("")
-    }
+    private let store: ScriptedStore
 
     static func with(_ body: @escaping @Sendable (ScriptedLine) async throws -> Void) async throws {
         try await ServedLedger.with { served in
             let app = try await served.ledger.app(ServedLedger.app)
             let upload = Upload(appID: app.id, customer: "kim", receipt: Array("receipt".utf8), imported: false)
             let receipt = try #require(try await served.ledger.store([upload]).first).receiptID
-            let (script, journal) = (Script(), Journal())
-            let store = AppStoreClient { request in
-                await AppStoreClient.answering(script.body.withLock { $0 }).verify(request)
-            }
+            let (store, journal) = (ScriptedStore(), Journal())
             let tracker = Tracker(
-                ledger: served.ledger, appStore: store, options: TrackerOptions(), logger: journal.logger)
+                ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: journal.logger)
             try await body(
-                ScriptedLine(served: served, tracker: tracker, journal: journal, receipt: receipt, script: script))
+                ScriptedLine(served: served, tracker: tracker, journal: journal, receipt: receipt, store: store))
         }
     }
 
@@ -41,7 +32,7 @@ struct ScriptedLine: Sendable {
         let now = try await served.ledger.now() + ahead
         let dated = body.replacing(
             #/"request_date_ms":"\d+"/#, with: "\"request_date_ms\":\"\(now.milliseconds)\"")
-        script.body.withLock { $0 = dated }
+        store.say(dated)
     }
 
     func check() async throws -> Settled { try await tracker.check(receipt) }

@@ -1,4 +1,3 @@
-import AppStore
 import Ledger
 import Postgres
 import ServiceLifecycle
@@ -10,6 +9,15 @@ import Testing
 
 @Suite("The log names each problem once, and is silent otherwise")
 struct TroubleLogTests {
+    /// Apple vouches for a subscription. Always the same, for a second later Apple would say something else.
+    private static let vouched = Sample.verified()
+        .replacing(#""latest_receipt_info":["#, with: #""latest_receipt":"AAAA","latest_receipt_info":["#)
+    /// The same, with a row beside it that cannot be read.
+    private static let odd = vouched.replacing(
+        #""latest_receipt_info":["#, with: #""latest_receipt_info":[{"product_id":7},"#)
+
+    private static func status(_ number: Int) -> String { #"{"status":\#(number)}"# }
+
     /// A ledger with one receipt, a line to a scripted App Store, and its log.
     private struct World: Sendable {
         let served: ServedLedger
@@ -28,8 +36,8 @@ struct TroubleLogTests {
         }
 
         /// Asks so many times, whatever is paused, and hears the same.
-        func ask(_ word: ScriptedStore.Word, times: Int = 3) async throws {
-            store.say(word)
+        func ask(_ body: String?, previousSecret: Bool = false, times: Int = 3) async throws {
+            store.say(body, usedPreviousSecret: previousSecret)
             for _ in 0..<times {
                 try await served.run("UPDATE ledger.app_budget SET open_until = '-infinity'")
                 _ = try await tracker.check(receipt)
@@ -51,7 +59,7 @@ struct TroubleLogTests {
     @Test("Nothing is logged while all is well")
     func silence() async throws {
         try await World.with { world in
-            try await world.ask(.vouched(previousSecret: false), times: 5)
+            try await world.ask(Self.vouched, times: 5)
             await world.tracker.seeStandings()
             #expect(world.told == [])
         }
@@ -60,12 +68,12 @@ struct TroubleLogTests {
     @Test("A wrong secret, and the use of the previous one, have a line each when they begin and when they are over")
     func secrets() async throws {
         try await World.with { world in
-            try await world.ask(.status(21004))
+            try await world.ask(Self.status(21004))
             #expect(world.told == ["error Apple refuses the shared secret (21004)"])
             // Answers that Apple gives without a look at the secret tell nothing of it.
-            try await world.ask(.status(21010))
-            try await world.ask(.vouched(previousSecret: true))
-            try await world.ask(.vouched(previousSecret: false))
+            try await world.ask(Self.status(21010))
+            try await world.ask(Self.vouched, previousSecret: true)
+            try await world.ask(Self.vouched)
             #expect(
                 world.told == [
                     "error Apple refuses the shared secret (21004)", "info Apple accepts the shared secret again",
@@ -78,9 +86,9 @@ struct TroubleLogTests {
     @Test("Calls without an answer, and rows that cannot be read, have one line")
     func calls() async throws {
         try await World.with { world in
-            try await world.ask(.silence)
-            try await world.ask(.odd)
-            try await world.ask(.silence)
+            try await world.ask(nil)
+            try await world.ask(Self.odd)
+            try await world.ask(nil)
             #expect(
                 world.told == [
                     "warning Apple gave no answer and is asked again by and by",
@@ -137,7 +145,7 @@ struct TroubleLogTests {
     @Test("A pause for a wrong secret is no second failure")
     func pauseForASecret() async throws {
         try await World.with { world in
-            try await world.ask(.status(21004), times: 1)
+            try await world.ask(Self.status(21004), times: 1)
             await world.tracker.seeStandings()
             #expect(world.told == ["error Apple refuses the shared secret (21004)"])
         }
@@ -159,10 +167,10 @@ struct TroubleLogTests {
         try await World.with { world in
             let group = ServiceGroup(services: [MinuteLog(world.tracker)], logger: .quiet)
             async let running: Void = group.run()
-            try await world.ask(.vouched(previousSecret: false), times: 1)
-            try await world.ask(.vouched(previousSecret: false), times: 2)
-            try await world.ask(.status(21002), times: 1)
-            try await world.ask(.status(21003), times: 3)
+            try await world.ask(Self.vouched, times: 1)
+            try await world.ask(Self.vouched, times: 2)
+            try await world.ask(Self.status(21002), times: 1)
+            try await world.ask(Self.status(21003), times: 3)
             await group.triggerGracefulShutdown()
             try await running
             world.tracker.logChecks(since: .now)

@@ -2,7 +2,6 @@ import AppStore
 import Foundation
 import Ledger
 import Postgres
-import Synchronization
 import TestSupport
 import Testing
 
@@ -13,24 +12,10 @@ import Testing
 struct OnceTests {
     private static let receipts = 400
 
-    /// Counts the calls about receipts that are all due.
-    private final class CountedStore: Sendable {
-        private let asked = Mutex(0)
-
-        var callCount: Int { asked.withLock { $0 } }
-
-        var client: AppStoreClient {
-            AppStoreClient { [self] request in
-                asked.withLock { $0 += 1 }
-                return await AppStoreClient.answering(Sample.verified()).verify(request)
-            }
-        }
-    }
-
     private func withTracker(
-        rate: String, _ body: @escaping @Sendable (ServedLedger, Tracker, CountedStore) async throws -> Void
+        rate: String, _ body: @escaping @Sendable (ServedLedger, Tracker, ScriptedStore) async throws -> Void
     ) async throws {
-        let store = CountedStore()
+        let store = ScriptedStore { _ in .saying(Sample.verified()) }
         try await ServedLedger.with { served in
             let app = try await served.ledger.app(ServedLedger.app)
             _ = try await served.ledger.store(
@@ -44,7 +29,7 @@ struct OnceTests {
         }
     }
 
-    private func migrateFurther(_ served: ServedLedger, whenAsked store: CountedStore) async throws {
+    private func migrateFurther(_ served: ServedLedger, whenAsked store: ScriptedStore) async throws {
         while store.callCount < 5 { try await Task.sleep(for: .milliseconds(20)) }
         try await served.run(
             """
@@ -109,12 +94,12 @@ struct OnceTests {
                 ["good", "junk"].map {
                     Upload(appID: app.id, customer: $0, receipt: Array($0.utf8), imported: true)
                 })
-            let store = AppStoreClient { request in
-                let isJunk = request.receipt == Data("junk".utf8).base64EncodedString()
-                return await AppStoreClient.answering(isJunk ? #"{"status":21002}"# : Sample.verified()).verify(request)
+            let junk = Data("junk".utf8).base64EncodedString()
+            let store = ScriptedStore { request in
+                .saying(request.receipt == junk ? #"{"status":21002}"# : Sample.verified())
             }
             let tracker = Tracker(
-                ledger: served.ledger, appStore: store, options: TrackerOptions(), logger: Journal().logger)
+                ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: Journal().logger)
             let report = try await Worker(tracker).runOnce(maxSeconds: nil)
             #expect(report.asked == 2 && report.left == 0 && report.why.isEmpty, "\(report)")
             #expect(report.unanswered == 1)

@@ -1,4 +1,3 @@
-import AppStore
 import Foundation
 import Ledger
 import Postgres
@@ -13,27 +12,6 @@ import Testing
 struct StopTests {
     /// More than one process may ask about at once, so that it waits for calls to end before it claims again.
     private static let receipts = Worker.callsMax + 100
-
-    /// An App Store that answers nothing until it is told to, or the call is given up.
-    private final class SlowStore: Sendable {
-        private let asked = Mutex(0)
-        private let isOpen = Mutex(false)
-
-        var callCount: Int { asked.withLock { $0 } }
-
-        func open() { isOpen.withLock { $0 = true } }
-
-        var client: AppStoreClient {
-            AppStoreClient { [self] request in
-                asked.withLock { $0 += 1 }
-                while !isOpen.withLock({ $0 }), !Task.isCancelled {
-                    // Being cancelled is the only way to fail, and that ends the loop.
-                    try? await Task.sleep(for: .milliseconds(20))
-                }
-                return await AppStoreClient.answering(isOpen.withLock { $0 } ? Sample.verified() : nil).verify(request)
-            }
-        }
-    }
 
     /// Checks as a worker does, with so much patience; the store may answer as soon as the stop begins.
     private struct Checking: Service {
@@ -62,10 +40,17 @@ struct StopTests {
     }
 
     /// Runs until `callsMin` are under way and some rounds longer, then stops gracefully. An app with a rate has tokens for all.
+    /// The App Store answers nothing before the stop, or before a call is given up.
     private func stop(
         patienceSeconds: Double, answering: Bool, rate: Int = 0, callsMin: Int = Worker.callsMax
     ) async throws -> Left {
-        let store = SlowStore()
+        let isOpen = Mutex(false)
+        let open: @Sendable () -> Void = { isOpen.withLock { $0 = true } }
+        let store = ScriptedStore { _ in
+            // Being cancelled is the only way to fail, and that ends the loop.
+            while !isOpen.withLock({ $0 }), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(20)) }
+            return .saying(isOpen.withLock({ $0 }) ? Sample.verified() : nil)
+        }
         let left = Mutex(Left())
         try await ServedLedger.with { served in
             let app = try await served.ledger.app(ServedLedger.app)
@@ -77,7 +62,7 @@ struct StopTests {
             let tracker = Tracker(
                 ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: Journal().logger)
             let checking = Checking(tracker: tracker, patienceSeconds: patienceSeconds) {
-                if answering { store.open() }
+                if answering { open() }
             }
             let group = ServiceGroup(services: [checking], logger: Journal().logger)
             try await withThrowingTaskGroup(of: Void.self) { tasks in

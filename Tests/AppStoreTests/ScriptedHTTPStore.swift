@@ -5,7 +5,7 @@ import Hummingbird
 import Logging
 import Synchronization
 
-/// One question that reached the pretend store.
+/// One question that reached the scripted store.
 struct Asked: Sendable {
     let path: String
     let body: String
@@ -22,8 +22,11 @@ struct Asked: Sendable {
     }
 }
 
-/// A small HTTP server on this machine that answers as a test says.
-final class PretendStore: Sendable {
+/// An HTTP server on this machine that answers by a script: statuses, headers, slow bodies, transfers that break off.
+///
+/// It is not in `TestSupport`, because only the tests of the HTTP client need HTTP. All others replace the client by
+/// `ScriptedStore`, or ask the simulator, whose customers buy and renew.
+final class ScriptedHTTPStore: Sendable {
     private let received = Mutex<[Asked]>([])
     private let noted = Mutex<[String]>([])
 
@@ -36,7 +39,7 @@ final class PretendStore: Sendable {
         _ work: @escaping @Sendable (AppStoreOptions) async throws -> Void
     ) async throws {
         let (ports, port) = AsyncStream<Int>.makeStream()
-        var logger = Logger(label: "pretend store")
+        var logger = Logger(label: "scripted store")
         logger.logLevel = .critical
         let responder = CallbackResponder<BasicRequestContext> { request, _ in
             let body = try await request.body.collect(upTo: 16 * 1024 * 1024)
