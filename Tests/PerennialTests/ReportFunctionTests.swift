@@ -1,5 +1,4 @@
 import Foundation
-import Ledger
 import Postgres
 import TestSupport
 import Testing
@@ -7,9 +6,7 @@ import Testing
 @Suite("The reports' functions leave nothing out that counts") struct ReportFunctionTests {
     private func withHistory(_ body: @Sendable (Database) async throws -> Void) async throws {
         let history = try String(contentsOf: ReportFigureTests.folder.appending(path: "history.sql"), encoding: .utf8)
-        try await withTestDatabase { database, _ in
-            _ = try await SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-                .migrate()
+        try await withMigratedDatabase { database, _ in
             try await database.transaction { try $0.script(history) }
             try await body(database)
         }

@@ -7,8 +7,11 @@ import SQL
 /// Creates a database of a random name with the schema in it, runs `body` with it and its connection string, and drops it.
 ///
 /// The schema is made once for each state of the migrations and copied: that takes a tenth of the time.
-package func withMigratedDatabase<R>(_ body: (Database, String) async throws -> R) async throws -> R {
-    try await withTestDatabase(copying: try await migratedTemplate()) { database, connectionString in
+package func withMigratedDatabase<R>(
+    connections: Int = 4, _ body: (Database, String) async throws -> R
+) async throws -> R {
+    let template = try await migratedTemplate.value
+    return try await withTestDatabase(copying: template, connections: connections) { database, connectionString in
         // A copy is another place, as after a restore; its feed is its own from the beginning.
         try await database.transaction { try $0.script("UPDATE ledger.feed SET place = ledger.feed_place()") }
         return try await body(database, connectionString)
@@ -16,18 +19,13 @@ package func withMigratedDatabase<R>(_ body: (Database, String) async throws -> 
 }
 
 /// The name of a database that is as `perennial migrate` leaves it; it stays on the server for later runs.
-private func migratedTemplate() async throws -> String {
+/// A process looks for it once.
+private let migratedTemplate: Task<String, any Error> = Task {
     let digest = SHA256.hash(data: Data(Migrations.all.map(\.text).joined(separator: "\n").utf8))
     let name = "perennial_template_" + digest.prefix(8).map { String(format: "%02x", $0) }.joined()
-    let server = try DatabaseConfiguration(connectionString: TestServer.required(), writeConnections: 1)
-    let maintenance = Database(server) { print("test server: \($0)") }
-    do {
+    return try await withMaintenance { maintenance, server in
         if try await !exists(name, on: maintenance) { try await make(name, on: server, by: maintenance) }
-        await maintenance.close()
         return name
-    } catch {
-        await maintenance.close()
-        throw error
     }
 }
 

@@ -78,18 +78,8 @@ func endAllowances(_ ledger: SubscriptionLedger, limit: Int = 100) async throws 
 func withLedger<R>(
     connections: Int = 2, policy: OwnershipPolicy = .transfer, _ body: (TestLedger) async throws -> R
 ) async throws -> R {
-    try await withMigratedDatabase { _, connectionString in
-        let database = Database(
-            DatabaseConfiguration(connectionString: connectionString, writeConnections: connections)
-        ) { print("test ledger: \($0)") }
-        do {
-            let result = try await body(try await TestLedger(database, connectionString, policy))
-            await database.close()
-            return result
-        } catch {
-            await database.close()
-            throw error
-        }
+    try await withMigratedDatabase(connections: connections) { database, connectionString in
+        try await body(try await TestLedger(database, connectionString, policy))
     }
 }
 

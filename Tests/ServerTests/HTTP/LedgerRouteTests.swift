@@ -18,10 +18,9 @@ import Tracking
     private func withLedger(
         _ body: @escaping @Sendable (SubscriptionLedger, String) async throws -> Void
     ) async throws {
-        try await withTestDatabase { database, _ in
+        try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            _ = try await ledger.migrate()
             try await ledger.addApp(NewApp(bundleID: Self.app, secret: "shared secret"))
             try await ledger.addApp(NewApp(bundleID: "com.example.other"))
             try await body(ledger, try await ledger.createKey(scope: .admin, for: nil).secret)
