@@ -1,4 +1,5 @@
 import Hummingbird
+import Ledger
 
 /// The fields of a form as a browser sends them.
 struct AdminForm: Sendable {
@@ -9,10 +10,9 @@ struct AdminForm: Sendable {
 
     private let fields: [String: String]
 
-    init(_ fields: [String: String]) { self.fields = fields }
-
-    /// Reads a form from a request.
+    /// Reads the form of a request. Throws a problem for one that a page of another site sent.
     init(_ request: Request) async throws {
+        try request.requireOwnPage()
         var limits = ServerLimits()
         limits.bodyBytesMax = Self.bytesMax
         limits.bodySecondsMax = Self.secondsMax
@@ -22,6 +22,13 @@ struct AdminForm: Sendable {
 
     /// Returns a field; empty when it is absent.
     subscript(_ name: String) -> String { fields[name] ?? "" }
+
+    /// Throws a problem for a form that carries no token of the session.
+    func requireToken(of session: AdminSession) throws {
+        guard self["form_token"].isSecret(session.formToken) else {
+            throw Problem(.forbidden, "The form is from another session; go back, reload the page and try again.")
+        }
+    }
 }
 
 extension String {

@@ -69,20 +69,20 @@ enum AdminTemplates {
     }
 }
 
-extension AdminSite {
+extension AdminPage {
     /// The error of a page, in one sentence.
-    struct PageError {
+    private struct PageError {
         let sentence: String
     }
 
     /// Returns the page that shows an error. Details that a visitor must not know stay in the log.
-    func errorPage(_ error: any Error, session: AdminSession?, _ logger: Logger) throws -> Response {
+    static func response(telling error: any Error, session: AdminSession?, _ logger: Logger) throws -> Response {
         let problem = Problem(telling: error)
         if problem.kind == .failed { logger.error("a page failed: \(error)") }
-        var page = AdminPage(
-            title: problem.kind.title, template: "error", content: PageError(sentence: problem.detail))
-        page.session = session
-        return try page.response(status: problem.kind.status)
+        return try AdminPage(
+            title: problem.kind.title, template: "error", content: PageError(sentence: problem.detail),
+            session: session
+        ).response(status: problem.kind.status)
     }
 }
 
@@ -101,8 +101,7 @@ struct AdminFile: Sendable {
         routes.get(RouterPath(path)) { _, _ in
             Response(
                 status: .ok, headers: [.contentType: type, .cacheControl: "public, max-age=300"],
-                body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes))
-            ).asAdminPage
+                body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
         }
     }
 }

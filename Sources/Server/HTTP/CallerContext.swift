@@ -4,12 +4,14 @@ import Ledger
 import NIOCore
 import Subscriptions
 
-/// The context of every request: the connection on which it came, and the key once it is authenticated.
+/// The context of every request: the connection on which it came, and the key or the session once it is authenticated.
 struct CallerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let channel: any Channel
     /// The live API key of the request. Nil before authentication, and for routes without it.
     var key: APIKey?
+    /// The running admin session of the request. Nil before it is read, and for routes without one.
+    var session: AdminSession?
 
     init(source: Source) {
         coreContext = .init(source: source)

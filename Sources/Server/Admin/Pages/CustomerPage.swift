@@ -77,8 +77,8 @@ struct CustomerPage {
 
 extension AdminSite {
     /// `GET /admin/customer`
-    func customer(_ visit: AdminVisit) async throws -> Response {
-        guard let app = visit.query("app"), let name = visit.query("id") else {
+    func customer(_ request: Request, _ context: AdminContext) async throws -> Response {
+        guard let app = request.query("app"), let name = request.query("id") else {
             throw Problem(.invalid, "The address names no app and customer; look them up under Customers.")
         }
         let (ledger, bundleID) = (tracker.ledger, BundleID(app))
@@ -92,7 +92,7 @@ extension AdminSite {
             events: try await ledger.events(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
             receipts: try await ledger.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax))
         return try AdminPage(
-            title: "Customer \(name)", template: "customer", content: content, session: visit.session
+            title: "Customer \(name)", template: "customer", content: content, session: context.session
         ).response()
     }
 }

@@ -15,8 +15,8 @@ struct CustomersPage {
 
 extension AdminSite {
     /// `GET /admin/customers`
-    func customers(_ visit: AdminVisit) async throws -> Response {
-        let text = String((visit.query("q") ?? "").prefix(CustomersPage.textMax))
+    func customers(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let text = String((request.query("q") ?? "").prefix(CustomersPage.textMax))
             .filter { $0 != "\0" }
         let found =
             text.isEmpty
@@ -35,7 +35,7 @@ extension AdminSite {
             title: "Customers", template: "customers",
             content: CustomersPage(
                 text: text, found: table, isCut: (found?.count ?? 0) >= CustomersPage.customersMax),
-            session: visit.session
+            session: context.session
         ).response()
     }
 }

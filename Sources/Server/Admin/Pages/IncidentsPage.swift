@@ -40,13 +40,13 @@ struct IncidentsPage {
 
 extension AdminSite {
     /// `GET /admin/incidents`
-    func incidents(_ visit: AdminVisit) async throws -> Response {
+    func incidents(_: Request, _ context: AdminContext) async throws -> Response {
         let content = IncidentsPage(
             try await tracker.ledger.incidents(limit: IncidentsPage.incidentsMax),
             apps: try await tracker.ledger.apps(),
             invariants: try await tracker.ledger.invariantStandings())
         return try AdminPage(
-            title: "Incidents", template: "incidents", content: content, session: visit.session
+            title: "Incidents", template: "incidents", content: content, session: context.session
         ).response()
     }
 }

@@ -92,16 +92,16 @@ struct OverviewPage {
 
 extension AdminSite {
     /// `GET /admin`
-    func overview(_ visit: AdminVisit) async throws -> Response {
-        let chosen = visit.query("app").map { BundleID($0) }
-        let environment = visit.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
-        let asked = visit.query("days").flatMap { Int($0) } ?? 90
+    func overview(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let chosen = request.query("app").map { BundleID($0) }
+        let environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
+        let asked = request.query("days").flatMap { Int($0) } ?? 90
         let days = OverviewPage.stretches.contains(asked) ? asked : 90
         let overview = try await tracker.ledger.overview(app: chosen, environment: environment, days: days)
         let content = OverviewPage(
             overview, apps: try await tracker.ledger.apps(), chosen: chosen, environment: environment, days: days)
         return try AdminPage(
-            title: "Overview", template: "overview", content: content, session: visit.session
+            title: "Overview", template: "overview", content: content, session: context.session
         ).response()
     }
 }

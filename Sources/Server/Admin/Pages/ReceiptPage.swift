@@ -93,8 +93,8 @@ struct ReceiptPage {
 
 extension AdminSite {
     /// `GET /admin/receipts/{id}`
-    func receipt(_ visit: AdminVisit) async throws -> Response {
-        let id = try visit.receiptID()
+    func receipt(_ request: Request, _ context: AdminContext) async throws -> Response {
+        let id = try context.receiptID()
         let ledger = tracker.ledger
         guard let stored = try await ledger.receipts(id: id, limit: 1).first else {
             throw Problem(.notFound, "There is no receipt \(id).")
@@ -102,18 +102,18 @@ extension AdminSite {
         let content = ReceiptPage(
             stored, schedule: try await ledger.schedule(of: id),
             answers: try await ledger.answers(about: id, limit: ReceiptPage.answersMax),
-            formToken: visit.session.formToken)
-        let result = visit.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
+            formToken: context.session.formToken)
+        let result = request.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
         return try AdminPage(
-            title: "Receipt \(id)", template: "receipt", content: content, session: visit.session,
+            title: "Receipt \(id)", template: "receipt", content: content, session: context.session,
             notice: result?.sentence
         ).response()
     }
 
     /// `POST /admin/receipts/{id}/check`: asks Apple now, in the same way as an upload.
-    func checkReceipt(_ visit: AdminVisit) async throws -> Response {
-        let id = try visit.receiptID()
-        let result = try await check(id, by: .key(visit.session.keyID))
+    func checkReceipt(_: Request, _ context: AdminContext) async throws -> Response {
+        let id = try context.receiptID()
+        let result = try await check(id, by: .key(context.session.keyID))
         return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
     }
 
@@ -131,7 +131,7 @@ extension AdminSite {
     }
 }
 
-extension AdminVisit {
+extension AdminContext {
     /// Returns the receipt id in the path.
     fileprivate func receiptID() throws -> ReceiptID {
         let text = try parameters.decoded("id")

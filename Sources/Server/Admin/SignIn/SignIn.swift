@@ -29,7 +29,6 @@ extension AdminSite {
 
     /// `POST /admin/session`: opens a session for a key.
     func signIn(_ request: Request, _ context: CallerContext) async throws -> Response {
-        try request.requireOwnPage()
         let form = try await AdminForm(request)
         let secret = form["key"].filter { !$0.isWhitespace }
         let attempt = SignInAttempts.Attempt(from: context.source(of: request), withSecret: secret)
@@ -63,12 +62,12 @@ extension AdminSite {
     }
 
     /// `POST /admin/sign-out`
-    func signOut(_ visit: AdminVisit) async throws -> Response {
-        if let secret = visit.request.sessionSecret {
-            try await tracker.ledger.closeSession(withSecret: secret, of: visit.session.keyID)
+    func signOut(_ request: Request, _ context: AdminContext) async throws -> Response {
+        if let secret = request.sessionSecret {
+            try await tracker.ledger.closeSession(withSecret: secret, of: context.session.keyID)
         }
         var answer = Response.redirect(to: SignIn.path)
-        answer.setCookie(cookie("ended", seconds: 0, for: visit.request))
+        answer.setCookie(cookie("ended", seconds: 0, for: request))
         return answer
     }
 
