@@ -1,5 +1,6 @@
 import Postgres
 import SQL
+import Subscriptions
 
 /// Perennial's memory in PostgreSQL: claims, settlements, state, events, the feed, customers and lookups.
 package struct SubscriptionLedger: Sendable {
@@ -26,6 +27,14 @@ package struct SubscriptionLedger: Sendable {
 
     /// Returns the standing of the hot standby that lookups read from.
     package func standby() async -> StandbyStanding { await reads.look() }
+
+    /// Returns the database's clock.
+    package func now() async throws -> Instant {
+        guard let row = try await query(Queries.readClock).first else {
+            throw LedgerError(.mismatch, "The database gave no time.")
+        }
+        return try row.instant("recorded_at")
+    }
 
     func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
         try await database.query(Statement(file), parameters)

@@ -25,7 +25,7 @@ actor CheckerIdentity {
 extension Tracker {
     /// Registers this process in the ledger, with its lease and speed-up.
     func startWorker(singly: Bool = false) async throws -> WorkerID {
-        try await ledger.startWorker(
+        try await ledger.claims.startWorker(
             host: ProcessIdentity.host, process: ProcessIdentity.number, singly: singly,
             leaseSeconds: options.leaseSeconds)
     }

@@ -10,13 +10,13 @@ import Tracking
     @Test func `whatever can be set of an app is shown`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.addApp(NewApp(bundleID: "a", callsPerSecond: 7, burst: 8))
+            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 7, burst: 8))
             var change = AppChange()
             (change.name, change.sandboxAllowed, change.ownershipPolicy) = ("A", false, .keep)
             (change.sweep, change.preCheckSpread) = (.relaxed, .minutes(20))
             (change.leeway, change.sandboxLeeway, change.outageAllowance) = (.minutes(3), .minutes(1), .days(2))
-            try await ledger.setApp("a", change)
-            let shown = Listing(apps: [try await ledger.app("a")]).json
+            try await ledger.apps.change("a", change)
+            let shown = Listing(apps: [try await ledger.apps.app("a")]).json
             #expect(
                 shown == [
                     [

@@ -11,9 +11,9 @@ import Testing
     @Test func `a spreadsheet computes nothing of what customers are called`() async throws {
         try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+            try await ledger.apps.add(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
             for (customer, reason) in [("=1+1", "+1"), ("-5", "a \"quoted\" = b"), ("@sum", "-x")] {
-                _ = try await ledger.grant(
+                _ = try await ledger.customers.grant(
                     "pro", to: customer, of: "com.example.app", until: nil,
                     deciding: try ManualDecision(by: "kim", because: reason))
             }

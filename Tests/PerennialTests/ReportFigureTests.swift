@@ -53,7 +53,7 @@ import Testing
             }
             try await expectAsComputed("from the history")
             guard file.name != "summaries_check" else { return }
-            while try await ledger.summarise(isFirstRound: true)?.isBehind == true {}
+            while try await ledger.operations.summarise(isFirstRound: true)?.isBehind == true {}
             try await expectAsComputed("from the rows of the summaries")
             try await database.transaction {
                 try $0.script("UPDATE ledger.summarised SET price_mark = NULL WHERE subscription_id % 2 = 0")

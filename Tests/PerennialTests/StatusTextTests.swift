@@ -8,14 +8,14 @@ import Testing
     @Test func `an app that is asked about more slowly is named until it has grown back`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.addApp(NewApp(bundleID: "a", callsPerSecond: 60))
-            try await ledger.addApp(NewApp(bundleID: "b", callsPerSecond: 0))
+            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            try await ledger.apps.add(NewApp(bundleID: "b", callsPerSecond: 0))
             func slow(_ ago: String) async throws -> (text: String, json: String) {
                 try await database.transaction {
                     try $0.script(
                         "UPDATE ledger.app_budget SET slowed_to = 2.25, slowed_at = now() + interval '\(ago)'")
                 }
-                let status = try await ledger.status()
+                let status = try await ledger.operations.status()
                 return (status.text, status.json.rendered())
             }
             let slowed = try await slow("1 minute")
@@ -31,13 +31,13 @@ import Testing
     @Test func `a lane says for how long its first receipt has been waiting`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.addApp(NewApp(bundleID: "a", callsPerSecond: 60))
-            let app = try await ledger.app("a")
-            _ = try await ledger.store([Upload(appID: app.id, customer: "c", receipt: [1], imported: true)])
+            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            let app = try await ledger.apps.app("a")
+            _ = try await ledger.intake.store([Upload(appID: app.id, customer: "c", receipt: [1], imported: true)])
             try await database.transaction {
                 try $0.script("UPDATE ledger.poll_schedule SET scheduled_for = now() - interval '100 s'")
             }
-            let status = try await ledger.status()
+            let status = try await ledger.operations.status()
             #expect(status.text.contains("LAG_S") && status.text.contains("  10"), "\(status.text)")
             #expect(status.json.rendered().contains(#""lag_s":10"#), "\(status.json.rendered())")
         }
@@ -46,11 +46,11 @@ import Testing
     @Test func `a restored database says which id its feed had before`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            let before = try await ledger.status()
+            let before = try await ledger.operations.status()
             #expect(before.text.contains("Feed: position 0, 0 events without a position yet, id \(before.feedID)\n"))
             #expect(before.json.rendered().contains(#""former_id":null"#))
-            _ = try await ledger.renewFeed()
-            let after = try await ledger.status()
+            _ = try await ledger.feed.renew()
+            let after = try await ledger.operations.status()
             let since = try #require(after.feedRenewedAt).iso8601
             #expect(after.text.contains("this id since \(since) instead of \(before.feedID), "), "\(after.text)")
             #expect(after.json.rendered().contains(#""former_id":"\#(before.feedID)""#))
@@ -60,9 +60,9 @@ import Testing
     @Test func `what workers found violated is said, with what to do`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            #expect(try await ledger.status().json.rendered().contains(#""invariants":[]"#))
-            try await ledger.writeInvariants([.coverage: (2, 2), .feed: (1, 0), .events: (0, 0)])
-            let status = try await ledger.status()
+            #expect(try await ledger.operations.status().json.rendered().contains(#""invariants":[]"#))
+            try await ledger.operations.writeInvariants([.coverage: (2, 2), .feed: (1, 0), .events: (0, 0)])
+            let status = try await ledger.operations.status()
             let lines = status.text.split(separator: "\n").filter { $0.hasPrefix("Violated: ") }
             #expect(lines.count == 2, "\(status.text)")
             #expect(lines[0].hasPrefix("Violated: coverage: 2 found at ") && lines[0].hasSuffix("repaired"), "\(lines)")

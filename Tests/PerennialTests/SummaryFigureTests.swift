@@ -71,7 +71,7 @@ struct SummaryFigureTests {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
             try await database.transaction { try $0.script(history) }
-            while try await ledger.summarise(isFirstRound: true)?.isBehind == true {}
+            while try await ledger.operations.summarise(isFirstRound: true)?.isBehind == true {}
             for one in Self.comparisons {
                 let statement = ReportStatement(try #require(Reports.all.first { $0.name == one.report }).text)
                 let values = try statement.values(one.variables, report: one.report)
@@ -96,7 +96,7 @@ struct SummaryFigureTests {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
             try await database.transaction { try $0.script(history) }
-            while try await ledger.summarise(isFirstRound: true)?.isBehind == true {}
+            while try await ledger.operations.summarise(isFirstRound: true)?.isBehind == true {}
             let rows = try await database.query(
                 .init(
                     name: "full",
@@ -108,7 +108,7 @@ struct SummaryFigureTests {
                           AND access_until >= date_trunc('day', now(), 'UTC')
                         """))
             let full = try #require(rows.first)
-            let last = try #require(try await ledger.overview(app: nil, days: 30).days.last)
+            let last = try #require(try await ledger.admin.overview(app: nil, days: 30).days.last)
             #expect(try last.active == full.int8("active"))
             #expect(try last.trial == full.int8("trial"))
         }

@@ -18,7 +18,7 @@ struct KillTests {
                 print("killed worker \(round)")
             }
             try await world.work(seconds: 6)
-            let status = try await world.tracker.ledger.status()
+            let status = try await world.tracker.ledger.operations.status()
             #expect(status.unverified == 0)
             #expect(status.lanes.reduce(0) { $0 + $1.overdue } == 0)
             world.clock.stop()

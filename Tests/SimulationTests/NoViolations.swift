@@ -4,10 +4,11 @@ import Testing
 extension PretendWorld {
     /// What the ledger violates now.
     func violations(_ invariants: Set<Invariant> = Set(Invariant.allCases)) async throws -> [Violation] {
-        var terms = try await tracker.ledger.verifyTerms(otherwise: VerifyTerms(leaseSeconds: 10, speedup: speedup))
+        var terms = try await tracker.ledger.operations.verifyTerms(
+            otherwise: VerifyTerms(leaseSeconds: 10, speedup: speedup))
         terms.secondLookSeconds = 0.5
         var found: [Violation] = []
-        try await tracker.ledger.verify(invariants, terms) { found += $0.violations }
+        try await tracker.ledger.operations.verify(invariants, terms) { found += $0.violations }
         return found
     }
 

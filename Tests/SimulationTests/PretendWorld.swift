@@ -66,9 +66,9 @@ struct PretendWorld {
             let speedup = Int(30 * 86400 / options.monthSeconds)
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: masterKey), speedup: speedup)
-            _ = try await ledger.migrate()
+            _ = try await ledger.operations.migrate()
             let bundle = BundleID(options.bundleID)
-            try await ledger.addApp(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))
+            try await ledger.apps.add(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))
             let tracker = Tracker(
                 ledger: ledger, appStore: store, options: TrackerOptions(leaseSeconds: leaseSeconds),
                 logger: quietLogger)
@@ -118,7 +118,7 @@ struct PretendWorld {
     func checkEverything() async throws {
         let uncovered = try await violations([.coverage, .purchaseCoverage, .poller, .nextCheck])
         #expect(uncovered.map(\.sentence) == [])
-        let receipts = try await tracker.ledger.receipts(limit: 100_000)
+        let receipts = try await tracker.ledger.customers.receipts(limit: 100_000)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for part in 0..<8 {
                 group.addTask {
@@ -129,7 +129,7 @@ struct PretendWorld {
             }
             try await group.waitForAll()
         }
-        try await tracker.ledger.sequenceFeed()
+        try await tracker.ledger.feed.sequence()
     }
 
     /// What the schema `perennial` says of the instant at which the store's clock stopped.

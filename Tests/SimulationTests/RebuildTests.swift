@@ -122,7 +122,7 @@ extension PretendWorld {
         var sum = RebuildBatch()
         var place: RebuildPlace? = .start
         while let here = place {
-            let batch = try await tracker.ledger.rebuild(
+            let batch = try await tracker.ledger.operations.rebuild(
                 from: here, limit: 7, RebuildScope(), correcting: correcting, reading: { $0.evidence })
             sum.examined += batch.examined
             sum.corrected += batch.corrected
@@ -137,7 +137,7 @@ extension PretendWorld {
     func reasons(
         of customer: String, at: Instant? = nil, reading: @escaping ReadAnswer = { $0.evidence }
     ) async throws -> Reasons {
-        try await tracker.ledger.reasons(
+        try await tracker.ledger.customers.reasons(
             app: BundleID(simulator.options.bundleID), customer: customer, at: at, reading: reading)
     }
 }

@@ -27,7 +27,8 @@ struct RotateSecretTests {
     func tried() async throws {
         try await PretendWorld.with(seed: 3, customers: 10, sandboxCustomers: 0, monthSeconds: 86_400) { world in
             func stored() async throws -> [String?] {
-                let secrets = try world.tracker.ledger.secrets(of: try await world.tracker.ledger.app(world.bundleID))
+                let secrets = try world.tracker.ledger.apps.secrets(
+                    of: try await world.tracker.ledger.apps.app(world.bundleID))
                 return [secrets.current, secrets.previous]
             }
             let first = world.simulator.sharedSecret

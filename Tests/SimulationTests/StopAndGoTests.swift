@@ -19,9 +19,9 @@ struct StopAndGoTests {
             try await Task.sleep(for: .seconds(12))
             try await world.run("DELETE FROM ledger.vouched_minute; DELETE FROM ledger.refusal")
             try await world.work(seconds: 1)
-            try await world.tracker.ledger.watchCanaries()
+            try await world.tracker.ledger.operations.watchCanaries()
             try await world.work(seconds: 2)
-            try await world.tracker.ledger.watchCanaries()
+            try await world.tracker.ledger.operations.watchCanaries()
             let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
             let rows = try await database.query(
                 Statement(

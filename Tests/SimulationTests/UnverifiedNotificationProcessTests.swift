@@ -32,14 +32,14 @@ import Tracking
             try await until("the subscription is known") { try await world.quiet(of: made.customer) != nil }
             let id = try #require(try await world.quiet(of: made.customer))
             #expect(try world.simulator.act(CustomerAction(.refund), on: made.customer))
-            let token = try await world.tracker.ledger.openNotifications(of: "com.example.tracker")
+            let token = try await world.tracker.ledger.apps.openNotifications(of: "com.example.tracker")
             try await world.serving { port in
                 let told = try await world.post(
                     #"{"notification_type":"REFUND","environment":"PROD","original_transaction_id":"\#(id)"}"#,
                     to: "/v1/notifications/\(token.text)", port: port)
                 #expect(told.contains("pulled"), "\(told)")
                 try await until("the refund is in the feed") {
-                    try await world.tracker.ledger.feed(after: 0, limit: 1000).events.contains {
+                    try await world.tracker.ledger.feed.read(after: 0, limit: 1000).events.contains {
                         $0.kind == "refund.granted" && $0.originalTransactionID.text == id
                     }
                 }

@@ -25,7 +25,7 @@ package struct ServedLedger: Sendable {
         async throws
         -> String
     {
-        try await ledger.createKey(scope: scope, for: app, rate: rate).secret
+        try await ledger.apps.createKey(scope: scope, for: app, rate: rate).secret
     }
 
     /// Makes one and drops it afterwards.
@@ -33,9 +33,9 @@ package struct ServedLedger: Sendable {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.addApp(NewApp(bundleID: Self.app, secret: "shared secret", callsPerSecond: 0))
-            try await ledger.addApp(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
-            let key = try await ledger.createKey(scope: .admin, for: nil, rate: RequestRate(perSecond: 0))
+            try await ledger.apps.add(NewApp(bundleID: Self.app, secret: "shared secret", callsPerSecond: 0))
+            try await ledger.apps.add(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
+            let key = try await ledger.apps.createKey(scope: .admin, for: nil, rate: RequestRate(perSecond: 0))
             try await body(ServedLedger(ledger: ledger, database: database, secret: key.secret))
         }
     }

@@ -7,14 +7,14 @@ struct DatabaseCeiling {
 
     /// Works until nothing is due; returns how many receipts that were.
     func work() async throws -> Int {
-        let worker = try await world.ledger.startWorker(host: "benchmark", process: 1)
-        let app = try await world.ledger.app(World.app)
+        let worker = try await world.ledger.claims.startWorker(host: "benchmark", process: 1)
+        let app = try await world.ledger.apps.app(World.app)
         return try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<3 {
                 group.addTask {
                     var receipts = 0
                     while true {
-                        let claims = try await world.ledger.claim(
+                        let claims = try await world.ledger.claims.claim(
                             for: worker, Lane.allCases.map { Quota(app: app, lane: $0, receipts: 200) },
                             leaseSeconds: 60)
                         guard !claims.isEmpty else { return receipts }
@@ -36,6 +36,6 @@ struct DatabaseCeiling {
                     latestReceipt: nil)
             }
         }
-        _ = try await world.ledger.settle(answers)
+        _ = try await world.ledger.settlements.settle(answers)
     }
 }

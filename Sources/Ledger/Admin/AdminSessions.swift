@@ -17,7 +17,7 @@ package struct AdminSession: Sendable, Hashable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerAdmin {
     /// The length of a session, in seconds: a working day.
     package static let sessionSeconds = 12.0 * 3_600
 
@@ -27,7 +27,7 @@ extension SubscriptionLedger {
     package func openSession(of key: APIKey) async throws -> String {
         var generator = SystemRandomNumberGenerator()
         let secret = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }.hexadecimal
-        _ = try await acting(as: .key(key.id)).write(
+        _ = try await ledger.acting(as: .key(key.id)).write(
             Queries.openSession,
             [.bytea(Self.digest(ofSession: secret)), .int4(key.id), .float8(Self.sessionSeconds)],
             audited: .signedIn)
@@ -43,7 +43,7 @@ extension SubscriptionLedger {
 
     /// Ends a session of a key immediately.
     package func closeSession(withSecret secret: String, of keyID: Int32) async throws {
-        _ = try await acting(as: .key(keyID)).write(
+        _ = try await ledger.acting(as: .key(keyID)).write(
             Queries.closeSession, [.bytea(Self.digest(ofSession: secret))], audited: .signedOut)
     }
 

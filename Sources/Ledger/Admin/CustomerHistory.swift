@@ -36,7 +36,7 @@ package struct ToldEvent: Sendable {
     package let recordedAt: Instant
 }
 
-extension SubscriptionLedger {
+extension LedgerAdmin {
     /// Returns the timelines of the subscriptions a customer owns, newest stretch first, at most `limit` stretches.
     package func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [TimelineStretch] {
         let rows = try await query(

@@ -12,10 +12,10 @@ package struct FoundCustomer: Sendable, Hashable {
     package let createdAt: Instant
 }
 
-extension SubscriptionLedger {
+extension LedgerAdmin {
     /// Returns customers whose id begins with `text`, who have a transaction with that id, or who sent the receipt with
     /// that number; at most `limit`.
-    package func searchCustomers(_ text: String, limit: Int) async throws -> [FoundCustomer] {
+    package func search(_ text: String, limit: Int) async throws -> [FoundCustomer] {
         let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
         return try await reads.query(
             Queries.searchCustomers,

@@ -74,7 +74,7 @@ extension Overview {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerAdmin {
     /// Returns the overview of an app, or of all apps if nil, in one environment, for the last `days` whole days.
     package func overview(
         app bundleID: BundleID?, environment: StoreEnvironment = .production, days: Int

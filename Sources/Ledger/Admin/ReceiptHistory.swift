@@ -38,7 +38,7 @@ package struct ReceiptSchedule: Sendable {
     package let pausedBecause: String?
 }
 
-extension SubscriptionLedger {
+extension LedgerAdmin {
     /// Returns Apple's answers about a receipt, newest first, at most `limit`.
     package func answers(about receipt: ReceiptID, limit: Int) async throws -> [RecordedAnswer] {
         try await query(Queries.readAnswers, [.int8(receipt.number), .int4(Int32(clamping: limit))]).map { row in

@@ -2,24 +2,24 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerApps {
     /// Returns every registered app, ordered by bundle id.
-    package func apps() async throws -> [App] {
-        try await query(Queries.readApps).map { try App(row: $0, speedup: speedup) }
+    package func all() async throws -> [App] {
+        try await query(Queries.readApps).map { try App(row: $0, speedup: ledger.speedup) }
     }
 
     /// Returns an app and its settings, for lookups; nil when it does not exist.
     ///
     /// An app that is missing on the standby may be too new for it, so the primary is asked as well.
-    package func registeredApp(_ bundleID: BundleID) async throws -> App? {
-        let known = try await reads.query(Queries.readApps).map { try App(row: $0, speedup: speedup) }
+    package func registered(_ bundleID: BundleID) async throws -> App? {
+        let known = try await reads.query(Queries.readApps).map { try App(row: $0, speedup: ledger.speedup) }
         if let app = known.first(where: { $0.bundleID == bundleID }) { return app }
-        return reads.mayLag ? try await apps().first { $0.bundleID == bundleID } : nil
+        return reads.mayLag ? try await all().first { $0.bundleID == bundleID } : nil
     }
 
     /// Returns the app with the given bundle id; throws `notFound` otherwise, naming up to five registered apps.
     package func app(_ bundleID: BundleID) async throws -> App {
-        let apps = try await apps()
+        let apps = try await all()
         guard let app = apps.first(where: { $0.bundleID == bundleID }) else {
             let known = apps.prefix(5).map(\.bundleID.text).joined(separator: ", ")
             throw LedgerError(
@@ -32,7 +32,7 @@ extension SubscriptionLedger {
 
     /// Registers an app with its sealed secrets and its call budget; throws `invalid` for a bad bundle id, `exists` for
     /// a registered one.
-    package func addApp(_ new: NewApp) async throws {
+    package func add(_ new: NewApp) async throws {
         guard !new.bundleID.text.isEmpty, new.bundleID.text.utf8.count <= 255 else {
             throw LedgerError(.invalid, "A bundle id has 1 to 255 characters, like com.example.app.")
         }
@@ -50,7 +50,7 @@ extension SubscriptionLedger {
     }
 
     /// Changes the settings that `change` sets and keeps the others.
-    package func setApp(_ bundleID: BundleID, _ change: AppChange) async throws {
+    package func change(_ bundleID: BundleID, _ change: AppChange) async throws {
         let rows = try await write(
             Queries.setApp,
             [
@@ -77,7 +77,7 @@ extension SubscriptionLedger {
 
     /// Returns the app's secrets in plain text; they must not leave the check.
     package func secrets(of app: App) throws -> AppSecrets {
-        try openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
+        try ledger.openedSecrets.secrets(of: app) { try opened($0, for: app.bundleID) }
     }
 
     /// Pauses an app's calls to Apple for some seconds; a pause that ends later is kept.
@@ -96,7 +96,7 @@ extension SubscriptionLedger {
     }
 
     private func requiredSeal() throws(LedgerError) -> SecretSeal {
-        guard let seal else {
+        guard let seal = ledger.seal else {
             throw LedgerError(
                 .invalid,
                 "Secrets are sealed with a master key; set PERENNIAL_MASTER_KEY "

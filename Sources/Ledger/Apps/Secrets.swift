@@ -70,7 +70,7 @@ package struct ProbeReceipt: Sendable {
     package let receipt: [UInt8]
 }
 
-extension SubscriptionLedger {
+extension LedgerApps {
     /// Returns receipts to test an app's shared secret with, at most `limit`: verified receipts that contain
     /// subscriptions, since Apple checks the secret only for those.
     package func tellingReceipts(of app: App, limit: Int) async throws -> [ProbeReceipt] {

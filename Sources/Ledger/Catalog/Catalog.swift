@@ -34,7 +34,7 @@ package struct CatalogProduct: Sendable, Hashable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerApps {
     /// Replaces the whole catalog of an app with the given products; earlier grants remain true for the time before
     /// now.
     ///
@@ -66,7 +66,7 @@ extension SubscriptionLedger {
                     .texts(products.map(\.period)), .int8s(products.map(\.priceMilliunits)),
                     .texts(products.map(\.currency)),
                 ])
-            try audit(
+            try ledger.audit(
                 .catalogApplied, app: bundleID, detail: ["products": "\(products.count)"], in: transaction)
         }
     }

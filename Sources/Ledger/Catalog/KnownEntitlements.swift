@@ -1,7 +1,7 @@
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerApps {
     /// The number of subscriptions, and of purchases, searched in each environment for products that no catalog names.
     private static let thingsLookedThrough: Int32 = 1_000
 

@@ -64,7 +64,7 @@ package struct DueScan: Sendable {
     package let busySeconds: Double
 }
 
-extension SubscriptionLedger {
+extension LedgerClaims {
     /// The time after which a worker without heartbeat is forgotten, in days; and the most workers forgotten at once.
     static let workerDays: Int32 = 30
     static let workersForgottenMax: Int32 = 1_000
@@ -80,7 +80,7 @@ extension SubscriptionLedger {
             Queries.startWorker,
             [
                 .text(host), .int4(process), .bool(singly), .float8(leaseSeconds),
-                .int4(leaseSeconds.map { _ in Int32(clamping: speedup) }),
+                .int4(leaseSeconds.map { _ in Int32(clamping: ledger.speedup) }),
             ])
         guard let row = rows.first else { throw LedgerError(.mismatch, "The worker was not registered.") }
         return WorkerID(number: try row.int4("worker_id"))
@@ -93,7 +93,7 @@ extension SubscriptionLedger {
     package func heartbeat(_ worker: WorkerID, stopped: Bool = false) async throws {
         let rows = try await write(Queries.storeHeartbeat, [.int4(worker.number), .bool(stopped)])
         guard !stopped, let row = rows.first else { return }
-        try Self.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
+        try LedgerOperations.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
     }
 
     /// Forgets workers without a recent heartbeat, a bounded number at a time; returns how many.
@@ -107,11 +107,11 @@ extension SubscriptionLedger {
     ///
     /// `marks` give the due time from which to look.
     package func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
-        try await look(limit: limit, by: dueBy, from: marks).due
+        try await scan(limit: limit, by: dueBy, from: marks).due
     }
 
     /// Returns the same counts, with the time they cost the database.
-    package func look(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueScan {
+    package func scan(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueScan {
         let rows = try await query(
             Queries.countDue,
             [
@@ -143,14 +143,6 @@ extension SubscriptionLedger {
         return (try rows.reduce(0) { $0 + Int(try $1.int8("receipts")) }, sentences)
     }
 
-    /// Returns the database's clock.
-    package func now() async throws -> Instant {
-        guard let row = try await query(Queries.readClock).first else {
-            throw LedgerError(.mismatch, "The database gave no time.")
-        }
-        return try row.instant("recorded_at")
-    }
-
     /// Reserves calls to Apple; returns how many of the `wanted` calls each app may make now.
     package func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
         let rows = try await write(
@@ -173,7 +165,7 @@ extension SubscriptionLedger {
         for worker: WorkerID, _ quotas: [Quota], leaseSeconds: Double, dueBy: Instant? = nil, now: Instant? = nil
     ) async throws -> [Claim] {
         let apps = Dictionary(quotas.map { ($0.app.id, $0.app) }) { first, _ in first }
-        let rows = try await changingPollers { transaction in
+        let rows = try await ledger.changingPollers { transaction in
             let rows = try transaction.query(
                 Queries.claim,
                 [
@@ -182,7 +174,7 @@ extension SubscriptionLedger {
                     .instant(now), .instant(dueBy), .instants(quotas.map(\.dueFrom)),
                 ])
             let quarantined = try rows.filter { try $0.bool("quarantined") }
-            try handOver(from: quarantined.map { ReceiptID(try $0.int8("receipt_id")) }, in: transaction)
+            try ledger.handOver(from: quarantined.map { ReceiptID(try $0.int8("receipt_id")) }, in: transaction)
             return rows
         }
         return try rows.compactMap { row in
@@ -207,7 +199,7 @@ extension SubscriptionLedger {
             throw LedgerError(.notFound, "There is no receipt \(receipt); see `perennial receipt list`.")
         }
         let appID = try row.int4("app_id")
-        guard let app = try await apps().first(where: { $0.id == appID }) else {
+        guard let app = try await ledger.apps.all().first(where: { $0.id == appID }) else {
             throw LedgerError(.notFound, "The app of receipt \(receipt) is gone.")
         }
         return try Claim(row: row, app: app, worker: worker)

@@ -27,7 +27,7 @@ package struct RateLimitChange: Sendable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerApps {
     /// Changes a rate limit under its lock; `decide` receives the stored one and the database's clock.
     package func changePace(
         of owner: RateLimitOwner, _ decide: @escaping @Sendable (CallRateLimit, Instant) -> RateLimitChange

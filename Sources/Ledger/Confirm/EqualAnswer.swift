@@ -48,7 +48,7 @@ struct EqualAnswer: Sendable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerSettlements {
     /// Settles answers that equal the last ones, at a fraction of the cost: it moves clocks and returns leases.
     ///
     /// Returns the receipts that are settled by this. Others need a full settlement: time alone changed something, a

@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Assigns a subscription or one-time purchase to a customer manually, for example to undo a transfer; returns how
     /// many changed their owner. The customer need not exist.
     ///
@@ -11,8 +11,8 @@ extension SubscriptionLedger {
         _ id: OriginalTransactionID, to customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> Int {
         try Upload.requireCustomer(customer)
-        let app = try await app(bundleID)
-        return try await changingCustomers { transaction in
+        let app = try await ledger.apps.app(bundleID)
+        return try await ledger.changingCustomers { transaction in
             let name = [Parameter.int4(app.id), .text(id.text)]
             let subscriptions = try transaction.query(Queries.lockOwned, [.int8s([]), .int8s([])] + name)
             let purchases = try transaction.query(Queries.lockOwnedPurchases, [.int8s([]), .int8s([])] + name)
@@ -28,7 +28,7 @@ extension SubscriptionLedger {
             run.give(to: owner, named: try row.text("called"), because: .assignment)
             let things = try run.writeHandOver(in: transaction)
             if things > 0 {
-                try audit(
+                try ledger.audit(
                     .ownerAssigned, app: bundleID, customer: customer, detail: ["original_transaction_id": id.text],
                     decided: AuditedDecision(decision: decision, about: Array(people)), in: transaction)
             }

@@ -45,11 +45,11 @@ package struct CustomerExport: Sendable {
     package let receipts: [Reasons.ReceiptStanding]
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Returns everything stored about a customer; throws `notFound` when the app or the customer is unknown.
-    package func customer(_ name: String, of bundleID: BundleID) async throws -> CustomerExport {
+    package func export(_ name: String, of bundleID: BundleID) async throws -> CustomerExport {
         try Upload.requireCustomer(name)
-        let app = try await app(bundleID)
+        let app = try await ledger.apps.app(bundleID)
         let entitlements = try await entitlements(app: bundleID, customer: name, fromPrimary: true)
         return try await database.transaction { transaction in
             try transaction.query(Queries.holdSnapshot)

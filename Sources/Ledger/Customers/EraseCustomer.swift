@@ -14,7 +14,7 @@ package struct CustomerErasure: Sendable, Hashable {
     package let things: Int
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Removes the personal data of a customer and of every name merged into it; figures stay under a random name.
     ///
     /// It deletes the receipts that no other customer uploaded, with Apple's answers about them, and the uploads,
@@ -28,8 +28,8 @@ extension SubscriptionLedger {
         _ customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerErasure {
         try Upload.requireCustomer(customer)
-        let app = try await app(bundleID)
-        return try await changingCustomers { transaction in
+        let app = try await ledger.apps.app(bundleID)
+        return try await ledger.changingCustomers { transaction in
             var people = try LockedCustomers(named: [customer], appID: app.id, in: transaction)
             guard let head = people.head(of: customer) else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(customer).")
@@ -38,7 +38,7 @@ extension SubscriptionLedger {
                 throw LedgerError(.busy, "Apple is being asked about a receipt of theirs; try again in a minute.")
             }
             let erasure = try people.erase(head.customer, deciding: decision, in: transaction)
-            try audit(
+            try ledger.audit(
                 .customerErased, app: bundleID, customer: erasure.pseudonym,
                 detail: ["receipts": "\(erasure.receipts)", "things": "\(erasure.things)"],
                 decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)

@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Grants an entitlement to a customer manually, from now until `until` (nil: without an end); creates an unknown
     /// customer.
     ///
@@ -14,7 +14,7 @@ extension SubscriptionLedger {
     ) async throws -> ManualGrant {
         try ManualGrant.requireEntitlement(entitlement)
         try Upload.requireCustomer(customer)
-        let app = try await app(bundleID)
+        let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
             let grants = try ManualGrants(ofKnownOrNew: customer, appID: app.id, in: transaction)
             guard until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else {
@@ -22,7 +22,7 @@ extension SubscriptionLedger {
             }
             try grants.end(entitlement, deciding: decision, in: transaction)
             let given = try grants.begin(entitlement, until: until, deciding: decision, in: transaction)
-            try audit(
+            try ledger.audit(
                 .grantGiven, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
             return given
         }
@@ -36,7 +36,7 @@ extension SubscriptionLedger {
     ) async throws -> ManualGrant {
         try ManualGrant.requireEntitlement(entitlement)
         try Upload.requireCustomer(customer)
-        let app = try await app(bundleID)
+        let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
             let nothing = LedgerError(
                 .notFound, "The customer has no running manual grant of \(entitlement); see `perennial customer show`."
@@ -44,7 +44,7 @@ extension SubscriptionLedger {
             guard let grants = try ManualGrants(of: customer, appID: app.id, in: transaction),
                 let ended = try grants.end(entitlement, deciding: decision, in: transaction).first
             else { throw nothing }
-            try audit(
+            try ledger.audit(
                 .grantRevoked, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
             return ended
         }

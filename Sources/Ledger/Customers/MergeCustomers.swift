@@ -12,7 +12,7 @@ package struct CustomerMerge: Sendable, Hashable {
     package let things: Int
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Merges one customer into another from now on: ownerships, uploads and manual grants move.
     ///
     /// For anonymous customers who are identified later. From now on, a query for the old name returns the answer for
@@ -27,8 +27,8 @@ extension SubscriptionLedger {
         try Upload.requireCustomer(from)
         try Upload.requireCustomer(into)
         guard from != into else { throw LedgerError(.invalid, "A customer cannot be merged into themselves.") }
-        let app = try await app(bundleID)
-        return try await changingCustomers { transaction in
+        let app = try await ledger.apps.app(bundleID)
+        return try await ledger.changingCustomers { transaction in
             guard try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([from])]).count > 0 else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(from).")
             }
@@ -36,7 +36,7 @@ extension SubscriptionLedger {
             var people = try LockedCustomers(named: [from, into], appID: app.id, in: transaction)
             let merge = try people.merge(from, into: into, in: transaction)
             if !merge.wasMerged {
-                try audit(
+                try ledger.audit(
                     .customerMerged, app: bundleID, customer: into, detail: ["things": "\(merge.things)"],
                     decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
             }

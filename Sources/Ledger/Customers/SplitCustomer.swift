@@ -10,7 +10,7 @@ package struct CustomerSplit: Sendable, Hashable {
     package let things: Int
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Undoes a merge: from now on, a name stands for its own customer again, who gets back what moved with the name.
     ///
     /// These are the uploads, and the subscriptions and purchases that the other customer has owned since the merge.
@@ -22,8 +22,8 @@ extension SubscriptionLedger {
         _ name: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerSplit {
         try Upload.requireCustomer(name)
-        let app = try await app(bundleID)
-        return try await changingCustomers { transaction in
+        let app = try await ledger.apps.app(bundleID)
+        return try await ledger.changingCustomers { transaction in
             var people = try LockedCustomers(named: [name], appID: app.id, in: transaction)
             guard let head = people.head(of: name), let old = people.names.first(where: { $0.name == name }) else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
@@ -32,7 +32,7 @@ extension SubscriptionLedger {
                 throw LedgerError(.invalid, "\(name) is not the name of another customer; there is nothing to undo.")
             }
             let things = try people.giveBack(to: old, from: head, in: transaction)
-            try audit(
+            try ledger.audit(
                 .customerSplit, app: bundleID, customer: name, detail: ["things": "\(things)"],
                 decided: AuditedDecision(decision: decision, about: people.names.map(\.customer)), in: transaction)
             return CustomerSplit(from: head.name, things: things)

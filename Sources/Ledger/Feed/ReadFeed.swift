@@ -56,12 +56,12 @@ package struct FeedPage: Sendable {
     package let head: FeedHead
 }
 
-extension SubscriptionLedger {
+extension LedgerFeed {
     /// The number of positions that one page searches, so that a page of a rare app costs no more than any other.
     static let feedPositionsMax: Int64 = 10_000
 
     /// Returns the feed's id and newest position, from the primary: a cursor may be newer than a standby.
-    package func feedHead() async throws -> FeedHead {
+    package func head() async throws -> FeedHead {
         guard let row = try await query(Queries.readFeedHead).first else {
             throw LedgerError(.mismatch, "The database has no feed; run `perennial migrate`.")
         }
@@ -69,8 +69,8 @@ extension SubscriptionLedger {
     }
 
     /// Returns the events after a position, at most `limit`; with `bundleID`, only those of that app.
-    package func feed(after position: Int64, app bundleID: BundleID? = nil, limit: Int) async throws -> FeedPage {
-        let head = try await feedHead()
+    package func read(after position: Int64, app bundleID: BundleID? = nil, limit: Int) async throws -> FeedPage {
+        let head = try await head()
         guard position < head.position else { return FeedPage(events: [], position: position, head: head) }
         let end = min(head.position, position + Self.feedPositionsMax)
         let rows = try await query(

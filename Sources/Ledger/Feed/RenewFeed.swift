@@ -14,13 +14,13 @@ package struct FeedRenewal: Sendable, Hashable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerFeed {
     /// Stores the feed's new id if this database is not the one in which the feed got its old id, as after a restore;
     /// returns nil otherwise.
     ///
     /// Readers already get the new id, and no event gets a position under the old one. This call is for the log and the
     /// audit log.
-    package func checkFeedPlace() async throws -> FeedRenewal? {
+    package func checkPlace() async throws -> FeedRenewal? {
         try await write(Queries.checkFeedPlace).first.map(FeedRenewal.init(row:))
     }
 
@@ -28,12 +28,12 @@ extension SubscriptionLedger {
     ///
     /// - Parameter former: Only a feed with this id is renewed; nil for any.
     /// - Returns: Nil when the feed's id is not `former`.
-    package func renewFeed(insteadOf former: String? = nil) async throws -> FeedRenewal? {
+    package func renew(insteadOf former: String? = nil) async throws -> FeedRenewal? {
         try await database.transaction { transaction in
             try transaction.query(Queries.checkFeedPlace)
             guard let row = try transaction.query(Queries.renewFeed, [.text(former)]).first else { return nil }
             let renewal = try FeedRenewal(row: row)
-            try audit(
+            try ledger.audit(
                 .feedRenewed, detail: ["from": renewal.former, "to": renewal.feed, "because": "by hand"],
                 in: transaction)
             return renewal

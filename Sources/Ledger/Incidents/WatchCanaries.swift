@@ -28,7 +28,7 @@ enum CanaryLimits {
     static let receiptsAtOnceMax: Int32 = 2_000
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Opens and closes incidents, takes back earlier refusals and schedules new checks of refused receipts.
     ///
     /// Call it every few seconds; one caller works at a time, another does nothing. Refusals that were settled before
@@ -42,7 +42,7 @@ extension SubscriptionLedger {
             try transaction.query(Queries.closeClockIncidents, [window])
             return try transaction.query(Queries.closeIncidents, limits).count
         }
-        let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
+        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
         try await repeatedly { most, transaction in
             let receipts = try transaction.query(Queries.takeRefusalsBack, [most]).map { try $0.int8("receipt_id") }
             try giveBackPolling(to: receipts, apps: apps, in: transaction)
@@ -79,7 +79,7 @@ extension SubscriptionLedger {
     /// Runs `body` in a transaction of its own; does nothing while another process watches.
     @discardableResult
     private func alone(_ body: @escaping @Sendable (Transaction) throws -> Int) async throws -> Int {
-        try await changingPollers { transaction in
+        try await ledger.changingPollers { transaction in
             let isAlone = try transaction.query(Queries.lockIncidents).first?.bool("locked") == true
             return isAlone ? try body(transaction) : 0
         }

@@ -84,7 +84,7 @@ package struct WaitingReceipts: Sendable, Hashable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerIntake {
     /// Starts the import of a file or continues an earlier one; `again` discards its progress.
     package func openImport(of file: ImportedFile, again: Bool = false) async throws -> Import {
         let rows = try await write(

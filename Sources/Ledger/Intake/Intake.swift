@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerIntake {
     /// The maximum number of attempts to store uploads when the write conflicts with another writer.
     private static let storeTriesMax = 5
 
@@ -36,7 +36,7 @@ extension SubscriptionLedger {
     /// Records stored receipts in the audit log; an import is recorded as a whole, not by its receipts.
     private func audit(_ batch: UploadBatch, _ stored: [StoredUpload], in transaction: Transaction) throws {
         let brought = zip(batch.uploads, stored).filter { !$0.0.imported }
-        guard let actor, !brought.isEmpty else { return }
+        guard let actor = ledger.actor, !brought.isEmpty else { return }
         try transaction.query(
             Queries.auditUploads,
             [

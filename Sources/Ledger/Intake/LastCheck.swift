@@ -26,7 +26,7 @@ package struct LastCheck: Sendable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerIntake {
     /// Returns the last check of a receipt; nil when the receipt is not stored.
     package func lastCheck(of receipt: ReceiptID, servedTo customer: String?) async throws -> LastCheck? {
         try await database.transaction { try LastCheck(of: receipt, servedTo: customer, in: $0) }

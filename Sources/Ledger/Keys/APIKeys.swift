@@ -82,7 +82,7 @@ package struct ListedAPIKey: Sendable {
     package let revokedAt: Instant?
 }
 
-extension SubscriptionLedger {
+extension LedgerApps {
     /// Creates a key and returns it in plain text, which cannot be read again.
     ///
     /// Throws `invalid` for a rate limit out of range, `notFound` for an unknown app.
@@ -107,7 +107,7 @@ extension SubscriptionLedger {
                     .float8(rate.burst),
                 ])
             guard let id = try rows.first?.int4("key_id") else { return nil }
-            try audit(
+            try ledger.audit(
                 .keyCreated, app: bundleID, detail: ["key": "\(id)", "scope": scope.rawValue], in: transaction)
             return id
         }
@@ -141,7 +141,7 @@ extension SubscriptionLedger {
         let isKnown = try await database.transaction { transaction in
             guard let row = try transaction.query(Queries.revokeKey, [.int4(id)]).first else { return false }
             let bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
-            try audit(.keyRevoked, app: bundleID, detail: ["key": "\(id)"], in: transaction)
+            try ledger.audit(.keyRevoked, app: bundleID, detail: ["key": "\(id)"], in: transaction)
             return true
         }
         guard isKnown else { throw LedgerError(.notFound, "There is no API key \(id); see `perennial key list`.") }

@@ -98,7 +98,7 @@ package struct TimelineSpan: Sendable {
     package let allowedUntil: Instant?
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Returns everything that a customer has; an unknown customer has nothing.
     package func record(of customer: String, app bundleID: BundleID) async throws -> CustomerRecord {
         let whose: [Parameter] = [.text(bundleID.text), .text(customer)]

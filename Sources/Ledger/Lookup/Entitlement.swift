@@ -44,7 +44,7 @@ package struct CustomerName: Sendable, Hashable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Returns the entitlements of a customer at `time` as known at `knownAt`, now where nil; an unknown customer has
     /// none.
     ///

@@ -53,7 +53,7 @@ package struct LedgerGauges: Sendable {
     package let appleFailures: Int64
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Returns the metrics of the whole ledger now.
     package func gauges() async throws -> LedgerGauges {
         async let lanes = query(Queries.gaugeLanes, [.int4(LedgerGauges.dueReceiptsMax)])

@@ -2,13 +2,13 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Returns everything that decides a customer's entitlements at `time`, now where nil, as it is known now.
     package func reasons(
         app bundleID: BundleID, customer: String, at time: Instant? = nil,
         reading read: @escaping ReadAnswer
     ) async throws -> Reasons {
-        let app = try await app(bundleID)
+        let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
             try transaction.query(Queries.holdSnapshot)
             let found = try transaction.query(

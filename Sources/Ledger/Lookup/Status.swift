@@ -75,13 +75,13 @@ package struct LedgerStatus: Sendable {
     package let invariants: [InvariantStanding]
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Returns the state of the whole ledger now.
     package func status() async throws -> LedgerStatus {
         let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)]).map(
             LedgerStatus.LaneStatus.init(row:))
         let promises = try await promises()
-        let apps = try await apps()
+        let apps = try await ledger.apps.all()
         let pauses = apps.compactMap { app in app.pause.map { (app.bundleID, $0) } }
         let slowed = apps.filter { $0.callsPerSecondNow != $0.callsPerSecond }
         let incidents = try await query(Queries.statusIncidents).map(Incident.init(row:))
@@ -130,7 +130,7 @@ package struct Promises: Sendable, Hashable {
     package var isMore: Bool { receipts >= Self.countedMax }
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Returns the promises by the operator's word alone, shown per customer as `basis: provisional`.
     package func promises() async throws -> Promises {
         let rows = try await query(Queries.statusPromises, [.int4(Int32(clamping: Promises.countedMax))])

@@ -28,7 +28,7 @@ package struct StoredReceipt: Sendable {
     package let nextCheckAt: Instant?
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Returns stored receipts, newest first, of an app and a customer where given.
     package func receipts(
         app bundleID: BundleID? = nil, customer: String? = nil, id: ReceiptID? = nil, limit: Int = 100

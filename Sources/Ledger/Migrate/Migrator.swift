@@ -15,7 +15,7 @@ package struct MigrationReport: Sendable {
     package let feedRenewal: FeedRenewal?
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Creates or upgrades the schema; safe to run from many machines at once.
     ///
     /// Refuses, and changes nothing, when an applied migration differs from this program's, or when the database has
@@ -25,7 +25,7 @@ extension SubscriptionLedger {
         try await addObservationMonths()
         return MigrationReport(
             applied: applied, total: total, isAhead: total > Migrations.all.count,
-            feedRenewal: try await checkFeedPlace())
+            feedRenewal: try await ledger.feed.checkPlace())
     }
 
     private func applyMigrations() async throws -> (applied: [String], total: Int) {
@@ -99,14 +99,14 @@ extension SubscriptionLedger {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Makes room for the observations of this month and the next.
     package func addObservationMonths() async throws {
         _ = try await write(Queries.addObservationMonths)
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// The SQL that grants the roles owner, worker, api and report their privileges, for managed databases.
     package static var roleScript: String {
         Queries.createRoles.text + "\n" + Queries.grantRoles.text

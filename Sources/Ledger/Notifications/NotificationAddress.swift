@@ -32,7 +32,7 @@ package struct NotificationToken: Sendable, Hashable {
     var digest: [UInt8] { [UInt8](SHA256.hash(data: Data(text.utf8))) }
 }
 
-extension SubscriptionLedger {
+extension LedgerApps {
     /// Creates the app's notification address and returns its secret part in plain text, which cannot be read again; an
     /// earlier address becomes invalid. Throws `notFound` for an unknown app.
     package func openNotifications(of bundleID: BundleID) async throws -> NotificationToken {

@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerIntake {
     /// The delay between a notification and its check, in seconds: Apple's own servers need a moment to agree.
     static let delaySeconds = 5.0
     /// The minimum interval between two checks of one subscription that notifications request, in seconds.
@@ -22,7 +22,7 @@ extension SubscriptionLedger {
     package func keep(
         _ notification: UnverifiedNotification, for app: NotifiedApp
     ) async throws -> NotificationEffect {
-        let divisor = Double(speedup)
+        let divisor = Double(ledger.speedup)
         let rows = try await write(
             Queries.storeNotification,
             [

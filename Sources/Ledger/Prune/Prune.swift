@@ -27,7 +27,7 @@ package struct PruneBatch: Sendable {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Removes answers recorded before `cutoff` that nothing depends on. It folds the contents of their receipt once
     /// with them and once without, and removes them only when both results are the same to the last clock. A later
     /// rebuild therefore still gives everything that it gives now.
@@ -42,7 +42,7 @@ extension SubscriptionLedger {
     package func prune(
         after receipt: Int64, before cutoff: Instant, limit: Int = 20, reading read: @escaping ReadAnswer
     ) async throws -> PruneBatch {
-        let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
+        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
         return try await database.transaction { transaction in
             let run = PruneRun(apps: apps, cutoff: cutoff, read: read)
             return try run.receipts(after: receipt, limit: limit, in: transaction)

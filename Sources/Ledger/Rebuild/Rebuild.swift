@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Returns how many subscriptions and purchases a rebuild would examine.
     package func rebuildable(_ scope: RebuildScope) async throws -> Int64 {
         try await query(Queries.countRebuildable, [.text(scope.app?.text), .text(scope.customer)])
@@ -24,8 +24,8 @@ extension SubscriptionLedger {
         from place: RebuildPlace, limit: Int = 20, _ scope: RebuildScope, correcting: Bool,
         reading read: @escaping ReadAnswer
     ) async throws -> RebuildBatch {
-        let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
-        return try await changingPollers { transaction in
+        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
+        return try await ledger.changingPollers { transaction in
             let run = RebuildRun(
                 apps: apps, scope: scope, limit: limit, correcting: correcting, read: read)
             switch place {

@@ -46,7 +46,7 @@ struct RightCheck: Sendable, Hashable {
     let checkedAt: Instant
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// The most statements whose changes are listed one by one; with more, everything counts as changed.
     static let rightChangesMax = 10_000
 

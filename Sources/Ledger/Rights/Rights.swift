@@ -57,7 +57,7 @@ extension Rights {
     }
 }
 
-extension SubscriptionLedger {
+extension LedgerCustomers {
     /// Returns the entitlements of customers at `time` as known at `knownAt`, now where nil, in the order of
     /// `customers`.
     package func rights(of customers: [CustomerName], at time: Instant?, knownAt: Instant?) async throws -> [Rights] {

@@ -75,7 +75,7 @@ package final class RightsLookup: Sendable {
     /// Reads the changes since `mark`; returns the database's clock then, nil where nothing can be kept in memory.
     @discardableResult
     private func look(since mark: RightsMemory.Mark) async throws -> Instant? {
-        let changes = try await ledger.rightChanges(since: mark.look)
+        let changes = try await ledger.customers.rightChanges(since: mark.look)
         memory.withLock { memory in
             if let changes { memory.note(changes, lookingSince: mark) } else { memory.forget() }
         }
@@ -101,7 +101,7 @@ package final class RightsLookup: Sendable {
         _ customers: [CustomerName], since mark: RightsMemory.Mark, asRefresh: Bool = false
     ) async throws -> [Rights] {
         guard !customers.isEmpty else { return [] }
-        let found = try await ledger.rights(of: customers)
+        let found = try await ledger.customers.rights(of: customers)
         memory.withLock { memory in
             let now = ContinuousClock.now
             for (customer, rights) in zip(customers, found) {
@@ -114,6 +114,6 @@ package final class RightsLookup: Sendable {
     /// Reads entitlements that may not be kept.
     private func read(_ customers: [CustomerName]) async throws -> [Rights] {
         count(.database, customers.count)
-        return try await ledger.entitlements(of: customers).map { Rights($0) }
+        return try await ledger.customers.entitlements(of: customers).map { Rights($0) }
     }
 }

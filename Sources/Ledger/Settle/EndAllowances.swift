@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerSettlements {
     /// Ends access where the outage allowance ran out: the only change without an answer from Apple.
     ///
     /// Settles that no news came until then, and stores this as an observation of outcome `none`. Returns how many
@@ -12,8 +12,8 @@ extension SubscriptionLedger {
         let ids = try await query(Queries.findEndedAllowances, [.int4(Int32(clamping: limit))])
             .map { try $0.int8("subscription_id") }
         guard !ids.isEmpty else { return 0 }
-        let apps = Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
-        return try await changingPollers { transaction in
+        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
+        return try await ledger.changingPollers { transaction in
             let pollers = try LockedPollers(subscriptions: ids, in: transaction)
             let rows = try transaction.query(Queries.lockEndedAllowances, [.int8s(ids)])
             var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, in: transaction)

@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-extension SubscriptionLedger {
+extension LedgerSettlements {
     /// Settles the answers of one worker: facts, timelines, events, observations and schedules change together.
     ///
     /// An answer that equals the last one about its receipt only moves clocks, at a fraction of the cost. The others are

@@ -14,7 +14,7 @@ package struct AnswerCount: Sendable, Hashable {
     package init() {}
 }
 
-extension SubscriptionLedger {
+extension LedgerSettlements {
     /// Adds answers to the counts of the current hour, per app.
     package func addChecks(_ counts: [Int32: AnswerCount]) async throws {
         guard !counts.isEmpty else { return }

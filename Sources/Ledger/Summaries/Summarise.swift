@@ -9,7 +9,7 @@ package struct SummaryStep: Sendable, Hashable {
     package let isBehind: Bool
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// The most events that one step reads.
     static let summaryEventsMax = 2_000
     /// The most subscriptions that one step computes again, in the first round and in later ones.

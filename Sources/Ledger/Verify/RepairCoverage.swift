@@ -12,7 +12,7 @@ package struct CoverageRepair: Sendable, Hashable {
     package let nextCheckAt: Instant?
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// Plans the checks of a violation's subscription or purchase again, in one short transaction with an audit row.
     ///
     /// A violation of coverage alone keeps the time of the next check; for any other violation, Apple is asked at once.
@@ -21,8 +21,10 @@ extension SubscriptionLedger {
         _ violation: Violation, _ terms: VerifyTerms, detail: [String: String] = [:]
     ) async throws -> CoverageRepair? {
         guard violation.invariant.isRepairable else { return nil }
-        let apps = Dictionary(try await apps().map { ($0.id, $0.accelerated(by: terms.speedup)) }) { first, _ in first }
-        return try await changingPollers { transaction in
+        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0.accelerated(by: terms.speedup)) }) {
+            first, _ in first
+        }
+        return try await ledger.changingPollers { transaction in
             var run = try SettlementRun(covering: violation.question, apps: apps, in: transaction)
             run.review(atOnce: violation.invariant.asksAtOnce)
             try run.planPolling()
@@ -34,7 +36,7 @@ extension SubscriptionLedger {
                 "check": violation.invariant.rawValue, "stream_id": "\(violation.key)",
                 "previous_receipt": repair.previous?.description,
             ].compactMapValues(\.self)
-            try audit(
+            try ledger.audit(
                 .coverageRepaired, app: violation.bundleID, receipt: repair.receiptID,
                 detail: found.merging(detail) { own, _ in own }, in: transaction)
             return repair

@@ -11,7 +11,7 @@ package struct VerifyStep: Sendable {
     package let violations: [Violation]
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// The longest time for one statement of a look, in milliseconds; a slice that takes longer is made smaller.
     static let lookMillisecondsMax: Int32 = 5_000
     /// The most violations that wait for a second look.
@@ -102,7 +102,7 @@ extension SubscriptionLedger {
     }
 
     private func appsByID() async throws -> [Int32: App] {
-        Dictionary(try await apps().map { ($0.id, $0) }) { first, _ in first }
+        Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
     }
 }
 

@@ -41,7 +41,7 @@ package struct InvariantStanding: Sendable, Hashable {
     package var left: Int64 { violations - repaired }
 }
 
-extension SubscriptionLedger {
+extension LedgerOperations {
     /// The time without a move after which a worker loses its turn, in seconds.
     static let verifyTurnSeconds = 300.0
 

@@ -26,7 +26,7 @@ struct AdminAuthenticator: RouterMiddleware {
         _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {
         let form = [.get, .head].contains(request.method) ? nil : try await AdminForm(request)
-        guard let secret = request.sessionSecret, let session = try await ledger.session(withSecret: secret)
+        guard let secret = request.sessionSecret, let session = try await ledger.admin.session(withSecret: secret)
         else { return .redirect(to: SignIn.path) }
         var context = context
         context.session = session

@@ -41,7 +41,7 @@ package struct HTTPServer: Service {
         self.init(
             tracker: tracker, metrics: metrics, host: host, port: port, logger: logger, onListening: onListening,
             limits: limits,
-            keys: KeyCache { try await tracker.ledger.key(withSecret: $0) }, servesAdmin: servesAdmin)
+            keys: KeyCache { try await tracker.ledger.apps.key(withSecret: $0) }, servesAdmin: servesAdmin)
     }
 
     /// Creates a server with its own limits and keys, for tests.

@@ -19,7 +19,7 @@ struct Health: Sendable {
     private func readiness() async throws -> Response {
         let standby = await ledger.standby()
         do {
-            try await ledger.requireMigrated()
+            try await ledger.operations.requireMigrated()
         } catch let error as LedgerError {
             throw Problem.unavailable(error.message, retryAfterSeconds: 5)
         } catch let error as StorageError {

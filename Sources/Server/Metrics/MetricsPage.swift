@@ -36,7 +36,7 @@ actor MetricsPage {
             readAt = time
             await read()
         }
-        let load = ledger.databaseLoad
+        let load = ledger.operations.databaseLoad
         registry.gauge(.databaseWaiting, [("kind", "read")]).set(load.waitingReads)
         registry.gauge(.databaseWaiting, [("kind", "transaction")]).set(load.waitingTransactions)
         registry.gauge(.databaseConnections).set(load.transactionConnections)
@@ -57,7 +57,7 @@ actor MetricsPage {
     private func gauges() async throws -> LedgerGauges {
         let ledger = ledger
         return try await withThrowingTaskGroup { group in
-            group.addTask { try await ledger.gauges() }
+            group.addTask { try await ledger.operations.gauges() }
             group.addTask {
                 try await Task.sleep(for: .seconds(Self.secondsMax))
                 throw CancellationError()

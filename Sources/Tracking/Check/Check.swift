@@ -25,7 +25,7 @@ extension Tracker {
     /// Settles answers together: their facts, events and schedules change in one commit.
     func settle(_ answers: [Checked]) async throws -> CheckedBatch {
         let begin = ContinuousClock.now
-        let settled = try await ledger.settle(answers.map(\.unread))
+        let settled = try await ledger.settlements.settle(answers.map(\.unread))
         if !settled.settled.isEmpty { feedBell.ring() }
         see(answers, unwritten: settled.failures)
         let batch = CheckedBatch(settled, of: answers)
@@ -41,14 +41,14 @@ extension Tracker {
     private func ask(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> AppStoreAnswer {
         guard let end else { return await ask(claim) }
         if let answer = await within(end - .now, { await ask(claim) }) { return answer }
-        try await ledger.release([claim])
+        try await ledger.claims.release([claim])
         throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
     }
 
     private func answer(about claim: Claim) async -> AppStoreAnswer {
         let endpoint = claim.environment.map(Endpoint.init) ?? .production
         do {
-            let secrets = try ledger.secrets(of: claim.app)
+            let secrets = try ledger.apps.secrets(of: claim.app)
             conditions.clear(.sealedSecret(claim.app.bundleID))
             return await appStore.verify(
                 AppStoreRequest(

@@ -5,9 +5,9 @@ extension Tracker {
     /// Records what the database knows about apps, whichever process wrote it: pauses, slow-downs and incidents.
     func seeStandings() async {
         await attempt("see how apps stand") {
-            let apps = try await ledger.apps()
+            let apps = try await ledger.apps.all()
             // Open incidents come first, and an app has at most one.
-            let incidents = try await ledger.incidents(limit: apps.count).filter { $0.closedAt == nil }
+            let incidents = try await ledger.admin.incidents(limit: apps.count).filter { $0.closedAt == nil }
             let isAppleAway = apps.first.map { $0.appleFailures > CallRateLimit.failuresTolerated } ?? false
             let whyAway = apps.lazy.compactMap(\.pause?.reason).first ?? "a few receipts are tried"
             conditions.see(.appStore, isAppleAway ? whyAway : nil)

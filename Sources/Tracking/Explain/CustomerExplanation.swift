@@ -65,7 +65,7 @@ extension CustomerExplanation {
         in ledger: SubscriptionLedger, app bundleID: BundleID, customer: String, entitlement: String? = nil,
         at time: Instant? = nil
     ) async throws {
-        let reasons = try await ledger.reasons(
+        let reasons = try await ledger.customers.reasons(
             app: bundleID, customer: customer, at: time, reading: { $0.evidence })
         self.init(reasons, entitlement: entitlement)
     }

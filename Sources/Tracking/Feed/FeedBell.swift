@@ -20,7 +20,7 @@ struct FeedBell: Sendable {
 extension Tracker {
     /// Records the feed's new id when the database is another one than before, as after a restore, and logs it.
     func checkFeedPlace() async {
-        guard let renewal = await attempt("see where the feed lives", { try await ledger.checkFeedPlace() }) ?? nil
+        guard let renewal = await attempt("see where the feed lives", { try await ledger.feed.checkPlace() }) ?? nil
         else {
             return
         }
@@ -34,7 +34,7 @@ extension Tracker {
     func keepFeed() async {
         await cancelWhenGracefulShutdown {
             for await _ in feedBell.rings {
-                let done = await attempt("place events in the feed") { try await ledger.placeEvents() }
+                let done = await attempt("place events in the feed") { try await ledger.feed.sequenceAll() }
                 // Another process is placing events. It may have begun before our events were committed, so try again.
                 if done == false { feedBell.ring() }
             }

@@ -16,6 +16,6 @@ extension Tracker {
 
     /// Starts the log where there is none, and deletes the entries that no server asks about any more.
     func pruneRightLog() async {
-        await attempt("tend the log of changed rights") { try await ledger.pruneRightLog() }
+        await attempt("tend the log of changed rights") { try await ledger.customers.pruneRightLog() }
     }
 }

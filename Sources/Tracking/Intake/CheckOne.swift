@@ -39,13 +39,13 @@ extension Tracker {
     private func checkWithinBudget(
         _ claim: Claim, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
-        guard try await ledger.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
-            try await ledger.release([claim])
+        guard try await ledger.claims.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
+            try await ledger.claims.release([claim])
             let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up."
             throw LedgerError(.busy, "Apple is not asked for \(claim.app.bundleID) now: \(why)")
         }
         let batch = try await check(claim, until: end)
-        await attempt("place events in the feed") { try await ledger.placeEvents() }
+        await attempt("place events in the feed") { try await ledger.feed.sequenceAll() }
         await writeTally()
         guard let settled = batch.settled.first else {
             throw LedgerError(
@@ -72,22 +72,23 @@ extension Tracker {
     ) async throws -> Turn {
         var before: LastCheck?
         while true {
-            if before != nil, let settled = try await ledger.settled(receipt, servedTo: customer, since: before) {
+            if before != nil, let settled = try await ledger.intake.settled(receipt, servedTo: customer, since: before)
+            {
                 return .served(settled)
             }
             do {
-                let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
+                let claim = try await ledger.claims.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
                 // This process has the lease, so no other one settles. An earlier settlement may have served the
                 // upload.
-                guard let settled = try await ledger.settled(receipt, servedTo: customer, since: before) else {
+                guard let settled = try await ledger.intake.settled(receipt, servedTo: customer, since: before) else {
                     // The customer waits for the result, so the answer is read even where it equals the last one.
                     return .ours(claim.inFull)
                 }
-                try await ledger.release([claim])
+                try await ledger.claims.release([claim])
                 return .served(settled)
             } catch let error as LedgerError where error.kind == .busy {
                 guard let end, ContinuousClock.now < end else { throw error }
-                if before == nil { before = try await ledger.lastCheck(of: receipt, servedTo: customer) }
+                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, servedTo: customer) }
                 try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
             }
         }

@@ -11,9 +11,9 @@ extension Tracker {
     package func submit(_ submission: Submission, within limits: SubmissionLimits? = nil) async throws
         -> SubmissionAnswer
     {
-        let app = try await ledger.app(submission.bundleID)
+        let app = try await ledger.apps.app(submission.bundleID)
         let upload = try Upload(submission, app: app)
-        guard let stored = try await ledger.store([upload], newReceiptsMax: limits?.newReceiptsMax).first else {
+        guard let stored = try await ledger.intake.store([upload], newReceiptsMax: limits?.newReceiptsMax).first else {
             throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
         }
         let end = limits.map { ContinuousClock.now + .seconds($0.answerSeconds) }

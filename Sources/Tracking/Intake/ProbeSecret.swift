@@ -23,7 +23,7 @@ extension Tracker {
     /// may be paused because of the wrong secret that this one replaces. Settles nothing.
     package func probeSecret(_ secret: String, of app: App) async throws -> SecretProbe {
         var trial = SecretProbe.noReceipt
-        for receipt in try await ledger.tellingReceipts(of: app, limit: Self.trialReceiptsMax) {
+        for receipt in try await ledger.apps.tellingReceipts(of: app, limit: Self.trialReceiptsMax) {
             let answer = await appStore.verify(
                 AppStoreRequest(
                     receipt: Data(receipt.receipt).base64EncodedString(), secret: secret,

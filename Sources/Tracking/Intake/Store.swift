@@ -10,7 +10,7 @@ extension Tracker {
     package func store(
         _ submissions: [Submission], completing part: ImportedPart? = nil
     ) async throws -> [Result<StoredUpload, any Error>] {
-        let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps().map { ($0.bundleID, $0) })
+        let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps.all().map { ($0.bundleID, $0) })
         let uploads = submissions.map { submission in
             Result { () throws -> Upload in
                 guard let app = apps[submission.bundleID] else {
@@ -36,12 +36,12 @@ extension Tracker {
         _ uploads: [Upload], completing part: ImportedPart?
     ) async throws -> [Result<StoredUpload, any Error>] {
         do {
-            return try await ledger.store(uploads, completing: part).map { .success($0) }
+            return try await ledger.intake.store(uploads, completing: part).map { .success($0) }
         } catch let error as StorageError where error.isAboutAValue {
             var stored: [Result<StoredUpload, any Error>] = []
             for upload in uploads {
                 do {
-                    stored += try await ledger.store([upload]).map { .success($0) }
+                    stored += try await ledger.intake.store([upload]).map { .success($0) }
                 } catch let error as StorageError where error.isAboutAValue {
                     stored.append(.failure(error))
                 }
@@ -49,7 +49,7 @@ extension Tracker {
             // The next run simply finds again the uploads that are stored before their part is marked.
             var part = part
             part?.badLines += Int64(stored.count { if case .failure = $0 { true } else { false } })
-            _ = try await ledger.store([], completing: part)
+            _ = try await ledger.intake.store([], completing: part)
             return stored
         }
     }

@@ -48,6 +48,6 @@ extension Checked {
 extension Tracker {
     /// Writes the counts to the database. Counts that cannot be written are lost: they are statistics, not a record.
     func writeTally() async {
-        await attempt("count Apple's answers") { try await ledger.addChecks(tally.take()) }
+        await attempt("count Apple's answers") { try await ledger.settlements.addChecks(tally.take()) }
     }
 }

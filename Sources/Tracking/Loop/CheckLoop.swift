@@ -35,7 +35,7 @@ struct CheckLoop: Sendable {
     /// to claim.
     func run(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
         await withTaskExecutorPreference(tracker.options.executor) { await work(isOver: isOver) }
-        await tracker.attempt("hand receipts back") { try await tracker.ledger.release(unasked.claims) }
+        await tracker.attempt("hand receipts back") { try await tracker.ledger.claims.release(unasked.claims) }
     }
 
     private func work(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {

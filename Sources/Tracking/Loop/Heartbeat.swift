@@ -14,7 +14,7 @@ struct Heartbeat: Service {
     func run() async throws {
         while !isStopping() {
             do {
-                try await tracker.ledger.heartbeat(worker)
+                try await tracker.ledger.claims.heartbeat(worker)
                 tracker.conditions.clear(.work(Self.work))
             } catch let error as LedgerError where error.kind == .mismatch {
                 tracker.logger.error("stopping, after what is under way is finished: \(error)")

@@ -9,7 +9,8 @@ extension Worker {
             pace.begin()
             let begin = ContinuousClock.now
             let step = await tracker.attempt("keep the summaries") {
-                try await tracker.ledger.summarise(isFirstRound: pace.isBehind, findsWritten: pace.findsWritten)
+                try await tracker.ledger.operations.summarise(
+                    isFirstRound: pace.isBehind, findsWritten: pace.findsWritten)
             }
             pace.record(step.flatMap(\.self), workSeconds: (ContinuousClock.now - begin).seconds)
             await rest(seconds: pace.restSeconds)

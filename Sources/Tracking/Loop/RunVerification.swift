@@ -27,12 +27,12 @@ extension Tracker {
     /// Verifies the turn's invariants, repairs coverage and records the result. Does nothing while another worker has
     /// the turn, or before it is due. Rests as long as it works.
     func verify(_ turn: VerifyTurn, as worker: WorkerID) async throws {
-        guard try await ledger.take(turn, for: worker) else { return }
+        guard try await ledger.operations.take(turn, for: worker) else { return }
         let terms = VerifyTerms(leaseSeconds: options.leaseSeconds, speedup: ledger.speedup)
         var found = VerifyTally(turn.invariants)
         var (workedSince, movedAt) = (ContinuousClock.now, ContinuousClock.now)
         do {
-            try await ledger.verify(turn.invariants, terms) { step in
+            try await ledger.operations.verify(turn.invariants, terms) { step in
                 for violation in step.violations {
                     found.add(violation, isRepaired: try await repair(violation, terms, as: worker))
                     if found.count <= Self.violationsLoggedMax { log(violation) }
@@ -40,7 +40,7 @@ extension Tracker {
                 await rest(seconds: (ContinuousClock.now - workedSince).seconds)
                 guard !isStopping() else { throw CancellationError() }
                 if ContinuousClock.now - movedAt > .seconds(Self.turnMovesEverySeconds) {
-                    guard try await ledger.move(turn, of: worker) else { throw CancellationError() }
+                    guard try await ledger.operations.move(turn, of: worker) else { throw CancellationError() }
                     movedAt = .now
                 }
                 workedSince = .now
@@ -49,16 +49,16 @@ extension Tracker {
             // The worker stops, or another worker has taken the turn and begins again.
             return
         }
-        try await ledger.writeInvariants(found.byInvariant)
-        _ = try await ledger.move(turn, of: worker, isOver: true)
+        try await ledger.operations.writeInvariants(found.byInvariant)
+        _ = try await ledger.operations.move(turn, of: worker, isOver: true)
     }
 
     private func repair(_ violation: Violation, _ terms: VerifyTerms, as worker: WorkerID) async throws -> Bool {
         guard violation.invariant.isRepairable else { return false }
-        let hands = ledger.acting(as: .user(NSUserName()))
-        let repair = try await hands.repair(violation, terms, detail: ["worker": "\(worker.number)"])
+        let ledger = ledger.acting(as: .user(NSUserName()))
+        let repair = try await ledger.operations.repair(violation, terms, detail: ["worker": "\(worker.number)"])
         guard repair != nil else { return false }
-        return try await ledger.remaining(of: [violation], terms).isEmpty
+        return try await ledger.operations.remaining(of: [violation], terms).isEmpty
     }
 
     private func log(_ violation: Violation) {

@@ -23,8 +23,8 @@ extension Worker {
     /// only later programs work with it.
     package func runOnce(maxSeconds: Int?) async throws -> OnceReport {
         let ledger = tracker.ledger
-        try await ledger.requireMigrated()
-        try await ledger.addObservationMonths()
+        try await ledger.operations.requireMigrated()
+        try await ledger.operations.addObservationMonths()
         await tracker.checkFeedPlace()
         let worker = try await tracker.startWorker()
         let (begin, loggedSince) = (try await ledger.now(), ContinuousClock.now)
@@ -35,18 +35,18 @@ extension Worker {
         do {
             try await withHeartbeat(as: worker, while: asking)
         } catch {
-            await tracker.attempt("record the stop") { try await ledger.heartbeat(worker, stopped: true) }
+            await tracker.attempt("record the stop") { try await ledger.claims.heartbeat(worker, stopped: true) }
             throw error
         }
-        try await ledger.endAllowances()
-        try await ledger.watchCanaries()
+        try await ledger.settlements.endAllowances()
+        try await ledger.operations.watchCanaries()
         await tracker.seeStandings()
-        try await ledger.sequenceFeed()
+        try await ledger.feed.sequence()
         await tracker.writeTally()
         await removeWhatIsOld()
-        try await ledger.heartbeat(worker, stopped: true)
+        try await ledger.claims.heartbeat(worker, stopped: true)
         tracker.logChecks(since: loggedSince)
-        let overdue = try await ledger.overdue(by: begin, leaseSeconds: tracker.options.leaseSeconds)
+        let overdue = try await ledger.claims.overdue(by: begin, leaseSeconds: tracker.options.leaseSeconds)
         return await tally.report(overdue: overdue)
     }
 }
@@ -68,7 +68,7 @@ private struct AskingOnce: Service {
             if isStopping() || end.map({ ContinuousClock.now >= $0 }) ?? false { return true }
             guard idle else { return false }
             let isDone = await tracker.attempt("see what is due") {
-                try await tracker.ledger.due(limit: 1, by: dueBy).isEmpty
+                try await tracker.ledger.claims.due(limit: 1, by: dueBy).isEmpty
             }
             return isDone ?? true
         }

@@ -58,7 +58,7 @@ package struct Worker: Service {
             }
             await worker.placeEvents()
             await worker.tracker.attempt("say that it stopped") {
-                try await worker.tracker.ledger.heartbeat(id, stopped: true)
+                try await worker.tracker.ledger.claims.heartbeat(id, stopped: true)
             }
             worker.tracker.logger.info("worker stopped", metadata: ["worker": "\(id.number)"])
         }
@@ -68,7 +68,7 @@ package struct Worker: Service {
     private func announced() async -> WorkerID? {
         while !isStopping() {
             let worker = await tracker.attempt("start") {
-                try await tracker.ledger.requireMigrated()
+                try await tracker.ledger.operations.requireMigrated()
                 await tracker.checkFeedPlace()
                 return try await tracker.startWorker()
             }
@@ -85,13 +85,15 @@ package struct Worker: Service {
             if rounds % 20 == 0 { await tracker.checkFeedPlace() }
             await placeEvents()
             if rounds % 20 == 0 {
-                await tracker.attempt("end exhausted allowances") { _ = try await tracker.ledger.endAllowances() }
-                await tracker.attempt("watch for incidents") { try await tracker.ledger.watchCanaries() }
+                await tracker.attempt("end exhausted allowances") {
+                    _ = try await tracker.ledger.settlements.endAllowances()
+                }
+                await tracker.attempt("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
                 await tracker.seeStandings()
             }
             if rounds % 7200 == 0 {
                 await tracker.attempt("make room for observations") {
-                    try await tracker.ledger.addObservationMonths()
+                    try await tracker.ledger.operations.addObservationMonths()
                 }
             }
             if rounds % 120 == 0 {
@@ -104,13 +106,13 @@ package struct Worker: Service {
 
     /// Removes a bounded number of old notifications and workers, and changes that no server asks about any more.
     func removeWhatIsOld() async {
-        await tracker.attempt("remove old notifications") { try await tracker.ledger.pruneNotifications() }
-        await tracker.attempt("forget old workers") { try await tracker.ledger.forgetWorkers() }
+        await tracker.attempt("remove old notifications") { try await tracker.ledger.intake.pruneNotifications() }
+        await tracker.attempt("forget old workers") { try await tracker.ledger.claims.forgetWorkers() }
         await tracker.pruneRightLog()
     }
 
     private func placeEvents() async {
-        await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.placeEvents() }
+        await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.feed.sequenceAll() }
     }
 }
 

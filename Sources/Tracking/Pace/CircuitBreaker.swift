@@ -46,7 +46,7 @@ extension Tracker {
         let complete = await breaker.record(batch)
         for (owner, round) in complete {
             await attempt("keep the pace of calls") {
-                try await ledger.changePace(of: owner) { pace, now in
+                try await ledger.apps.changePace(of: owner) { pace, now in
                     let (next, pause) = pace.after(round, now: now)
                     return RateLimitChange(
                         pace: next, pauseSeconds: pause, reason: round.failure ?? "Apple cannot answer at the moment.")

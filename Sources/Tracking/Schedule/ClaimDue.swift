@@ -14,7 +14,7 @@ extension Tracker {
         // A run that ends looks at everything, because it must leave nothing behind.
         let marks = dueBy == nil ? turns.lowWater.marks(now: now()) : []
         do {
-            let look = try await ledger.look(limit: receiptsMax, by: dueBy, from: marks)
+            let look = try await ledger.claims.scan(limit: receiptsMax, by: dueBy, from: marks)
             let claims = try await claim(
                 look.due, as: worker, receiptsMax: receiptsMax, dueBy: dueBy, inFlight: inFlight, &turns, from: marks)
             turns.lowWater.looked(now: now(), busySeconds: look.busySeconds)
@@ -30,7 +30,7 @@ extension Tracker {
         _ turns: inout ClaimTurns, from marks: [DueMark]
     ) async throws -> DueClaims {
         guard !due.isEmpty else { return DueClaims() }
-        let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps().map { ($0.id, $0) })
+        let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps.all().map { ($0.id, $0) })
         let usual = due.filter { $0.lane != .quarantine }
         let lone = due.filter { $0.lane == .quarantine }
         var waiting: [Int32: Int] = [:]
@@ -62,7 +62,7 @@ extension Tracker {
         _ turns: inout ClaimTurns, from marks: [DueMark]
     ) async throws -> [Claim] {
         guard !shares.isEmpty else { return [] }
-        let granted = try await ledger.takeBudget(
+        let granted = try await ledger.claims.takeBudget(
             shares.compactMap { id, calls in apps[id].map { (app: $0, calls: calls) } })
         let quotas = turns.lanes.quotas(of: due, granted: granted).compactMap { share in
             apps[share.appID].map { app in
@@ -72,11 +72,12 @@ extension Tracker {
             }
         }
         guard !quotas.isEmpty else { return [] }
-        let claims = try await ledger.claim(for: worker, quotas, leaseSeconds: options.leaseSeconds, dueBy: dueBy)
+        let claims = try await ledger.claims.claim(
+            for: worker, quotas, leaseSeconds: options.leaseSeconds, dueBy: dueBy)
         metrics.claimed(claims.count)
         turns.lowWater.advance(past: claims)
         let claimed = Dictionary(grouping: claims, by: \.app.id).mapValues(\.count)
-        try await ledger.returnBudget(granted.merging(claimed) { $0 - $1 })
+        try await ledger.claims.returnBudget(granted.merging(claimed) { $0 - $1 })
         return claims
     }
 }

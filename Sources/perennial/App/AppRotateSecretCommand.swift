@@ -33,10 +33,10 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database, .masterKey], apple.values)
         let secret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
         let trial = try await withLedger(settings) { ledger in
-            let app = try await ledger.app(bundleID)
+            let app = try await ledger.apps.app(bundleID)
             let trial = try await withTracker(settings, ledger: ledger) { try await $0.probeSecret(secret, of: app) }
             if let refusal = trial.refusal(of: bundleID), !force { throw refusal }
-            try await ledger.rotateSecret(of: bundleID, to: secret)
+            try await ledger.apps.rotateSecret(of: bundleID, to: secret)
             return trial
         }
         printLine("Replaced the shared secret of \(bundleID). \(trial.sentence)")

@@ -87,7 +87,7 @@ struct CatalogShowCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let catalog = try await withLedger(settings) { ledger in
             let bundleID = try await chosenApp(ledger)
-            return CatalogFile(bundleID: bundleID, products: try await ledger.catalog(of: bundleID))
+            return CatalogFile(bundleID: bundleID, products: try await ledger.apps.catalog(of: bundleID))
         }
         switch format {
         case .yaml: printExactly(catalog.yaml)
@@ -98,7 +98,7 @@ struct CatalogShowCommand: AsyncParsableCommand {
 
     private func chosenApp(_ ledger: SubscriptionLedger) async throws -> BundleID {
         if let app { return app }
-        let apps = try await ledger.apps()
+        let apps = try await ledger.apps.all()
         guard let only = apps.first, apps.count == 1 else {
             throw Failure("There are \(apps.count) apps; name one with --app (see `perennial app list`).")
         }

@@ -50,7 +50,7 @@ struct CustomerAssignCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         let things = try await withLedger(settings) { ledger in
-            try await ledger.assign(
+            try await ledger.customers.assign(
                 OriginalTransactionID(originalTransactionId), to: to, of: app, deciding: decided)
         }
         printLine(things == 0 ? "\(to) owned it already." : "\(to) owns \(originalTransactionId).")
@@ -86,7 +86,7 @@ struct CustomerMergeCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
         let merge = try await withLedger(settings) { ledger in
-            try await ledger.merge(from, into: into, of: app, deciding: decided)
+            try await ledger.customers.merge(from, into: into, of: app, deciding: decided)
         }
         let things = merge.things.of("subscription or purchase", "subscriptions and purchases")
         printLine(

@@ -62,12 +62,12 @@ struct GrantCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decision = try grant.decision.decision
         let given = try await withLedger(settings) { ledger in
-            _ = try await ledger.app(grant.app)
+            _ = try await ledger.apps.app(grant.app)
             if !force {
-                try await ledger.requireKnownEntitlement(
+                try await ledger.apps.requireKnownEntitlement(
                     grant.entitlement, of: grant.app, orElse: "Say --force for a name to come.")
             }
-            return try await ledger.grant(
+            return try await ledger.customers.grant(
                 grant.entitlement, to: grant.customer, of: grant.app, until: until, deciding: decision)
         }
         printLine(
@@ -95,7 +95,7 @@ struct RevokeGrantCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let decision = try grant.decision.decision
         let ended = try await withLedger(settings) { ledger in
-            try await ledger.revokeGrant(
+            try await ledger.customers.revokeGrant(
                 of: grant.entitlement, from: grant.customer, of: grant.app, deciding: decision)
         }
         printLine(

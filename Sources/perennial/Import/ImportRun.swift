@@ -30,7 +30,7 @@ struct ImportRun {
         let handle = try input.open()
         let ongoing = try await open(handle)
         let reader = try reader(of: handle, ongoing)
-        waitingBefore = try await tracker.ledger.waiting()
+        waitingBefore = try await tracker.ledger.intake.waiting()
         tell(waitingBefore)
         do {
             defer { shown.clear() }
@@ -41,7 +41,7 @@ struct ImportRun {
         }
         printLine(progress.summary(elapsedSeconds: shown.elapsedSeconds))
         try await tellEnd(of: ongoing)
-        tell(try await tracker.ledger.waiting())
+        tell(try await tracker.ledger.intake.waiting())
         if progress.stored == 0, progress.bad > 0 {
             throw Failure("No line of \(input.name) could be stored; the lines above say why.")
         }
@@ -50,7 +50,7 @@ struct ImportRun {
     /// Opens the import in the ledger; nil for input that cannot be read from the middle.
     private func open(_ handle: FileHandle) async throws -> Import? {
         guard let file = try input.identity(handle) else { return nil }
-        return try await tracker.ledger.openImport(of: file, again: again)
+        return try await tracker.ledger.intake.openImport(of: file, again: again)
     }
 
     private mutating func reader(of handle: FileHandle, _ ongoing: Import?) throws -> BlockReader {
@@ -76,7 +76,7 @@ struct ImportRun {
         shown.show(progress)
         guard shown.elapsedSeconds - lastForecast >= Importer.forecastSeconds else { return }
         lastForecast = shown.elapsedSeconds
-        tell(try await tracker.ledger.waiting())
+        tell(try await tracker.ledger.intake.waiting())
     }
 
     private func tell(_ waiting: [WaitingReceipts]) {
@@ -95,7 +95,7 @@ struct ImportRun {
                     + "\(Provisional.daysMax).")
         }
         guard let ongoing, fromLine == nil else { return }
-        let bad = try await tracker.ledger.finish(ongoing)
+        let bad = try await tracker.ledger.intake.finish(ongoing)
         guard bad > 0 else { return }
         printLine(
             "\(bad.of("line", "lines")) of \(input.name) \(bad == 1 ? "was" : "were") bad in all; mend \(bad == 1 ? "it" : "them") and run the import again, which then reads every line."

@@ -34,8 +34,8 @@ struct EntitlementsCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         let entitlements = try await withLedger(settings) { ledger in
-            _ = try await ledger.app(app)
-            return try await ledger.entitlements(app: app, customer: customer, at: at, knownAt: knownAt)
+            _ = try await ledger.apps.app(app)
+            return try await ledger.customers.entitlements(app: app, customer: customer, at: at, knownAt: knownAt)
         }
         var listing = Listing(columns: [
             "entitlement", "granted", "until", "product_id", "state", "reason", "environment", "basis", "as_of",

@@ -86,7 +86,7 @@ struct ExplainCommand: AsyncParsableCommand {
             let explanation = try await CustomerExplanation(
                 in: ledger, app: app, customer: customer, entitlement: entitlement, at: at)
             if let entitlement, !explanation.namesRights {
-                try await ledger.requireKnownEntitlement(
+                try await ledger.apps.requireKnownEntitlement(
                     entitlement, of: app, orElse: "`perennial catalog show` names them all.")
             }
             return explanation

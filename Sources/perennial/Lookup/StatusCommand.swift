@@ -45,7 +45,7 @@ struct StatusCommand: AsyncParsableCommand {
             while !Task.isCancelled {
                 let text: String
                 do {
-                    text = rendered(try await ledger.status())
+                    text = rendered(try await ledger.operations.status())
                 } catch {
                     text = ExitStatus.sentence(for: error)
                 }

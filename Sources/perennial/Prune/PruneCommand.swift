@@ -50,8 +50,9 @@ struct PruneCommand: AsyncParsableCommand {
             // removed answers.
             try await ledger.audit(.pruned, detail: ["before": cutoff.iso8601])
             let sum = try await pruneAnswers(in: ledger, before: cutoff)
-            let months = try await ledger.dropEmptyMonths(before: cutoff)
-            let audit = try await ledger.pruneAudit(before: try Self.start(ofMonth: auditMonths, before: now))
+            let months = try await ledger.operations.dropEmptyMonths(before: cutoff)
+            let audit = try await ledger.operations.pruneAudit(
+                before: try Self.start(ofMonth: auditMonths, before: now))
             printLine(
                 "Answers from before \(cutoff.iso8601): removed \(sum.dropped), still needed \(sum.needed), left as they "
                     + "are, because they cannot be rebuilt in full, \(sum.untouched). Months given back: \(months). Rows of the "
@@ -60,12 +61,12 @@ struct PruneCommand: AsyncParsableCommand {
     }
 
     private func pruneAnswers(in ledger: SubscriptionLedger, before cutoff: Instant) async throws -> PruneBatch {
-        let newest = try await ledger.receipts(limit: 1).first?.id
+        let newest = try await ledger.customers.receipts(limit: 1).first?.id
         var sum = PruneBatch()
         var line = ProgressNote()
         var after: Int64? = 0
         while let receipt = after {
-            let batch = try await ledger.prune(after: receipt, before: cutoff, reading: { $0.evidence })
+            let batch = try await ledger.operations.prune(after: receipt, before: cutoff, reading: { $0.evidence })
             sum.add(batch)
             after = batch.next
             if let next = after, let newest {

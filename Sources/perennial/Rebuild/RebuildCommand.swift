@@ -46,7 +46,7 @@ struct RebuildCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let scope = RebuildScope(app: app, customer: customer)
         let sum = try await withLedger(settings) { ledger in
-            if let app { _ = try await ledger.app(app) }
+            if let app { _ = try await ledger.apps.app(app) }
             // Recorded before the rebuild begins, so that an interrupted one is known too.
             if !verify { try await ledger.audit(.rebuilt, app: app, customer: customer) }
             return try await rebuild(scope, in: ledger)
@@ -56,11 +56,11 @@ struct RebuildCommand: AsyncParsableCommand {
     }
 
     private func rebuild(_ scope: RebuildScope, in ledger: SubscriptionLedger) async throws -> RebuildSum {
-        var sum = RebuildSum(total: Int(try await ledger.rebuildable(scope)))
+        var sum = RebuildSum(total: Int(try await ledger.operations.rebuildable(scope)))
         var line = ProgressNote()
         var place: RebuildPlace? = .start
         while let here = place {
-            let batch = try await ledger.rebuild(
+            let batch = try await ledger.operations.rebuild(
                 from: here, scope, correcting: !verify, reading: { $0.evidence })
             line.clear()
             for difference in batch.differences { printLine(difference.sentence) }

@@ -58,8 +58,8 @@ struct ReceiptCheckCommand: AsyncParsableCommand {
     private func receipts(in ledger: SubscriptionLedger) async throws -> [ReceiptID] {
         if let receipt { return [ReceiptID(receipt)] }
         guard let app, let customer else { return [] }
-        _ = try await ledger.app(app)
-        let stored = try await ledger.receipts(app: app, customer: customer, limit: Self.receiptsMax)
+        _ = try await ledger.apps.app(app)
+        let stored = try await ledger.customers.receipts(app: app, customer: customer, limit: Self.receiptsMax)
         guard !stored.isEmpty else {
             throw Failure("Customer \(customer) of \(app) has no receipts; see `perennial receipt list`.")
         }

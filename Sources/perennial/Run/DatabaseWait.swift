@@ -17,7 +17,7 @@ struct DatabaseWait: Service {
         var said: String?
         while !isShuttingDownGracefully, !Task.isCancelled {
             do {
-                try await ledger.requireMigrated()
+                try await ledger.operations.requireMigrated()
                 return try await service.run()
             } catch let error as DatabaseError {
                 guard case .retry = error.disposition else { throw error }
@@ -45,7 +45,7 @@ func pause(seconds: Int) async {
 /// database is down, the command goes on and waits for it.
 func refuseOtherSchema(_ ledger: SubscriptionLedger, logger: Logger) async throws {
     do {
-        try await ledger.requireMigrated()
+        try await ledger.operations.requireMigrated()
     } catch let error as DatabaseError {
         guard case .retry = error.disposition else { throw error }
         logger.log(level: error.isLoss ? .debug : .error, "\(error.message)")

@@ -26,7 +26,7 @@ struct MigrateCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let timeout = Self.statementHoursMax * 3_600_000
         try await withUncheckedLedger(settings, statementTimeoutMilliseconds: timeout, isBrief: true) { ledger in
-            let report = try await ledger.migrate()
+            let report = try await ledger.operations.migrate()
             for name in report.applied { sayProgress("applied \(name)") }
             sayProgress("The schema has \(report.total) migrations, \(report.applied.count) of them new.")
             if let renewal = report.feedRenewal { sayProgress(renewal.text) }
@@ -35,8 +35,8 @@ struct MigrateCommand: AsyncParsableCommand {
                 return sayProgress(
                     "Some are later than this program; it works with them and leaves the roles as they are.")
             }
-            guard withoutRoles else { return try await ledger.grantRoles() }
-            printLine(SubscriptionLedger.roleScript)
+            guard withoutRoles else { return try await ledger.operations.grantRoles() }
+            printLine(LedgerOperations.roleScript)
         }
     }
 

@@ -40,7 +40,7 @@ func withLedger<Result: Sendable>(
     _ settings: Settings, _ body: (SubscriptionLedger) async throws -> Result
 ) async throws -> Result {
     try await withUncheckedLedger(settings, isBrief: true) { ledger in
-        try await ledger.requireMigrated()
+        try await ledger.operations.requireMigrated()
         return try await body(ledger.acting(as: .user(NSUserName())))
     }
 }

@@ -41,7 +41,7 @@ struct VerifyCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         let sum = try await withLedger(settings) { ledger in
             let own = VerifyTerms(leaseSeconds: settings.leaseSeconds, speedup: settings.pollSpeedup)
-            return try await look(in: ledger, try await ledger.verifyTerms(otherwise: own))
+            return try await look(in: ledger, try await ledger.operations.verifyTerms(otherwise: own))
         }
         switch format {
         case .text: printLine(sum.sentence)
@@ -54,7 +54,7 @@ struct VerifyCommand: AsyncParsableCommand {
         let invariants = check.isEmpty ? Set(Invariant.allCases) : Set(check)
         var sum = VerifySum(invariants: invariants)
         var line = ProgressNote()
-        try await ledger.verify(invariants, terms) { step in
+        try await ledger.operations.verify(invariants, terms) { step in
             sum.add(step)
             if !step.violations.isEmpty { line.clear() }
             for violation in step.violations {
@@ -72,8 +72,8 @@ struct VerifyCommand: AsyncParsableCommand {
         _ violation: Violation, in ledger: SubscriptionLedger, _ terms: VerifyTerms
     ) async throws -> Bool {
         guard repair, violation.invariant.isRepairable else { return false }
-        guard try await ledger.repair(violation, terms) != nil else { return false }
-        return try await ledger.remaining(of: [violation], terms).isEmpty
+        guard try await ledger.operations.repair(violation, terms) != nil else { return false }
+        return try await ledger.operations.remaining(of: [violation], terms).isEmpty
     }
 }
 

@@ -45,11 +45,11 @@ struct SecretTests {
     func nowhere() async throws {
         try await withLedger { test in
             let secrets = ["first-shared-secret", "second-shared-secret", "third-shared-secret"]
-            try await test.ledger.rotateSecret(of: test.app.bundleID, to: secrets[0])
-            try await test.ledger.rotateSecret(of: test.app.bundleID, to: secrets[1])
-            try await test.ledger.addApp(NewApp(bundleID: "com.example.other", secret: secrets[2]))
-            let key = try await test.ledger.createKey(scope: .read, for: nil)
-            let opened = try test.ledger.secrets(of: try await test.appNow())
+            try await test.ledger.apps.rotateSecret(of: test.app.bundleID, to: secrets[0])
+            try await test.ledger.apps.rotateSecret(of: test.app.bundleID, to: secrets[1])
+            try await test.ledger.apps.add(NewApp(bundleID: "com.example.other", secret: secrets[2]))
+            let key = try await test.ledger.apps.createKey(scope: .read, for: nil)
+            let opened = try test.ledger.apps.secrets(of: try await test.appNow())
             #expect([opened.current, opened.previous] == [secrets[1], secrets[0]])
             let contents = try await test.everything().values.joined().joined(separator: "\n")
             #expect(contents.contains("com.example.other"), "the scan sees nothing")
@@ -79,18 +79,18 @@ struct SecretTests {
     @Test("A key is found by its secret until it is revoked")
     func keys() async throws {
         try await withLedger { test in
-            let key = try await test.ledger.createKey(scope: .write, for: test.app.bundleID)
+            let key = try await test.ledger.apps.createKey(scope: .write, for: test.app.bundleID)
             #expect(
-                try await test.ledger.key(withSecret: key.secret)
+                try await test.ledger.apps.key(withSecret: key.secret)
                     == APIKey(id: key.id, scope: .write, bundleID: test.app.bundleID, rate: .usual))
-            #expect(try await test.ledger.key(withSecret: key.secret + "0") == nil)
+            #expect(try await test.ledger.apps.key(withSecret: key.secret + "0") == nil)
             #expect(try await test.text("SELECT length(digest) FROM ledger.api_key") == "32")
-            try await test.ledger.revokeKey(key.id)
-            #expect(try await test.ledger.key(withSecret: key.secret) == nil)
-            #expect(try await test.ledger.keys().map { $0.revokedAt != nil } == [true])
+            try await test.ledger.apps.revokeKey(key.id)
+            #expect(try await test.ledger.apps.key(withSecret: key.secret) == nil)
+            #expect(try await test.ledger.apps.keys().map { $0.revokedAt != nil } == [true])
             for bad in [
-                { try await test.ledger.revokeKey(99) },
-                { _ = try await test.ledger.createKey(scope: .read, for: "no.app") },
+                { try await test.ledger.apps.revokeKey(99) },
+                { _ = try await test.ledger.apps.createKey(scope: .read, for: "no.app") },
             ] {
                 let error = await #expect(throws: LedgerError.self) { try await bad() }
                 #expect(error?.kind == .notFound)

@@ -19,17 +19,17 @@ struct TestLedger: Sendable {
     @discardableResult
     func upload(_ receipt: String, by customer: String = "ann", imported: Bool = false) async throws -> ReceiptID {
         let upload = Upload(appID: app.id, customer: customer, receipt: Array(receipt.utf8), imported: imported)
-        return try #require(try await ledger.store([upload]).first).receiptID
+        return try #require(try await ledger.intake.store([upload]).first).receiptID
     }
 
     func claim(_ receipt: ReceiptID) async throws -> Claim {
-        try await ledger.claim(receipt, for: worker, leaseSeconds: 60)
+        try await ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
     }
 
     /// Settles an answer about a claimed receipt.
     @discardableResult
     func settle(_ claim: Claim, _ finding: Finding, latestReceipt: String? = nil) async throws -> Settled {
-        let settled = try await ledger.settleInFull(
+        let settled = try await ledger.settlements.settleInFull(
             [settlement(claim, finding, latestReceipt: latestReceipt)])
         #expect(settled.failures.map(\.reason) == [])
         return try #require(settled.settled.first)
@@ -52,7 +52,7 @@ struct TestLedger: Sendable {
     }
 
     /// The app as it is now, with what was changed since.
-    func appNow() async throws -> App { try await ledger.app(app.bundleID) }
+    func appNow() async throws -> App { try await ledger.apps.app(app.bundleID) }
 
     /// Moves a time into the past or the future by `days` from the database's clock when this ledger was made.
     func at(_ days: Double) -> Instant {
@@ -71,7 +71,7 @@ extension Settlement {
 /// Ends what was held too long; returns how many.
 @discardableResult
 func endAllowances(_ ledger: SubscriptionLedger, limit: Int = 100) async throws -> Int {
-    try await ledger.endAllowances(limit: limit)
+    try await ledger.settlements.endAllowances(limit: limit)
 }
 
 /// Makes a migrated ledger with one app and one worker, and drops it afterwards.
@@ -89,15 +89,15 @@ extension TestLedger {
 
     fileprivate init(_ database: Database, _ connectionString: String, _ policy: OwnershipPolicy) async throws {
         let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Self.seal))
-        try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+        try await ledger.apps.add(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
         var change = AppChange()
         change.ownershipPolicy = policy
-        try await ledger.setApp("com.example.app", change)
+        try await ledger.apps.change("com.example.app", change)
         self.ledger = ledger
         self.database = database
         self.connectionString = connectionString
-        app = try await ledger.app("com.example.app")
-        worker = try await ledger.startWorker(host: "test", process: 1)
+        app = try await ledger.apps.app("com.example.app")
+        worker = try await ledger.claims.startWorker(host: "test", process: 1)
         now = try await ledger.now()
     }
 }

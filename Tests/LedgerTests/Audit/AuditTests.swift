@@ -65,7 +65,7 @@ struct AuditTests {
 struct FloodTests {
     private func bring(_ word: String, by customer: String = "ann", to test: TestLedger) async throws {
         let upload = Upload(appID: test.app.id, customer: customer, receipt: Array(word.utf8), imported: false)
-        _ = try await test.ledger.store([upload], newReceiptsMax: 10)
+        _ = try await test.ledger.intake.store([upload], newReceiptsMax: 10)
     }
 
     @Test("Each customer brings ten new receipts an hour; known ones are always accepted")

@@ -33,7 +33,7 @@ struct CatalogTests {
         try await withSubscriber { test in
             #expect(try await test.entitled() == yes)
             let before = try await test.ledger.now()
-            try await test.ledger.applyCatalog([product(["pro", "sync"])], to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog([product(["pro", "sync"])], to: test.app.bundleID)
             for right in ["pro", "sync"] {
                 #expect(try await test.entitled(right) == yes)
                 #expect(try await test.entitled(right, at: test.at(-5)) == yes)
@@ -41,16 +41,16 @@ struct CatalogTests {
             }
             #expect(try await granted(test, "monthly") == false)
             #expect(try await granted(test, "monthly", knownAt: before))
-            #expect(try await test.ledger.catalog(of: test.app.bundleID) == [product(["pro", "sync"])])
+            #expect(try await test.ledger.apps.catalog(of: test.app.bundleID) == [product(["pro", "sync"])])
         }
     }
 
     @Test("What is taken out of a product ends now; the past stays")
     func removal() async throws {
         try await withSubscriber { test in
-            try await test.ledger.applyCatalog([product(["pro", "sync"])], to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog([product(["pro", "sync"])], to: test.app.bundleID)
             let before = try await test.ledger.now()
-            try await test.ledger.applyCatalog([product(["pro", "new"])], to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog([product(["pro", "new"])], to: test.app.bundleID)
             #expect(try await granted(test, "pro"))
             #expect(try await granted(test, "sync") == false)
             #expect(try await granted(test, "sync", at: test.at(-2)))
@@ -59,25 +59,25 @@ struct CatalogTests {
             #expect(
                 try await granted(test, "new", at: test.at(-2)) == false,
                 "an entitlement that is added later is granted from then on")
-            try await test.ledger.applyCatalog([product(["pro", "sync", "new"])], to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog([product(["pro", "sync", "new"])], to: test.app.bundleID)
             #expect(try await granted(test, "sync"))
-            #expect(try await test.ledger.catalog(of: test.app.bundleID) == [product(["new", "pro", "sync"])])
+            #expect(try await test.ledger.apps.catalog(of: test.app.bundleID) == [product(["new", "pro", "sync"])])
         }
     }
 
     @Test("A product that leaves the catalog grants its own id from then on, and in the past what it granted")
     func productLeaves() async throws {
         try await withSubscriber { test in
-            try await test.ledger.applyCatalog([product(["pro"]), product(["x"], "other")], to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog([product(["pro"]), product(["x"], "other")], to: test.app.bundleID)
             let before = try await test.ledger.now()
-            try await test.ledger.applyCatalog([product(["x"], "other")], to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog([product(["x"], "other")], to: test.app.bundleID)
             #expect(try await granted(test, "pro") == false)
             #expect(try await granted(test, "monthly"))
             #expect(try await granted(test, "pro", at: test.at(-2)))
             #expect(try await granted(test, "monthly", knownAt: before) == false)
             #expect(try await granted(test, "pro", knownAt: before))
-            #expect(try await test.ledger.catalog(of: test.app.bundleID).map(\.id) == ["other"])
-            try await test.ledger.applyCatalog([product(["pro"])], to: test.app.bundleID)
+            #expect(try await test.ledger.apps.catalog(of: test.app.bundleID).map(\.id) == ["other"])
+            try await test.ledger.apps.applyCatalog([product(["pro"])], to: test.app.bundleID)
             #expect(try await granted(test, "pro"))
             #expect(try await granted(test, "monthly") == false)
         }
@@ -86,19 +86,20 @@ struct CatalogTests {
     @Test("A product that is named with no entitlements grants nothing")
     func nothing() async throws {
         try await withSubscriber { test in
-            try await test.ledger.applyCatalog([product([])], to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog([product([])], to: test.app.bundleID)
             #expect(try await granted(test, "monthly") == false)
             #expect(
-                try await test.ledger.entitlements(app: test.app.bundleID, customer: "ann").filter(\.granted).isEmpty)
-            #expect(try await test.ledger.catalog(of: test.app.bundleID) == [product([])])
+                try await test.ledger.customers.entitlements(app: test.app.bundleID, customer: "ann").filter(\.granted)
+                    .isEmpty)
+            #expect(try await test.ledger.apps.catalog(of: test.app.bundleID) == [product([])])
         }
     }
 
     @Test("Entitlements keep their names, also with commas")
     func names() async throws {
         try await withSubscriber { test in
-            try await test.ledger.applyCatalog([product(["a,b", "c\"d", "é"])], to: test.app.bundleID)
-            #expect(try await test.ledger.catalog(of: test.app.bundleID)[0].entitlements == ["a,b", "c\"d", "é"])
+            try await test.ledger.apps.applyCatalog([product(["a,b", "c\"d", "é"])], to: test.app.bundleID)
+            #expect(try await test.ledger.apps.catalog(of: test.app.bundleID)[0].entitlements == ["a,b", "c\"d", "é"])
             #expect(try await test.entitled("a,b") == yes)
         }
     }
@@ -110,14 +111,14 @@ struct CatalogTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<24 {
                     group.addTask {
-                        try await test.ledger.applyCatalog(index % 2 == 0 ? one : two, to: test.app.bundleID)
+                        try await test.ledger.apps.applyCatalog(index % 2 == 0 ? one : two, to: test.app.bundleID)
                     }
                 }
                 try await group.waitForAll()
             }
-            try await test.ledger.applyCatalog(two, to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog(two, to: test.app.bundleID)
             let before = try await test.rows("SELECT g::text AS row FROM ledger.catalog_grant g ORDER BY 1")
-            try await test.ledger.applyCatalog(two, to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog(two, to: test.app.bundleID)
             #expect(try await test.rows("SELECT g::text AS row FROM ledger.catalog_grant g ORDER BY 1") == before)
         }
     }
@@ -125,7 +126,7 @@ struct CatalogTests {
     @Test("Revenue has the catalog's prices for charges and refunds; offers are unknown")
     func revenue() async throws {
         try await withLedger { test in
-            try await test.ledger.applyCatalog([product(["pro"])], to: test.app.bundleID)
+            try await test.ledger.apps.applyCatalog([product(["pro"])], to: test.app.bundleID)
             let life = Answer(from: test.at(-70), periods: 3, asOf: test.at(-1)).but {
                 ($0.trial, $0.refunded) = (true, (2, test.at(-2)))
             }

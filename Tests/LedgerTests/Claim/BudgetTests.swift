@@ -9,12 +9,12 @@ struct BudgetTests {
     private func limit(_ test: TestLedger, rate: Double, burst: Double) async throws {
         var change = AppChange()
         (change.callsPerSecond, change.burst) = (rate, burst)
-        try await test.ledger.setApp(test.app.bundleID, change)
+        try await test.ledger.apps.change(test.app.bundleID, change)
         try await test.run("UPDATE ledger.app_budget SET tokens = burst, refilled_at = clock_timestamp()")
     }
 
     private func take(_ test: TestLedger, _ calls: Int) async throws -> Int {
-        try #require(try await test.ledger.takeBudget([(app: test.app, calls: calls)])[test.app.id])
+        try #require(try await test.ledger.claims.takeBudget([(app: test.app, calls: calls)])[test.app.id])
     }
 
     @Test("A budget gives its burst at once, and then what the rate refills")
@@ -38,12 +38,12 @@ struct BudgetTests {
             var change = AppChange()
             for rate in [0.0, 80, 0.5] {
                 change.callsPerSecond = rate
-                try await test.ledger.setApp(test.app.bundleID, change)
+                try await test.ledger.apps.change(test.app.bundleID, change)
                 #expect(try await test.appNow().burst == max(1, rate))
             }
             try await limit(test, rate: 50, burst: 7)
             change.callsPerSecond = 80
-            try await test.ledger.setApp(test.app.bundleID, change)
+            try await test.ledger.apps.change(test.app.bundleID, change)
             #expect(try await test.appNow().burst == 7)
         }
     }
@@ -53,13 +53,13 @@ struct BudgetTests {
         try await withLedger { test in
             try await limit(test, rate: rate, burst: 20)
             #expect(try await take(test, 15) == 15)
-            try await test.ledger.pause(test.app.id, seconds: 60, because: "a test")
+            try await test.ledger.apps.pause(test.app.id, seconds: 60, because: "a test")
             #expect(try await take(test, 1) == 0)
             #expect(try await test.appNow().pause?.reason == "a test")
-            try await test.ledger.pause(test.app.id, seconds: 1, because: "a shorter one")
+            try await test.ledger.apps.pause(test.app.id, seconds: 1, because: "a shorter one")
             #expect(try await test.appNow().pause?.reason == "a test")
             try await test.upload("a")
-            #expect(try await test.ledger.due(limit: 9).isEmpty)
+            #expect(try await test.ledger.claims.due(limit: 9).isEmpty)
             try await test.run("UPDATE ledger.app_budget SET open_until = now()")
             #expect(try await take(test, 1) == 1)
             #expect(try await test.appNow().pause == nil)
@@ -94,7 +94,7 @@ struct BudgetTests {
     }
 
     private func slow(_ test: TestLedger, to callsPerSecond: Double) async throws {
-        try await test.ledger.changePace(of: .app(test.app.id)) { pace, now in
+        try await test.ledger.apps.changePace(of: .app(test.app.id)) { pace, now in
             var next = pace
             next.slowed = CallRateLimit.Slowed(to: callsPerSecond, at: now)
             return RateLimitChange(pace: next, pauseSeconds: 0, reason: "HTTP 429")
@@ -150,7 +150,7 @@ struct BudgetTests {
             #expect(pause.reason.contains("21004"))
             #expect(try await take(test, 5) == 0)
             #expect(try await test.entitled() == "true monthly active - Production verified")
-            try await test.ledger.rotateSecret(of: test.app.bundleID, to: "new")
+            try await test.ledger.apps.rotateSecret(of: test.app.bundleID, to: "new")
             #expect(try await test.appNow().pause == nil)
             #expect(try await take(test, 5) == 5)
         }

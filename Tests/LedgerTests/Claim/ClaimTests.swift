@@ -39,18 +39,19 @@ struct ClaimTests {
             let sweep = try await due(test, ["s1", "s2"], lane: .sweep)
             try await test.run(
                 "UPDATE ledger.poll_schedule SET due_at = due_at - interval '1 h' WHERE receipt_id = \(new[2])")
-            let counted = try await test.ledger.due(limit: 2)
+            let counted = try await test.ledger.claims.due(limit: 2)
             #expect(counted.map(\.lane) == [.new, .sweep])
             #expect(counted.map(\.receipts) == [2, 2])
-            let first = try await test.ledger.claim(
+            let first = try await test.ledger.claims.claim(
                 for: test.worker, [quota(test, .new, 1), quota(test, .expiring, 5), quota(test, .sweep, 5)],
                 leaseSeconds: 60)
             #expect(first.map(\.receiptID) == [new[2]] + sweep)
             #expect(first.map(\.lane) == [.new, .sweep, .sweep])
             #expect(first[0].receipt == Array("n3".utf8))
-            let second = try await test.ledger.claim(for: test.worker, [quota(test, .new, 9)], leaseSeconds: 60)
+            let second = try await test.ledger.claims.claim(for: test.worker, [quota(test, .new, 9)], leaseSeconds: 60)
             #expect(second.map(\.receiptID) == Array(new[..<2]))
-            #expect(try await test.ledger.claim(for: test.worker, [quota(test, .new, 9)], leaseSeconds: 60).isEmpty)
+            #expect(
+                try await test.ledger.claims.claim(for: test.worker, [quota(test, .new, 9)], leaseSeconds: 60).isEmpty)
         }
     }
 
@@ -58,18 +59,18 @@ struct ClaimTests {
     func takeOver() async throws {
         try await withLedger { test in
             let receipt = try await due(test, ["a"], lane: .expiring)[0]
-            let other = try await test.ledger.startWorker(host: "other", process: 2)
+            let other = try await test.ledger.claims.startWorker(host: "other", process: 2)
             var now = test.at(1)
             var leases: [Double] = []
             var tokens: [Int64] = []
             for attempt in 0..<3 {
                 let worker = attempt % 2 == 0 ? test.worker : other
-                let claims = try await test.ledger.claim(
+                let claims = try await test.ledger.claims.claim(
                     for: worker, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now)
                 #expect(claims.map(\.receiptID) == [receipt])
                 #expect(claims.first?.attempts == attempt + 1)
                 tokens += claims.map(\.leaseToken)
-                let early = try await test.ledger.claim(
+                let early = try await test.ledger.claims.claim(
                     for: other, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now + .seconds(59))
                 #expect(early.isEmpty)
                 let end = try await test.text(
@@ -90,11 +91,11 @@ struct ClaimTests {
             let receipt = try await due(test, ["a"], lane: .expiring)[0]
             var now = test.at(1)
             for _ in 0..<3 {
-                _ = try await test.ledger.claim(
+                _ = try await test.ledger.claims.claim(
                     for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now)
                 now = now + .days(1)
             }
-            let fourth = try await test.ledger.claim(
+            let fourth = try await test.ledger.claims.claim(
                 for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now)
             #expect(fourth.isEmpty)
             #expect(
@@ -102,7 +103,7 @@ struct ClaimTests {
             var leases: [String] = []
             var alone: [Claim] = []
             for _ in 0..<9 {
-                alone = try await test.ledger.claim(
+                alone = try await test.ledger.claims.claim(
                     for: test.worker, [quota(test, .quarantine, 1)], leaseSeconds: 60, now: now)
                 #expect(alone.map(\.receiptID) == [receipt])
                 leases.append(
@@ -123,22 +124,22 @@ struct ClaimTests {
         try await withLedger { test in
             _ = try await due(test, (0..<9).map { "r\($0)" }, lane: .expiring)
             try await fail(.app(test.app.id), 3, pauseSeconds: 30)
-            #expect(try await test.ledger.due(limit: 100).isEmpty)
+            #expect(try await test.ledger.claims.due(limit: 100).isEmpty)
             #expect(try await test.appNow().pause?.reason == "HTTP 503")
             try await test.run("UPDATE ledger.app_budget SET open_until = now()")
-            #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [3])
+            #expect(try await test.ledger.claims.due(limit: 100).map(\.receipts) == [3])
             try await fail(.app(test.app.id), 0, pauseSeconds: 0)
-            #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [9])
+            #expect(try await test.ledger.claims.due(limit: 100).map(\.receipts) == [9])
             try await fail(.everyone, 3, pauseSeconds: 30)
-            #expect(try await test.ledger.due(limit: 100).isEmpty)
-            #expect(try await test.ledger.takeBudget([(app: test.app, calls: 5)]) == [test.app.id: 0])
+            #expect(try await test.ledger.claims.due(limit: 100).isEmpty)
+            #expect(try await test.ledger.claims.takeBudget([(app: test.app, calls: 5)]) == [test.app.id: 0])
             #expect(try await test.appNow().pause?.reason == "HTTP 503")
             #expect(try await test.appNow().appleFailures == 3)
             try await test.run("UPDATE ledger.apple_breaker SET open_until = now()")
-            #expect(try await test.ledger.due(limit: 100).map(\.receipts) == [3])
+            #expect(try await test.ledger.claims.due(limit: 100).map(\.receipts) == [3])
 
             func fail(_ owner: RateLimitOwner, _ failures: Int, pauseSeconds: Double) async throws {
-                try await test.ledger.changePace(of: owner) { pace, _ in
+                try await test.ledger.apps.changePace(of: owner) { pace, _ in
                     var next = pace
                     next.failures = failures
                     return RateLimitChange(pace: next, pauseSeconds: pauseSeconds, reason: "HTTP 503")
@@ -153,11 +154,11 @@ struct ClaimTests {
             let receipts = try await due(test, ["a", "b"], lane: .expiring)
             try await test.run("UPDATE ledger.poll_schedule SET due_at = now() WHERE receipt_id = \(receipts[1])")
             let mark = DueMark(appID: test.app.id, lane: .expiring, dueAt: test.at(-0.5))
-            #expect(try await test.ledger.due(limit: 9).map(\.receipts) == [2])
-            #expect(try await test.ledger.due(limit: 9, from: [mark]).map(\.receipts) == [1])
+            #expect(try await test.ledger.claims.due(limit: 9).map(\.receipts) == [2])
+            #expect(try await test.ledger.claims.due(limit: 9, from: [mark]).map(\.receipts) == [1])
             let other = DueMark(appID: test.app.id, lane: .new, dueAt: test.at(-0.5))
-            #expect(try await test.ledger.due(limit: 9, from: [other]).map(\.receipts) == [2])
-            let claims = try await test.ledger.claim(
+            #expect(try await test.ledger.claims.due(limit: 9, from: [other]).map(\.receipts) == [2])
+            let claims = try await test.ledger.claims.claim(
                 for: test.worker, [Quota(app: test.app, lane: .expiring, receipts: 9, dueFrom: mark.dueAt)],
                 leaseSeconds: 60)
             #expect(claims.map(\.receiptID) == [receipts[1]])
@@ -175,7 +176,7 @@ struct ClaimTests {
                         var mine: [ReceiptID] = []
                         for _ in 0..<6 {
                             let quota = Quota(app: test.app, lane: .expiring, receipts: 7)
-                            mine += try await test.ledger.claim(for: test.worker, [quota], leaseSeconds: 60).map(
+                            mine += try await test.ledger.claims.claim(for: test.worker, [quota], leaseSeconds: 60).map(
                                 \.receiptID)
                         }
                         return mine
@@ -192,17 +193,20 @@ struct ClaimTests {
     func release() async throws {
         try await withLedger { test in
             let receipt = try await due(test, ["a"], lane: .expiring)[0]
-            let claims = try await test.ledger.claim(for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60)
+            let claims = try await test.ledger.claims.claim(
+                for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60)
             let foreign = claims.map { claim in
                 var claim = claim
                 claim.worker = WorkerID(number: test.worker.number + 1)
                 return claim
             }
-            try await test.ledger.release(foreign)
+            try await test.ledger.claims.release(foreign)
             #expect(
-                try await test.ledger.claim(for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60).isEmpty)
-            try await test.ledger.release(claims)
-            let again = try await test.ledger.claim(for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60)
+                try await test.ledger.claims.claim(for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60)
+                    .isEmpty)
+            try await test.ledger.claims.release(claims)
+            let again = try await test.ledger.claims.claim(
+                for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60)
             #expect(again.map(\.receiptID) == [receipt])
             #expect(again.map(\.attempts) == [1])
         }
@@ -213,12 +217,15 @@ struct ClaimTests {
         try await withLedger { test in
             _ = try await due(test, ["a"], lane: .expiring)
             let quotas = [quota(test, .expiring, 5)]
-            #expect(try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(-2)).isEmpty)
-            #expect(try await test.ledger.due(limit: 5, by: test.at(-2)).isEmpty)
-            #expect(try await test.ledger.overdue(by: test.at(0), leaseSeconds: 60).receipts == 1)
             #expect(
-                try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(0)).count == 1)
-            let leased = try await test.ledger.overdue(by: test.at(0), leaseSeconds: 60)
+                try await test.ledger.claims.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(-2))
+                    .isEmpty)
+            #expect(try await test.ledger.claims.due(limit: 5, by: test.at(-2)).isEmpty)
+            #expect(try await test.ledger.claims.overdue(by: test.at(0), leaseSeconds: 60).receipts == 1)
+            #expect(
+                try await test.ledger.claims.claim(for: test.worker, quotas, leaseSeconds: 60, dueBy: test.at(0)).count
+                    == 1)
+            let leased = try await test.ledger.claims.overdue(by: test.at(0), leaseSeconds: 60)
             #expect(leased.why == ["com.example.app: 1 left: 1 held by another worker"])
         }
     }
@@ -229,19 +236,19 @@ struct ClaimTests {
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let claim = try await test.claim(receipt)
-            let other = try await test.ledger.startWorker(host: "other", process: 1)
+            let other = try await test.ledger.claims.startWorker(host: "other", process: 1)
             let busy = await #expect(throws: LedgerError.self) {
-                _ = try await test.ledger.claim(receipt, for: other, leaseSeconds: 60)
+                _ = try await test.ledger.claims.claim(receipt, for: other, leaseSeconds: 60)
             }
             #expect(busy?.kind == .busy)
-            try await test.ledger.release([claim])
+            try await test.ledger.claims.release([claim])
             #expect(try await test.claim(receipt).attempts == 1)
             // Its own lease is one that was left behind: the newer one counts, and the older one can no longer give it back.
             let again = try await test.claim(receipt)
             #expect(again.attempts == 2 && again.leaseToken > claim.leaseToken)
-            try await test.ledger.release([claim])
+            try await test.ledger.claims.release([claim])
             await #expect(throws: LedgerError.self) {
-                _ = try await test.ledger.claim(receipt, for: other, leaseSeconds: 60)
+                _ = try await test.ledger.claims.claim(receipt, for: other, leaseSeconds: 60)
             }
             let missing = await #expect(throws: LedgerError.self) { _ = try await test.claim(ReceiptID(999)) }
             #expect(missing?.kind == .notFound)

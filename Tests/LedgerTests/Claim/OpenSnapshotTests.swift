@@ -12,7 +12,7 @@ struct OpenSnapshotTests {
     /// Pages that counting what is due reads, and what it finds.
     private func look(_ test: TestLedger, from mark: Instant?) async throws -> (pages: Int, due: Int) {
         let marks = mark.map { [DueMark(appID: test.app.id, lane: .sweep, dueAt: $0)] } ?? []
-        let due = try await test.ledger.due(limit: 10, from: marks)
+        let due = try await test.ledger.claims.due(limit: 10, from: marks)
         let pages = try await test.database.transaction { transaction in
             let file = Queries.countDue.text
             try transaction.script("PREPARE looked AS \(file)")
@@ -43,7 +43,7 @@ struct OpenSnapshotTests {
             try await test.holdingSnapshot {
                 for _ in 0..<18 {
                     let quota = Quota(app: test.app, lane: .sweep, receipts: 1000)
-                    let claims = try await test.ledger.claim(for: test.worker, [quota], leaseSeconds: 60)
+                    let claims = try await test.ledger.claims.claim(for: test.worker, [quota], leaseSeconds: 60)
                     #expect(claims.count == 1000)
                     mark = max(mark, claims.map(\.dueAt).max() ?? mark)
                 }

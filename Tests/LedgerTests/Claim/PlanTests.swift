@@ -25,7 +25,7 @@ struct PlanTests {
             ]
             let plan = try await explain(test, Queries.claim.text, parameters)
             #expect(plan.contains("Index Scan using poll_schedule_due"), "\(plan)")
-            let claims = try await test.ledger.claim(
+            let claims = try await test.ledger.claims.claim(
                 for: test.worker, [Quota(app: test.app, lane: .new, receipts: 500)], leaseSeconds: 60)
             #expect((160...170).contains(claims.count))
         }
@@ -37,7 +37,7 @@ struct PlanTests {
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await test.run(
                 """
-                INSERT INTO ledger.customer (app_id, name) SELECT \(test.app.id), 'c' || i FROM generate_series(1, 20000) i;
+                INSERT INTO ledger.customers.export (app_id, name) SELECT \(test.app.id), 'c' || i FROM generate_series(1, 20000) i;
                 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id, version, as_of, checked_at, recorded_at)
                 SELECT \(test.app.id), 'Production', 'many' || i, 1, now(), now(), now() FROM generate_series(1, 20000) i;
                 INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)

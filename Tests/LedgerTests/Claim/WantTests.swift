@@ -70,7 +70,7 @@ struct WantTests {
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(-2))
-            try await test.ledger.release([claim])
+            try await test.ledger.claims.release([claim])
             #expect(try await schedule(test, test.at(-2)) == "true false - - sweep")
             try await test.run("UPDATE ledger.poll_schedule SET want_at = now() - interval '1 s'")
             _ = try await test.claim(receipt)

@@ -28,7 +28,7 @@ struct ConfirmTests {
         let settlement = Settlement(
             claim: claim, finding: finding, body: Array(word.utf8), latestReceipt: nil,
             fingerprint: fingerprint(word, test))
-        let settled = try await test.ledger.settleInFull([settlement])
+        let settled = try await test.ledger.settlements.settleInFull([settlement])
         #expect(settled.failures.isEmpty)
     }
 
@@ -41,7 +41,7 @@ struct ConfirmTests {
         guard let equal = EqualAnswer(to: claim, fingerprint: fingerprint("same", test), asOf: asOf) else {
             return false
         }
-        let confirmed = try await test.ledger.confirm([equal])
+        let confirmed = try await test.ledger.settlements.confirm([equal])
         return confirmed == [receipt]
     }
 

@@ -16,17 +16,17 @@ struct CustomerExportTests {
             try await test.upload("a", by: "bob")
             try await test.check(receipt, answer.but { $0.asOf = test.at(-1) })
             try await ManualGrantTests.give(3, of: "pro", in: test)
-            let ann = try await test.ledger.customer("ann", of: test.app.bundleID)
+            let ann = try await test.ledger.customers.export("ann", of: test.app.bundleID)
             #expect(ann.entitlements.filter(\.granted).map(\.name).sorted() == ["coins", "pro"])
             #expect(
                 ann.ownerships.map { "\($0.originalTransactionID) \($0.isSubscription) \($0.wentTo ?? "-")" }
                     == ["p false -", "1000 true bob"])
             #expect(ann.ownerships.map(\.cause) == [.upload, .upload])
             #expect(ann.grants.map(\.entitlement) == ["pro"] && ann.receipts.count == 2)
-            let bob = try await test.ledger.customer("bob", of: test.app.bundleID)
+            let bob = try await test.ledger.customers.export("bob", of: test.app.bundleID)
             #expect(bob.ownerships.map(\.state) == ["active"] && bob.ownerships[0].until == nil)
             let nobody = await #expect(throws: LedgerError.self) {
-                try await test.ledger.customer("nobody", of: test.app.bundleID)
+                try await test.ledger.customers.export("nobody", of: test.app.bundleID)
             }
             #expect(nobody?.kind == .notFound)
         }

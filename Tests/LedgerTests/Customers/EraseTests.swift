@@ -13,7 +13,7 @@ struct EraseTests {
 
     @discardableResult
     private func erase(_ customer: String, in test: TestLedger) async throws -> CustomerErasure {
-        try await test.ledger.erase(customer, of: test.app.bundleID, deciding: try #require(Self.decision))
+        try await test.ledger.customers.erase(customer, of: test.app.bundleID, deciding: try #require(Self.decision))
     }
 
     private func monthly(_ test: TestLedger, asOf: Double = -1) -> Answer {
@@ -25,7 +25,7 @@ struct EraseTests {
         let settlement = Settlement(
             claim: try await test.claim(receipt), finding: finding,
             body: Array(#"{"secret-body": "\#(Self.token)"}"#.utf8), latestReceipt: Array("newest-bytes-of-ann".utf8))
-        let settled = try await test.ledger.settleInFull([settlement])
+        let settled = try await test.ledger.settlements.settleInFull([settlement])
         #expect(settled.failures.map(\.reason) == [])
     }
 
@@ -35,7 +35,7 @@ struct EraseTests {
         let upload = Upload(
             appID: test.app.id, customer: "ann-of-the-dump", receipt: Array("bytes-of-ann".utf8), imported: false,
             storefront: "DEU", priceMilliunits: 4990, currency: "EUR")
-        let receipt = try #require(try await ledger.store([upload]).first).receiptID
+        let receipt = try #require(try await ledger.intake.store([upload]).first).receiptID
         try await check(receipt, .verified(monthly(test, asOf: -3).evidence), in: test)
         try await check(receipt, .verified(monthly(test).but { $0.refunded = (0, test.at(-2)) }.evidence), in: test)
         let coins = try await test.upload("coins-of-ann", by: "anon-of-the-dump")
@@ -50,14 +50,16 @@ struct EraseTests {
         try await ManualGrantTests.give(30, of: "pro", to: "ann-of-the-dump", in: test)
         let app = test.app.bundleID
         func because(_ reason: String) throws -> ManualDecision { try ManualDecision(by: "kim", because: reason) }
-        _ = try await ledger.merge(
+        _ = try await ledger.customers.merge(
             "anon-of-the-dump", into: "ann-of-the-dump", of: app, deciding: because("a reason to merge ann"))
         // These decisions about another customer are about ann too: an assignment, and a merge that was undone.
-        _ = try await ledger.assign("c", to: "bob", of: app, deciding: because("a reason to take from ann"))
-        _ = try await ledger.assign("c", to: "ann-of-the-dump", of: app, deciding: because("a reason to give to ann"))
-        _ = try await ledger.merge("bob", into: "ann-of-the-dump", of: app, deciding: because("a reason to mix up ann"))
-        _ = try await ledger.split("bob", of: app, deciding: because("a reason to tell ann apart"))
-        try await test.ledger.sequenceFeed()
+        _ = try await ledger.customers.assign("c", to: "bob", of: app, deciding: because("a reason to take from ann"))
+        _ = try await ledger.customers.assign(
+            "c", to: "ann-of-the-dump", of: app, deciding: because("a reason to give to ann"))
+        _ = try await ledger.customers.merge(
+            "bob", into: "ann-of-the-dump", of: app, deciding: because("a reason to mix up ann"))
+        _ = try await ledger.customers.split("bob", of: app, deciding: because("a reason to tell ann apart"))
+        try await test.ledger.feed.sequence()
         try await test.run(
             """
             INSERT INTO ledger.notification
@@ -109,7 +111,9 @@ struct EraseTests {
             #expect(
                 try await test.text("SELECT customer FROM perennial.audit_log WHERE action = 'customer.erased'")
                     == erasure.pseudonym)
-            #expect(try await test.ledger.entitlements(app: test.app.bundleID, customer: "ann-of-the-dump").isEmpty)
+            #expect(
+                try await test.ledger.customers.entitlements(app: test.app.bundleID, customer: "ann-of-the-dump")
+                    .isEmpty)
             #expect(
                 try await test.rows(
                     "SELECT action, detail ->> 'decided_by', detail ->> 'reason' FROM perennial.audit_log WHERE decided_about <> '{bob}'"
@@ -126,18 +130,18 @@ struct EraseTests {
             let (ledger, app) = (test.ledger.acting(as: .user("kim")), test.app.bundleID)
             let decision = try ManualDecision(by: "kim", because: "of ann alone")
             for (name, why) in [("ann", "told by ann"), ("bob", "told by bob")] {
-                _ = try await ledger.grant(
+                _ = try await ledger.customers.grant(
                     "pro of \(name)", to: name, of: app, until: nil, deciding: ManualDecision(by: "kim", because: why))
             }
-            _ = try await ledger.merge("ann", into: "bob", of: app, deciding: decision)
-            _ = try await ledger.split("ann", of: app, deciding: decision)
+            _ = try await ledger.customers.merge("ann", into: "bob", of: app, deciding: decision)
+            _ = try await ledger.customers.split("ann", of: app, deciding: decision)
             let held = "SELECT entitlement, reason FROM perennial.manual_grant_log WHERE customer = 'bob' ORDER BY 1"
             #expect(try await test.rows(held) == ["pro of ann told by ann", "pro of bob told by bob"])
-            let pseudonym = try await ledger.erase("ann", of: app, deciding: decision).pseudonym
+            let pseudonym = try await ledger.customers.erase("ann", of: app, deciding: decision).pseudonym
             #expect(try await test.rows(held) == ["pro of ann erased", "pro of bob told by bob"])
             let reasons = "SELECT action FROM perennial.audit_log WHERE detail ->> 'reason' = 'of ann alone' ORDER BY 1"
             #expect(try await test.rows(reasons) == ["customer.erased"])
-            _ = try await ledger.erase(
+            _ = try await ledger.customers.erase(
                 pseudonym, of: app, deciding: ManualDecision(by: "kim", because: "its reason said too much"))
             #expect(try await test.rows(reasons) == [])
             #expect(try await dumped(test).contains("of ann alone") == false)
@@ -221,7 +225,7 @@ struct EraseTests {
             let late = Settlement(
                 claim: claim, finding: .verified(monthly(test).evidence),
                 body: Array(#"{"secret-body": "\#(Self.token)"}"#.utf8), latestReceipt: Array("newest-bytes".utf8))
-            let settled = try await test.ledger.settleInFull([late])
+            let settled = try await test.ledger.settlements.settleInFull([late])
             #expect(settled.settled.isEmpty && settled.failures.isEmpty)
             #expect(try await test.everything() == everything)
             let dump = try await dumped(test)
@@ -245,7 +249,7 @@ struct EraseTests {
                     latestReceipt: Array("newest-bytes".utf8))
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask {
-                        let settled = try await test.ledger.settleInFull(
+                        let settled = try await test.ledger.settlements.settleInFull(
                             [settlement])
                         #expect(settled.failures.map(\.reason) == [])
                     }

@@ -15,7 +15,7 @@ struct ManualGrantTests {
         _ days: Double?, of right: String = "monthly", to customer: String = "ann", by actor: String = "kim",
         in test: TestLedger
     ) async throws -> ManualGrant {
-        try await test.ledger.grant(
+        try await test.ledger.customers.grant(
             right, to: customer, of: test.app.bundleID, until: days.map(test.at),
             deciding: ManualDecision(by: actor, because: "an outage"))
     }
@@ -24,7 +24,7 @@ struct ManualGrantTests {
     static func revoke(_ right: String = "monthly", from customer: String = "ann", in test: TestLedger) async throws
         -> ManualGrant
     {
-        try await test.ledger.revokeGrant(
+        try await test.ledger.customers.revokeGrant(
             of: right, from: customer, of: test.app.bundleID, deciding: ManualDecision(by: "lee", because: "a mistake"))
     }
 
@@ -44,7 +44,7 @@ struct ManualGrantTests {
                 try await test.rows("SELECT customer, entitlement, granted, basis FROM perennial.entitlement_now")
                     == ["ann monthly true by_hand"])
             let right = try #require(
-                try await test.ledger.entitlements(app: test.app.bundleID, customer: "ann").first)
+                try await test.ledger.customers.entitlements(app: test.app.bundleID, customer: "ann").first)
             #expect(right.granted && right.basis == "by_hand" && right.until == test.at(10))
             #expect(right.asOf == nil && right.checkedAt == nil && right.productID == nil)
         }

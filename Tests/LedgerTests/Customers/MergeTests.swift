@@ -14,13 +14,13 @@ struct MergeTests {
 
     @discardableResult
     private func merge(_ from: String, _ into: String, in test: TestLedger) async throws -> CustomerMerge {
-        try await test.ledger.merge(
+        try await test.ledger.customers.merge(
             from, into: into, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "logged in"))
     }
 
     @discardableResult
     private func assign(_ id: OriginalTransactionID, to customer: String, in test: TestLedger) async throws -> Int {
-        try await test.ledger.assign(
+        try await test.ledger.customers.assign(
             id, to: customer, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "a mistake"))
     }
 
@@ -130,7 +130,7 @@ struct MergeTests {
     func split() async throws {
         try await withLedger { test in
             let split = { (name: String) in
-                try await test.ledger.split(
+                try await test.ledger.customers.split(
                     name, of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "another person"))
             }
             try await test.check(try await test.upload("a", by: "anon"), monthly(test))
@@ -176,10 +176,11 @@ struct MergeTests {
             func because(_ reason: String) throws -> ManualDecision { try ManualDecision(by: "kim", because: reason) }
             try await test.check(try await test.upload("a", by: "anon"), monthly(test))
             for _ in 1...2 {
-                _ = try await ledger.merge("anon", into: "ann", of: app, deciding: because("logged in"))
-                _ = try await ledger.assign("1000", to: "bob", of: app, deciding: because("a \"shared\" device"))
+                _ = try await ledger.customers.merge("anon", into: "ann", of: app, deciding: because("logged in"))
+                _ = try await ledger.customers.assign(
+                    "1000", to: "bob", of: app, deciding: because("a \"shared\" device"))
             }
-            _ = try await ledger.split("anon", of: app, deciding: because("another person"))
+            _ = try await ledger.customers.split("anon", of: app, deciding: because("another person"))
             try await test.expectRows(
                 """
                 SELECT actor, action, customer, decided_about::text, detail ->> 'decided_by', detail ->> 'reason'
@@ -242,7 +243,7 @@ struct MergeTests {
                     let answer = monthly(test).but { $0.subscription = OriginalTransactionID("s\(index)") }
                     group.addTask { try await test.check(receipt, answer) }
                     group.addTask {
-                        _ = try await test.ledger.merge(
+                        _ = try await test.ledger.customers.merge(
                             "anon\(index)", into: "ann", of: test.app.bundleID,
                             deciding: ManualDecision(by: "kim", because: "logged in"))
                     }

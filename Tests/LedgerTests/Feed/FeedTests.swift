@@ -32,11 +32,11 @@ struct FeedTests {
                     }
                 }
                 for _ in 0..<3 {
-                    group.addTask { for _ in 0..<25 { try await test.ledger.sequenceFeed(limit: 4) } }
+                    group.addTask { for _ in 0..<25 { try await test.ledger.feed.sequence(limit: 4) } }
                 }
                 try await group.waitForAll()
             }
-            while try await test.ledger.sequenceFeed() > 0 {}
+            while try await test.ledger.feed.sequence() > 0 {}
             let events = try await test.text("SELECT count(*) FROM ledger.event")
             #expect(
                 try await test.text("SELECT min(position), max(position), count(*) FROM ledger.event_feed")
@@ -58,18 +58,18 @@ struct FeedTests {
     func neverTwice() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-2)))
-            let placed = Int64(try await test.ledger.sequenceFeed())
+            let placed = Int64(try await test.ledger.feed.sequence())
             #expect(placed == 2)
-            #expect(try await test.ledger.feedHead().position == placed)
+            #expect(try await test.ledger.feed.head().position == placed)
             try await test.run("DELETE FROM ledger.event_feed")
-            #expect(try await test.ledger.sequenceFeed() == 0)
+            #expect(try await test.ledger.feed.sequence() == 0)
             try await test.check(
                 try await test.upload("b", by: "bob"),
                 Answer(from: test.at(-9), asOf: test.at(-1)).but { $0.subscription = "2" })
-            #expect(try await test.ledger.sequenceFeed() == 2)
+            #expect(try await test.ledger.feed.sequence() == 2)
             #expect(try await test.rows("SELECT position FROM ledger.event_feed ORDER BY 1") == ["3", "4"])
-            #expect(try await test.ledger.feedHead().position == 4)
-            #expect(try await test.ledger.feed(after: placed, limit: 10).events.map(\.position) == [3, 4])
+            #expect(try await test.ledger.feed.head().position == 4)
+            #expect(try await test.ledger.feed.read(after: placed, limit: 10).events.map(\.position) == [3, 4])
         }
     }
 
@@ -77,11 +77,11 @@ struct FeedTests {
     func erasureKeepsPositions() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-2)))
-            try await test.ledger.sequenceFeed()
+            try await test.ledger.feed.sequence()
             let before = try await test.rows("SELECT position, kind FROM perennial.event_log ORDER BY 1")
-            _ = try await test.ledger.erase(
+            _ = try await test.ledger.customers.erase(
                 "ann", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "asked to be forgotten"))
-            try await test.ledger.sequenceFeed()
+            try await test.ledger.feed.sequence()
             let after = try await test.rows("SELECT position, kind FROM perennial.event_log ORDER BY 1")
             #expect(Array(after.prefix(before.count)) == before)
         }

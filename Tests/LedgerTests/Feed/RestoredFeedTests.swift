@@ -17,12 +17,12 @@ struct RestoredFeedTests {
                     Answer(from: test.at(-9), asOf: test.at(-2)).but {
                         $0.subscription = OriginalTransactionID(subscription)
                     })
-                if receipt == "a" { try await test.ledger.sequenceFeed() }
+                if receipt == "a" { try await test.ledger.feed.sequence() }
             }
-            let head = try await test.ledger.feedHead()
+            let head = try await test.ledger.feed.head()
             #expect(head.position == 2)
             try await body(test, head)
-            #expect(try await test.ledger.feedHead() == head)
+            #expect(try await test.ledger.feed.head() == head)
         }
     }
 
@@ -44,12 +44,12 @@ struct RestoredFeedTests {
     private func expectToldAnew(
         _ ledger: SubscriptionLedger, _ database: Database, former: FeedHead
     ) async throws -> FeedHead {
-        let told = try await ledger.feedHead()
+        let told = try await ledger.feed.head()
         #expect(told.feed != former.feed && told.position == former.position)
-        #expect(try await ledger.feed(after: 0, limit: 9).head == told)
+        #expect(try await ledger.feed.read(after: 0, limit: 9).head == told)
         let view = try await database.query(.test("SELECT feed_id::text AS id FROM perennial.feed_now"))
         #expect(try view.map { try $0.text("id") } == [told.feed])
-        let status = try await ledger.status()
+        let status = try await ledger.operations.status()
         #expect(status.feedID == told.feed && status.feedFormerID == former.feed && status.feedRenewedAt == nil)
         #expect(try await audited(database) == [])
         return told
@@ -59,9 +59,9 @@ struct RestoredFeedTests {
     private func expectWritten(
         _ told: FeedHead, former: FeedHead, _ ledger: SubscriptionLedger, _ database: Database
     ) async throws {
-        #expect(try await ledger.checkFeedPlace() == nil)
-        #expect(try await ledger.feedHead().feed == told.feed)
-        let status = try await ledger.status()
+        #expect(try await ledger.feed.checkPlace() == nil)
+        #expect(try await ledger.feed.head().feed == told.feed)
+        let status = try await ledger.operations.status()
         #expect(status.feedID == told.feed && status.feedFormerID == former.feed && status.feedRenewedAt != nil)
         #expect(try await audited(database) == ["perennial feed.renewed \(former.feed) \(told.feed) restored"])
     }
@@ -82,12 +82,12 @@ struct RestoredFeedTests {
             try await copyByDump(from: test.connectionString, into: cluster.connectionString)
             try await open(cluster.connectionString) { ledger, database in
                 let told = try await expectToldAnew(ledger, database, former: former)
-                let renewal = try await ledger.checkFeedPlace()
+                let renewal = try await ledger.feed.checkPlace()
                 #expect(renewal?.former == former.feed && renewal?.feed == told.feed)
-                #expect(try await ledger.migrate().feedRenewal == nil)
+                #expect(try await ledger.operations.migrate().feedRenewal == nil)
                 try await expectWritten(told, former: former, ledger, database)
-                #expect(try await ledger.sequenceFeed() == 2)
-                #expect(try await ledger.feedHead() == FeedHead(feed: told.feed, position: 4))
+                #expect(try await ledger.feed.sequence() == 2)
+                #expect(try await ledger.feed.head() == FeedHead(feed: told.feed, position: 4))
             }
             try await cluster.stop(immediate: true)
             try await cluster.remove()
@@ -101,8 +101,8 @@ struct RestoredFeedTests {
                 try await copyByDump(from: test.connectionString, into: connectionString)
                 try await open(connectionString) { ledger, database in
                     let told = try await expectToldAnew(ledger, database, former: former)
-                    #expect(try await ledger.sequenceFeed() == 2)
-                    #expect(try await ledger.feedHead() == FeedHead(feed: told.feed, position: 4))
+                    #expect(try await ledger.feed.sequence() == 2)
+                    #expect(try await ledger.feed.head() == FeedHead(feed: told.feed, position: 4))
                     try await expectWritten(told, former: former, ledger, database)
                 }
             }
@@ -115,21 +115,21 @@ struct RestoredFeedTests {
             try await withTestDatabase { _, connectionString in
                 try await copyByDump(from: test.connectionString, into: connectionString)
                 let first = try await open(connectionString) { ledger, database in
-                    _ = try await ledger.checkFeedPlace()
-                    let head = try await ledger.feedHead()
+                    _ = try await ledger.feed.checkPlace()
+                    let head = try await ledger.feed.head()
                     try await database.transaction { try $0.script("DROP SCHEMA perennial, ledger CASCADE") }
                     return head
                 }
                 try await copyByDump(from: test.connectionString, into: connectionString)
                 try await open(connectionString) { ledger, database in
-                    let second = try await ledger.feedHead()
+                    let second = try await ledger.feed.head()
                     #expect(second.feed != first.feed && second.feed != former.feed)
                     try await database.transaction {
                         try $0.script("UPDATE ledger.feed SET position = position + 7")
                         let stored = try $0.query(.test("SELECT feed_id::text AS id FROM ledger.feed"))
                         #expect(try stored.first?.text("id") == second.feed)
                     }
-                    #expect(try await ledger.feedHead() == FeedHead(feed: second.feed, position: 9))
+                    #expect(try await ledger.feed.head() == FeedHead(feed: second.feed, position: 9))
                 }
             }
         }
@@ -158,12 +158,12 @@ struct RestoredFeedTests {
                 try await copyByDump(from: test.connectionString, into: connectionString)
                 try await open(connectionString) { plain, database in
                     let ledger = plain.acting(as: .user("kim"))
-                    let told = try await ledger.feedHead()
-                    let renewal = try #require(try await ledger.renewFeed(insteadOf: told.feed.uppercased()))
+                    let told = try await ledger.feed.head()
+                    let renewal = try #require(try await ledger.feed.renew(insteadOf: told.feed.uppercased()))
                     #expect(renewal.former == told.feed)
-                    #expect(try await ledger.feedHead() == FeedHead(feed: renewal.feed, position: 2))
-                    #expect(try await ledger.renewFeed(insteadOf: told.feed) == nil)
-                    #expect(try await ledger.feedHead().feed == renewal.feed)
+                    #expect(try await ledger.feed.head() == FeedHead(feed: renewal.feed, position: 2))
+                    #expect(try await ledger.feed.renew(insteadOf: told.feed) == nil)
+                    #expect(try await ledger.feed.head().feed == renewal.feed)
                     #expect(
                         try await audited(database) == [
                             "perennial feed.renewed \(former.feed) \(told.feed) restored",
@@ -183,18 +183,18 @@ struct RestoredFeedTests {
             try await primary.start()
             try await copyByDump(from: test.connectionString, into: primary.connectionString)
             let head = try await open(primary.connectionString) { ledger, _ in
-                _ = try await ledger.checkFeedPlace()
-                return try await ledger.feedHead()
+                _ = try await ledger.feed.checkPlace()
+                return try await ledger.feed.head()
             }
             let standby = try await PrivateCluster(following: primary)
             try await standby.start()
             try await open(standby.connectionString) { ledger, database in
-                #expect(try await ledger.feedHead() == head)
+                #expect(try await ledger.feed.head() == head)
                 try await primary.stop(immediate: true)
                 _ = try await database.query(.test("SELECT pg_promote()"))
-                #expect(try await ledger.checkFeedPlace() == nil)
-                #expect(try await ledger.sequenceFeed() == 2)
-                #expect(try await ledger.feedHead() == FeedHead(feed: head.feed, position: 4))
+                #expect(try await ledger.feed.checkPlace() == nil)
+                #expect(try await ledger.feed.sequence() == 2)
+                #expect(try await ledger.feed.head() == FeedHead(feed: head.feed, position: 4))
                 #expect(try await audited(database).count == 1)
             }
             try await standby.stop(immediate: true)

@@ -67,10 +67,10 @@ extension TestLedger {
         var ledger = ledger
         ledger.speedup = speedup
         for receipt in receipts {
-            let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: 60)
+            let claim = try await ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
             batch.append(settlement(claim, finding(receipt)))
         }
-        let settled = try await ledger.settleInFull(batch)
+        let settled = try await ledger.settlements.settleInFull(batch)
         #expect(settled.failures.map(\.reason) == [])
         return settled.settled
     }

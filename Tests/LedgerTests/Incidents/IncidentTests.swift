@@ -30,7 +30,7 @@ struct IncidentTests {
             #expect(retired.map(\.receiptID) == [receipts[0]])
             #expect(try await test.rejections() == ["3", "1", "1", "1"])
             try await test.vouch(for: [receipts[3]])
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 5 4"])
             #expect(
                 try await test.rows("SELECT rejections, rejected_since IS NULL FROM ledger.receipt ORDER BY receipt_id")
@@ -50,7 +50,7 @@ struct IncidentTests {
             try await test.run(
                 "UPDATE ledger.receipt SET rejections = 2, rejected_since = now() - interval '80 hours'")
             try await test.refuse(Array(receipts[0..<3]))
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             let before = try await test.rows("SELECT subscription_id, polled_by FROM ledger.subscription ORDER BY 1")
             let late = try await test.refuse([receipts[3]], .accountGone)
             #expect(late.map(\.outcome) == [.indeterminate])
@@ -84,7 +84,7 @@ struct IncidentTests {
             try await test.refuse([newer])
             #expect(try await test.text(poller) == receipts[0].description)
             try await test.refuse(receipts)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             try await test.check(newer, answer.but { $0.asOf = test.at(-0.1) })
             #expect(try await test.text(poller) == newer.description)
         }
@@ -100,7 +100,7 @@ struct IncidentTests {
             }
             let unpolled = "SELECT count(*) FROM ledger.subscription WHERE polled_by IS NULL AND next_check_at IS NULL"
             #expect(try await test.text(unpolled) == "3")
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 3 3"])
             #expect(try await test.text(unpolled) == "0")
             try await test.expectSound()
@@ -112,22 +112,22 @@ struct IncidentTests {
         try await withLedger { test in
             let receipts = try await test.canaries(50)
             try await test.refuse(Array(receipts[0..<10]))
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             try await test.pass(minutes: 11)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 10 10"], "Apple vouched for no receipt")
             try await test.vouch(for: Array(receipts[20..<40]))
             try await test.refuse([receipts[10]])
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 31 11"], "one of 21 is more than 2 %")
             try await test.pass(minutes: 11)
             // One of those may be gone for good: it says nothing of Apple.
             try await test.refuse([receipts[0]])
             try await test.vouch(for: [receipts[1], receipts[11]])
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 33 11"], "two are too few to tell")
             try await test.vouch(for: [receipts[12]])
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["over 34 11"])
             let due = try await scheduled(test)
             let refused = [0, 2, 3, 4, 5, 6, 7, 8, 9, 10]
@@ -149,23 +149,23 @@ struct IncidentTests {
         try await withLedger { test in
             let gone = try await test.canaries(4)
             try await test.refuse(gone, .accountGone)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 4 4"])
             try await test.pass(minutes: 11)
             try await test.run("UPDATE ledger.incident SET closed_at = now()")
             for tries in 1...3 {
-                try await test.ledger.watchCanaries()
+                try await test.ledger.operations.watchCanaries()
                 try await test.refuse(gone, .accountGone)
-                try await test.ledger.watchCanaries()
+                try await test.ledger.operations.watchCanaries()
                 #expect(try await test.incidents() == ["over 4 4"])
                 #expect(try await test.rejections() == Array(repeating: "\(tries)", count: 4))
                 try await test.pass(minutes: 12)
             }
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             // Once Apple vouches for them again they are canaries again.
             try await test.vouch(for: gone)
             try await test.refuse(gone)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents().last == "running 8 4")
         }
     }
@@ -180,16 +180,16 @@ struct IncidentTests {
             try await test.check(receipts[1], ahead)
             #expect(try await test.rows("SELECT s::text AS row FROM ledger.subscription s ORDER BY 1") == before)
             #expect(try await test.refuse([receipts[2]]).map(\.outcome) == [.rejected])
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 2 2"])
-            let shown = try await test.ledger.incidents(limit: 10)
+            let shown = try await test.ledger.admin.incidents(limit: 10)
             #expect(shown.map(\.kind) == [.clock])
             #expect(shown.first?.lastReason.contains("180 minutes ahead") == true)
             try await test.pass(minutes: 11)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 2 2"], "there was no answer since")
             try await test.vouch(for: [receipts[0]])
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["over 3 2"])
             #expect(try await test.text("SELECT count(*) FROM ledger.refusal WHERE NOT counts") == "0")
         }
@@ -206,11 +206,11 @@ struct IncidentTests {
                             try await test.refuse([receipts[start], receipts[start + 4]])
                         }
                     }
-                    group.addTask { for _ in 0..<10 { try await test.ledger.watchCanaries() } }
+                    group.addTask { for _ in 0..<10 { try await test.ledger.operations.watchCanaries() } }
                 }
                 try await group.waitForAll()
             }
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 40 40"])
             #expect(try await test.rejections() == Array(repeating: "0", count: 40))
             #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "40")
@@ -222,18 +222,18 @@ struct IncidentTests {
     @Test("The status shows running incidents and those of the last day")
     func status() async throws {
         try await withLedger { test in
-            #expect(try await test.ledger.status().incidents.isEmpty)
+            #expect(try await test.ledger.operations.status().incidents.isEmpty)
             let receipts = try await test.canaries(3)
             try await test.refuse(receipts)
-            try await test.ledger.watchCanaries()
-            let running = try #require(try await test.ledger.status().incidents.first)
+            try await test.ledger.operations.watchCanaries()
+            let running = try #require(try await test.ledger.operations.status().incidents.first)
             #expect(running.bundleID == "com.example.app" && running.kind == .refusals && running.closedAt == nil)
             #expect(running.asked == 3 && running.refused == 3 && running.lastReason == "Apple refused (21003).")
             #expect(running.openedAt >= test.now)
             try await test.run("UPDATE ledger.incident SET closed_at = now()")
-            #expect(try await test.ledger.status().incidents.map { $0.closedAt == nil } == [false])
+            #expect(try await test.ledger.operations.status().incidents.map { $0.closedAt == nil } == [false])
             try await test.pass(minutes: 60 * 25)
-            #expect(try await test.ledger.status().incidents.isEmpty)
+            #expect(try await test.ledger.operations.status().incidents.isEmpty)
         }
     }
 }

@@ -12,7 +12,7 @@ struct RecogniseTests {
         try await withLedger { test in
             try await test.refuse(try await test.canaries(refused))
             try await test.vouched(vouched)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             let tooMany = refused >= 3 && refused * 100 > (refused + vouched) * 2
             #expect(try await test.incidents() == (tooMany ? ["running \(refused + vouched) \(refused)"] : []))
             #expect(try await test.rejections() == Array(repeating: tooMany ? "0" : "1", count: refused))
@@ -37,11 +37,11 @@ struct RecogniseTests {
             let told = Settlement(
                 claim: try await test.claim(receipts[0]), finding: answer.finding, body: [1], latestReceipt: nil,
                 fingerprint: fingerprint)
-            _ = try await test.ledger.settleInFull([told])
+            _ = try await test.ledger.settlements.settleInFull([told])
             #expect(try await test.text(counted) == "3")
             let equal = EqualAnswer(
                 to: try await test.claim(receipts[0]), fingerprint: fingerprint, asOf: test.at(-0.2))
-            let confirmed = try await test.ledger.confirm([try #require(equal)])
+            let confirmed = try await test.ledger.settlements.confirm([try #require(equal)])
             #expect(confirmed == [receipts[0]])
             #expect(try await test.text(counted) == "4")
         }
@@ -57,7 +57,7 @@ struct RecogniseTests {
             try await test.refuse(receipts, .otherBundle)
             for index in 0..<5 { try await test.refuse([try await test.upload("new \(index)")]) }
             for receipt in receipts { try await test.check(receipt, outage) }
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == [])
             #expect(try await test.rejections() == Array(repeating: "1", count: 10))
         }
@@ -69,14 +69,14 @@ struct RecogniseTests {
             try await test.vouched(1)
             for receipt in try await test.canaries(4) {
                 try await test.refuse([receipt])
-                try await test.ledger.watchCanaries()
+                try await test.ledger.operations.watchCanaries()
                 try await test.pass(minutes: 6)
             }
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == [])
             #expect(try await test.rejections() == Array(repeating: "1", count: 4))
             try await test.pass(minutes: 6)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.rows("SELECT receipt_id FROM ledger.refusal") == [])
             #expect(try await test.rows("SELECT app_id FROM ledger.vouched_minute") == [])
         }
@@ -89,7 +89,7 @@ struct RecogniseTests {
             try await test.vouched(1_000)
             try await test.pass(minutes: 12)
             try await test.refuse(receipts)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 3 3"])
         }
     }
@@ -101,7 +101,7 @@ struct RecogniseTests {
             let stop = "interval '1 day' * 32 / \(speedup)"
             try await test.run("UPDATE ledger.receipt SET verified_at = verified_at - \(stop)")
             try await test.refuse(receipts, .accountGone, speedup: speedup)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == [])
             #expect(try await test.rejections() == Array(repeating: "1", count: 6))
         }
@@ -117,7 +117,7 @@ struct RecogniseTests {
                 UPDATE ledger.poll_schedule SET confirmed_as_of = now(), confirmed_at = now()
                 """)
             try await test.refuse(receipts, .accountGone)
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 3 3"])
         }
     }
@@ -125,12 +125,12 @@ struct RecogniseTests {
     @Test("Another app's receipts are its own")
     func otherApp() async throws {
         try await withLedger { test in
-            try await test.ledger.addApp(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
-            let other = try await test.ledger.app("com.example.other")
+            try await test.ledger.apps.add(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
+            let other = try await test.ledger.apps.app("com.example.other")
             try await test.run(
                 "INSERT INTO ledger.vouched_minute VALUES (\(other.id), date_trunc('minute', now()), 0, 1000000)")
             try await test.refuse(try await test.canaries(3))
-            try await test.ledger.watchCanaries()
+            try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 3 3"])
         }
     }

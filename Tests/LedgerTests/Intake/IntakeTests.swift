@@ -12,24 +12,24 @@ struct IntakeTests {
             let uploads = ["ann", "bob", "ann"].map {
                 Upload(appID: test.app.id, customer: $0, receipt: Array("r".utf8), imported: false)
             }
-            let stored = try await test.ledger.store(uploads)
+            let stored = try await test.ledger.intake.store(uploads)
             #expect(Set(stored.map(\.receiptID)).count == 1)
             #expect(stored.map(\.isNew) == [true, false, false])
-            #expect(try await test.ledger.store(Array(uploads.prefix(1))).map(\.isNew) == [false])
+            #expect(try await test.ledger.intake.store(Array(uploads.prefix(1))).map(\.isNew) == [false])
             #expect(
                 try await test.rows(
                     "SELECT (SELECT count(*) FROM ledger.receipt), (SELECT count(*) FROM ledger.upload)")
                     == ["1 2"])
-            #expect(try await test.ledger.store([]).isEmpty)
+            #expect(try await test.ledger.intake.store([]).isEmpty)
         }
     }
 
     @Test("Two apps may hold the same bytes")
     func apps() async throws {
         try await withLedger { test in
-            try await test.ledger.addApp(NewApp(bundleID: "com.example.other"))
-            let other = try await test.ledger.app("com.example.other")
-            let stored = try await test.ledger.store(
+            try await test.ledger.apps.add(NewApp(bundleID: "com.example.other"))
+            let other = try await test.ledger.apps.app("com.example.other")
+            let stored = try await test.ledger.intake.store(
                 [test.app, other].map { Upload(appID: $0.id, customer: "ann", receipt: [1, 2], imported: false) })
             #expect(Set(stored.map(\.receiptID)).count == 2)
             #expect(stored.map(\.isNew) == [true, true])
@@ -43,7 +43,7 @@ struct IntakeTests {
             let uploads = ["zoe", "ann", "mia"].map {
                 Upload(appID: test.app.id, customer: $0, receipt: Array("r".utf8), imported: false)
             }
-            let receipt = try #require(try await test.ledger.store(uploads).first).receiptID
+            let receipt = try #require(try await test.ledger.intake.store(uploads).first).receiptID
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             #expect(try await test.owner() == "mia")
         }
@@ -90,11 +90,11 @@ struct IntakeTests {
             let names = ["a,b", "ä ö", "quote\"d", "{x}", String(repeating: "é", count: 255), "NULL"]
             let receipt = try await test.upload("r", by: names[0])
             for name in names.dropFirst() { try await test.upload("r", by: name) }
-            let stored = try #require(try await test.ledger.receipts(id: receipt).first)
+            let stored = try #require(try await test.ledger.customers.receipts(id: receipt).first)
             #expect(Set(stored.customers) == Set(names))
             #expect(stored.customers.count == names.count)
-            #expect(try await test.ledger.receipts(customer: "a,b").map(\.id) == [receipt])
-            #expect(try await test.ledger.receipts(customer: "b").isEmpty)
+            #expect(try await test.ledger.customers.receipts(customer: "a,b").map(\.id) == [receipt])
+            #expect(try await test.ledger.customers.receipts(customer: "b").isEmpty)
         }
     }
 

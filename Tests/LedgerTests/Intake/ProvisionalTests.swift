@@ -16,7 +16,7 @@ struct ProvisionalTests {
         let word = Provisional(productID: product, until: test.at(days))
         let upload = Upload(
             appID: test.app.id, customer: customer, receipt: Array(receipt.utf8), imported: true, provisional: word)
-        return try #require(try await test.ledger.store([upload]).first).receiptID
+        return try #require(try await test.ledger.intake.store([upload]).first).receiptID
     }
 
     static func until(_ test: TestLedger) async throws -> Double {
@@ -36,7 +36,7 @@ struct ProvisionalTests {
             #expect(try await test.entitled(at: test.at(-1)) == Self.nothing)
             #expect(try await test.entitled("monthly", "bob") == Self.nothing)
             let right = try #require(
-                try await test.ledger.entitlements(app: "com.example.app", customer: "ann").first)
+                try await test.ledger.customers.entitlements(app: "com.example.app", customer: "ann").first)
             #expect(right.granted && right.basis == "provisional" && right.asOf == nil && right.checkedAt == nil)
             #expect(right.until == test.at(30))
             #expect(
@@ -48,7 +48,7 @@ struct ProvisionalTests {
     @Test("It grants what the catalog says of the product")
     func catalog() async throws {
         try await withLedger { test in
-            try await test.ledger.applyCatalog(
+            try await test.ledger.apps.applyCatalog(
                 [CatalogProduct(id: "monthly", entitlements: ["pro", "sync"])], to: test.app.bundleID)
             try await Self.say(30, in: test)
             #expect(try await test.entitled("pro") == Self.granted)

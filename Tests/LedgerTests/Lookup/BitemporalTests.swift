@@ -34,11 +34,11 @@ struct BitemporalTests {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-20), asOf: test.at(-1)))
             try await test.check(try await test.upload("p"), purchase("p", at: test.at(-20), asOf: test.at(-1)))
-            try await test.ledger.applyCatalog(
+            try await test.ledger.apps.applyCatalog(
                 [CatalogProduct(id: "monthly", entitlements: ["pro"])], to: test.app.bundleID)
             try await ManualGrantTests.give(30, of: "pro", to: "ann", in: test)
             try await test.upload("b", by: "anon")
-            _ = try await test.ledger.merge(
+            _ = try await test.ledger.customers.merge(
                 "anon", into: "ann", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "logged in"))
             let again = "tstzrange(now() - interval '1 s', now() + interval '1 day')"
             for (table, range, columns) in [
@@ -134,7 +134,7 @@ struct BitemporalTests {
             #expect(
                 try await test.rows("SELECT granted, basis FROM perennial.entitled_at('no.app', 'x', 'y', now())")
                     == ["false none"])
-            #expect(try await test.ledger.entitlements(app: "com.example.app", customer: "nobody").isEmpty)
+            #expect(try await test.ledger.customers.entitlements(app: "com.example.app", customer: "nobody").isEmpty)
             #expect(try await test.text("SELECT count(*) FROM ledger.customer") == "0")
         }
     }

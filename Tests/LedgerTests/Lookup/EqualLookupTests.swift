@@ -114,7 +114,7 @@ struct EqualLookupTests {
             state = reconcile(state, with: answer.evidence.slice(of: id), policy: policy).state
             if Int.random(in: 0..<3, using: &random) == 0 {
                 let until = Bool.random(using: &random) ? test.at(Double(Int.random(in: 1...60, using: &random))) : nil
-                let grant = try await test.ledger.grant(
+                let grant = try await test.ledger.customers.grant(
                     "monthly", to: customer, of: test.app.bundleID, until: until,
                     deciding: ManualDecision(by: "kim", because: "seed"))
                 if let last = hand.indices.last { hand[last].until = min(hand[last].until ?? grant.since, grant.since) }

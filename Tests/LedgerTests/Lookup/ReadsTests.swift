@@ -23,12 +23,12 @@ struct ReadsTests {
             let standby = away()
             let ledger = SubscriptionLedger(database: test.database, reads: standby)
             for _ in 0..<3 {
-                let found = try await ledger.entitlements(app: test.app.bundleID, customer: "ann")
+                let found = try await ledger.customers.entitlements(app: test.app.bundleID, customer: "ann")
                 #expect(found.map(\.granted) == [true])
             }
             #expect(await ledger.standby() == .away)
-            #expect(try await ledger.registeredApp(test.app.bundleID)?.id == test.app.id)
-            #expect(try await ledger.registeredApp("com.example.nothing") == nil)
+            #expect(try await ledger.apps.registered(test.app.bundleID)?.id == test.app.id)
+            #expect(try await ledger.apps.registered("com.example.nothing") == nil)
             await standby.close()
         }
     }
@@ -39,10 +39,10 @@ struct ReadsTests {
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             let primary = away()
             let ledger = SubscriptionLedger(database: primary, reads: test.database)
-            let found = try await ledger.entitlements(app: test.app.bundleID, customer: "ann")
+            let found = try await ledger.customers.entitlements(app: test.app.bundleID, customer: "ann")
             #expect(found.map(\.granted) == [true])
             #expect(await ledger.standby() == .following)
-            await #expect(throws: DatabaseError.self) { try await ledger.requireMigrated() }
+            await #expect(throws: DatabaseError.self) { try await ledger.operations.requireMigrated() }
             await primary.close()
         }
     }

@@ -22,7 +22,7 @@ struct StatusTests {
                     "lane = 'sweep', due_at = now() - interval '\(due)', scheduled_for = now() - interval '\(due)'")
             }
             _ = try await test.claim(receipts[2])
-            let lanes = try await test.ledger.status().lanes
+            let lanes = try await test.ledger.operations.status().lanes
             #expect(lanes.map(\.lane) == [.imported, .sweep])
             let sweep = try #require(lanes.last)
             #expect([sweep.receipts, sweep.due, sweep.overdue, sweep.inFlight] == [4, 2, 1, 1])
@@ -47,29 +47,29 @@ struct StatusTests {
                 test, far, "due_at = timestamptz '1950-01-01 00:00Z', scheduled_for = now() - interval '2 h'")
             #expect(try await lag(test).allSatisfy { (7200..<7260).contains($0) })
             let quota = Quota(app: test.app, lane: .imported, receipts: 9)
-            #expect(try await test.ledger.claim(for: test.worker, [quota], leaseSeconds: 60).count == 2)
-            #expect(try await test.ledger.gauges().lanes.first { $0.lane == .imported }?.lagSeconds == 0)
-            #expect(try await test.ledger.status().lanes.first?.lagSeconds == nil)
+            #expect(try await test.ledger.claims.claim(for: test.worker, [quota], leaseSeconds: 60).count == 2)
+            #expect(try await test.ledger.operations.gauges().lanes.first { $0.lane == .imported }?.lagSeconds == 0)
+            #expect(try await test.ledger.operations.status().lanes.first?.lagSeconds == nil)
         }
     }
 
     /// Of the lane of imports, as metrics and as status say it.
     private func lag(_ test: TestLedger) async throws -> [Double] {
-        let gauge = try await test.ledger.gauges().lanes.first { $0.lane == .imported }
-        let status = try await test.ledger.status().lanes.first { $0.lane == .imported }
+        let gauge = try await test.ledger.operations.gauges().lanes.first { $0.lane == .imported }
+        let status = try await test.ledger.operations.status().lanes.first { $0.lane == .imported }
         return [try #require(gauge).lagSeconds, try #require(status?.lagSeconds)]
     }
 
     @Test("A process that checks single receipts on request does not count as a worker")
     func workers() async throws {
         try await withLedger { test in
-            let before = try await test.ledger.status().workers
-            _ = try await test.ledger.startWorker(host: "h", process: 1, singly: true)
-            #expect(try await test.ledger.status().workers == before)
-            #expect(try await test.ledger.gauges().workers == before)
-            _ = try await test.ledger.startWorker(host: "h", process: 2)
-            #expect(try await test.ledger.status().workers == before + 1)
-            #expect(try await test.ledger.gauges().workers == before + 1)
+            let before = try await test.ledger.operations.status().workers
+            _ = try await test.ledger.claims.startWorker(host: "h", process: 1, singly: true)
+            #expect(try await test.ledger.operations.status().workers == before)
+            #expect(try await test.ledger.operations.gauges().workers == before)
+            _ = try await test.ledger.claims.startWorker(host: "h", process: 2)
+            #expect(try await test.ledger.operations.status().workers == before + 1)
+            #expect(try await test.ledger.operations.gauges().workers == before + 1)
         }
     }
 
@@ -80,7 +80,7 @@ struct StatusTests {
             let receipt = try await test.upload("verified")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             try await test.run("ANALYZE ledger.receipt; ANALYZE ledger.subscription")
-            let counted = try await test.ledger.status()
+            let counted = try await test.ledger.operations.status()
             #expect(!counted.isEstimated)
             #expect([counted.receipts, counted.verified, counted.unverified, counted.subscriptions] == [41, 1, 40, 1])
             #expect(counted.lastCheckedAt != nil)
@@ -97,7 +97,7 @@ struct StatusTests {
         try await withLedger { test in
             for name in ["a", "b", "c"] { try await test.upload(name) }
             try await test.run(
-                "INSERT INTO ledger.app (bundle_id, name) SELECT 'app.' || g, 'app' FROM generate_series(1, 99) g")
+                "INSERT INTO ledger.apps.app (bundle_id, name) SELECT 'app.' || g, 'app' FROM generate_series(1, 99) g")
             let row = try #require(try await test.ledger.query(Queries.status, [.int8(2)]).first)
             #expect(try row.int8("at_most") == 100)
             try await test.run("DELETE FROM ledger.app WHERE app_id > 1")

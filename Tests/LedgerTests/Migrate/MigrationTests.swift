@@ -12,12 +12,12 @@ struct MigrationTests {
     func twice() async throws {
         try await withTestDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            await #expect(throws: LedgerError.self) { try await ledger.requireMigrated() }
-            #expect(try await ledger.migrate().applied == Migrations.all.map(\.name))
-            let again = try await ledger.migrate()
+            await #expect(throws: LedgerError.self) { try await ledger.operations.requireMigrated() }
+            #expect(try await ledger.operations.migrate().applied == Migrations.all.map(\.name))
+            let again = try await ledger.operations.migrate()
             #expect(again.applied.isEmpty)
             #expect(again.total == Migrations.all.count)
-            try await ledger.requireMigrated()
+            try await ledger.operations.requireMigrated()
         }
     }
 
@@ -55,7 +55,10 @@ struct MigrationTests {
         try await withLedger { test in
             try await test.run(change)
             let before = try await test.everything()
-            for attempt in [{ _ = try await test.ledger.migrate() }, { try await test.ledger.requireMigrated() }] {
+            for attempt in [
+                { _ = try await test.ledger.operations.migrate() },
+                { try await test.ledger.operations.requireMigrated() },
+            ] {
                 let error = await #expect(throws: LedgerError.self) { try await attempt() }
                 #expect(error?.kind == .mismatch)
                 #expect(error?.message.contains(reason) == true)
@@ -75,8 +78,8 @@ struct MigrationTests {
                 CREATE TABLE ledger.hue (name text);
                 INSERT INTO ledger.migration (name, digest) VALUES ('9998_hues', '\\x00'), ('9999_more', '\\x00')
                 """)
-            try await test.ledger.requireMigrated()
-            let report = try await test.ledger.migrate()
+            try await test.ledger.operations.requireMigrated()
+            let report = try await test.ledger.operations.migrate()
             #expect(report.applied.isEmpty && report.isAhead && report.total == Migrations.all.count + 2)
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
@@ -88,7 +91,7 @@ struct MigrationTests {
     func behind() async throws {
         try await withLedger { test in
             try await test.run("DELETE FROM ledger.migration WHERE number = (SELECT max(number) FROM ledger.migration)")
-            let error = await #expect(throws: LedgerError.self) { try await test.ledger.requireMigrated() }
+            let error = await #expect(throws: LedgerError.self) { try await test.ledger.operations.requireMigrated() }
             #expect(error?.message.contains("run `perennial migrate`") == true)
         }
     }
@@ -96,7 +99,7 @@ struct MigrationTests {
     @Test("There is room for the observations of this month and the next")
     func months() async throws {
         try await withLedger { test in
-            try await test.ledger.addObservationMonths()
+            try await test.ledger.operations.addObservationMonths()
             #expect(
                 try await test.text(
                     """

@@ -31,7 +31,7 @@ struct RoleTests {
             try await withLedger { other in
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for ledger in [one.ledger, other.ledger] {
-                        group.addTask { for _ in 0..<5 { try await ledger.grantRoles() } }
+                        group.addTask { for _ in 0..<5 { try await ledger.operations.grantRoles() } }
                     }
                     try await group.waitForAll()
                 }
@@ -44,9 +44,9 @@ struct RoleTests {
     @Test("The report role reads every view, calls the lookups, and sees nothing of the ledger")
     func report() async throws {
         try await withLedger { test in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
-            try await test.ledger.sequenceFeed()
+            try await test.ledger.feed.sequence()
             let views = try await test.rows("SELECT viewname FROM pg_views WHERE schemaname = 'perennial' ORDER BY 1")
             let promised = ["entitlement_now", "event_log", "revenue_event", "subscription_now"]
             #expect(views.contains("purchase_now") && promised.allSatisfy(views.contains))
@@ -74,13 +74,13 @@ struct RoleTests {
         arguments: ["perennial_worker", "perennial_api"])
     func settle(role: String) async throws {
         try await withLedger { test in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await acting(as: role, on: test) { ledger, database in
                 let own = TestLedger(
                     ledger: ledger, database: database, connectionString: test.connectionString, app: test.app,
-                    worker: try await ledger.startWorker(host: "role", process: 1), now: test.now)
-                try await ledger.requireMigrated()
-                _ = try await ledger.takeBudget([(app: test.app, calls: 1)])
+                    worker: try await ledger.claims.startWorker(host: "role", process: 1), now: test.now)
+                try await ledger.operations.requireMigrated()
+                _ = try await ledger.claims.takeBudget([(app: test.app, calls: 1)])
                 let receipt = try await own.upload("a")
                 // A row without line item that later gets one is the same period: one of the two is deleted.
                 var unnumbered = Answer(from: test.at(-9), asOf: test.at(-3)).evidence
@@ -100,18 +100,19 @@ struct RoleTests {
                 try await own.check(old, Answer(from: test.at(-70), asOf: test.at(-41)).but { $0.subscription = "old" })
                 #expect(try await endAllowances(ledger) == 1)
                 try await own.check(old, rejected())
-                try await ledger.watchCanaries()
-                #expect(try await ledger.sequenceFeed() > 0)
-                try await ledger.addObservationMonths()
-                try await ledger.heartbeat(own.worker, stopped: true)
-                _ = try await ledger.status()
-                #expect(try await ledger.entitlements(app: "com.example.app", customer: "bob").isEmpty == false)
+                try await ledger.operations.watchCanaries()
+                #expect(try await ledger.feed.sequence() > 0)
+                try await ledger.operations.addObservationMonths()
+                try await ledger.claims.heartbeat(own.worker, stopped: true)
+                _ = try await ledger.operations.status()
+                #expect(
+                    try await ledger.customers.entitlements(app: "com.example.app", customer: "bob").isEmpty == false)
                 let lookup = RightsLookup(ledger)
                 for _ in 0..<2 {
                     let bob = CustomerName("bob", of: test.app.bundleID)
                     #expect(try await lookup.rights(of: [bob])[0].entitlements.isEmpty == false)
                 }
-                try await ledger.pruneRightLog()
+                try await ledger.customers.pruneRightLog()
             }
             #expect(try await test.owner() == "bob")
             #expect(
@@ -123,12 +124,13 @@ struct RoleTests {
 
     /// What the role for reports may not do: it writes nothing, and calls no function that reads behind the views.
     private static let forbiddenToRead = [
-        "INSERT INTO ledger.customer (app_id, name) VALUES (1, 'x')", "DELETE FROM ledger.event",
+        "INSERT INTO ledger.customers.export (app_id, name) VALUES (1, 'x')", "DELETE FROM ledger.event",
         "UPDATE ledger.subscription SET version = 1", "UPDATE ledger.audit SET detail = '{}'",
         "TRUNCATE ledger.receipt",
         "DELETE FROM perennial.entitlement_now", "UPDATE perennial.subscription_now SET state = 'active'",
         "DELETE FROM perennial.audit_log", "SELECT nextval('ledger.lease_token_seq')",
-        "SELECT * FROM ledger.entitlements(ARRAY[1]::bigint[], now(), now())", "SELECT ledger.prune_right_log()",
+        "SELECT * FROM ledger.customers.entitlements(ARRAY[1]::bigint[], now(), now())",
+        "SELECT ledger.prune_right_log()",
         "SELECT * FROM ledger.right_basis(ARRAY[1]::bigint[])",
         "SELECT * FROM ledger.entitlement_sources(ARRAY[1]::bigint[], NULL, NULL)",
         "SELECT ledger.add_observation_month(now())", "SELECT ledger.drop_empty_observation_months(now())",
@@ -137,7 +139,7 @@ struct RoleTests {
     @Test("The role for reports writes nothing")
     func readsOnly() async throws {
         try await withLedger { test in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await acting(as: "perennial_report", on: test) { _, database in
                 for sql in Self.forbiddenToRead {
@@ -156,7 +158,7 @@ struct RoleTests {
         arguments: ["perennial_worker", "perennial_api", "perennial_report", "perennial_owner"])
     func structure(role: String) async throws {
         try await withLedger { test in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await acting(as: role, on: test) { _, database in
                 for sql in [
                     "DROP TABLE ledger.event", "CREATE TABLE ledger.extra (x int)",
@@ -202,7 +204,7 @@ struct RoleTests {
     @Test("What worker and server must not do they cannot", arguments: ["perennial_worker", "perennial_api"])
     func forbidden(role: String) async throws {
         try await withLedger { test in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await acting(as: role, on: test) { _, database in
                 for sql in Self.forbidden
@@ -221,7 +223,7 @@ struct RoleTests {
         "Worker and server write the new id of a restored feed down", arguments: ["perennial_worker", "perennial_api"])
     func restoredFeed(role: String) async throws {
         try await withLedger { test in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await test.run(
                 """
                 ALTER TABLE ledger.feed DISABLE TRIGGER renewed_elsewhere;
@@ -232,11 +234,11 @@ struct RoleTests {
                 try await database.query(.test("SELECT feed_id::text AS id FROM perennial.feed_now")).first?.text("id")
             }
             try await acting(as: role, on: test) { ledger, _ in
-                #expect(try await ledger.feedHead().feed == told)
-                let renewal = try await ledger.checkFeedPlace()
+                #expect(try await ledger.feed.head().feed == told)
+                let renewal = try await ledger.feed.checkPlace()
                 #expect(renewal?.feed == told)
-                #expect(try await ledger.feedHead().feed == told)
-                #expect(try await ledger.status().feedID == told)
+                #expect(try await ledger.feed.head().feed == told)
+                #expect(try await ledger.operations.status().feedID == told)
             }
             #expect(try await test.rows("SELECT actor, action FROM perennial.audit_log") == ["perennial feed.renewed"])
         }
@@ -245,12 +247,12 @@ struct RoleTests {
     @Test("Privileges of an older release are revoked")
     func narrowed() async throws {
         try await withLedger { test in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await test.run(
                 "GRANT UPDATE ON ledger.event, ledger.ownership, ledger.subscription_span TO perennial_api")
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await test.run("GRANT SELECT, INSERT, UPDATE, DELETE ON ledger.admin_session TO perennial_worker")
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await acting(as: "perennial_worker", on: test) { _, database in
                 for sql in Self.forbiddenToWorkers {
                     let error = await #expect(throws: DatabaseError.self, "\(sql)") {
@@ -275,18 +277,18 @@ struct RoleTests {
     @Test("The owner role grants, merges, assigns and erases")
     func owner() async throws {
         try await withLedger { test in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             try await test.check(try await test.upload("a", by: "anon"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await acting(as: "perennial_owner", on: test) { plain, _ in
                 let (ledger, app) = (plain.acting(as: .user("kim")), test.app.bundleID)
                 let decision = try ManualDecision(by: "kim", because: "a test")
-                _ = try await ledger.grant("pro", to: "anon", of: app, until: nil, deciding: decision)
-                _ = try await ledger.merge("anon", into: "ann", of: app, deciding: decision)
-                _ = try await ledger.revokeGrant(of: "pro", from: "ann", of: app, deciding: decision)
-                #expect(try await ledger.assign("1000", to: "bob", of: app, deciding: decision) == 1)
-                #expect(try await ledger.customer("bob", of: app).ownerships.count == 1)
-                #expect(try await ledger.erase("bob", of: app, deciding: decision).things == 1)
-                #expect(try await ledger.renewFeed() != nil)
+                _ = try await ledger.customers.grant("pro", to: "anon", of: app, until: nil, deciding: decision)
+                _ = try await ledger.customers.merge("anon", into: "ann", of: app, deciding: decision)
+                _ = try await ledger.customers.revokeGrant(of: "pro", from: "ann", of: app, deciding: decision)
+                #expect(try await ledger.customers.assign("1000", to: "bob", of: app, deciding: decision) == 1)
+                #expect(try await ledger.customers.export("bob", of: app).ownerships.count == 1)
+                #expect(try await ledger.customers.erase("bob", of: app, deciding: decision).things == 1)
+                #expect(try await ledger.feed.renew() != nil)
             }
             #expect(
                 try await test.rows("SELECT action FROM perennial.audit_log ORDER BY audit_id") == [

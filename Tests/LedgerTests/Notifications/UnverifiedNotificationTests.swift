@@ -22,8 +22,8 @@ struct UnverifiedNotificationTests {
         _ body: (TestLedger, NotifiedApp, ReceiptID) async throws -> Void
     ) async throws {
         try await withLedger { test in
-            let token = try await test.ledger.openNotifications(of: "com.example.app")
-            let app = try #require(try await test.ledger.notifiedApp(at: token))
+            let token = try await test.ledger.apps.openNotifications(of: "com.example.app")
+            let app = try #require(try await test.ledger.apps.notifiedApp(at: token))
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             try await body(test, app, receipt)
@@ -43,7 +43,7 @@ struct UnverifiedNotificationTests {
         try await withPolled { test, app, _ in
             #expect(try await due(test).seconds > 86_400)
             var before = try await test.everything()
-            #expect(try await test.ledger.keep(refund, for: app) == .pulled)
+            #expect(try await test.ledger.intake.keep(refund, for: app) == .pulled)
             let due = try await due(test)
             #expect((0...5).contains(due.seconds) && due.lane == .expiring)
             var after = try await test.everything()
@@ -54,7 +54,7 @@ struct UnverifiedNotificationTests {
                     "SELECT version, kind, apple_id, environment, original_transaction_id, effect FROM ledger.notification"
                 )
                     == "2 REFUND u1 Production 1000 pulled")
-            let claims = try await test.ledger.claim(
+            let claims = try await test.ledger.claims.claim(
                 for: test.worker, [Quota(app: test.app, lane: .expiring, receipts: 9)], leaseSeconds: 60,
                 now: test.at(0.01)
             )
@@ -66,7 +66,7 @@ struct UnverifiedNotificationTests {
     func sooner() async throws {
         try await withPolled { test, app, _ in
             try await test.run("UPDATE ledger.poll_schedule SET due_at = now() - interval '7 s'")
-            #expect(try await test.ledger.keep(refund, for: app) == .pulled)
+            #expect(try await test.ledger.intake.keep(refund, for: app) == .pulled)
             #expect(try await due(test).seconds <= -6)
         }
     }
@@ -74,10 +74,10 @@ struct UnverifiedNotificationTests {
     @Test("At most one check a minute and subscription, and none is lost: the next one waits for its minute")
     func minute() async throws {
         try await withPolled { test, app, receipt in
-            #expect(try await test.ledger.keep(refund, for: app) == .pulled)
+            #expect(try await test.ledger.intake.keep(refund, for: app) == .pulled)
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-0.5)))
             // The check that the first one wanted is still to come, so it serves the second one too.
-            #expect(try await test.ledger.keep(hint { $0.appleID = "u2" }, for: app) == .pulled)
+            #expect(try await test.ledger.intake.keep(hint { $0.appleID = "u2" }, for: app) == .pulled)
             #expect(try await due(test).seconds <= 5)
             try await test.run(
                 """
@@ -85,11 +85,11 @@ struct UnverifiedNotificationTests {
                 SET received_at = received_at - interval '10 s', check_at = check_at - interval '10 s'
                 """)
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-0.4)))
-            #expect(try await test.ledger.keep(hint { $0.appleID = "u3" }, for: app) == .pulled)
+            #expect(try await test.ledger.intake.keep(hint { $0.appleID = "u3" }, for: app) == .pulled)
             let next = try await due(test).seconds
             #expect((53...56).contains(next))
             for number in 4..<40 {
-                _ = try await test.ledger.keep(hint { $0.appleID = "u\(number)" }, for: app)
+                _ = try await test.ledger.intake.keep(hint { $0.appleID = "u\(number)" }, for: app)
             }
             let after = try await due(test).seconds
             #expect((50...56).contains(after))
@@ -103,7 +103,7 @@ struct UnverifiedNotificationTests {
         try await withPolled { test, app, receipt in
             let claim = try await test.claim(receipt)
             let leased = try await test.text("SELECT due_at, lease_token FROM ledger.poll_schedule")
-            #expect(try await test.ledger.keep(refund, for: app) == .awaited)
+            #expect(try await test.ledger.intake.keep(refund, for: app) == .awaited)
             #expect(try await test.text("SELECT due_at, lease_token FROM ledger.poll_schedule") == leased)
             try await test.settle(claim, .verified(Answer(from: test.at(-9), asOf: test.at(-0.5)).evidence))
             let due = try await due(test)
@@ -115,7 +115,7 @@ struct UnverifiedNotificationTests {
     func quarantined() async throws {
         try await withPolled { test, app, _ in
             try await test.run("UPDATE ledger.poll_schedule SET lane = 'quarantine'")
-            #expect(try await test.ledger.keep(refund, for: app) == .awaited)
+            #expect(try await test.ledger.intake.keep(refund, for: app) == .awaited)
             let due = try await due(test)
             #expect(due.seconds > 86_400 && due.lane == .quarantine)
         }
@@ -125,7 +125,7 @@ struct UnverifiedNotificationTests {
     func retired() async throws {
         try await withPolled { test, app, _ in
             try await test.run("DELETE FROM ledger.poll_schedule")
-            #expect(try await test.ledger.keep(refund, for: app) == .pulled)
+            #expect(try await test.ledger.intake.keep(refund, for: app) == .pulled)
             let due = try await due(test)
             #expect((0...5).contains(due.seconds) && due.lane == .expiring)
         }
@@ -136,7 +136,7 @@ struct UnverifiedNotificationTests {
         try await withPolled { test, app, _ in
             let older = try await test.upload("b")
             try await test.check(older, purchase("77", at: test.at(-5), asOf: test.at(-1)))
-            #expect(try await test.ledger.keep(hint { $0.originalTransactionID = "77" }, for: app) == .pulled)
+            #expect(try await test.ledger.intake.keep(hint { $0.originalTransactionID = "77" }, for: app) == .pulled)
             let pulled = try await test.text(
                 "SELECT receipt_id FROM ledger.poll_schedule WHERE due_at < now() + interval '6 s'")
             #expect(pulled == older.description)
@@ -160,7 +160,7 @@ struct UnverifiedNotificationTests {
                 $0.environment = environment.flatMap { StoreEnvironment(rawValue: $0) }
                 $0.bundleID = bundle.map { BundleID($0) }
             }
-            let did = try await test.ledger.keep(stranger, for: app)
+            let did = try await test.ledger.intake.keep(stranger, for: app)
             let due = try await due(test)
             let kept = try await test.text("SELECT effect FROM ledger.notification")
             #expect(did == effect && kept == effect.rawValue)
@@ -171,16 +171,16 @@ struct UnverifiedNotificationTests {
     @Test("A repetition is not kept twice; version 1 has no id that shows it")
     func repeated() async throws {
         try await withPolled { test, app, _ in
-            #expect(try await test.ledger.keep(refund, for: app) == .pulled)
+            #expect(try await test.ledger.intake.keep(refund, for: app) == .pulled)
             try await test.run("DELETE FROM ledger.poll_schedule")
-            #expect(try await test.ledger.keep(refund, for: app) == .repeated)
+            #expect(try await test.ledger.intake.keep(refund, for: app) == .repeated)
             #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0")
             for _ in 0..<2 {
                 let first = hint {
                     $0.version = .one
                     $0.appleID = nil
                 }
-                #expect(try await test.ledger.keep(first, for: app) == .pulled)
+                #expect(try await test.ledger.intake.keep(first, for: app) == .pulled)
             }
             #expect(try await test.text("SELECT count(*) FROM ledger.notification") == "3")
         }
@@ -189,18 +189,18 @@ struct UnverifiedNotificationTests {
     @Test("The address changes with each one that is made, ends when it is closed, and is nowhere in clear")
     func address() async throws {
         try await withLedger { test in
-            let first = try await test.ledger.openNotifications(of: "com.example.app")
+            let first = try await test.ledger.apps.openNotifications(of: "com.example.app")
             #expect(try await test.appNow().takesNotifications)
-            let second = try await test.ledger.openNotifications(of: "com.example.app")
-            #expect(try await test.ledger.notifiedApp(at: first) == nil)
-            #expect(try await test.ledger.notifiedApp(at: second)?.bundleID == "com.example.app")
+            let second = try await test.ledger.apps.openNotifications(of: "com.example.app")
+            #expect(try await test.ledger.apps.notifiedApp(at: first) == nil)
+            #expect(try await test.ledger.apps.notifiedApp(at: second)?.bundleID == "com.example.app")
             for lines in try await test.everything().values {
                 #expect(!lines.joined().contains(second.text))
             }
-            try await test.ledger.closeNotifications(of: "com.example.app")
-            #expect(try await test.ledger.notifiedApp(at: second) == nil)
+            try await test.ledger.apps.closeNotifications(of: "com.example.app")
+            #expect(try await test.ledger.apps.notifiedApp(at: second) == nil)
             #expect(try await !test.appNow().takesNotifications)
-            await #expect(throws: LedgerError.self) { try await test.ledger.openNotifications(of: "nobody") }
+            await #expect(throws: LedgerError.self) { try await test.ledger.apps.openNotifications(of: "nobody") }
         }
     }
 
@@ -213,10 +213,10 @@ struct UnverifiedNotificationTests {
                 SELECT 1, now() + interval '1 hour' - make_interval(days => d), 2, 'TEST', 'no_subscription', '{}'
                 FROM generate_series(1, 1200) d
                 """)
-            #expect(try await test.ledger.pruneNotifications() == 1_000)
+            #expect(try await test.ledger.intake.pruneNotifications() == 1_000)
             #expect(try await test.text("SELECT count(*) FROM ledger.notification") == "200")
-            #expect(try await test.ledger.pruneNotifications() == 110)
-            #expect(try await test.ledger.pruneNotifications() == 0)
+            #expect(try await test.ledger.intake.pruneNotifications() == 110)
+            #expect(try await test.ledger.intake.pruneNotifications() == 0)
         }
     }
 
@@ -225,7 +225,7 @@ struct UnverifiedNotificationTests {
         try await withPolled { test, app, _ in
             var ledger = test.ledger
             ledger.speedup = 1_000
-            try await ledger.keep(refund, for: app)
+            try await ledger.intake.keep(refund, for: app)
             #expect(
                 try await test.text(
                     "SELECT check_at - received_at = interval '0.25 s' AS is_short FROM ledger.notification") == "true")
@@ -235,15 +235,15 @@ struct UnverifiedNotificationTests {
     @Test("Worker and server may keep hints and remove old ones", arguments: ["perennial_worker", "perennial_api"])
     func roles(role: String) async throws {
         try await withPolled { test, app, _ in
-            try await test.ledger.grantRoles()
+            try await test.ledger.operations.grantRoles()
             let database = Database(
                 DatabaseConfiguration(connectionString: test.connectionString + " options='-c role=\(role)'")
             ) { print("as \(role): \($0)") }
             let ledger = SubscriptionLedger(database: database)
-            #expect(try await ledger.keep(refund, for: app) == .pulled)
-            #expect(try await ledger.pruneNotifications(olderThanDays: -1) == 1)
-            try await ledger.forgetWorkers()
-            await #expect(throws: DatabaseError.self) { try await ledger.openNotifications(of: "com.example.app") }
+            #expect(try await ledger.intake.keep(refund, for: app) == .pulled)
+            #expect(try await ledger.intake.pruneNotifications(olderThanDays: -1) == 1)
+            try await ledger.claims.forgetWorkers()
+            await #expect(throws: DatabaseError.self) { try await ledger.apps.openNotifications(of: "com.example.app") }
             await database.close()
         }
     }
@@ -254,7 +254,7 @@ struct UnverifiedNotificationTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<20 {
                     let hint = hint { $0.appleID = "s\(number)" }
-                    group.addTask { _ = try await test.ledger.keep(hint, for: app) }
+                    group.addTask { _ = try await test.ledger.intake.keep(hint, for: app) }
                     group.addTask {
                         guard let claim = try? await test.claim(receipt) else { return }
                         try await test.settle(

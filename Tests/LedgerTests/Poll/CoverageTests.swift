@@ -105,7 +105,7 @@ struct CoverageTests {
             let claim = try await test.claim(b)
             for _ in 1...5 { try await test.check(a, outage) }
             #expect(try await polledBy(test) == b.description)
-            try await test.ledger.release([claim])
+            try await test.ledger.claims.release([claim])
             #expect(try await polledBy(test) == b.description)
             try await test.expectSound()
         }
@@ -195,7 +195,7 @@ struct CoverageTests {
             let settlement = Settlement(
                 claim: try await test.claim(b), finding: other.finding, body: [1], latestReceipt: nil,
                 fingerprint: fingerprint)
-            _ = try await test.ledger.settleInFull([settlement])
+            _ = try await test.ledger.settlements.settleInFull([settlement])
             try await test.check(a, rejected())
             let claim = try await test.claim(b)
             #expect(EqualAnswer(to: claim, fingerprint: fingerprint, asOf: test.at(-1)) == nil)
@@ -214,7 +214,7 @@ struct CoverageTests {
             let lane = try #require(
                 Lane(
                     rawValue: try await test.text("SELECT lane FROM ledger.poll_schedule WHERE receipt_id = \(a)")))
-            let claims = try await test.ledger.claim(
+            let claims = try await test.ledger.claims.claim(
                 for: test.worker, [Quota(app: test.app, lane: lane, receipts: 10)], leaseSeconds: 60)
             #expect(claims.isEmpty)
             #expect(try await polledBy(test) == b.description)
@@ -234,10 +234,10 @@ struct CoverageTests {
             try await test.check(own, answer(test, from: -9, made: -2, asOf: -3))
             #expect(try await polledBy(test) == own.description)
             let decision = try ManualDecision(by: "test", because: "asked for it")
-            _ = try await test.ledger.erase("ann", of: test.app.bundleID, deciding: decision)
+            _ = try await test.ledger.customers.erase("ann", of: test.app.bundleID, deciding: decision)
             #expect(try await polledBy(test) == shared.description)
             try await test.expectSound()
-            _ = try await test.ledger.erase("bob", of: test.app.bundleID, deciding: decision)
+            _ = try await test.ledger.customers.erase("bob", of: test.app.bundleID, deciding: decision)
             #expect(try await test.text("SELECT polled_by, next_check_at FROM ledger.subscription") == "- -")
             try await test.expectSound()
         }

@@ -13,7 +13,7 @@ struct PruneTests {
         var sum = PruneBatch()
         var after: Int64? = 0
         while let receipt = after {
-            let batch = try await test.ledger.prune(
+            let batch = try await test.ledger.operations.prune(
                 after: receipt, before: cutoff, limit: 1, reading: library.reading)
             sum.add(batch)
             after = batch.next
@@ -25,7 +25,7 @@ struct PruneTests {
         var sum = RebuildBatch()
         var place: RebuildPlace? = .start
         while let here = place {
-            let batch = try await test.ledger.rebuild(
+            let batch = try await test.ledger.operations.rebuild(
                 from: here, RebuildScope(), correcting: false, reading: library.reading)
             sum.examined += batch.examined
             sum.differences += batch.differences
@@ -96,15 +96,15 @@ struct PruneTests {
             let cutoff = try #require(Instant(iso8601: "2025-01-01T00:00:00Z"))
             // A drop that waited for the reader would make all writers wait behind it.
             try await test.holdingSnapshot(of: "ledger.observation") {
-                let dropped = try await test.ledger.dropEmptyMonths(before: cutoff)
+                let dropped = try await test.ledger.operations.dropEmptyMonths(before: cutoff)
                 #expect(dropped == 0)
             }
-            #expect(try await test.ledger.dropEmptyMonths(before: cutoff) == 2)
+            #expect(try await test.ledger.operations.dropEmptyMonths(before: cutoff) == 2)
             let left = try await test.text(
                 "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relname ~ '^observation_2024_..$'"
             )
             #expect(left == "observation_2024_03")
-            #expect(try await test.ledger.dropEmptyMonths(before: cutoff) == 0)
+            #expect(try await test.ledger.operations.dropEmptyMonths(before: cutoff) == 0)
         }
     }
 
@@ -119,7 +119,7 @@ struct PruneTests {
                 UPDATE ledger.audit SET happened_at = now() - interval '5 years'
                 WHERE audit_id = (SELECT min(audit_id) FROM ledger.audit)
                 """)
-            #expect(try await ledger.pruneAudit(before: test.at(-365)) == 1)
+            #expect(try await ledger.operations.pruneAudit(before: test.at(-365)) == 1)
             #expect(try await test.text("SELECT count(*) FROM ledger.audit") == "1")
         }
     }

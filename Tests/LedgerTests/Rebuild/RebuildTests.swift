@@ -17,7 +17,7 @@ struct RebuildTests {
         let settlement = Settlement(
             claim: try await test.claim(receipt), finding: finding, body: body, latestReceipt: nil,
             fingerprint: fingerprint)
-        let settled = try await test.ledger.settleInFull([settlement])
+        let settled = try await test.ledger.settlements.settleInFull([settlement])
         #expect(settled.failures.map(\.reason) == [])
     }
 
@@ -28,7 +28,7 @@ struct RebuildTests {
         var sum = RebuildBatch()
         var place: RebuildPlace? = .start
         while let here = place {
-            let batch = try await test.ledger.rebuild(
+            let batch = try await test.ledger.operations.rebuild(
                 from: here, limit: 1, scope, correcting: correcting, reading: library.reading
             )
             sum.examined += batch.examined
@@ -64,7 +64,7 @@ struct RebuildTests {
             try await tell(test, library, receipts[0], .verified(renewed), fingerprint: same)
             let claim = try await test.claim(receipts[0])
             if let equal = EqualAnswer(to: claim, fingerprint: same, asOf: test.at(-5)) {
-                let confirmed = try await test.ledger.confirm([equal])
+                let confirmed = try await test.ledger.settlements.confirm([equal])
                 #expect(confirmed == [receipts[0]])
             } else {
                 Issue.record("The claim has no fingerprint.")
@@ -202,10 +202,10 @@ struct RebuildTests {
             let found = try await rebuild(test, library, correcting: false, one)
             #expect(found.examined == 2)
             #expect(found.differences.map(\.subject) == ["com.example.app Production subscription 3000"])
-            #expect(try await test.ledger.rebuildable(one) == 2)
+            #expect(try await test.ledger.operations.rebuildable(one) == 2)
             one.app = "com.example.other"
             #expect(try await rebuild(test, library, correcting: false, one).examined == 0)
-            #expect(try await test.ledger.rebuildable(RebuildScope()) == 5)
+            #expect(try await test.ledger.operations.rebuildable(RebuildScope()) == 5)
         }
     }
 

@@ -14,18 +14,20 @@ struct RightChangeTests {
     private func changes(
         in test: TestLedger, by action: () async throws -> Void
     ) async throws -> RightChanges.Extent {
-        let before = try #require(try await test.ledger.rightChanges(since: nil))
+        let before = try #require(try await test.ledger.customers.rightChanges(since: nil))
         #expect(before.extent == .everything)
         try await action()
-        let after = try #require(try await test.ledger.rightChanges(since: before.look))
-        let none = try #require(try await test.ledger.rightChanges(since: after.look))
+        let after = try #require(try await test.ledger.customers.rightChanges(since: before.look))
+        let none = try #require(try await test.ledger.customers.rightChanges(since: after.look))
         #expect(none.extent == .these([]), "a change is told once")
         return after.extent
     }
 
     /// What the answer about a customer rests on now.
     private func basis(_ customer: String, in test: TestLedger) async throws -> Set<RightBasis> {
-        let rights = try await test.ledger.rights(of: [CustomerName(AppCustomerID(customer), of: test.app.bundleID)])
+        let rights = try await test.ledger.customers.rights(of: [
+            CustomerName(AppCustomerID(customer), of: test.app.bundleID)
+        ])
         return Set(rights[0].basis)
     }
 
@@ -56,9 +58,9 @@ struct RightChangeTests {
             #expect(try await touches("ann", in: test) { try await test.check(receipt, renewed) })
             for hours in [-0.5, -0.4] {
                 let again = renewed.but { $0.asOf = test.at(hours) }
-                let before = try #require(try await test.ledger.rightChanges(since: nil))
+                let before = try #require(try await test.ledger.customers.rightChanges(since: nil))
                 try await test.check(receipt, again)
-                let told = try #require(try await test.ledger.rightChanges(since: before.look))
+                let told = try #require(try await test.ledger.customers.rightChanges(since: before.look))
                 #expect(told.extent == .these([]) && told.checks.map(\.asOf) == [again.asOf])
             }
             #expect(
@@ -74,7 +76,7 @@ struct RightChangeTests {
                 })
             #expect(
                 try await touches("bob", in: test) {
-                    _ = try await test.ledger.erase("bob", of: test.app.bundleID, deciding: try decision())
+                    _ = try await test.ledger.customers.erase("bob", of: test.app.bundleID, deciding: try decision())
                 })
         }
     }
@@ -87,31 +89,34 @@ struct RightChangeTests {
             try await test.upload("b", by: "bob")
             #expect(
                 try await touches("ann", in: test) {
-                    _ = try await ledger.grant("pro", to: "ann", of: app, until: nil, deciding: try decision())
+                    _ = try await ledger.customers.grant(
+                        "pro", to: "ann", of: app, until: nil, deciding: try decision())
                 })
             #expect(
                 try await touches("ann", in: test) {
-                    _ = try await ledger.revokeGrant(of: "pro", from: "ann", of: app, deciding: try decision())
+                    _ = try await ledger.customers.revokeGrant(
+                        of: "pro", from: "ann", of: app, deciding: try decision())
                 })
             for customer in ["ann", "bob"] {
                 #expect(
                     try await touches(customer, in: test) {
-                        _ = try await ledger.assign(
+                        _ = try await ledger.customers.assign(
                             "1000", to: customer == "ann" ? "bob" : "ann", of: app, deciding: try decision())
                     })
             }
             #expect(
                 try await touches("ann", in: test) {
-                    _ = try await ledger.merge("ann", into: "bob", of: app, deciding: try decision())
+                    _ = try await ledger.customers.merge("ann", into: "bob", of: app, deciding: try decision())
                 })
             #expect(try await basis("ann", in: test).isSuperset(of: try await basis("bob", in: test)))
             #expect(
                 try await touches("ann", in: test) {
-                    _ = try await ledger.grant("pro", to: "bob", of: app, until: nil, deciding: try decision())
+                    _ = try await ledger.customers.grant(
+                        "pro", to: "bob", of: app, until: nil, deciding: try decision())
                 })
             #expect(
                 try await touches("ann", in: test) {
-                    _ = try await ledger.split("ann", of: app, deciding: try decision())
+                    _ = try await ledger.customers.split("ann", of: app, deciding: try decision())
                 })
             #expect(
                 try await touches("bob", in: test) {
@@ -143,7 +148,7 @@ struct RightChangeTests {
             try await test.upload("b", by: "bob")
             let grant =
                 "INSERT INTO ledger.manual_grant (customer_id, entitlement, valid, known, given_by, reason) VALUES"
-            var look = try #require(try await test.ledger.rightChanges(since: nil)).look
+            var look = try #require(try await test.ledger.customers.rightChanges(since: nil)).look
             let (began, begin) = AsyncStream<Void>.makeStream()
             let mayCommit = Mutex(false)
             async let slow: Void = test.database.transaction { transaction in
@@ -153,7 +158,7 @@ struct RightChangeTests {
             }
             for await _ in began { break }
             for round in 0..<3 {
-                let changes = try #require(try await test.ledger.rightChanges(since: look))
+                let changes = try #require(try await test.ledger.customers.rightChanges(since: look))
                 #expect(changes.extent == .these(round == 1 ? [.customer(2)] : []))
                 look = changes.look
                 if round == 0 {
@@ -162,7 +167,7 @@ struct RightChangeTests {
             }
             mayCommit.withLock { $0 = true }
             try await slow
-            #expect(try await test.ledger.rightChanges(since: look)?.extent == .these([.customer(1)]))
+            #expect(try await test.ledger.customers.rightChanges(since: look)?.extent == .these([.customer(1)]))
         }
     }
 
@@ -170,7 +175,7 @@ struct RightChangeTests {
     func tooMany() async throws {
         try await withLedger { test in
             for (count, isEverything) in [
-                (SubscriptionLedger.rightChangesMax, false), (SubscriptionLedger.rightChangesMax + 1, true),
+                (LedgerCustomers.rightChangesMax, false), (LedgerCustomers.rightChangesMax + 1, true),
             ] {
                 let extent = try await changes(in: test) {
                     try await test.run(
@@ -185,41 +190,41 @@ struct RightChangeTests {
     @Test("Old changes are removed after a while; who has not looked since takes everything for changed")
     func forgetting() async throws {
         try await withLedger { test in
-            let old = try #require(try await test.ledger.rightChanges(since: nil)).look
+            let old = try #require(try await test.ledger.customers.rightChanges(since: nil)).look
             try await test.upload("a")
             try await ProvisionalTests.say(9, of: "monthly", receipt: "a", by: "ann", in: test)
-            var recent = try #require(try await test.ledger.rightChanges(since: old))
+            var recent = try #require(try await test.ledger.customers.rightChanges(since: old))
             #expect(recent.extent == .these([.customer(1)]))
             let aMinuteLater = "UPDATE ledger.right_log SET noted_at = now() - interval '61 seconds'"
-            try await test.ledger.pruneRightLog()
+            try await test.ledger.customers.pruneRightLog()
             #expect(
                 try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "1",
                 "within a minute nothing goes")
             // A transaction that runs in any database of the server may still need them: other tests have such.
             for round in 0..<Self.roundsMax {
-                recent = try #require(try await test.ledger.rightChanges(since: recent.look))
+                recent = try #require(try await test.ledger.customers.rightChanges(since: recent.look))
                 try await test.run(aMinuteLater)
-                try await test.ledger.pruneRightLog()
+                try await test.ledger.customers.pruneRightLog()
                 if try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "0", round > 0 { break }
                 try await Task.sleep(for: .milliseconds(100))
             }
             #expect(try await test.text("SELECT count(*) AS n FROM ledger.right_change") == "0")
-            #expect(try await test.ledger.rightChanges(since: old)?.extent == .everything)
-            #expect(try await test.ledger.rightChanges(since: recent.look)?.extent == .these([]))
+            #expect(try await test.ledger.customers.rightChanges(since: old)?.extent == .everything)
+            #expect(try await test.ledger.customers.rightChanges(since: recent.look)?.extent == .these([]))
         }
     }
 
     @Test("Without a log nothing is remembered; the next one is another one")
     func crash() async throws {
         try await withLedger { test in
-            let before = try #require(try await test.ledger.rightChanges(since: nil)).look
+            let before = try #require(try await test.ledger.customers.rightChanges(since: nil)).look
             // What a crash of the server does to tables that are not logged.
             try await test.run("TRUNCATE ledger.right_change, ledger.right_log")
-            #expect(try await test.ledger.rightChanges(since: before) == nil)
-            try await test.ledger.pruneRightLog()
-            let after = try #require(try await test.ledger.rightChanges(since: before))
+            #expect(try await test.ledger.customers.rightChanges(since: before) == nil)
+            try await test.ledger.customers.pruneRightLog()
+            let after = try #require(try await test.ledger.customers.rightChanges(since: before))
             #expect(after.extent == .everything)
-            #expect(try await test.ledger.rightChanges(since: after.look)?.extent == .these([]))
+            #expect(try await test.ledger.customers.rightChanges(since: after.look)?.extent == .these([]))
         }
     }
 
@@ -231,12 +236,12 @@ struct RightChangeTests {
                 "INSERT INTO ledger.right_change (xid, customers) VALUES ('9000000000000', '{1}')",
             ] {
                 try await test.run(further)
-                let before = try #require(try await test.ledger.rightChanges(since: nil)).look
-                #expect(try await test.ledger.rightChanges(since: before)?.extent != .these([]))
-                try await test.ledger.pruneRightLog()
-                let after = try #require(try await test.ledger.rightChanges(since: before))
+                let before = try #require(try await test.ledger.customers.rightChanges(since: nil)).look
+                #expect(try await test.ledger.customers.rightChanges(since: before)?.extent != .these([]))
+                try await test.ledger.customers.pruneRightLog()
+                let after = try #require(try await test.ledger.customers.rightChanges(since: before))
                 #expect(after.look.log != before.log && after.extent == .everything)
-                #expect(try await test.ledger.rightChanges(since: after.look)?.extent == .these([]))
+                #expect(try await test.ledger.customers.rightChanges(since: after.look)?.extent == .these([]))
                 let start = try await test.text("SELECT pg_postmaster_start_time()::text AS n")
                 #expect(after.look.log.hasSuffix(start), "a restart may be a restore")
             }

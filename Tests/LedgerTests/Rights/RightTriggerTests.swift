@@ -35,9 +35,9 @@ struct RightTriggerTests {
 
     /// What a statement makes servers read again.
     private func noted(by statement: String, in test: TestLedger) async throws -> RightChanges.Extent? {
-        let before = try await test.ledger.rightChanges(since: nil)
+        let before = try await test.ledger.customers.rightChanges(since: nil)
         try await test.run(statement)
-        return try await test.ledger.rightChanges(since: before?.look)?.extent
+        return try await test.ledger.customers.rightChanges(since: before?.look)?.extent
     }
 
     private func withTwoCustomers(_ body: (TestLedger) async throws -> Void) async throws {
@@ -68,9 +68,9 @@ struct RightTriggerTests {
     func checks() async throws {
         try await withTwoCustomers { test in
             func told(_ change: String) async throws -> RightChanges? {
-                let before = try await test.ledger.rightChanges(since: nil)
+                let before = try await test.ledger.customers.rightChanges(since: nil)
                 try await test.run("UPDATE ledger.subscription SET \(change)")
-                return try await test.ledger.rightChanges(since: before?.look)
+                return try await test.ledger.customers.rightChanges(since: before?.look)
             }
             let clocks = "as_of = '2026-01-01 00:00:01Z', checked_at = '2026-01-01 00:00:02.5Z'"
             let check = RightCheck(
@@ -93,9 +93,9 @@ struct RightTriggerTests {
             try await test.check(
                 try await test.upload("p"), purchase("p", at: test.at(-2), asOf: test.at(-1)))
             for (change, isCheck) in [("checked_at = now()", true), ("revoked_at = now()", false)] {
-                let before = try await test.ledger.rightChanges(since: nil)
+                let before = try await test.ledger.customers.rightChanges(since: nil)
                 try await test.run("UPDATE ledger.purchase SET \(change)")
-                let told = try await test.ledger.rightChanges(since: before?.look)
+                let told = try await test.ledger.customers.rightChanges(since: before?.look)
                 #expect(told?.checks.map(\.thing) == (isCheck ? [.purchase(1)] : []))
                 #expect(told?.extent == .these(isCheck ? [] : [.purchase(1)]))
             }
@@ -105,7 +105,7 @@ struct RightTriggerTests {
     @Test("Renaming or deleting a customer, and renaming an app, is noted")
     func names() async throws {
         try await withTwoCustomers { test in
-            try await test.run("INSERT INTO ledger.customer (app_id, name) VALUES (1, 'carl')")
+            try await test.run("INSERT INTO ledger.customers.export (app_id, name) VALUES (1, 'carl')")
             let rename = "UPDATE ledger.customer SET name = 'rob' WHERE customer_id = 2"
             #expect(try await noted(by: rename, in: test) == .these([.customer(2)]))
             let delete = "DELETE FROM ledger.customer WHERE name = 'carl' RETURNING customer_id"

@@ -17,11 +17,11 @@ struct RightsLookupTests {
     /// Compares both; again when the clock passed an instant between two reads.
     private func compare(_ lookup: RightsLookup, in test: TestLedger, after step: String) async throws {
         for _ in 0..<20 {
-            let before = try await test.ledger.entitlements(of: names(in: test))
+            let before = try await test.ledger.customers.entitlements(of: names(in: test))
             let told = try await lookup.rights(of: names(in: test)).map(\.entitlements)
             let toldAgain = try await lookup.rights(of: names(in: test)).map(\.entitlements)
             let remembered = names(in: test).map { lookup.remembered(of: $0)?.entitlements }
-            guard try await test.ledger.entitlements(of: names(in: test)) == before else { continue }
+            guard try await test.ledger.customers.entitlements(of: names(in: test)) == before else { continue }
             for (known, read) in zip(remembered, before) { #expect(known == nil || known == read, "after \(step)") }
             #expect(told == before, "after \(step)")
             #expect(toldAgain == before, "again after \(step)")
@@ -42,12 +42,14 @@ struct RightsLookupTests {
             case 0: try await test.check(try await test.upload(receipt, by: customer), answer(in: test, using: &random))
             case 1:
                 let soon = try await test.ledger.now() + Delay(milliseconds: Int64.random(in: 20...200, using: &random))
-                _ = try await test.ledger.grant("pro", to: customer, of: app, until: soon, deciding: decision)
-            case 2: _ = try await test.ledger.grant("pro", to: customer, of: app, until: nil, deciding: decision)
-            case 3: _ = try await test.ledger.revokeGrant(of: "pro", from: customer, of: app, deciding: decision)
-            case 4: _ = try await test.ledger.merge(customer, into: other, of: app, deciding: decision)
-            case 5: _ = try await test.ledger.split(customer, of: app, deciding: decision)
-            case 6: _ = try await test.ledger.assign("1000", to: customer, of: app, deciding: decision)
+                _ = try await test.ledger.customers.grant("pro", to: customer, of: app, until: soon, deciding: decision)
+            case 2:
+                _ = try await test.ledger.customers.grant("pro", to: customer, of: app, until: nil, deciding: decision)
+            case 3:
+                _ = try await test.ledger.customers.revokeGrant(of: "pro", from: customer, of: app, deciding: decision)
+            case 4: _ = try await test.ledger.customers.merge(customer, into: other, of: app, deciding: decision)
+            case 5: _ = try await test.ledger.customers.split(customer, of: app, deciding: decision)
+            case 6: _ = try await test.ledger.customers.assign("1000", to: customer, of: app, deciding: decision)
             case 7: try await ProvisionalTests.say(9, of: "yearly", receipt: "said", by: customer, in: test)
             case 8:
                 let id = "p\(Int.random(in: 0..<2, using: &random))"
@@ -55,7 +57,7 @@ struct RightsLookupTests {
                 try await test.check(
                     try await test.upload(id, by: customer),
                     purchase(id, at: test.at(-2), asOf: try await test.ledger.now(), refundedAt: refund))
-            case 9: _ = try await test.ledger.erase(customer, of: app, deciding: decision)
+            case 9: _ = try await test.ledger.customers.erase(customer, of: app, deciding: decision)
             case 10, 11: try await say(again: kind == 10 ? "1000" : "2000", in: test)
             default: try await test.run("SELECT pg_sleep(0.06)")
             }
@@ -113,7 +115,8 @@ struct RightsLookupTests {
                     group.addTask {
                         for round in 0..<40 {
                             let right = "right \(round)"
-                            _ = try await test.ledger.grant(right, to: name, of: app, until: nil, deciding: decision)
+                            _ = try await test.ledger.customers.grant(
+                                right, to: name, of: app, until: nil, deciding: decision)
                             let told = try await lookup.rights(of: [CustomerName(AppCustomerID(name), of: app)])[0]
                                 .entitlements
                             #expect(told.contains { $0.name == right && $0.granted }, "\(name) lost \(right)")
@@ -131,7 +134,7 @@ struct RightsLookupTests {
             let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a name"))
             let spellings = ["Ren\u{E9}", "Rene\u{301}"]
             for (right, name) in zip(["one", "two"], spellings) {
-                _ = try await test.ledger.grant(right, to: name, of: app, until: nil, deciding: decision)
+                _ = try await test.ledger.customers.grant(right, to: name, of: app, until: nil, deciding: decision)
             }
             let lookup = RightsLookup(test.ledger)
             for _ in 0..<3 {
@@ -172,11 +175,11 @@ struct RightsLookupTests {
             let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a change"))
             let (ann, bob) = (CustomerName("ann", of: app), CustomerName("bob", of: app))
             for name in ["ann", "bob"] {
-                _ = try await test.ledger.grant("first", to: name, of: app, until: nil, deciding: decision)
+                _ = try await test.ledger.customers.grant("first", to: name, of: app, until: nil, deciding: decision)
             }
             let lookup = RightsLookup(test.ledger)
             for _ in 0..<2 { _ = try await lookup.rights(of: [ann, bob]) }
-            _ = try await test.ledger.grant("second", to: "ann", of: app, until: nil, deciding: decision)
+            _ = try await test.ledger.customers.grant("second", to: "ann", of: app, until: nil, deciding: decision)
             var told: [String]?
             for _ in 0..<10_000 where told != ["first", "second"] {
                 // Only bob is waited for; ann is told when she is known.

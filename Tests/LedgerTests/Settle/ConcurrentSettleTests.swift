@@ -31,7 +31,7 @@ struct ConcurrentSettleTests {
                 let settled = try await withThrowingTaskGroup(of: Int.self) { group in
                     for batch in batches {
                         group.addTask {
-                            try await test.ledger.settleInFull(batch)
+                            try await test.ledger.settlements.settleInFull(batch)
                                 .settled.count
                         }
                     }
@@ -73,7 +73,7 @@ struct ConcurrentSettleTests {
                     group.addTask {
                         for _ in 0..<40 {
                             let order = reversed ? names.reversed() : names
-                            _ = try await test.ledger.store(
+                            _ = try await test.ledger.intake.store(
                                 order.map {
                                     Upload(
                                         appID: test.app.id, customer: "ann", receipt: Array($0.utf8), imported: false)
@@ -84,14 +84,14 @@ struct ConcurrentSettleTests {
                 group.addTask {
                     for round in 0..<40 {
                         let quotas = Lane.allCases.map { Quota(app: test.app, lane: $0, receipts: 10) }
-                        let claims = try await test.ledger.claim(for: test.worker, quotas, leaseSeconds: 60)
+                        let claims = try await test.ledger.claims.claim(for: test.worker, quotas, leaseSeconds: 60)
                         let batch = claims.map { claim in
                             let answer = Answer(from: test.at(-10), asOf: test.at(-5) + .seconds(Int64(round))).but {
                                 $0.subscription = OriginalTransactionID("s\(claim.receiptID)")
                             }
                             return test.settlement(claim, answer.finding)
                         }
-                        _ = try await test.ledger.settleInFull(batch)
+                        _ = try await test.ledger.settlements.settleInFull(batch)
                     }
                 }
                 try await group.waitForAll()

@@ -110,7 +110,7 @@ struct OwnershipTests {
             }
             #expect(try await Array(test.owner().utf8) == Array(two.utf8))
             let served = try #require(
-                try await test.ledger.settled(receipt, servedTo: one, since: nil)?.subscriptions.first)
+                try await test.ledger.intake.settled(receipt, servedTo: one, since: nil)?.subscriptions.first)
             #expect(served.ownership[AppCustomerID(one)] == .refused("Another customer owns it."))
         }
     }
@@ -214,7 +214,7 @@ struct OwnershipTests {
             #expect(try await test.owner() == "ann")
             var change = AppChange()
             change.ownershipPolicy = .transferIfLapsed
-            try await test.ledger.setApp(test.app.bundleID, change)
+            try await test.ledger.apps.change(test.app.bundleID, change)
             try await test.upload("a", by: "bob")
             try await test.check(receipt, monthly(test, asOf: -1.5))
             #expect(try await test.owner() == "ann")

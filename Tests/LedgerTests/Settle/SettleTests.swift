@@ -117,8 +117,8 @@ struct SettleTests {
             let receipt = try await test.upload("a")
             let lost = try await test.claim(receipt)
             try await test.run("UPDATE ledger.poll_schedule SET due_at = now()")
-            let other = try await test.ledger.startWorker(host: "other", process: 2)
-            let held = try await test.ledger.claim(receipt, for: other, leaseSeconds: 60)
+            let other = try await test.ledger.claims.startWorker(host: "other", process: 2)
+            let held = try await test.ledger.claims.claim(receipt, for: other, leaseSeconds: 60)
             #expect(held.leaseToken != lost.leaseToken)
             let before = try await test.rows("SELECT s::text AS row FROM ledger.poll_schedule s")
             try await test.settle(lost, Answer(from: test.at(-10), asOf: test.at(-1)).finding)
@@ -137,7 +137,7 @@ struct SettleTests {
             let lost = try await test.claim(receipt)
             let newest = try await test.claim(receipt)
             for finding in [rejected(), outage] {
-                let late = try await test.ledger.settleInFull(
+                let late = try await test.ledger.settlements.settleInFull(
                     [test.settlement(lost, finding)])
                 #expect(late.settled.isEmpty && late.failures.isEmpty)
                 #expect(try await test.text(receiptNow) == before)
@@ -175,7 +175,7 @@ struct SettleTests {
                 ALTER TABLE ledger.subscription
                 ADD CONSTRAINT takes_no_s4 CHECK (original_transaction_id <> 's4' OR version = 0)
                 """)
-            let settled = try await test.ledger.settleInFull(batch)
+            let settled = try await test.ledger.settlements.settleInFull(batch)
             #expect(settled.settled.count == 8)
             #expect(settled.failures.map(\.receiptID) == [batch[4].claim.receiptID])
             #expect(settled.failures.first?.reason.contains("takes_no_s4") == true)

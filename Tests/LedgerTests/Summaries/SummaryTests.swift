@@ -24,8 +24,8 @@ import Testing
     }
 
     private func summariseAll(_ test: TestLedger) async throws {
-        try await test.ledger.sequenceFeed()
-        while try await test.ledger.summarise()?.isBehind == true {}
+        try await test.ledger.feed.sequence()
+        while try await test.ledger.operations.summarise()?.isBehind == true {}
     }
 
     @Test("Sums follow purchases, renewals, refunds and late news; the same step twice changes nothing")
@@ -70,14 +70,14 @@ import Testing
     @Test("An empty feed is not read ahead: the first events are not passed over")
     func empty() async throws {
         try await withLedger { test in
-            for _ in 0..<3 { try await test.ledger.summarise(isFirstRound: true) }
+            for _ in 0..<3 { try await test.ledger.operations.summarise(isFirstRound: true) }
             #expect(try await test.text("SELECT position::text FROM ledger.summary_progress") == "0")
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
-            try await test.ledger.sequenceFeed()
+            try await test.ledger.feed.sequence()
             // The round through all would find it as well, so only the feed is read here.
             try await test.database.transaction { try $0.script("UPDATE ledger.summary_progress SET round_at = 1000") }
-            try await test.ledger.summarise()
+            try await test.ledger.operations.summarise()
             #expect(try await wrongDays(test) == "0")
         }
     }
@@ -119,7 +119,7 @@ import Testing
             let said = Upload(
                 appID: test.app.id, customer: "ann", receipt: Array("r2".utf8), imported: false, priceMilliunits: 4_990,
                 currency: "EUR")
-            _ = try await test.ledger.store([said])
+            _ = try await test.ledger.intake.store([said])
             #expect(try await untold(test) == "1")
         }
     }
@@ -145,15 +145,15 @@ import Testing
                 }
                 try await test.check(try await test.upload("r\(number)"), answer)
             }
-            try await test.ledger.sequenceFeed()
+            try await test.ledger.feed.sequence()
             try await test.database.transaction {
                 try $0.script("UPDATE ledger.event_feed SET position = position + 100000 WHERE position > 2")
             }
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<4 { group.addTask { _ = try await test.ledger.summarise() } }
+                for _ in 0..<4 { group.addTask { _ = try await test.ledger.operations.summarise() } }
                 try await group.waitForAll()
             }
-            for _ in 0..<60 { try await test.ledger.summarise() }
+            for _ in 0..<60 { try await test.ledger.operations.summarise() }
             #expect(try await wrongDays(test) == "0")
             #expect(try await test.text("SELECT events_behind::text FROM perennial.summary_now") == "0")
             #expect(try await test.text("SELECT is_complete::text FROM perennial.summary_now") == "true")
@@ -168,10 +168,10 @@ import Testing
             }
             var count = AnswerCount()
             (count.verified, count.rejected, count.failed) = (3, 2, 1)
-            for _ in 0..<2 { try await test.ledger.addChecks([test.app.id: count]) }
+            for _ in 0..<2 { try await test.ledger.settlements.addChecks([test.app.id: count]) }
             let sums = "SELECT concat_ws(' ', sum(verified), sum(rejected), sum(failed)) FROM ledger.check_hour"
             #expect(try await test.text(sums) == "6 4 2")
-            let overview = try await test.ledger.overview(app: nil, days: 30)
+            let overview = try await test.ledger.admin.overview(app: nil, days: 30)
             #expect(overview.hours.count == 48 && overview.hours.reduce(0) { $0 + $1.verified } == 6)
         }
     }

@@ -141,7 +141,7 @@ struct RepairTests {
                 let (claimOld, claimNew) = (try await test.claim(old), try await test.claim(new))
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for violation in found + found {
-                        group.addTask { _ = try await test.ledger.repair(violation, test.verifyTerms) }
+                        group.addTask { _ = try await test.ledger.operations.repair(violation, test.verifyTerms) }
                     }
                     for (claim, made) in [(claimOld, -8.0), (claimNew, -2)] {
                         let finding = answer(test, made: made, asOf: -1).but { $0.subscription = id }.finding
@@ -162,7 +162,9 @@ struct RepairTests {
             try await test.run("UPDATE ledger.subscription SET periods = 7")
             let found = try await test.violations()
             #expect(found.map(\.invariant) == [.facts])
-            for violation in found { #expect(try await test.ledger.repair(violation, test.verifyTerms) == nil) }
+            for violation in found {
+                #expect(try await test.ledger.operations.repair(violation, test.verifyTerms) == nil)
+            }
         }
     }
 }
@@ -173,32 +175,32 @@ struct VerifyTurnTests {
     func turns() async throws {
         try await withLedger { test in
             let ledger = test.ledger
-            let other = try await ledger.startWorker(host: "other", process: 2)
-            #expect(try await ledger.take(.coverage, for: test.worker))
-            #expect(try await !ledger.take(.coverage, for: other))
-            #expect(try await ledger.take(.everything, for: other))
-            #expect(try await ledger.move(.coverage, of: test.worker))
-            #expect(try await !ledger.move(.coverage, of: other))
+            let other = try await ledger.claims.startWorker(host: "other", process: 2)
+            #expect(try await ledger.operations.take(.coverage, for: test.worker))
+            #expect(try await !ledger.operations.take(.coverage, for: other))
+            #expect(try await ledger.operations.take(.everything, for: other))
+            #expect(try await ledger.operations.move(.coverage, of: test.worker))
+            #expect(try await !ledger.operations.move(.coverage, of: other))
             try await test.run(
                 "UPDATE ledger.verify_turn SET moved_at = now() - interval '6 minutes' WHERE name = 'coverage'")
-            #expect(try await ledger.take(.coverage, for: other))
-            #expect(try await !ledger.move(.coverage, of: test.worker), "it was lost meanwhile")
-            #expect(try await ledger.move(.coverage, of: other, isOver: true))
-            #expect(try await !ledger.take(.coverage, for: test.worker), "it is not time")
+            #expect(try await ledger.operations.take(.coverage, for: other))
+            #expect(try await !ledger.operations.move(.coverage, of: test.worker), "it was lost meanwhile")
+            #expect(try await ledger.operations.move(.coverage, of: other, isOver: true))
+            #expect(try await !ledger.operations.take(.coverage, for: test.worker), "it is not time")
             try await test.run(
                 "UPDATE ledger.verify_turn SET begun_at = now() - interval '10 minutes' WHERE name = 'coverage'")
-            #expect(try await ledger.take(.coverage, for: test.worker))
-            #expect(try await !ledger.take(.everything, for: test.worker))
+            #expect(try await ledger.operations.take(.coverage, for: test.worker))
+            #expect(try await !ledger.operations.take(.everything, for: test.worker))
         }
     }
 
     @Test("The newest findings are listed by invariant")
     func standings() async throws {
         try await withLedger { test in
-            #expect(try await test.ledger.invariantStandings() == [])
-            try await test.ledger.writeInvariants([.feed: (0, 0), .coverage: (3, 2)])
-            try await test.ledger.writeInvariants([.feed: (1, 0)])
-            let told = try await test.ledger.invariantStandings()
+            #expect(try await test.ledger.operations.invariantStandings() == [])
+            try await test.ledger.operations.writeInvariants([.feed: (0, 0), .coverage: (3, 2)])
+            try await test.ledger.operations.writeInvariants([.feed: (1, 0)])
+            let told = try await test.ledger.operations.invariantStandings()
             #expect(told.map(\.name) == ["coverage", "feed"])
             #expect(told.map(\.violations) == [3, 1] && told.map(\.left) == [1, 1])
         }

@@ -95,8 +95,8 @@ struct VerifyTests {
             let bought = purchase("p", at: test.at(-3), asOf: test.at(-1))
             try await test.check(try await test.upload("b", by: "bob"), bought)
             try await test.upload("never", by: "eve")
-            try await test.ledger.sequenceFeed()
-            while try await test.ledger.summarise()?.isBehind == true {}
+            try await test.ledger.feed.sequence()
+            while try await test.ledger.operations.summarise()?.isBehind == true {}
             try await body(test)
         }
     }
@@ -199,7 +199,7 @@ struct VerifyTests {
         try await withLife { test in
             try await test.run("UPDATE ledger.poll_schedule SET due_at = due_at + interval '1 day'")
             var (found, looks) = ([Violation](), 0)
-            try await test.ledger.verify([.coverage], test.verifyTerms) { step in
+            try await test.ledger.operations.verify([.coverage], test.verifyTerms) { step in
                 looks += 1
                 found += step.violations
                 if looks == 1 {
@@ -235,12 +235,13 @@ struct VerifyTests {
     func terms() async throws {
         try await withLedger { test in
             let own = VerifyTerms(leaseSeconds: 7, speedup: 3)
-            #expect(try await test.ledger.verifyTerms(otherwise: own) == own)
+            #expect(try await test.ledger.operations.verifyTerms(otherwise: own) == own)
             var ledger = test.ledger
             ledger.speedup = 60
-            _ = try await ledger.startWorker(host: "h", process: 2, leaseSeconds: 90)
+            _ = try await ledger.claims.startWorker(host: "h", process: 2, leaseSeconds: 90)
             #expect(
-                try await test.ledger.verifyTerms(otherwise: own) == VerifyTerms(leaseSeconds: 90, speedup: 60))
+                try await test.ledger.operations.verifyTerms(otherwise: own)
+                    == VerifyTerms(leaseSeconds: 90, speedup: 60))
         }
     }
 }
@@ -256,7 +257,7 @@ extension TestLedger {
     /// What the ledger violates now.
     func violations(_ invariants: Set<Invariant> = Set(Invariant.allCases)) async throws -> [Violation] {
         var found: [Violation] = []
-        try await ledger.verify(invariants, verifyTerms) { found += $0.violations }
+        try await ledger.operations.verify(invariants, verifyTerms) { found += $0.violations }
         return found
     }
 }

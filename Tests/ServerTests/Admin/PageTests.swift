@@ -42,7 +42,7 @@ import Testing
     @Test("Every page is accessible")
     func everyPageIsForEverybody() async throws {
         try await signedIn { world, browser, receipt in
-            _ = try await world.ledger.summarise(isFirstRound: true)
+            _ = try await world.ledger.operations.summarise(isFirstRound: true)
             let customer = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
             for path in [
                 "/admin", "/admin?days=1095&app=com.example.app&environment=Sandbox", "/admin/customers",
@@ -122,7 +122,7 @@ import Testing
             }
             let checked = try await browser.post(path + "/check", ["form_token": token])
             #expect(checked.headers[.location] == path + "?result=checked")
-            #expect(try await world.ledger.wasAsked(about: receipt, withinSeconds: 60) == true)
+            #expect(try await world.ledger.admin.wasAsked(about: receipt, withinSeconds: 60) == true)
             let audit = try await world.database.query(
                 .init(
                     name: "audit",
@@ -144,7 +144,7 @@ import Testing
         try await signedIn { world, browser, _ in
             let empty = try await browser.get("/admin").text
             #expect(empty.contains("No worker has summarised anything yet."))
-            let step = try await world.ledger.summarise(isFirstRound: true)
+            let step = try await world.ledger.operations.summarise(isFirstRound: true)
             #expect(step?.subscriptions == 1)
             let page = try await browser.get("/admin?days=30").text
             #expect(page.contains("<dt>With access</dt><dd><strong>1</strong>"), "\(page)")
@@ -183,7 +183,7 @@ import Testing
     func whatWorkersFoundViolatedIsShown() async throws {
         try await signedIn { world, browser, _ in
             #expect(try await browser.get("/admin/incidents").text.contains("No worker has looked at them yet."))
-            try await world.ledger.writeInvariants([.coverage: (3, 3), .feed: (2, 0)])
+            try await world.ledger.operations.writeInvariants([.coverage: (3, 3), .feed: (2, 0)])
             let page = try await browser.get("/admin/incidents").text
             #expect(page.contains("<th scope=\"row\">coverage</th>") && page.contains("Run `perennial verify`"))
             let overview = try await browser.get("/admin").text

@@ -100,9 +100,9 @@ import Tracking
 
     @Test("A key of less scope or of one app is refused") func aKeyOfLessScopeOrOfOneAppIsRefused() async throws {
         try await AdminWorld.with { world in
-            let read = try await world.ledger.createKey(scope: .read, for: nil).secret
-            let write = try await world.ledger.createKey(scope: .write, for: nil).secret
-            let ofOneApp = try await world.ledger.createKey(scope: .admin, for: AdminWorld.app).secret
+            let read = try await world.ledger.apps.createKey(scope: .read, for: nil).secret
+            let write = try await world.ledger.apps.createKey(scope: .write, for: nil).secret
+            let ofOneApp = try await world.ledger.apps.createKey(scope: .admin, for: AdminWorld.app).secret
             try await world.serving { browser, _ in
                 for secret in [read, write, ofOneApp, "", "perennial_" + String(repeating: "0", count: 64)] {
                     let answer = try await browser.signIn(secret)
@@ -117,8 +117,8 @@ import Tracking
     /// The audit has each sign-in, each sign-out, and each key that was not enough. An unknown key leaves no line.
     @Test("The audit has every sign-in") func whoSignedInIsRemembered() async throws {
         try await AdminWorld.with { world in
-            let read = try await world.ledger.createKey(scope: .read, for: nil)
-            let ofOneApp = try await world.ledger.createKey(scope: .admin, for: AdminWorld.app)
+            let read = try await world.ledger.apps.createKey(scope: .read, for: nil)
+            let ofOneApp = try await world.ledger.apps.createKey(scope: .admin, for: AdminWorld.app)
             let journal = Journal()
             let tracker = Tracker(
                 ledger: world.ledger, appStore: .answering(nil), options: TrackerOptions(),
@@ -131,7 +131,7 @@ import Tracking
                 let token = try await browser.formToken(on: "/admin/incidents")
                 _ = try await browser.post("/admin/sign-out", ["form_token": token])
             }
-            let key = try #require(try await world.ledger.key(withSecret: world.secret))
+            let key = try #require(try await world.ledger.apps.key(withSecret: world.secret))
             let kept = try await world.database.query(
                 .init(name: "kept", sql: "SELECT actor, action, bundle_id FROM perennial.audit_log ORDER BY audit_id"))
             #expect(
@@ -152,8 +152,8 @@ import Tracking
             try await world.serving { browser, _ in
                 try await browser.signIn(world.secret)
                 #expect(try await browser.get("/admin/incidents").status == .ok)
-                let key = try #require(try await world.ledger.key(withSecret: world.secret))
-                try await world.ledger.revokeKey(key.id)
+                let key = try #require(try await world.ledger.apps.key(withSecret: world.secret))
+                try await world.ledger.apps.revokeKey(key.id)
                 #expect(try await browser.get("/admin/incidents").status == .seeOther)
             }
         }

@@ -26,7 +26,7 @@ struct AtOnceTests {
     }
 
     private func grant(_ right: String, in served: ServedLedger) async throws {
-        _ = try await served.ledger.grant(
+        _ = try await served.ledger.customers.grant(
             right, to: "kim", of: ServedLedger.app, until: nil,
             deciding: try ManualDecision(by: "ann", because: "asked"))
     }
@@ -73,7 +73,7 @@ struct AtOnceTests {
             )
             try await grant("pro", in: served)
             let tracker = Tracker.quiet(served.ledger)
-            let authenticator = APIKeyAuthenticator(keys: KeyCache { try await served.ledger.key(withSecret: $0) })
+            let authenticator = APIKeyAuthenticator(keys: KeyCache { try await served.ledger.apps.key(withSecret: $0) })
             let lookups = GetEntitlements(
                 tracker: tracker, apps: KnownApps(served.ledger), rights: RightsLookup(served.ledger))
             let atOnce = EntitlementsAtOnce(

@@ -47,8 +47,8 @@ import Tracking
                     let rights = try await client.send(.get, path + "/entitlements", secret: served.secret)
                     #expect(rights.status == .ok)
                 }
-                #expect(try await served.ledger.receipts().count == Self.oddTexts.count)
-                #expect(try await served.ledger.apps().count == 2)
+                #expect(try await served.ledger.customers.receipts().count == Self.oddTexts.count)
+                #expect(try await served.ledger.apps.all().count == 2)
             }
         }
     }
@@ -113,7 +113,7 @@ import Tracking
                     let found = try #require(rest.firstRange(of: #""customer":\#(try json(text))"#), "\(text)")
                     rest = rest[found.upperBound...]
                 }
-                #expect(try await served.ledger.apps().count == 2)
+                #expect(try await served.ledger.apps.all().count == 2)
             }
         }
     }
@@ -156,7 +156,7 @@ import Tracking
                     try expectProblem(answer, "invalid", status: 400)
                     #expect(try AnswerBody(answer).text("detail")?.contains(told) == true, "\(path): \(answer.body)")
                 }
-                #expect(try await served.ledger.receipts().isEmpty)
+                #expect(try await served.ledger.customers.receipts().isEmpty)
                 // What takes no names does not mind them: a probe may carry one.
                 #expect(try await client.send(.get, "/healthz?probe=1").status == .ok)
                 #expect(try await client.send(.get, Serving.entitlements + "?", secret: served.secret).status == .ok)

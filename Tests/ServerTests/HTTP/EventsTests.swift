@@ -61,7 +61,7 @@ import Testing
             #expect(!events.isEmpty && events.allSatisfy { $0["app"] as? String == "com.example.other" })
             let text = String(buffer: response.body)
             #expect(!text.contains("com.example.app") && !text.contains("kim"))
-            let all = try await served.ledger.feedHead().position
+            let all = try await served.ledger.feed.head().position
             #expect(page.whole("position").map(Int64.init) == all && page.flag("more") == false)
         }
     }
@@ -69,7 +69,7 @@ import Testing
     @Test("A cursor of another feed is refused")
     func aCursorOfAnotherFeed() async throws {
         try await serving { served, client in
-            let head = try await served.ledger.feedHead()
+            let head = try await served.ledger.feed.head()
             for query in [
                 "after=0&feed=00000000-0000-0000-0000-000000000000", "after=1&feed=x",
                 "after=\(head.position + 1)&feed=\(head.feed)", "after=\(head.position + 1)",
@@ -94,7 +94,7 @@ import Testing
     @Test("A cursor from before a restore is refused")
     func aCursorFromBeforeARestore() async throws {
         try await serving { served, client in
-            let before = try await served.ledger.feedHead()
+            let before = try await served.ledger.feed.head()
             try await served.run(
                 """
                 ALTER TABLE ledger.feed DISABLE TRIGGER renewed_elsewhere;
@@ -124,7 +124,7 @@ import Testing
     @Test("A waiting caller is answered at once")
     func whoWaitsIsToldAtOnce() async throws {
         try await serving { served, client in
-            let head = try await served.ledger.feedHead()
+            let head = try await served.ledger.feed.head()
             let path = "/v1/events?after=\(head.position)&feed=\(head.feed)&wait=20"
             let start = ContinuousClock.now
             try await withThrowingTaskGroup(of: Int?.self) { group in
@@ -146,7 +146,7 @@ import Testing
     @Test("Waiting ends without news")
     func waitingEndsWithoutNews() async throws {
         try await serving { served, client in
-            let head = try await served.ledger.feedHead()
+            let head = try await served.ledger.feed.head()
             let path = "/v1/events?after=\(head.position)&wait=1"
             let page = try AnswerBody(await client.send(.get, path, secret: served.secret))
             #expect(page.list("events")?.isEmpty == true && page.whole("position").map(Int64.init) == head.position)

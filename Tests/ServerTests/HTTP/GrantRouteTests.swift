@@ -21,8 +21,8 @@ struct GrantRouteTests {
     ) async throws {
         try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Self.masterKey))
-            try await ledger.grantRoles()
-            try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "shared secret", callsPerSecond: 0))
+            try await ledger.operations.grantRoles()
+            try await ledger.apps.add(NewApp(bundleID: "com.example.app", secret: "shared secret", callsPerSecond: 0))
             try await body(ledger, connectionString)
         }
     }
@@ -61,7 +61,7 @@ struct GrantRouteTests {
     @Test("An entitlement is granted and revoked")
     func givenAndRevoked() async throws {
         try await withLedger { ledger, _ in
-            let admin = try await ledger.createKey(scope: .admin, for: nil).secret
+            let admin = try await ledger.apps.createKey(scope: .admin, for: nil).secret
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let end = try await ledger.now() + .days(30)
                 let given = try await client.send(
@@ -76,7 +76,7 @@ struct GrantRouteTests {
                 try expectProblem(
                     try await client.send(.delete, Self.revoking, secret: admin), "not-found", status: 404)
             }
-            let log = try await ledger.customer("kim", of: "com.example.app")
+            let log = try await ledger.customers.export("kim", of: "com.example.app")
             #expect(log.grants.map(\.endReason) == ["a mistake"])
         }
     }
@@ -89,8 +89,8 @@ struct GrantRouteTests {
     @Test("An entitlement that no product grants is refused as misspelt, unless it is forced")
     func misspelt() async throws {
         try await withLedger { ledger, _ in
-            let admin = try await ledger.createKey(scope: .admin, for: nil).secret
-            try await ledger.applyCatalog(Self.catalog, to: "com.example.app")
+            let admin = try await ledger.apps.createKey(scope: .admin, for: nil).secret
+            try await ledger.apps.applyCatalog(Self.catalog, to: "com.example.app")
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 func give(_ name: String, _ more: String = "") async throws -> TestResponse {
                     let body = #"{"entitlement":"\#(name)","actor":"kim","reason":"x"\#(more)}"#
@@ -115,7 +115,7 @@ struct GrantRouteTests {
     @Test("A product that no catalog names is known once a customer has it")
     func ownProduct() async throws {
         try await withLedger { ledger, _ in
-            let admin = try await ledger.createKey(scope: .admin, for: nil).secret
+            let admin = try await ledger.apps.createKey(scope: .admin, for: nil).secret
             try await Serving.with(Tracker.quiet(ledger, appStore: .answering(Self.answer()))) { client in
                 let body = #"{"entitlement":"monthly","actor":"kim","reason":"x"}"#
                 try expectProblem(
@@ -131,8 +131,8 @@ struct GrantRouteTests {
     @Test("A bad grant is refused")
     func refused() async throws {
         try await withLedger { ledger, _ in
-            let admin = try await ledger.createKey(scope: .admin, for: nil).secret
-            let write = try await ledger.createKey(scope: .write, for: nil).secret
+            let admin = try await ledger.apps.createKey(scope: .admin, for: nil).secret
+            let write = try await ledger.apps.createKey(scope: .write, for: nil).secret
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 try expectProblem(
                     try await client.send(.post, Self.grants, secret: write, body: grant()), "forbidden", status: 403)
@@ -169,7 +169,7 @@ struct GrantRouteTests {
                 try expectProblem(
                     try await client.send(.post, long, secret: admin, body: grant()), "invalid", status: 400)
             }
-            #expect(try await ledger.receipts().isEmpty)
+            #expect(try await ledger.customers.receipts().isEmpty)
         }
     }
 
@@ -191,7 +191,7 @@ struct GrantRouteTests {
     @Test("Server and worker need no more than their roles")
     func serverAndWorkerWithTheirRolesAlone() async throws {
         try await withLedger { ledger, connectionString in
-            let admin = try await ledger.createKey(scope: .admin, for: nil).secret
+            let admin = try await ledger.apps.createKey(scope: .admin, for: nil).secret
             let receipt = Data([0x30, 0x82, 0x01, 0x00] + [UInt8](repeating: 0x2A, count: 256)).base64EncodedString()
             try await acting(as: "perennial_api", connectionString) { own in
                 try await Serving.with(Tracker.quiet(own)) { client in

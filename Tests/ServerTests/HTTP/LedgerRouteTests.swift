@@ -21,9 +21,9 @@ import Tracking
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.addApp(NewApp(bundleID: Self.app, secret: "shared secret"))
-            try await ledger.addApp(NewApp(bundleID: "com.example.other"))
-            try await body(ledger, try await ledger.createKey(scope: .admin, for: nil).secret)
+            try await ledger.apps.add(NewApp(bundleID: Self.app, secret: "shared secret"))
+            try await ledger.apps.add(NewApp(bundleID: "com.example.other"))
+            try await body(ledger, try await ledger.apps.createKey(scope: .admin, for: nil).secret)
         }
     }
 
@@ -42,7 +42,7 @@ import Tracking
                 let before = try await client.send(.get, "/readyz")
                 try expectProblem(before, "unavailable", status: 503)
                 #expect(try AnswerBody(before).text("detail")?.contains("perennial migrate") == true)
-                _ = try await ledger.migrate()
+                _ = try await ledger.operations.migrate()
                 let after = try await client.send(.get, "/readyz")
                 #expect(after.status == .ok && String(buffer: after.body) == #"{"status":"ready"}"#)
             }
@@ -52,9 +52,9 @@ import Tracking
     @Test("Keys of the ledger open the routes")
     func keysOfTheLedger() async throws {
         try await withLedger { ledger, _ in
-            let read = try await ledger.createKey(scope: .read, for: Self.app)
-            let revoked = try await ledger.createKey(scope: .admin, for: nil)
-            try await ledger.revokeKey(revoked.id)
+            let read = try await ledger.apps.createKey(scope: .read, for: Self.app)
+            let revoked = try await ledger.apps.createKey(scope: .admin, for: nil)
+            try await ledger.apps.revokeKey(revoked.id)
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let table = [
                     (read.secret, "com.example.app", 200), (read.secret, "com.example.other", 403),
@@ -91,7 +91,7 @@ import Tracking
                 #expect(asked.text("at") == "2024-02-29T12:00:00.000Z")
                 #expect(asked.text("known_at") == "2024-03-01T10:00:00.000Z")
             }
-            #expect(try await ledger.receipts().isEmpty)
+            #expect(try await ledger.customers.receipts().isEmpty)
         }
     }
 
@@ -174,7 +174,7 @@ import Tracking
                 let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
                 try expectProblem(response, "not-a-receipt", status: 422)
             }
-            #expect(try await ledger.receipts().isEmpty)
+            #expect(try await ledger.customers.receipts().isEmpty)
         }
     }
 

@@ -70,7 +70,7 @@ enum Serving {
             let (ports, found) = AsyncStream.makeStream(of: Int.self)
             let server = HTTPServer(
                 tracker: .quiet(served.ledger), logger: logger, onListening: { found.yield($0) },
-                limits: limits, keys: KeyCache { try await served.ledger.key(withSecret: $0) })
+                limits: limits, keys: KeyCache { try await served.ledger.apps.key(withSecret: $0) })
             let services = ServiceGroup(configuration: .init(services: [server], logger: .quiet))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {

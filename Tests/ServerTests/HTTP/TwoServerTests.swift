@@ -69,7 +69,7 @@ import Tracking
                     Answer(status: 200, ownership: ["assigned"]), Answer(status: 200, ownership: ["held"]),
                 ])
             #expect(store.callCount == 1)
-            #expect(try await served.ledger.receipts().count == 1)
+            #expect(try await served.ledger.customers.receipts().count == 1)
             let leased = try await served.database.query(
                 .init(name: "leased", sql: "SELECT 1 AS one FROM ledger.poll_schedule WHERE leased_by IS NOT NULL"))
             #expect(leased.isEmpty, "a lease is left")

@@ -27,8 +27,8 @@ import Tracking
                 }
                 #expect(statuses == [Int](repeating: 200, count: 20))
                 #expect(store.callCount == 1)
-                #expect(try await served.ledger.receipts().count == 1)
-                let rows = try await served.ledger.entitlements(app: ServedLedger.app, customer: "kim")
+                #expect(try await served.ledger.customers.receipts().count == 1)
+                let rows = try await served.ledger.customers.entitlements(app: ServedLedger.app, customer: "kim")
                 #expect(rows.first?.granted == true)
             }
         }
@@ -43,16 +43,16 @@ import Tracking
             limits.submission.answerSeconds = 1.5
             let server = HTTPServer(
                 tracker: tracker, logger: .quiet, limits: limits,
-                keys: KeyCache { try await served.ledger.key(withSecret: $0) })
+                keys: KeyCache { try await served.ledger.apps.key(withSecret: $0) })
             try await server.application.test(.router) { client in
                 func send() async throws -> TestResponse {
                     try await client.send(
                         .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()))
                 }
                 #expect(try await send().status == .ok)
-                let receipt = try #require(try await served.ledger.receipts().first)
-                let other = try await served.ledger.startWorker(host: "other", process: 1)
-                _ = try await served.ledger.claim(receipt.id, for: other, leaseSeconds: leaseSeconds)
+                let receipt = try #require(try await served.ledger.customers.receipts().first)
+                let other = try await served.ledger.claims.startWorker(host: "other", process: 1)
+                _ = try await served.ledger.claims.claim(receipt.id, for: other, leaseSeconds: leaseSeconds)
                 #expect(try await send().status.code == status)
             }
         }
@@ -72,7 +72,7 @@ import Tracking
                     return subscriptions.map { ($0["ownership"] as? [String: Any])?["answer"] as? String }
                 }
                 #expect(try await answers(0, "anonymous") == ["assigned"])
-                _ = try await served.ledger.merge(
+                _ = try await served.ledger.customers.merge(
                     "anonymous", into: "kim", of: ServedLedger.app,
                     deciding: ManualDecision(by: "lee", because: "signed in"))
                 #expect(try await answers(1, "anonymous") == ["held"])
@@ -90,7 +90,7 @@ import Tracking
             limits.submission.answerSeconds = 0.2
             let server = HTTPServer(
                 tracker: tracker, logger: .quiet, limits: limits,
-                keys: KeyCache { try await served.ledger.key(withSecret: $0) })
+                keys: KeyCache { try await served.ledger.apps.key(withSecret: $0) })
             try await server.application.test(.router) { client in
                 let answer = try await client.send(
                     .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()))
@@ -99,7 +99,7 @@ import Tracking
             }
             #expect(store.callCount == 1)
             tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
-            let receipt = try #require(try await served.ledger.receipts().first)
+            let receipt = try #require(try await served.ledger.customers.receipts().first)
             #expect(try await tracker.check(receipt.id).outcome == .verified)
         }
     }
@@ -142,7 +142,7 @@ import Tracking
                 #expect((3500...3600).contains(seconds))
                 #expect(try await send(0, "kim").status == .accepted)
                 #expect(try await send(10, "lee").status == .accepted)
-                #expect(try await served.ledger.receipts().count == 11)
+                #expect(try await served.ledger.customers.receipts().count == 11)
             }
         }
     }
@@ -150,7 +150,7 @@ import Tracking
     @Test("The audit names the key of each upload")
     func whoSentItIsRemembered() async throws {
         try await ServedLedger.with { served in
-            let key = try await served.ledger.createKey(scope: .write, for: ServedLedger.app)
+            let key = try await served.ledger.apps.createKey(scope: .write, for: ServedLedger.app)
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 _ = try await client.send(
                     .post, Serving.receipts, secret: key.secret, body: Sample.upload(Sample.receipt()))

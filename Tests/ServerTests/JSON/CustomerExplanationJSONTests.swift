@@ -19,9 +19,9 @@ import Tracking
 
     @Test func aSourceIsNamedByItsKind() async throws {
         try await ServedLedger.with { served in
-            let app = try await served.ledger.app(ServedLedger.app)
+            let app = try await served.ledger.apps.app(ServedLedger.app)
             let word = Provisional(productID: "monthly", until: try await served.ledger.now() + .hours(1))
-            _ = try await served.ledger.store([
+            _ = try await served.ledger.intake.store([
                 Upload(
                     appID: app.id, customer: "ann", receipt: Array("receipt".utf8), imported: true, provisional: word)
             ])

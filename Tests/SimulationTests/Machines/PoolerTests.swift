@@ -33,8 +33,10 @@ struct PoolerTests {
     }
 
     private func live(in world: PretendWorld) async throws {
-        let secret = try await world.tracker.ledger.createKey(scope: .admin, for: nil, rate: RequestRate(perSecond: 0))
-            .secret
+        let secret = try await world.tracker.ledger.apps.createKey(
+            scope: .admin, for: nil, rate: RequestRate(perSecond: 0)
+        )
+        .secret
         let workers = try (0..<2).map { _ in try PerennialProcess(["worker"], in: world) }
         let server = try PerennialProcess(["serve"], in: world)
         let file = try importFile(of: world)

@@ -27,7 +27,7 @@ struct RollingTests {
                 try await ClaimJournal.begin(in: world)
                 let replaced = try await Self.replaceWorkers(in: world, until: receipts)
                 #expect(replaced >= 2, "all receipts were checked before a worker was replaced")
-                let stored = try await world.tracker.ledger.receipts(limit: 100_000)
+                let stored = try await world.tracker.ledger.customers.receipts(limit: 100_000)
                 #expect(stored.count == receipts)
                 #expect(stored.count { $0.askedAt == nil } == 0, "an answer was lost")
                 let journal = try await ClaimJournal(of: world)
@@ -63,7 +63,7 @@ struct RollingTests {
         for worker in workers { try await stop(worker) }
         // What the last ones handed back has to be asked about as well.
         let last = try worker(in: world)
-        while try await world.tracker.ledger.due(limit: 1).contains(where: { $0.receipts > 0 }) {
+        while try await world.tracker.ledger.claims.due(limit: 1).contains(where: { $0.receipts > 0 }) {
             try await Task.sleep(for: .milliseconds(200))
         }
         while !last.said.contains("worker started") { try await Task.sleep(for: .milliseconds(50)) }

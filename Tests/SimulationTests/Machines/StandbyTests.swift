@@ -23,7 +23,7 @@ struct StandbyTests {
         (simulated.customers, simulated.sandboxCustomers, simulated.monthSeconds) = (80, 5, 8)
         try await PretendWorld.with(simulated, leaseSeconds: 10, connectionString: primary.connectionString) { world in
             try await world.work(seconds: 6)
-            let secret = try await world.tracker.ledger.createKey(
+            let secret = try await world.tracker.ledger.apps.createKey(
                 scope: .admin, for: nil, rate: RequestRate(perSecond: 0)
             ).secret
             let direct = try await Served(world, secret)

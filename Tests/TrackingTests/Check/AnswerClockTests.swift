@@ -89,7 +89,7 @@ struct AnswerClockTests {
                 try await line.rows("SELECT count(*) FROM ledger.observation WHERE reason LIKE '%12 minutes ahead%'")
                     == ["1"])
             #expect(line.journal.lines.contains { $0.contains("Apple's clock is ahead") })
-            let rebuilt = try await line.tracker.ledger.rebuild(
+            let rebuilt = try await line.tracker.ledger.operations.rebuild(
                 from: .start, RebuildScope(), correcting: false, reading: { $0.evidence })
             #expect(rebuilt.differences == [] && rebuilt.examined == 1)
         }

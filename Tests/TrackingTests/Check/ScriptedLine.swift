@@ -16,9 +16,9 @@ struct ScriptedLine: Sendable {
 
     static func with(_ body: @escaping @Sendable (ScriptedLine) async throws -> Void) async throws {
         try await ServedLedger.with { served in
-            let app = try await served.ledger.app(ServedLedger.app)
+            let app = try await served.ledger.apps.app(ServedLedger.app)
             let upload = Upload(appID: app.id, customer: "kim", receipt: Array("receipt".utf8), imported: false)
-            let receipt = try #require(try await served.ledger.store([upload]).first).receiptID
+            let receipt = try #require(try await served.ledger.intake.store([upload]).first).receiptID
             let (store, journal) = (ScriptedStore(), Journal())
             let tracker = Tracker(
                 ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: journal.logger)

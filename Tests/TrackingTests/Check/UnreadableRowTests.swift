@@ -22,9 +22,9 @@ import Testing
         arguments: [("soon", true), ("Tue, 04 Jul 2023 12:00:00 +0000", false)])
     func warned(date: String, isWarned: Bool) async throws {
         try await ServedLedger.with { served in
-            let app = try await served.ledger.app(ServedLedger.app)
+            let app = try await served.ledger.apps.app(ServedLedger.app)
             let upload = Upload(appID: app.id, customer: "kim", receipt: Array("receipt".utf8), imported: true)
-            _ = try await served.ledger.store([upload])
+            _ = try await served.ledger.intake.store([upload])
             let journal = Journal()
             let tracker = Tracker(
                 ledger: served.ledger, appStore: .answering(Self.answer(date)), options: TrackerOptions(),
@@ -33,7 +33,7 @@ import Testing
             let warnings = journal.lines.filter { $0.hasPrefix("warning") }
             #expect(warnings.count == (isWarned ? 1 : 0), "\(warnings)")
             #expect(warnings.allSatisfy { $0.contains("receipt.in_app[0]") }, "\(warnings)")
-            let record = try await served.ledger.record(of: "kim", app: ServedLedger.app)
+            let record = try await served.ledger.customers.record(of: "kim", app: ServedLedger.app)
             #expect(record.purchases.map(\.purchasedAt) == (isWarned ? [] : [Instant(milliseconds: 1_688_472_000_000)]))
         }
     }

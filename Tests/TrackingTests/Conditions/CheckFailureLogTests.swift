@@ -30,9 +30,9 @@ struct TroubleLogTests {
             self.served = served
             tracker = Tracker(
                 ledger: served.ledger, appStore: store.client, options: TrackerOptions(), logger: journal.logger)
-            let app = try await served.ledger.app(ServedLedger.app)
+            let app = try await served.ledger.apps.app(ServedLedger.app)
             let upload = Upload(appID: app.id, customer: "kim", receipt: Array("receipt".utf8), imported: true)
-            receipt = try #require(try await served.ledger.store([upload]).first).receiptID
+            receipt = try #require(try await served.ledger.intake.store([upload]).first).receiptID
         }
 
         /// Asks so many times, whatever is paused, and hears the same.

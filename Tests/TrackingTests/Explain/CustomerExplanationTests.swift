@@ -49,17 +49,17 @@ import Testing
             let upload = Upload(
                 appID: app.id, customer: customer, receipt: Array(receipt.utf8), imported: false,
                 provisional: provisional)
-            return try #require(try await ledger.store([upload]).first).receiptID
+            return try #require(try await ledger.intake.store([upload]).first).receiptID
         }
 
         func tell(_ receipt: ReceiptID, _ body: Body) async throws {
-            let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: 60)
+            let claim = try await ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
             let answer = AppStoreAnswer(body: body.bytes, from: .production)
             try await settle(claim, Finding(in: answer, for: app.bundleID, clock: claim.claimedAt), body.bytes)
         }
 
         func refuse(_ receipt: ReceiptID) async throws {
-            let claim = try await ledger.claim(receipt, for: worker, leaseSeconds: 60)
+            let claim = try await ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
             let refusal = Refusal(
                 reason: "Apple could not authenticate the receipt (21003).", status: 21003, retryable: true,
                 kind: .notAuthentic)
@@ -67,7 +67,7 @@ import Testing
         }
 
         private func settle(_ claim: Claim, _ finding: Finding, _ body: [UInt8]) async throws {
-            let settled = try await ledger.settle([
+            let settled = try await ledger.settlements.settle([
                 UnreadAnswer(claim: claim, body: body, asOf: nil, fingerprint: nil) {
                     UnreadAnswer.Reading(finding: finding, latestReceipt: nil)
                 }
@@ -87,11 +87,11 @@ import Testing
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 1, count: 32)))
-            try await ledger.addApp(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+            try await ledger.apps.add(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
             try await body(
                 World(
-                    ledger: ledger, database: database, app: try await ledger.app("com.example.app"),
-                    worker: try await ledger.startWorker(host: "test", process: 1), now: try await ledger.now()))
+                    ledger: ledger, database: database, app: try await ledger.apps.app("com.example.app"),
+                    worker: try await ledger.claims.startWorker(host: "test", process: 1), now: try await ledger.now()))
         }
     }
 
@@ -228,7 +228,7 @@ import Testing
                 try await world.upload("b", by: "ann"),
                 Body(id: "2000", from: world.at(-3), asOf: world.at(-2)))
             for day in [-20, -8.5, -2.5, 0, 22, 40] {
-                let rights = try await world.ledger.entitlements(
+                let rights = try await world.ledger.customers.entitlements(
                     app: world.app.bundleID, customer: "ann", at: world.at(day))
                 let explained = try await world.explain("ann", at: world.at(day)).rights
                 #expect(explained.map(\.name) == rights.map(\.name))

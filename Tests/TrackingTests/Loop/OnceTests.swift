@@ -17,8 +17,8 @@ struct OnceTests {
     ) async throws {
         let store = ScriptedStore { _ in .saying(Sample.verified()) }
         try await ServedLedger.with { served in
-            let app = try await served.ledger.app(ServedLedger.app)
-            _ = try await served.ledger.store(
+            let app = try await served.ledger.apps.app(ServedLedger.app)
+            _ = try await served.ledger.intake.store(
                 (0..<Self.receipts).map {
                     Upload(appID: app.id, customer: "c\($0)", receipt: Array("receipt \($0)".utf8), imported: true)
                 })
@@ -89,8 +89,8 @@ struct OnceTests {
         .timeLimit(.minutes(1)))
     func noUsableAnswer() async throws {
         try await ServedLedger.with { served in
-            let app = try await served.ledger.app(ServedLedger.app)
-            let stored = try await served.ledger.store(
+            let app = try await served.ledger.apps.app(ServedLedger.app)
+            let stored = try await served.ledger.intake.store(
                 ["good", "junk"].map {
                     Upload(appID: app.id, customer: $0, receipt: Array($0.utf8), imported: true)
                 })

@@ -14,9 +14,9 @@ struct PaceTests {
         try await ServedLedger.with { served in
             var change = AppChange()
             (change.callsPerSecond, change.burst) = (rate, burst)
-            try await served.ledger.setApp(ServedLedger.app, change)
-            let app = try await served.ledger.app(ServedLedger.app)
-            _ = try await served.ledger.store(
+            try await served.ledger.apps.change(ServedLedger.app, change)
+            let app = try await served.ledger.apps.app(ServedLedger.app)
+            _ = try await served.ledger.intake.store(
                 [Upload(appID: app.id, customer: "ann", receipt: Array("receipt".utf8), imported: true)])
             try await served.run("UPDATE ledger.app_budget SET tokens = 0, refilled_at = now() + interval '1 day'")
             if let slowedTo {
@@ -26,7 +26,7 @@ struct PaceTests {
             let tracker = Tracker(
                 ledger: served.ledger, appStore: .answering(nil), options: TrackerOptions(),
                 logger: Journal().logger)
-            let worker = try await served.ledger.startWorker(host: "test", process: 1)
+            let worker = try await served.ledger.claims.startWorker(host: "test", process: 1)
             var turns = ClaimTurns()
             let due = try await tracker.claimDue(as: worker, receiptsMax: 10, &turns)
             var pace = Pace()

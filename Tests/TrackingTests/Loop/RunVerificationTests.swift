@@ -12,9 +12,9 @@ struct RunVerificationTests {
     func coverage() async throws {
         try await ServedLedger.with { served in
             let ledger = served.ledger
-            let app = try await ledger.app(ServedLedger.app)
+            let app = try await ledger.apps.app(ServedLedger.app)
             let upload = Upload(appID: app.id, customer: "ann", receipt: Array("receipt".utf8), imported: true)
-            let receipt = try #require(try await ledger.store([upload]).first).receiptID
+            let receipt = try #require(try await ledger.intake.store([upload]).first).receiptID
             let journal = Journal()
             let tracker = Tracker(
                 ledger: ledger, appStore: .answering(Sample.verified()), options: TrackerOptions(),
@@ -22,18 +22,18 @@ struct RunVerificationTests {
             #expect(try await Worker(tracker).runOnce(maxSeconds: nil).asked == 1)
             let worker = try await tracker.startWorker()
             func scheduled() async throws -> Int64 {
-                try await ledger.status().lanes.reduce(0) { $0 + $1.receipts }
+                try await ledger.operations.status().lanes.reduce(0) { $0 + $1.receipts }
             }
             #expect(try await scheduled() == 1)
             try await served.run("DELETE FROM ledger.poll_schedule")
 
             try await tracker.verify(.coverage, as: worker)
             #expect(try await scheduled() == 1)
-            let standing = try #require(try await ledger.invariantStandings().first)
+            let standing = try #require(try await ledger.operations.invariantStandings().first)
             #expect(standing.name == "coverage" && standing.violations == 1 && standing.repaired == 1)
             let lines = journal.lines.filter { $0.hasPrefix("error") }
             #expect(lines.count == 1 && lines[0].contains("its polling receipt is not scheduled"), "\(lines)")
-            let gauged = try await ledger.gauges().invariants.first { $0.name == "coverage" }
+            let gauged = try await ledger.operations.gauges().invariants.first { $0.name == "coverage" }
             #expect(gauged?.violations == 1)
             let audit = Statement(
                 name: "audit",
@@ -49,7 +49,7 @@ struct RunVerificationTests {
             #expect(try await scheduled() == 0, "it was not time again")
             try await tracker.verify(.everything, as: worker)
             #expect(try await scheduled() == 1)
-            #expect(try await ledger.invariantStandings().count == Invariant.allCases.count)
+            #expect(try await ledger.operations.invariantStandings().count == Invariant.allCases.count)
         }
     }
 }

@@ -20,7 +20,7 @@ struct StopTests {
         let atStop: @Sendable () -> Void
 
         func run() async throws {
-            let worker = try await tracker.ledger.startWorker(host: "test", process: 1)
+            let worker = try await tracker.ledger.claims.startWorker(host: "test", process: 1)
             var loop = CheckLoop(tracker: tracker, worker: worker)
             loop.patienceSeconds = patienceSeconds
             let checking = loop
@@ -53,8 +53,8 @@ struct StopTests {
         }
         let left = Mutex(Left())
         try await ServedLedger.with { served in
-            let app = try await served.ledger.app(ServedLedger.app)
-            _ = try await served.ledger.store(
+            let app = try await served.ledger.apps.app(ServedLedger.app)
+            _ = try await served.ledger.intake.store(
                 (0..<Self.receipts).map {
                     Upload(appID: app.id, customer: "c\($0)", receipt: Array("receipt \($0)".utf8), imported: true)
                 })

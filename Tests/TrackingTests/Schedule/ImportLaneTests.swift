@@ -12,13 +12,13 @@ import Testing
 
     /// Stores imported receipts that run out so many days from now.
     private func store(_ days: [Int64], in served: ServedLedger) async throws {
-        let (app, now) = (try await served.ledger.app(ServedLedger.app), try await served.ledger.now())
+        let (app, now) = (try await served.ledger.apps.app(ServedLedger.app), try await served.ledger.now())
         let uploads = days.map { day in
             Upload(
                 appID: app.id, customer: "c\(day)", receipt: Array("receipt \(day)".utf8), imported: true,
                 expiresAt: now + .days(day))
         }
-        _ = try await served.ledger.store(uploads)
+        _ = try await served.ledger.intake.store(uploads)
     }
 
     private func claim(
@@ -33,7 +33,7 @@ import Testing
     func anImportBelowTheMarkIsAskedAboutWithinSeconds() async throws {
         try await ServedLedger.with { served in
             let tracker = Tracker.quiet(served.ledger)
-            let worker = try await served.ledger.startWorker(host: "test", process: 1)
+            let worker = try await served.ledger.claims.startWorker(host: "test", process: 1)
             var turns = ClaimTurns()
             try await store([90], in: served)
             #expect(try await claim(tracker, worker, &turns, at: 0) == ["receipt 90"])
@@ -46,7 +46,7 @@ import Testing
     @Test("An import after an outage is asked about at once")
     func anImportAfterAnOutageIsAskedAboutAtOnce() async throws {
         try await ServedLedger.with { served in
-            let worker = try await served.ledger.startWorker(host: "test", process: 1)
+            let worker = try await served.ledger.claims.startWorker(host: "test", process: 1)
             let database = Database(
                 DatabaseConfiguration(connectionString: "host=127.0.0.1 port=1", connectTimeoutSeconds: 1)
             ) { _ in }

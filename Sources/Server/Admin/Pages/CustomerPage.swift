@@ -88,9 +88,9 @@ extension AdminSite {
         }
         let content = CustomerPage(
             explanation,
-            timeline: try await ledger.timelines(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
-            events: try await ledger.events(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
-            receipts: try await ledger.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax))
+            timeline: try await ledger.admin.timelines(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            events: try await ledger.admin.events(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            receipts: try await ledger.customers.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax))
         return try AdminPage(
             title: "Customer \(name)", template: "customer", content: content, session: context.session
         ).response()

@@ -20,7 +20,7 @@ extension AdminSite {
             .filter { $0 != "\0" }
         let found =
             text.isEmpty
-            ? nil : try await tracker.ledger.searchCustomers(text, limit: CustomersPage.customersMax)
+            ? nil : try await tracker.ledger.admin.search(text, limit: CustomersPage.customersMax)
         let table = found.map { found in
             AdminTable(
                 "Customers found", ["Customer", "App", "Since"], empty: "No customer was found.",

@@ -42,9 +42,9 @@ extension AdminSite {
     /// `GET /admin/incidents`
     func incidents(_: Request, _ context: AdminContext) async throws -> Response {
         let content = IncidentsPage(
-            try await tracker.ledger.incidents(limit: IncidentsPage.incidentsMax),
-            apps: try await tracker.ledger.apps(),
-            invariants: try await tracker.ledger.invariantStandings())
+            try await tracker.ledger.admin.incidents(limit: IncidentsPage.incidentsMax),
+            apps: try await tracker.ledger.apps.all(),
+            invariants: try await tracker.ledger.operations.invariantStandings())
         return try AdminPage(
             title: "Incidents", template: "incidents", content: content, session: context.session
         ).response()

@@ -97,9 +97,9 @@ extension AdminSite {
         let environment = request.query("environment").flatMap(StoreEnvironment.init(rawValue:)) ?? .production
         let asked = request.query("days").flatMap { Int($0) } ?? 90
         let days = OverviewPage.stretches.contains(asked) ? asked : 90
-        let overview = try await tracker.ledger.overview(app: chosen, environment: environment, days: days)
+        let overview = try await tracker.ledger.admin.overview(app: chosen, environment: environment, days: days)
         let content = OverviewPage(
-            overview, apps: try await tracker.ledger.apps(), chosen: chosen, environment: environment, days: days)
+            overview, apps: try await tracker.ledger.apps.all(), chosen: chosen, environment: environment, days: days)
         return try AdminPage(
             title: "Overview", template: "overview", content: content, session: context.session
         ).response()

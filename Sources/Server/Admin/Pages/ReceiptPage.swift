@@ -96,12 +96,12 @@ extension AdminSite {
     func receipt(_ request: Request, _ context: AdminContext) async throws -> Response {
         let id = try context.receiptID()
         let ledger = tracker.ledger
-        guard let stored = try await ledger.receipts(id: id, limit: 1).first else {
+        guard let stored = try await ledger.customers.receipts(id: id, limit: 1).first else {
             throw Problem(.notFound, "There is no receipt \(id).")
         }
         let content = ReceiptPage(
-            stored, schedule: try await ledger.schedule(of: id),
-            answers: try await ledger.answers(about: id, limit: ReceiptPage.answersMax),
+            stored, schedule: try await ledger.admin.schedule(of: id),
+            answers: try await ledger.admin.answers(about: id, limit: ReceiptPage.answersMax),
             formToken: context.session.formToken)
         let result = request.query("result").flatMap(ReceiptPage.CheckResult.init(rawValue:))
         return try AdminPage(
@@ -118,7 +118,7 @@ extension AdminSite {
     }
 
     private func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.CheckResult {
-        let asked = try await tracker.ledger.wasAsked(about: id, withinSeconds: ReceiptPage.askedAgainSeconds)
+        let asked = try await tracker.ledger.admin.wasAsked(about: id, withinSeconds: ReceiptPage.askedAgainSeconds)
         guard let asked else { throw Problem(.notFound, "There is no receipt \(id).") }
         guard !asked else { return .lately }
         do {

@@ -56,7 +56,7 @@ extension AdminSite {
         var answer = Response.redirect(to: "/admin")
         answer.setCookie(
             cookie(
-                try await tracker.ledger.openSession(of: key), seconds: Int(SubscriptionLedger.sessionSeconds),
+                try await tracker.ledger.admin.openSession(of: key), seconds: Int(LedgerAdmin.sessionSeconds),
                 for: request))
         return answer
     }
@@ -64,7 +64,7 @@ extension AdminSite {
     /// `POST /admin/sign-out`
     func signOut(_ request: Request, _ context: AdminContext) async throws -> Response {
         if let secret = request.sessionSecret {
-            try await tracker.ledger.closeSession(withSecret: secret, of: context.session.keyID)
+            try await tracker.ledger.admin.closeSession(withSecret: secret, of: context.session.keyID)
         }
         var answer = Response.redirect(to: SignIn.path)
         answer.setCookie(cookie("ended", seconds: 0, for: request))

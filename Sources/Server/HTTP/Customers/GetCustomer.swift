@@ -16,7 +16,7 @@ struct GetCustomer: Sendable {
             try Upload.requireCustomer(customer)
             let terms = tracker.terms(of: try await apps.require(context.bundleID))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let record = try await tracker.ledger.record(of: customer, app: context.bundleID)
+            let record = try await tracker.ledger.customers.record(of: customer, app: context.bundleID)
             return Response([
                 "app": .string(context.bundleID.text),
                 "customer": .string(customer),

@@ -20,10 +20,10 @@ struct GrantRoutes: Sendable {
         let body = try await limits.json(GrantBody.self, of: request)
         let grant = try await knowing(context.bundleID) {
             if body.force != true {
-                try await ledger.requireKnownEntitlement(
+                try await ledger.apps.requireKnownEntitlement(
                     body.entitlement, of: context.bundleID, orElse: "Send \"force\": true for a name to come.")
             }
-            return try await ledger.acting(as: .key(context.key.id)).grant(
+            return try await ledger.acting(as: .key(context.key.id)).customers.grant(
                 body.entitlement, to: try context.parameters.decoded("id"), of: context.bundleID,
                 until: try body.instant, deciding: try ManualDecision(by: body.actor, because: body.reason))
         }
@@ -34,7 +34,7 @@ struct GrantRoutes: Sendable {
         let decision = try ManualDecision(by: try request.text("actor"), because: try request.text("reason"))
         let entitlement = try request.text("entitlement")
         let grant = try await knowing(context.bundleID) {
-            try await ledger.acting(as: .key(context.key.id)).revokeGrant(
+            try await ledger.acting(as: .key(context.key.id)).customers.revokeGrant(
                 of: entitlement, from: try context.parameters.decoded("id"), of: context.bundleID, deciding: decision)
         }
         return Response(answer(context, grant))
@@ -46,7 +46,7 @@ struct GrantRoutes: Sendable {
 
     /// Distinguishes an unregistered app from a missing grant.
     private func knowing(_ bundleID: BundleID, _ change: () async throws -> ManualGrant) async throws -> ManualGrant {
-        guard try await ledger.apps().contains(where: { $0.bundleID == bundleID }) else {
+        guard try await ledger.apps.all().contains(where: { $0.bundleID == bundleID }) else {
             throw Problem.unknownApp(bundleID.text)
         }
         return try await change()

@@ -32,7 +32,7 @@ struct GetEntitlements: Sendable {
             let rights =
                 time == nil && knownAt == nil
                 ? try await presentRights(of: name)
-                : try await tracker.ledger.rights(of: [name], at: time, knownAt: knownAt)[0]
+                : try await tracker.ledger.customers.rights(of: [name], at: time, knownAt: knownAt)[0]
             let lookup = EntitlementLookup(
                 bundleID: context.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
                 terms: tracker.terms(of: app), rights: rights)

@@ -27,7 +27,7 @@ final class KnownApps: Sendable {
     func require(_ bundleID: BundleID) async throws -> App {
         let asked = ContinuousClock.now
         if let app = known(bundleID, at: asked) { return app }
-        guard let app = try await ledger.registeredApp(bundleID) else { throw Problem.unknownApp(bundleID.text) }
+        guard let app = try await ledger.apps.registered(bundleID) else { throw Problem.unknownApp(bundleID.text) }
         known.withLock { $0.keep(app, for: bundleID, at: asked) }
         return app
     }

@@ -41,7 +41,7 @@ struct PostBatch: Sendable {
             let found =
                 time == nil && knownAt == nil
                 ? try await rights.rights(of: names)
-                : try await tracker.ledger.rights(of: names, at: time, knownAt: knownAt)
+                : try await tracker.ledger.customers.rights(of: names, at: time, knownAt: knownAt)
             let answers = zip(question.customers, found).map { customer, rights in
                 EntitlementLookup(
                     bundleID: context.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,

@@ -20,7 +20,7 @@ struct GetEvents: Sendable {
     /// Creates a route over the feed of `ledger`.
     init(ledger: SubscriptionLedger) {
         self.ledger = ledger
-        watch = FeedWatch { try await ledger.feedHead() }
+        watch = FeedWatch { try await ledger.feed.head() }
     }
 
     func addRoute(to routes: RouterGroup<KeyContext>) {
@@ -30,12 +30,12 @@ struct GetEvents: Sendable {
             let limit = try request.number("limit", from: 1, upTo: Self.eventsMax) ?? Self.eventsUsual
             let wait = try request.number("wait", from: 0, upTo: Self.waitSecondsMax) ?? 0
             let feed = request.uri.queryParameters.get("feed")
-            var page = try await ledger.feed(after: after, app: context.key.bundleID, limit: Int(limit))
+            var page = try await ledger.feed.read(after: after, app: context.key.bundleID, limit: Int(limit))
             let end = ContinuousClock.now + .seconds(wait)
             while true {
                 try refuseOtherFeed(page.head, feed: feed, after: after)
                 guard page.events.isEmpty, try await hasNews(after: page, until: end) else { break }
-                page = try await ledger.feed(after: page.position, app: context.key.bundleID, limit: Int(limit))
+                page = try await ledger.feed.read(after: page.position, app: context.key.bundleID, limit: Int(limit))
             }
             return Response(try page.json)
         }

@@ -45,7 +45,7 @@ struct PostNotification: Sendable {
             }
             let body = try await limits.body(of: request)
             let notification = try UnverifiedNotification(notification: Array(body.readableBytesView))
-            let effect = try await tracker.ledger.keep(notification, for: app)
+            let effect = try await tracker.ledger.intake.keep(notification, for: app)
             count(notification, about: app, effect)
             return Response(["effect": .string(effect.rawValue)])
         }
@@ -60,7 +60,8 @@ struct PostNotification: Sendable {
 
     /// Returns the app with the token. An unknown token is refused before the body is read.
     private func app(at token: String) async throws -> NotifiedApp {
-        guard let token = NotificationToken(token), let app = try await tracker.ledger.notifiedApp(at: token) else {
+        guard let token = NotificationToken(token), let app = try await tracker.ledger.apps.notifiedApp(at: token)
+        else {
             throw Problem(
                 .notFound, "No app has its notifications sent here; `perennial app notifications` makes an address.")
         }

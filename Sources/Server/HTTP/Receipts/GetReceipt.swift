@@ -26,7 +26,7 @@ struct GetReceipt: Sendable {
     }
 
     private func stored(_ id: ReceiptID, in bundleID: BundleID) async throws -> StoredReceipt? {
-        try await ledger.receipts(app: bundleID, id: id, limit: 1).first
+        try await ledger.customers.receipts(app: bundleID, id: id, limit: 1).first
     }
 }
 

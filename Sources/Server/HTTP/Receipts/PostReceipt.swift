@@ -50,13 +50,13 @@ struct PostReceipt: Sendable {
     /// Returns whether the app's checks are paused. Then Apple refused our secret (21004), which says nothing about the
     /// receipt.
     private func isPaused(_ bundleID: BundleID) async throws -> Bool {
-        try await tracker.ledger.app(bundleID).pause != nil
+        try await tracker.ledger.apps.app(bundleID).pause != nil
     }
 
     private func verified(
         _ submission: Submission, _ settled: Settled, of customer: String
     ) async throws -> Response {
-        let entitlements = try await tracker.ledger.entitlements(
+        let entitlements = try await tracker.ledger.customers.entitlements(
             app: submission.bundleID, customer: submission.customer, fromPrimary: true)
         return Response([
             "app": .string(submission.bundleID.text),

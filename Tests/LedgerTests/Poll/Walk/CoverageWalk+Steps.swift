@@ -124,7 +124,7 @@ extension CoverageWalk {
     }
 
     private func claimDue(by worker: WorkerID) async throws -> [Claim] {
-        try await test.ledger.claim(
+        try await test.ledger.claims.claim(
             for: worker, Lane.allCases.map { Quota(app: test.app, lane: $0, receipts: 10) }, leaseSeconds: 60)
     }
 
@@ -154,7 +154,7 @@ extension CoverageWalk {
         guard !late.isEmpty else { return }
         let claim = late.remove(at: Int.random(in: 0..<late.count, using: &random))
         guard Int.random(in: 0..<4, using: &random) > 0 else {
-            return try await test.ledger.release([claim])
+            return try await test.ledger.claims.release([claim])
         }
         let finding = answer(of: claim.receiptID)
         trail[trail.count - 1] += " \(claim.receiptID) \(finding.word)"
@@ -194,7 +194,7 @@ extension CoverageWalk {
         let name = customer
         trail[trail.count - 1] += " \(name)"
         do {
-            _ = try await test.ledger.erase(
+            _ = try await test.ledger.customers.erase(
                 name, of: test.app.bundleID, deciding: ManualDecision(by: "test", because: "asked for it"))
             hasErased = true
         } catch let error as LedgerError where error.kind == .busy || error.kind == .notFound {
@@ -208,7 +208,7 @@ extension CoverageWalk {
         let (from, into) = (customer, customer)
         trail[trail.count - 1] += " \(from) into \(into)"
         do {
-            _ = try await test.ledger.merge(
+            _ = try await test.ledger.customers.merge(
                 from, into: into, of: test.app.bundleID, deciding: ManualDecision(by: "test", because: "logged in"))
         } catch let error as LedgerError {
             trail[trail.count - 1] += " not (\(error.kind))"
@@ -238,7 +238,7 @@ extension CoverageWalk {
     private func rebuild() async throws {
         var place: RebuildPlace? = .start
         while let here = place {
-            let batch = try await test.ledger.rebuild(
+            let batch = try await test.ledger.operations.rebuild(
                 from: here, RebuildScope(), correcting: true, reading: library.reading)
             if !hasErased, !batch.differences.isEmpty {
                 throw Broken(description: "\(self): a rebuild differs: \(batch.differences)")

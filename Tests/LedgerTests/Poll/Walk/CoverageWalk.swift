@@ -45,7 +45,7 @@ struct CoverageWalk: Sendable {
     init(_ test: TestLedger, seed: UInt64) async throws {
         self.test = test
         var random = Seeded(seed: seed)
-        workers = [test.worker, try await test.ledger.startWorker(host: "test", process: 2)]
+        workers = [test.worker, try await test.ledger.claims.startWorker(host: "test", process: 2)]
         let days = ([400, 60, 10, 2] as [Double]).randomElement(using: &random) ?? 10
         clock = test.at(-days)
         var accounts: [PretendAccount] = []
@@ -135,14 +135,14 @@ struct CoverageWalk: Sendable {
 
     /// Settles answers as a worker does: those that are equal to the last ones cheaply, the others in full.
     func settle(_ batch: [Settlement]) async throws {
-        let settled = try await test.ledger.settle(batch.map(\.unread))
+        let settled = try await test.ledger.settlements.settle(batch.map(\.unread))
         if let failure = settled.failures.first { throw Broken(description: "\(self): \(failure.reason)") }
     }
 
     /// Leases a receipt; nil while another worker has it.
     func claim(_ receipt: ReceiptID, by worker: WorkerID) async throws -> Claim? {
         do {
-            return try await test.ledger.claim(receipt, for: worker, leaseSeconds: 60)
+            return try await test.ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
         } catch let error as LedgerError where error.kind == .busy || error.kind == .notFound {
             return nil
         }

@@ -18,8 +18,8 @@ struct NotificationRouteTests {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.addApp(NewApp(bundleID: "com.example.app", secret: "shared secret"))
-            let token = try await ledger.openNotifications(of: "com.example.app")
+            try await ledger.apps.add(NewApp(bundleID: "com.example.app", secret: "shared secret"))
+            let token = try await ledger.apps.openNotifications(of: "com.example.app")
             let tracker = Tracker.quiet(ledger)
             try await Serving.with(tracker) { client in
                 try await body(client, ledger, tracker, "/v1/notifications/\(token.text)")
@@ -76,7 +76,7 @@ struct NotificationRouteTests {
         try await withAddress { _, ledger, tracker, path in
             let start = ContinuousClock.now
             let limiter = RateLimiter<Int32> { start }
-            let app = try #require(try await ledger.apps().first)
+            let app = try #require(try await ledger.apps.all().first)
             while limiter.secondsToWait(of: app.id, at: PostNotification.rate) == nil {}
             let router = Router(context: CallerContext.self)
             router.add(middleware: AnswerProblems())
