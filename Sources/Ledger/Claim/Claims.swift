@@ -206,11 +206,20 @@ extension LedgerClaims {
     }
 
     /// Returns claimed receipts without a check; the attempt does not count. All are claims of one worker.
+    ///
+    /// Attempts of workers that died count, so that another receipt may have to take over.
     package func release(_ claims: [Claim]) async throws {
         guard let worker = claims.first?.worker else { return }
-        _ = try await write(
-            Queries.release,
-            [.int4(worker.number), .int8s(claims.map(\.receiptID.number)), .int8s(claims.map(\.leaseToken))])
+        try await ledger.changingPollers { transaction in
+            let rows = try transaction.query(
+                Queries.release,
+                [
+                    .int4(worker.number), .int8s(claims.map(\.receiptID.number)), .int8s(claims.map(\.leaseToken)),
+                    .int4(Int32(SettlementRun.fruitlessAttemptsMax)),
+                ])
+            let fruitless = try rows.compactMap { try $0.int8IfPresent("fruitless") }
+            try ledger.handOver(from: fruitless.map { ReceiptID($0) }, in: transaction)
+        }
     }
 }
 

@@ -111,6 +111,32 @@ struct CoverageTests {
         }
     }
 
+    @Test("A receipt that is released after five attempts of workers that died hands over what it polls")
+    func releasedAfterCrashes() async throws {
+        try await withLedger { test in
+            let (a, b) = (try await test.upload("a"), try await test.upload("b"))
+            try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
+            try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
+            try await test.run("UPDATE ledger.poll_schedule SET attempts = 5 WHERE receipt_id = \(a)")
+            let claim = try await test.claim(a)
+            #expect(try await polledBy(test) == a.description)
+            try await test.ledger.claims.release([claim])
+            #expect(try await polledBy(test) == b.description)
+            try await test.expectSound()
+        }
+    }
+
+    @Test("An upload leaves a receipt in quarantine, where it is asked about alone")
+    func uploadedInQuarantine() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await test.check(receipt, answer(test, from: -9, made: -2, asOf: -3))
+            try await test.run("UPDATE ledger.poll_schedule SET lane = 'quarantine', crashes = 3")
+            _ = try await test.upload("a")
+            #expect(try await test.text("SELECT lane FROM ledger.poll_schedule") == "quarantine")
+        }
+    }
+
     @Test("An undated receipt takes over from a poller that Apple refuses")
     func refused() async throws {
         try await withLedger { test in

@@ -1,7 +1,8 @@
 -- Intake, step 6: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7
 -- expiries as far as they are known).
 -- An upload makes its receipt due: at once when imported, in the order of ledger.import_turn, else in five seconds,
--- because the uploading process asks Apple right away. An import that adds nothing does not.
+-- because the uploading process asks Apple right away. An import that adds nothing does not. A receipt in quarantine
+-- stays there, because it is asked about alone.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), given AS MATERIALIZED (
@@ -44,5 +45,5 @@ SET due_at = CASE WHEN s.leased_by IS NOT NULL THEN s.due_at
                   WHEN s.lane = 'import' AND EXCLUDED.lane < 'import' THEN EXCLUDED.due_at
                   ELSE LEAST(s.due_at, EXCLUDED.due_at) END,
     scheduled_for = CASE WHEN s.leased_by IS NULL THEN LEAST(s.scheduled_for, EXCLUDED.scheduled_for) ELSE s.scheduled_for END,
-    lane = CASE WHEN s.leased_by IS NULL THEN LEAST(s.lane, EXCLUDED.lane) ELSE s.lane END,
+    lane = CASE WHEN s.leased_by IS NULL AND s.lane <> 'quarantine' THEN LEAST(s.lane, EXCLUDED.lane) ELSE s.lane END,
     fingerprint = NULL
