@@ -42,12 +42,12 @@ struct PretendWorld {
     static func with(
         _ options: SimulatorOptions, leaseSeconds: Double = 10, _ body: (PretendWorld) async throws -> Void
     ) async throws {
-        try await withTestDatabase { _, connectionString in
+        try await withMigratedDatabase { _, connectionString in
             try await with(options, leaseSeconds: leaseSeconds, connectionString: connectionString, body)
         }
     }
 
-    /// The same in a given, empty database.
+    /// The same in a given database, which is migrated if it is empty.
     static func with(
         _ options: SimulatorOptions, leaseSeconds: Double, connectionString: String,
         _ body: (PretendWorld) async throws -> Void

@@ -43,7 +43,7 @@ private func make(_ name: String, on server: DatabaseConfiguration, by maintenan
     let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("template: \($0)") }
     do {
         let seal = try SecretSeal(masterKey: Array(0..<32))
-        _ = try await SubscriptionLedger(database: database, seal: seal).migrate()
+        _ = try await SubscriptionLedger(database: database, seal: seal).operations.migrate()
         await database.close()
         try await rename(draft, to: name, by: maintenance)
     } catch {

@@ -28,7 +28,7 @@ struct MigrationTests {
                 for _ in 0..<8 {
                     group.addTask {
                         let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
-                        let report = try await SubscriptionLedger(database: database).migrate()
+                        let report = try await SubscriptionLedger(database: database).operations.migrate()
                         await database.close()
                         return report.applied
                     }
