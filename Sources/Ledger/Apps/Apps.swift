@@ -106,7 +106,7 @@ extension LedgerApps {
     }
 }
 
-/// The settings of an app to register with `addApp`.
+/// The settings of an app to register with `apps.add`.
 package struct NewApp: Sendable {
     /// Apple's bundle id.
     package var bundleID: BundleID
@@ -138,7 +138,7 @@ package struct NewApp: Sendable {
     }
 }
 
-/// A change of an app's settings for `setApp`; nil keeps a setting.
+/// A change of an app's settings for `apps.change`; nil keeps a setting.
 package struct AppChange: Sendable {
     /// A new name.
     package var name: String?

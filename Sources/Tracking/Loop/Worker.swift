@@ -56,7 +56,7 @@ package struct Worker: Service {
                 group.addTask { await worker.runVerification(as: id) }
                 group.addTask { await worker.tracker.keepFeed() }
             }
-            await worker.placeEvents()
+            await worker.sequenceFeed()
             await worker.tracker.attempt("say that it stopped") {
                 try await worker.tracker.ledger.claims.heartbeat(id, stopped: true)
             }
@@ -83,7 +83,7 @@ package struct Worker: Service {
         var rounds = 0
         while !isStopping() {
             if rounds % 20 == 0 { await tracker.checkFeedPlace() }
-            await placeEvents()
+            await sequenceFeed()
             if rounds % 20 == 0 {
                 await tracker.attempt("end exhausted allowances") {
                     _ = try await tracker.ledger.settlements.endAllowances()
@@ -111,7 +111,7 @@ package struct Worker: Service {
         await tracker.pruneRightLog()
     }
 
-    private func placeEvents() async {
+    private func sequenceFeed() async {
         await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.feed.sequenceAll() }
     }
 }

@@ -40,7 +40,7 @@ struct AppAddCommand: AsyncParsableCommand {
             secret: try sharedSecretFile.map { try SecretFile(file: InputFile($0)).secret() },
             previousSecret: try previousSecretFile.map { try SecretFile(file: InputFile($0)).secret() },
             sandboxAllowed: sandbox == .allow, callsPerSecond: budget.rate ?? 50, burst: budget.burst)
-        try await withLedger(settings) { try await $0.addApp(new) }
+        try await withLedger(settings) { try await $0.apps.add(new) }
         printLine("Registered \(bundleId)\(sharedSecretFile == nil ? " without a shared secret" : "").")
     }
 }

@@ -18,7 +18,7 @@ struct AppListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
-        form.show(Listing(apps: try await withLedger(settings) { try await $0.apps() }))
+        form.show(Listing(apps: try await withLedger(settings) { try await $0.apps.all() }))
     }
 }
 
@@ -40,7 +40,7 @@ struct AppShowCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
-        form.show(Listing(apps: [try await withLedger(settings) { try await $0.app(bundleID) }]))
+        form.show(Listing(apps: [try await withLedger(settings) { try await $0.apps.app(bundleID) }]))
     }
 }
 

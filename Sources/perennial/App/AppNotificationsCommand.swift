@@ -26,10 +26,10 @@ struct AppNotificationsCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         guard !off else {
-            try await withLedger(settings) { try await $0.closeNotifications(of: bundleID) }
+            try await withLedger(settings) { try await $0.apps.closeNotifications(of: bundleID) }
             return printLine("\(bundleID) takes no notifications any more.")
         }
-        let token = try await withLedger(settings) { try await $0.openNotifications(of: bundleID) }
+        let token = try await withLedger(settings) { try await $0.apps.openNotifications(of: bundleID) }
         printLine("/v1/notifications/\(token.text)")
     }
 }

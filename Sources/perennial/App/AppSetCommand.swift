@@ -65,7 +65,7 @@ struct AppSetCommand: AsyncParsableCommand {
         change.sandboxLeeway = tolerance.sandboxLeewayMinutes.map { .minutes(Int64($0)) }
         change.outageAllowance = tolerance.outageDays.map { .days(Int64($0)) }
         let final = change
-        try await withLedger(settings) { try await $0.setApp(bundleID, final) }
+        try await withLedger(settings) { try await $0.apps.change(bundleID, final) }
         printLine("Changed \(bundleID).")
     }
 }

@@ -40,7 +40,7 @@ struct CatalogApplyCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         let catalog = try read(InputFile(file))
-        try await withLedger(settings) { try await $0.applyCatalog(catalog.products, to: catalog.bundleID) }
+        try await withLedger(settings) { try await $0.apps.applyCatalog(catalog.products, to: catalog.bundleID) }
         printLine("\(catalog.bundleID) has \(catalog.products.count.of("product", "products")) now.")
     }
 

@@ -36,7 +36,7 @@ struct CustomerShowCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
-        let file = try await withLedger(settings) { try await $0.customer(customer, of: app) }
+        let file = try await withLedger(settings) { try await $0.customers.export(customer, of: app) }
         switch format {
         case .table: printLine(file.text)
         case .json: printExactly(file.json.rendered(pretty: true))

@@ -44,7 +44,7 @@ struct FeedRenewCommand: AsyncParsableCommand {
                 "Nothing was changed: every consumer of the feed would read anew what it mirrors; add --yes if the database "
                     + "went back to an earlier time.")
         }
-        let renewal = try await withLedger(settings) { try await $0.renewFeed(insteadOf: insteadOf) }
+        let renewal = try await withLedger(settings) { try await $0.feed.renew(insteadOf: insteadOf) }
         printLine(
             renewal?.text ?? "The feed has another id than \(insteadOf ?? "that one") already; nothing was changed.")
     }

@@ -48,7 +48,7 @@ struct KeyCreateCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         let allowed = RequestRate(perSecond: rate ?? RequestRate.usual.perSecond, burst: burst)
-        let key = try await withLedger(settings) { try await $0.createKey(scope: scope, for: app, rate: allowed) }
+        let key = try await withLedger(settings) { try await $0.apps.createKey(scope: scope, for: app, rate: allowed) }
         printError("Key \(key.id) may \(scope.rawValue)\(app.map { " for \($0)" } ?? "").")
         printLine(key.secret)
     }
@@ -70,7 +70,7 @@ struct KeyListCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         var listing = Listing(columns: ["id", "scope", "app", "rate", "burst", "created_at", "revoked_at"])
-        listing.rows = try await withLedger(settings) { try await $0.keys() }.map { listed in
+        listing.rows = try await withLedger(settings) { try await $0.apps.keys() }.map { listed in
             [
                 .integer(Int64(listed.key.id)), .string(listed.key.scope.rawValue),
                 .optional(listed.key.bundleID?.text), .number(listed.key.rate.perSecond),
@@ -100,7 +100,7 @@ struct KeyRevokeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
-        try await withLedger(settings) { try await $0.revokeKey(id) }
+        try await withLedger(settings) { try await $0.apps.revokeKey(id) }
         printLine("Revoked key \(id).")
     }
 }

@@ -39,7 +39,7 @@ struct StatusCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         guard watch else {
-            return show(rendered(try await withLedger(settings) { try await $0.status() }))
+            return show(rendered(try await withLedger(settings) { try await $0.operations.status() }))
         }
         try await withUncheckedLedger(settings, isBrief: true) { ledger in
             while !Task.isCancelled {

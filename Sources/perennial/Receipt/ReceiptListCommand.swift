@@ -53,7 +53,7 @@ struct ReceiptListCommand: AsyncParsableCommand {
         form.show(
             Listing(
                 receipts: try await withLedger(settings) {
-                    try await $0.receipts(app: app, customer: customer, limit: limit)
+                    try await $0.customers.receipts(app: app, customer: customer, limit: limit)
                 }))
     }
 }
@@ -76,7 +76,7 @@ struct ReceiptShowCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
-        let receipts = try await withLedger(settings) { try await $0.receipts(id: ReceiptID(id), limit: 1) }
+        let receipts = try await withLedger(settings) { try await $0.customers.receipts(id: ReceiptID(id), limit: 1) }
         guard !receipts.isEmpty else { throw Failure("There is no receipt \(id); see `perennial receipt list`.") }
         form.show(Listing(receipts: receipts))
     }

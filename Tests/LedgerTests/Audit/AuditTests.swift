@@ -14,21 +14,21 @@ struct AuditTests {
     func whoDidWhat() async throws {
         try await withLedger { test in
             let person = test.ledger.acting(as: .user("kim"))
-            try await person.addApp(NewApp(bundleID: "com.example.two", secret: "a secret"))
+            try await person.apps.add(NewApp(bundleID: "com.example.two", secret: "a secret"))
             var change = AppChange()
             change.callsPerSecond = 7
-            try await person.setApp("com.example.two", change)
-            try await person.rotateSecret(of: "com.example.two", to: "another secret")
-            try await person.applyCatalog(
+            try await person.apps.change("com.example.two", change)
+            try await person.apps.rotateSecret(of: "com.example.two", to: "another secret")
+            try await person.apps.applyCatalog(
                 [CatalogProduct(id: "gold", entitlements: ["pro"])], to: "com.example.two")
-            _ = try await person.openNotifications(of: "com.example.two")
-            try await person.closeNotifications(of: "com.example.two")
-            let key = try await person.createKey(scope: .write, for: "com.example.two")
+            _ = try await person.apps.openNotifications(of: "com.example.two")
+            try await person.apps.closeNotifications(of: "com.example.two")
+            let key = try await person.apps.createKey(scope: .write, for: "com.example.two")
             let caller = test.ledger.acting(as: .key(key.id))
             let upload = Upload(appID: 2, customer: "ann", receipt: [1], imported: false)
             let stored = try #require(try await caller.store([upload]).first)
-            try await person.revokeKey(key.id)
-            _ = try await person.openImport(
+            try await person.apps.revokeKey(key.id)
+            _ = try await person.intake.openImport(
                 of: ImportedFile(name: "old.ndjson", byteCount: 7, firstBytes: [1], lastBytes: [1]))
             let receipt = stored.receiptID
             #expect(
@@ -51,11 +51,11 @@ struct AuditTests {
     func nothingToRemember() async throws {
         try await withLedger { test in
             let person = test.ledger.acting(as: .user("kim"))
-            await #expect(throws: LedgerError.self) { try await person.revokeKey(99) }
-            await #expect(throws: LedgerError.self) { _ = try await person.createKey(scope: .read, for: "no.app") }
-            await #expect(throws: LedgerError.self) { try await person.addApp(NewApp(bundleID: "com.example.app")) }
+            await #expect(throws: LedgerError.self) { try await person.apps.revokeKey(99) }
+            await #expect(throws: LedgerError.self) { _ = try await person.apps.createKey(scope: .read, for: "no.app") }
+            await #expect(throws: LedgerError.self) { try await person.apps.add(NewApp(bundleID: "com.example.app")) }
             try await test.upload("a")
-            _ = try await person.store([Upload(appID: test.app.id, customer: "ann", receipt: [1], imported: true)])
+            _ = try await person.intake.store([Upload(appID: test.app.id, customer: "ann", receipt: [1], imported: true)])
             #expect(try await log(test) == [])
         }
     }

@@ -28,8 +28,8 @@ struct RepairTests {
     private func repair(_ test: TestLedger) async throws -> [Violation] {
         let hands = test.ledger.acting(as: .user("kim"))
         for violation in try await test.violations() {
-            #expect(try await hands.repair(violation, test.verifyTerms) != nil, "\(violation)")
-            #expect(try await hands.remaining(of: [violation], test.verifyTerms) == [])
+            #expect(try await hands.operations.repair(violation, test.verifyTerms) != nil, "\(violation)")
+            #expect(try await hands.operations.remaining(of: [violation], test.verifyTerms) == [])
         }
         return try await test.violations()
     }
