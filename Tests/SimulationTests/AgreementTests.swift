@@ -28,7 +28,7 @@ struct AgreementTests {
     }
 
     private func agree(
-        _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ told: Told, renewals: inout Int
+        _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ told: Reported, renewals: inout Int
     ) throws {
         let id = truth.originalTransactionID
         let now = try #require(told.subscriptions[id], "subscription \(id) of \(customer.customer) is unknown")
@@ -37,7 +37,7 @@ struct AgreementTests {
         #expect(truth.agrees(with: now), "access of \(id) at \(customer.now)")
         let events = told.events[id] ?? []
         let later = truth.periods.count - (events.first?.periods ?? 1)
-        let continued = events.count { Told.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
+        let continued = events.count { Reported.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
         #expect(continued == later, "events of later periods of \(id): \(events.map(\.kind))")
         let refunds = truth.log.count { $0.kind == .refunded && $0.atMilliseconds > now.firstAsOf }
         let reversals = truth.log.count { $0.kind == .refundReversed && $0.atMilliseconds > now.firstAsOf }

@@ -133,8 +133,8 @@ struct PretendWorld {
     }
 
     /// What the schema `perennial` says of the instant at which the store's clock stopped.
-    func told() async throws -> Told {
-        try await Told(connectionString: connectionString, at: clock.simulatorClock.milliseconds())
+    func told() async throws -> Reported {
+        try await Reported(connectionString: connectionString, at: clock.simulatorClock.milliseconds())
     }
 
     /// Runs SQL.

@@ -26,7 +26,7 @@ struct ReportAgreementTests {
             try await world.work(seconds: 14)
             world.clock.stop()
             try await world.checkEverything()
-            let told = try await TrialsTold(database)
+            let told = try await ReportedTrials(database)
             var truths: [String: String] = [:]
             var leftOut = 0
             for truth in world.simulator.truth().flatMap(\.subscriptions) where truth.ownership == "PURCHASED" {
@@ -87,7 +87,7 @@ struct ReportAgreementTests {
 }
 
 /// What the schema `perennial` tells of trials, by original transaction id.
-private struct TrialsTold {
+private struct ReportedTrials {
     /// Apple's clock at first sight, in milliseconds.
     let firstSights: [String: Int64]
     /// `converted`, `lost` or `undecided`, of the trials that reports count.

@@ -2,7 +2,7 @@ import AppStoreSimulator
 import Postgres
 
 /// What the schema `perennial` tells, read as an outsider would.
-struct Told {
+struct Reported {
     struct Now {
         let periods: Int
         /// At the instant at which the store's clock stopped.
@@ -89,7 +89,7 @@ struct Told {
 extension SubscriptionTruth {
     /// Whether what is told of access is right: what Apple's data give, and on between the end of a period and the booking of
     /// the next one.
-    func agrees(with told: Told.Now) -> Bool {
+    func agrees(with told: Reported.Now) -> Bool {
         if told.awaitsRenewal { return told.entitled && autoRenewStatus && access == .none }
         // A period that was charged ahead begins by the database's clock, which goes on when the store's has stopped.
         if told.entitled, access == .none, autoRenewStatus, let last = periods.last, last.cancelled == nil {

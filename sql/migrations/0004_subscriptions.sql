@@ -129,10 +129,10 @@ COMMENT ON COLUMN ledger.period.as_of IS
 COMMENT ON COLUMN ledger.period.recorded_at IS 'When the period was stored first, by our clock';
 COMMENT ON COLUMN ledger.period.cancellation_recorded_at IS 'When its cancellation was stored, by our clock';
 COMMENT ON COLUMN ledger.period.facts_recorded_at IS
-    'Since when the row is as it is, in what figures depend on; null: since recorded_at. ledger.period_past has '
+    'Since when the row is as it is, in what figures depend on; null: since recorded_at. ledger.period_history has '
     'what was known before';
 
-CREATE TABLE ledger.period_past (
+CREATE TABLE ledger.period_history (
     period_id                 bigint NOT NULL,
     subscription_id           bigint NOT NULL REFERENCES ledger.subscription ON DELETE CASCADE,
     known                     tstzrange NOT NULL,
@@ -150,9 +150,9 @@ CREATE TABLE ledger.period_past (
     recorded_at               timestamptz NOT NULL,
     cancellation_recorded_at  timestamptz
 );
-CREATE INDEX period_past_of_subscription ON ledger.period_past (subscription_id);
-COMMENT ON TABLE ledger.period_past IS 'What was known of a period before a fact changed that figures depend on';
-COMMENT ON COLUMN ledger.period_past.known IS 'When that was known, by our clock; half-open';
+CREATE INDEX period_history_of_subscription ON ledger.period_history (subscription_id);
+COMMENT ON TABLE ledger.period_history IS 'What was known of a period before a fact changed that figures depend on';
+COMMENT ON COLUMN ledger.period_history.known IS 'When that was known, by our clock; half-open';
 
 CREATE TABLE ledger.transaction_alias (
     period_id       bigint NOT NULL REFERENCES ledger.period ON DELETE CASCADE,
@@ -254,7 +254,7 @@ COMMENT ON COLUMN ledger.purchase.first_recorded_at IS 'When the purchase was st
 COMMENT ON COLUMN ledger.purchase.recorded_at IS 'When the row changed last, by our clock';
 COMMENT ON COLUMN ledger.purchase.revocation_recorded_at IS 'When its refund was stored, by our clock';
 COMMENT ON COLUMN ledger.purchase.facts_recorded_at IS
-    'Since when the row is as it is, in what figures depend on; null: since first_recorded_at. ledger.purchase_past '
+    'Since when the row is as it is, in what figures depend on; null: since first_recorded_at. ledger.purchase_history '
     'has what was known before';
 COMMENT ON COLUMN ledger.purchase.next_check_at IS 'When the next look for a refund is due; null: none is';
 
@@ -270,7 +270,7 @@ COMMENT ON COLUMN ledger.receipt_purchase.omitted_at IS
     'When a verified answer about the receipt left the purchase out although the receipt polled it; null: not since '
     'an answer last held it';
 
-CREATE TABLE ledger.purchase_past (
+CREATE TABLE ledger.purchase_history (
     purchase_id             bigint NOT NULL REFERENCES ledger.purchase ON DELETE CASCADE,
     known                   tstzrange NOT NULL,
     quantity                int NOT NULL,
@@ -278,10 +278,10 @@ CREATE TABLE ledger.purchase_past (
     revoked_at              timestamptz,
     revocation_recorded_at  timestamptz
 );
-CREATE INDEX purchase_past_of_purchase ON ledger.purchase_past (purchase_id);
-COMMENT ON TABLE ledger.purchase_past IS
+CREATE INDEX purchase_history_of_purchase ON ledger.purchase_history (purchase_id);
+COMMENT ON TABLE ledger.purchase_history IS
     'What was known of a one-time purchase before a fact changed that figures depend on';
-COMMENT ON COLUMN ledger.purchase_past.known IS 'When that was known, by our clock; half-open';
+COMMENT ON COLUMN ledger.purchase_history.known IS 'When that was known, by our clock; half-open';
 
 -- The views compare environments as text: without these the planner takes each to be rare.
 CREATE STATISTICS ledger.subscription_environment ON (environment::text) FROM ledger.subscription;

@@ -78,7 +78,7 @@ LANGUAGE sql STABLE AS $$
         CROSS JOIN LATERAL (
             SELECT p.purchased_at, p.revoked_at WHERE COALESCE(p.facts_recorded_at, p.first_recorded_at) <= known_at
             UNION ALL
-            SELECT h.purchased_at, h.revoked_at FROM ledger.purchase_past h
+            SELECT h.purchased_at, h.revoked_at FROM ledger.purchase_history h
             WHERE h.purchase_id = p.purchase_id AND h.known @> known_at) reported
         WHERE reported.purchased_at <= valid_at
     ), stated AS MATERIALIZED (

@@ -8,8 +8,8 @@ CREATE TABLE ledger.app_budget (
     slowed_to    double precision,
     slowed_at    timestamptz,
     failures     smallint NOT NULL DEFAULT 0,
-    open_until   timestamptz NOT NULL DEFAULT '-infinity',
-    open_reason  text,
+    paused_until   timestamptz NOT NULL DEFAULT '-infinity',
+    paused_because  text,
     CONSTRAINT app_budget_is_sane CHECK (rate >= 0 AND burst >= 1 AND tokens >= 0),
     CONSTRAINT app_budget_slowed_has_both CHECK ((slowed_to IS NULL) = (slowed_at IS NULL)),
     CONSTRAINT app_budget_never_stands_still CHECK (slowed_to >= 0.5)
@@ -23,7 +23,7 @@ COMMENT ON COLUMN ledger.app_budget.slowed_to IS
     'Calls a second when Apple last asked for fewer, at slowed_at; since then they grow (ledger.calls_a_second)';
 COMMENT ON COLUMN ledger.app_budget.failures IS
     'Rounds of answers in a row that mostly failed; above 0 workers try only a few receipts';
-COMMENT ON COLUMN ledger.app_budget.open_until IS 'Workers ask nothing for this app until then, because of open_reason';
+COMMENT ON COLUMN ledger.app_budget.paused_until IS 'Workers ask nothing for this app until then, because of paused_because';
 
 CREATE FUNCTION ledger.calls_a_second(
     rate double precision, slowed_to double precision, slowed_at timestamptz, at timestamptz)
@@ -43,8 +43,8 @@ COMMENT ON FUNCTION ledger.calls_a_second IS
 CREATE TABLE ledger.apple_breaker (
     is_only      boolean PRIMARY KEY DEFAULT true,
     failures     smallint NOT NULL DEFAULT 0,
-    open_until   timestamptz NOT NULL DEFAULT '-infinity',
-    open_reason  text,
+    paused_until   timestamptz NOT NULL DEFAULT '-infinity',
+    paused_because  text,
     CONSTRAINT apple_breaker_is_one CHECK (is_only)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 INSERT INTO ledger.apple_breaker DEFAULT VALUES;
@@ -54,4 +54,4 @@ COMMENT ON TABLE ledger.apple_breaker IS
     'The breaker of all apps, one row: while Apple does not answer at all, every worker waits';
 COMMENT ON COLUMN ledger.apple_breaker.failures IS
     'Rounds of calls in a row, about any app, that mostly brought no answer at all';
-COMMENT ON COLUMN ledger.apple_breaker.open_until IS 'Workers ask nothing until then, because of open_reason';
+COMMENT ON COLUMN ledger.apple_breaker.paused_until IS 'Workers ask nothing until then, because of paused_because';

@@ -134,7 +134,7 @@ SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment,
        GREATEST(s.due_at, s.scheduled_for) AS due_at, s.scheduled_for,
        s.lane::text AS lane, s.attempts, s.crashes,
        s.leased_by IS NOT NULL AS is_leased, s.leased_by IS NOT NULL AND s.due_at > now() AS is_in_flight,
-       b.open_until AS paused_until, CASE WHEN b.open_until > now() THEN b.open_reason END AS paused_because
+       b.paused_until AS paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because END AS paused_because
 FROM ledger.receipt r
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.app_budget b USING (app_id)

@@ -112,7 +112,7 @@ FROM (
     SELECT period_id, subscription_id, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
            is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at,
            cancellation_recorded_at, lower(known), upper(known)
-    FROM ledger.period_past WHERE NOT isempty(known)) p;
+    FROM ledger.period_history WHERE NOT isempty(known)) p;
 COMMENT ON VIEW perennial.period_version IS
     'Every period as it was known for a while, without the names of what it belongs to';
 
@@ -134,7 +134,7 @@ FROM (
     FROM ledger.purchase WHERE version > 0
     UNION ALL
     SELECT purchase_id, quantity, purchased_at, revoked_at, revocation_recorded_at, lower(known), upper(known)
-    FROM ledger.purchase_past WHERE NOT isempty(known)) h
+    FROM ledger.purchase_history WHERE NOT isempty(known)) h
 JOIN ledger.purchase p USING (purchase_id)
 JOIN ledger.app a USING (app_id);
 COMMENT ON VIEW perennial.purchase_history IS 'Every one-time purchase as it was known for a while';

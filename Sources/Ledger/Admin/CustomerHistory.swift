@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 /// A stretch of a subscription's timeline, as currently known.
-package struct TimelineStretch: Sendable {
+package struct RecordedSpan: Sendable {
     /// The subscription.
     package let originalTransactionID: OriginalTransactionID
     /// The product.
@@ -23,7 +23,7 @@ package struct TimelineStretch: Sendable {
 }
 
 /// A change, as the feed reports it.
-package struct ToldEvent: Sendable {
+package struct RecordedEvent: Sendable {
     /// The kind of the event.
     package let kind: String
     /// The subscription or purchase.
@@ -38,11 +38,11 @@ package struct ToldEvent: Sendable {
 
 extension LedgerAdmin {
     /// Returns the timelines of the subscriptions a customer owns, newest stretch first, at most `limit` stretches.
-    package func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [TimelineStretch] {
+    package func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [RecordedSpan] {
         let rows = try await query(
             Queries.readTimelines, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
         return try rows.map { row in
-            TimelineStretch(
+            RecordedSpan(
                 originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
                 productID: ProductID(try row.text("product_id")), state: try row.text("state"),
                 reason: try row.textIfPresent("reason"), entitled: try row.bool("entitled"),
@@ -52,11 +52,11 @@ extension LedgerAdmin {
     }
 
     /// Returns the events of everything a customer owns, newest first, at most `limit`.
-    package func events(app bundleID: BundleID, customer: String, limit: Int) async throws -> [ToldEvent] {
+    package func events(app bundleID: BundleID, customer: String, limit: Int) async throws -> [RecordedEvent] {
         let rows = try await query(
             Queries.readCustomerEvents, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))])
         return try rows.map { row in
-            ToldEvent(
+            RecordedEvent(
                 kind: try row.text("kind"),
                 originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
                 productID: ProductID(try row.text("product_id")), occurredAt: try row.instant("occurred_at"),

@@ -29,7 +29,7 @@ package struct App: Sendable, Hashable {
     /// Whether Apple's notifications are accepted as hints.
     package let takesNotifications: Bool
     /// The app's current rate limit, as of the time when this value was read.
-    package let pace: CallRateLimit
+    package let rateLimit: CallRateLimit
     /// The rate limit at that time, in calls a second; 0 is unlimited.
     package let callsPerSecondNow: Double
     /// The number of consecutive rounds of calls, for any app, that brought no answer.

@@ -195,10 +195,10 @@ extension App {
         burst = try row.float8("burst")
         sweep = try row.word("sweep")
         takesNotifications = try row.bool("takes_notifications")
-        pace = try CallRateLimit(row: row)
-        callsPerSecondNow = pace.callsPerSecond(at: try row.instant("at"))
+        rateLimit = try CallRateLimit(row: row)
+        callsPerSecondNow = rateLimit.callsPerSecond(at: try row.instant("at"))
         appleFailures = Int(try row.int2("apple_failures"))
-        let reason = try row.textIfPresent("open_reason") ?? "paused"
+        let reason = try row.textIfPresent("paused_because") ?? "paused"
         pause = try row.instantIfPresent("paused_until").map { Pause(until: $0, reason: reason) }
         sealedSecret = try row.byteaIfPresent("sealed_secret")
         sealedPreviousSecret = try row.byteaIfPresent("sealed_previous_secret")

@@ -13,15 +13,15 @@ package enum RateLimitOwner: Sendable, Hashable {
 /// A change of a rate limit, with a pause, after a round of answers.
 package struct RateLimitChange: Sendable {
     /// The new rate limit.
-    package var pace: CallRateLimit
+    package var rateLimit: CallRateLimit
     /// The length of the pause, in seconds; 0 for none.
     package var pauseSeconds: Double
     /// The reason for the pause, in one sentence.
     package var reason: String
 
     /// Creates a change.
-    package init(pace: CallRateLimit, pauseSeconds: Double, reason: String) {
-        self.pace = pace
+    package init(rateLimit: CallRateLimit, pauseSeconds: Double, reason: String) {
+        self.rateLimit = rateLimit
         self.pauseSeconds = pauseSeconds
         self.reason = reason
     }
@@ -29,7 +29,7 @@ package struct RateLimitChange: Sendable {
 
 extension LedgerApps {
     /// Changes a rate limit under its lock; `decide` receives the stored one and the database's clock.
-    package func changePace(
+    package func changeRateLimit(
         of owner: RateLimitOwner, _ decide: @escaping @Sendable (CallRateLimit, Instant) -> RateLimitChange
     ) async throws {
         try await database.transaction { transaction in
@@ -40,20 +40,21 @@ extension LedgerApps {
                 try transaction.query(
                     Queries.writeRateLimit,
                     [
-                        .int4(id), .float8(change.pace.slowed?.callsPerSecond), .instant(change.pace.slowed?.at),
-                        .int2(Int16(clamping: change.pace.failures)), .float8(change.pauseSeconds),
+                        .int4(id), .float8(change.rateLimit.slowed?.callsPerSecond),
+                        .instant(change.rateLimit.slowed?.at),
+                        .int2(Int16(clamping: change.rateLimit.failures)), .float8(change.pauseSeconds),
                         .text(change.reason),
                     ])
             case .everyone:
                 guard let row = try transaction.query(Queries.lockAppleBreaker).first else { return }
-                let pace = CallRateLimit(
+                let rateLimit = CallRateLimit(
                     callsPerSecondMax: 0, failures: Int(try row.int2("failures")),
-                    pausedUntil: try row.instant("open_until"))
-                let change = decide(pace, try row.instant("at"))
+                    pausedUntil: try row.instant("paused_until"))
+                let change = decide(rateLimit, try row.instant("at"))
                 try transaction.query(
                     Queries.writeAppleBreaker,
                     [
-                        .int2(Int16(clamping: change.pace.failures)), .float8(change.pauseSeconds),
+                        .int2(Int16(clamping: change.rateLimit.failures)), .float8(change.pauseSeconds),
                         .text(change.reason),
                     ])
             }
@@ -68,6 +69,6 @@ extension CallRateLimit {
         self.init(
             callsPerSecondMax: try row.float8("rate"),
             slowed: slowedTo.flatMap { rate in slowedAt.map { Slowed(to: rate, at: $0) } },
-            failures: Int(try row.int2("failures")), pausedUntil: try row.instant("open_until"))
+            failures: Int(try row.int2("failures")), pausedUntil: try row.instant("app_paused_until"))
     }
 }

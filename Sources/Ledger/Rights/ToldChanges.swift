@@ -20,7 +20,7 @@ struct ToldChanges: Sendable {
     }
 
     /// The last change and check of a thing.
-    private struct Told {
+    private struct Reported {
         /// The last look that reported a change; 0 for none.
         var changed = 0
         /// The last reported check.
@@ -42,7 +42,7 @@ struct ToldChanges: Sendable {
     private(set) var looks = 0
     /// The last look that reported everything as changed.
     private var everythingChanged = 0
-    private var things: [RightBasis: Told] = [:]
+    private var things: [RightBasis: Reported] = [:]
     private var inOrder: Deque<(basis: RightBasis, look: Int, lookedSince: ContinuousClock.Instant)> = []
 
     /// Takes in the changes from a look that began at `lookedSince`.
@@ -65,9 +65,9 @@ struct ToldChanges: Sendable {
     }
 
     private mutating func note(
-        _ basis: RightBasis, _ lookedSince: ContinuousClock.Instant, _ change: (inout Told) -> Void
+        _ basis: RightBasis, _ lookedSince: ContinuousClock.Instant, _ change: (inout Reported) -> Void
     ) {
-        change(&things[basis, default: Told()])
+        change(&things[basis, default: Reported()])
         inOrder.append((basis, looks, lookedSince))
         for _ in 0..<2 { removeOldest(at: lookedSince) }
     }

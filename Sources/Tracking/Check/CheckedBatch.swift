@@ -25,7 +25,7 @@ struct CheckedBatch: Sendable {
 
     /// The changes. Receipts with the same subscription report the same change, which counts once.
     var events: [Event] {
-        struct Told: Hashable {
+        struct Reported: Hashable {
             let subscription: OriginalTransactionID?
             let environment: StoreEnvironment?
             let event: Event
@@ -33,9 +33,9 @@ struct CheckedBatch: Sendable {
         let told = settled.flatMap { receipt in
             receipt.subscriptions.flatMap { subscription in
                 subscription.events.map {
-                    Told(subscription: subscription.id, environment: subscription.environment, event: $0)
+                    Reported(subscription: subscription.id, environment: subscription.environment, event: $0)
                 }
-            } + receipt.purchaseEvents.map { Told(subscription: nil, environment: nil, event: $0) }
+            } + receipt.purchaseEvents.map { Reported(subscription: nil, environment: nil, event: $0) }
         }
         return Set(told).map(\.event)
     }

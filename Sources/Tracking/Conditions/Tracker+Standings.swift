@@ -25,7 +25,7 @@ extension Tracker {
     /// secret.
     private func see(pauseOf app: App) {
         guard !conditions.stands(.wrongSecret(app.bundleID)) else { return }
-        let isFailing = app.pace.failures > CallRateLimit.failuresTolerated
+        let isFailing = app.rateLimit.failures > CallRateLimit.failuresTolerated
         let reason = app.pause?.reason ?? (isFailing ? "most calls fail; a few receipts are tried" : nil)
         conditions.see(.pause(app.bundleID), reason)
     }

@@ -22,7 +22,7 @@ struct CheckLoop: Sendable {
 
     private let slots = CallSlots(capacity: Worker.callsMax)
     private let answers = AnswerQueue()
-    private let breaker = CircuitBreaker()
+    private let outcomes = OutcomeWindows()
     private let callsInFlight = CallsInFlight()
     private let unasked = UnaskedClaims()
 
@@ -64,12 +64,12 @@ struct CheckLoop: Sendable {
     private func keepAsking(isOver: @Sendable (_ idle: Bool) async -> Bool) async {
         await withDiscardingTaskGroup { calls in
             var turns = ClaimTurns()
-            var pace = Pace()
+            var backoff = ClaimBackoff()
             while true {
                 let room = await slots.take(atLeast: Self.claimSlotsMin, atMost: Self.claimReceiptsMax)
                 // `isOver` is asked after the wait for slots: with slow answers the wait is long, and a stop may have
                 // come meanwhile.
-                guard await !isOver(pace.isIdle) else { return await slots.give(room) }
+                guard await !isOver(backoff.isIdle) else { return await slots.give(room) }
                 let due = await tracker.attempt("claim receipts") {
                     try await tracker.claimDue(
                         as: worker, receiptsMax: room, dueBy: dueBy, inFlight: await callsInFlight.byApp, &turns)
@@ -80,8 +80,8 @@ struct CheckLoop: Sendable {
                     calls.addTask { await ask(claim) }
                 }
                 for app in due?.quarantined ?? [] { await askAlone(of: app) }
-                pace.record(due)
-                await rest(seconds: pace.restSeconds)
+                backoff.record(due)
+                await rest(seconds: backoff.restSeconds)
             }
         }
     }
@@ -121,12 +121,12 @@ struct CheckLoop: Sendable {
             try await tracker.settle(batch)
         }
         if let settled { await report(settled) }
-        await tracker.adaptRates(to: batch, breaker)
+        await tracker.adaptRates(to: batch, outcomes)
     }
 }
 
 /// How fast a process claims: immediately while there is work, slower while there is none or the database fails.
-struct Pace: Sendable {
+struct ClaimBackoff: Sendable {
     /// The longest rest while the database answers, in seconds.
     static let idleSecondsMax = 0.25
     /// Whether the last round found nothing.

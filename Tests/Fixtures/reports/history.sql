@@ -95,7 +95,7 @@ FROM (VALUES
 ) AS p (otid, line, product_id, since, until, offer, learnt);
 
 -- What was learnt later of a period, with what was known before.
-INSERT INTO ledger.period_past
+INSERT INTO ledger.period_history
 SELECT period_id, subscription_id, tstzrange(recorded_at, later.at), product_id, quantity, purchased_at, expires_at,
        cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at, NULL
 FROM ledger.period
@@ -176,7 +176,7 @@ FROM ledger.app CROSS JOIN (VALUES
      '2026-03-04Z'::timestamptz, '2026-03-04Z'::timestamptz),
     ('Q', 'lifetime', 'Q', '{}', 1, '2026-02-10Z', 1, '2026-02-10Z', '2026-02-10Z', '2026-02-10Z', '2026-02-10 00:01Z', NULL,
      NULL, NULL)) p;
-INSERT INTO ledger.purchase_past
+INSERT INTO ledger.purchase_history
 SELECT purchase_id, tstzrange(first_recorded_at, revocation_recorded_at), quantity, purchased_at, NULL, NULL
 FROM ledger.purchase WHERE revoked_at IS NOT NULL;
 

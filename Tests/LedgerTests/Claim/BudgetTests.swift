@@ -60,7 +60,7 @@ struct BudgetTests {
             #expect(try await test.appNow().pause?.reason == "a test")
             try await test.upload("a")
             #expect(try await test.ledger.claims.due(limit: 9).isEmpty)
-            try await test.run("UPDATE ledger.app_budget SET open_until = now()")
+            try await test.run("UPDATE ledger.app_budget SET paused_until = now()")
             #expect(try await take(test, 1) == 1)
             #expect(try await test.appNow().pause == nil)
         }
@@ -94,10 +94,10 @@ struct BudgetTests {
     }
 
     private func slow(_ test: TestLedger, to callsPerSecond: Double) async throws {
-        try await test.ledger.apps.changePace(of: .app(test.app.id)) { pace, now in
+        try await test.ledger.apps.changeRateLimit(of: .app(test.app.id)) { pace, now in
             var next = pace
             next.slowed = CallRateLimit.Slowed(to: callsPerSecond, at: now)
-            return RateLimitChange(pace: next, pauseSeconds: 0, reason: "HTTP 429")
+            return RateLimitChange(rateLimit: next, pauseSeconds: 0, reason: "HTTP 429")
         }
     }
 
@@ -143,7 +143,7 @@ struct BudgetTests {
             #expect(
                 try await test.text(
                     """
-                    SELECT due_at BETWEEN open_until AND open_until + interval '16 s'
+                    SELECT due_at BETWEEN paused_until AND paused_until + interval '16 s'
                     FROM ledger.poll_schedule JOIN ledger.app_budget USING (app_id)
                     """) == "true")
             let pause = try #require(try await test.appNow().pause)

@@ -126,7 +126,7 @@ struct ClaimTests {
             try await fail(.app(test.app.id), 3, pauseSeconds: 30)
             #expect(try await test.ledger.claims.due(limit: 100).isEmpty)
             #expect(try await test.appNow().pause?.reason == "HTTP 503")
-            try await test.run("UPDATE ledger.app_budget SET open_until = now()")
+            try await test.run("UPDATE ledger.app_budget SET paused_until = now()")
             #expect(try await test.ledger.claims.due(limit: 100).map(\.receipts) == [3])
             try await fail(.app(test.app.id), 0, pauseSeconds: 0)
             #expect(try await test.ledger.claims.due(limit: 100).map(\.receipts) == [9])
@@ -135,14 +135,14 @@ struct ClaimTests {
             #expect(try await test.ledger.claims.takeBudget([(app: test.app, calls: 5)]) == [test.app.id: 0])
             #expect(try await test.appNow().pause?.reason == "HTTP 503")
             #expect(try await test.appNow().appleFailures == 3)
-            try await test.run("UPDATE ledger.apple_breaker SET open_until = now()")
+            try await test.run("UPDATE ledger.apple_breaker SET paused_until = now()")
             #expect(try await test.ledger.claims.due(limit: 100).map(\.receipts) == [3])
 
             func fail(_ owner: RateLimitOwner, _ failures: Int, pauseSeconds: Double) async throws {
-                try await test.ledger.apps.changePace(of: owner) { pace, _ in
+                try await test.ledger.apps.changeRateLimit(of: owner) { pace, _ in
                     var next = pace
                     next.failures = failures
-                    return RateLimitChange(pace: next, pauseSeconds: pauseSeconds, reason: "HTTP 503")
+                    return RateLimitChange(rateLimit: next, pauseSeconds: pauseSeconds, reason: "HTTP 503")
                 }
             }
         }

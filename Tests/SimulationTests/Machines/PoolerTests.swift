@@ -97,7 +97,7 @@ struct PoolerTests {
     private func agree(_ world: PretendWorld, _ direct: String) async throws {
         world.clock.stop()
         try await world.checkEverything()
-        let told = try await Told(connectionString: direct, at: world.clock.simulatorClock.milliseconds())
+        let told = try await Reported(connectionString: direct, at: world.clock.simulatorClock.milliseconds())
         var periods = 0
         for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {
             for truth in customer.subscriptions {

@@ -6,8 +6,8 @@ import Testing
 /// What the ledger says in the end and said on the way, beside what the store knows.
 struct Reckoning {
     let simulator: Simulator
-    let told: Told
-    let spans: [String: [ToldSpan]]
+    let told: Reported
+    let spans: [String: [ReportedSpan]]
     /// Subscriptions that an undated receipt contains, which is a property list and begins with a brace. Its answers show the newest period only, so periods in between are
     /// known later than the ones after them.
     private let undated: Set<String>
@@ -17,7 +17,7 @@ struct Reckoning {
         simulator = world.simulator
         told = try await world.told()
         let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
-        spans = try await ToldSpan.all(in: database)
+        spans = try await ReportedSpan.all(in: database)
         undated = try await Set(
             database.query(
                 Statement(
@@ -80,9 +80,9 @@ struct Reckoning {
         for (_, truth) in comparable where !undated.contains(truth.originalTransactionID) {
             let id = truth.originalTransactionID
             let events = told.events[id] ?? []
-            #expect(events.first.map { Told.beginnings.contains($0.kind) } == true, "beginning of \(id)")
-            #expect(events.count { Told.beginnings.contains($0.kind) } == 1, "beginnings of \(id)")
-            let continued = events.filter { Told.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
+            #expect(events.first.map { Reported.beginnings.contains($0.kind) } == true, "beginning of \(id)")
+            #expect(events.count { Reported.beginnings.contains($0.kind) } == 1, "beginnings of \(id)")
+            let continued = events.filter { Reported.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
             let later = truth.periods.count - (events.first?.periods ?? 1)
             #expect(continued.count == later, "later periods of \(id): \(events.map(\.kind))")
             // A period may be replaced in the second it began: then the next one begins with it.

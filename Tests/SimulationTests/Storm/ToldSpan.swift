@@ -1,7 +1,7 @@
 import Postgres
 
 /// One row of a stored timeline, in milliseconds since 1970.
-struct ToldSpan: Sendable {
+struct ReportedSpan: Sendable {
     let state: String
     let entitled: Bool
     let validFrom: Int64
@@ -14,7 +14,7 @@ struct ToldSpan: Sendable {
 
     /// A stretch in which a lookup was refused.
     struct Refusal {
-        let span: ToldSpan
+        let span: ReportedSpan
         let from: Int64
         let asOf: Int64
     }
@@ -28,7 +28,7 @@ struct ToldSpan: Sendable {
     }
 
     /// Every row, also those that are no longer true, by Apple's id of the subscription.
-    static func all(in database: Database) async throws -> [String: [ToldSpan]] {
+    static func all(in database: Database) async throws -> [String: [ReportedSpan]] {
         let rows = try await database.query(
             Statement(
                 name: "told_spans",
@@ -44,7 +44,7 @@ struct ToldSpan: Sendable {
                 try row.timestamptzIfPresent(column).map { $0 / 1_000 }
             }
             spans[try row.text("id"), default: []].append(
-                ToldSpan(
+                ReportedSpan(
                     state: try row.text("state"), entitled: try row.bool("entitled"),
                     validFrom: try milliseconds("valid_from") ?? .min, validTo: try milliseconds("valid_to") ?? .max,
                     knownFrom: try milliseconds("known_from") ?? .min, knownTo: try milliseconds("known_to") ?? .max,

@@ -39,7 +39,7 @@ struct TroubleLogTests {
         func ask(_ body: String?, previousSecret: Bool = false, times: Int = 3) async throws {
             store.say(body, usedPreviousSecret: previousSecret)
             for _ in 0..<times {
-                try await served.run("UPDATE ledger.app_budget SET open_until = '-infinity'")
+                try await served.run("UPDATE ledger.app_budget SET paused_until = '-infinity'")
                 _ = try await tracker.check(receipt)
             }
         }
@@ -107,7 +107,7 @@ struct TroubleLogTests {
             }
             let app = "app_id = (SELECT app_id FROM ledger.app WHERE bundle_id = 'com.example.app')"
             try await see(
-                "UPDATE ledger.app_budget SET open_until = now() + interval '1 h', open_reason = 'why' WHERE \(app)")
+                "UPDATE ledger.app_budget SET paused_until = now() + interval '1 h', paused_because = 'why' WHERE \(app)")
             try await see(
                 """
                 UPDATE ledger.app_budget SET rate = 50, slowed_to = 1, slowed_at = now() + interval '1 h' WHERE \(app);
@@ -134,7 +134,7 @@ struct TroubleLogTests {
         try await World.with { world in
             try await world.served.run(
                 """
-                UPDATE ledger.apple_breaker SET failures = 5, open_until = now() + interval '1 h', open_reason = 'no answer';
+                UPDATE ledger.apple_breaker SET failures = 5, paused_until = now() + interval '1 h', paused_because = 'no answer';
                 UPDATE ledger.app_budget SET failures = 5
                 """)
             for _ in 0..<3 { await world.tracker.seeStandings() }

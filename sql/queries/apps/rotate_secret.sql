@@ -6,6 +6,6 @@ WITH changed AS (
     WHERE bundle_id = $1::text
     RETURNING app_id
 )
-UPDATE ledger.app_budget b SET open_until = '-infinity', open_reason = NULL
+UPDATE ledger.app_budget b SET paused_until = '-infinity', paused_because = NULL
 FROM changed c WHERE b.app_id = c.app_id
 RETURNING b.app_id

@@ -14,7 +14,7 @@ WITH waiting AS MATERIALIZED (
         WHERE s.app_id = a.app_id AND s.lane = l.lane AND s.due_at <= LEAST($2::timestamptz, now())
           AND s.due_at >= COALESCE(low.due_at, '-infinity')
         ORDER BY s.due_at LIMIT 1) first
-    WHERE GREATEST(a.open_until, g.open_until) <= now()
+    WHERE GREATEST(a.paused_until, g.paused_until) <= now()
 ), share AS MATERIALIZED (
     SELECT LEAST($1::bigint, GREATEST(16, 2 * $1::bigint / GREATEST(1, count(DISTINCT app_id)))) AS receipts FROM waiting
 )

@@ -4,7 +4,7 @@ WITH want AS (
     SELECT * FROM unnest($1::int[], $2::int[]) AS w(app_id, wanted)
 ), current AS MATERIALIZED (
     SELECT b.app_id, b.tokens, pace.rate, w.wanted,
-           GREATEST(b.open_until, g.open_until) > clock.at AS is_open, clock.at,
+           GREATEST(b.paused_until, g.paused_until) > clock.at AS is_open, clock.at,
            LEAST(
                CASE b.rate WHEN 0 THEN GREATEST(1, pace.rate) ELSE GREATEST(1, b.burst * pace.rate / b.rate) END,
                b.tokens + pace.rate * GREATEST(0, EXTRACT(epoch FROM clock.at - b.refilled_at))) AS available

@@ -2,5 +2,5 @@
 -- $3.
 UPDATE ledger.apple_breaker
 SET failures = $1::smallint,
-    open_until = GREATEST(open_until, clock_timestamp() + make_interval(secs => $2::float8)),
-    open_reason = CASE WHEN $2::float8 > 0 THEN $3::text ELSE open_reason END
+    paused_until = GREATEST(paused_until, clock_timestamp() + make_interval(secs => $2::float8)),
+    paused_because = CASE WHEN $2::float8 > 0 THEN $3::text ELSE paused_because END

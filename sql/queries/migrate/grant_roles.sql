@@ -8,7 +8,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ledger TO perennial
 GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE ON
     ledger.customer, ledger.receipt, ledger.upload, ledger.poll_schedule, ledger.subscription, ledger.receipt_subscription,
-    ledger.period, ledger.period_past, ledger.transaction_alias, ledger.purchase, ledger.purchase_past,
+    ledger.period, ledger.period_history, ledger.transaction_alias, ledger.purchase, ledger.purchase_history,
     ledger.observation, ledger.event_outbox, ledger.worker, ledger.app_budget, ledger.import, ledger.provisional,
     ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.vouched_minute, ledger.apple_breaker,
     ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress,

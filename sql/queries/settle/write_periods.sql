@@ -11,7 +11,7 @@ WITH given AS MATERIALIZED (
              promotional_offer_id, offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, ending, as_of,
              path, older_facts, recorded_at)
 ), past AS (
-    INSERT INTO ledger.period_past
+    INSERT INTO ledger.period_history
         (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
          is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at, cancellation_recorded_at)
     SELECT p.period_id, p.subscription_id, tstzrange(COALESCE(p.facts_recorded_at, p.recorded_at), n.recorded_at),

@@ -7,7 +7,7 @@ WITH given AS MATERIALIZED (
         AS n(purchase_id, transaction_id, transaction_ids, facts, quantity, purchased_at, revoked_at, app_account_token,
              version, as_of, recorded_at, polled_by, next_check_at)
 ), past AS (
-    INSERT INTO ledger.purchase_past (purchase_id, known, quantity, purchased_at, revoked_at, revocation_recorded_at)
+    INSERT INTO ledger.purchase_history (purchase_id, known, quantity, purchased_at, revoked_at, revocation_recorded_at)
     SELECT p.purchase_id, tstzrange(COALESCE(p.facts_recorded_at, p.first_recorded_at), n.recorded_at), p.quantity,
            p.purchased_at, p.revoked_at, p.revocation_recorded_at
     FROM given n JOIN ledger.purchase p USING (purchase_id)

@@ -40,7 +40,7 @@ CROSS JOIN LATERAL (
                 ELSE p.attempts || ' calls brought no answer' END)
         WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
         WHEN p.leased_by IS NOT NULL OR p.backs_off OR p.lane = 'quarantine' THEN NULL
-        WHEN p.due_at > GREATEST(w.next_check_at, now(), b.open_until, g.open_until)
+        WHEN p.due_at > GREATEST(w.next_check_at, now(), b.paused_until, g.paused_until)
                 + make_interval(secs => $3::float8)
             THEN format('its polling receipt is asked about at %s UTC, the check is wanted at %s UTC',
                         date_trunc('second', p.due_at AT TIME ZONE 'UTC'),

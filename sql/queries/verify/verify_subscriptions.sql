@@ -5,7 +5,7 @@ SELECT s.subscription_id, s.app_id, a.bundle_id, s.environment::text AS environm
        s.suspected, s.leeway_ms, s.group_id, s.will_renew, s.renews_to_product_id, s.flags, s.expires_at, s.head_starts_at,
        s.started_at, s.periods, s.app_account_token, s.access_ends_at, s.renewal_expected, now() AS now,
        COALESCE(p.leased_by IS NULL AND NOT p.backs_off AND p.due_at > now()
-           AND p.lane <> 'quarantine' AND GREATEST(b.open_until, g.open_until) <= now() AND GREATEST(b.failures, g.failures) = 0
+           AND p.lane <> 'quarantine' AND GREATEST(b.paused_until, g.paused_until) <= now() AND GREATEST(b.failures, g.failures) = 0
            AND ledger.calls_a_second(b.rate, b.slowed_to, b.slowed_at, now()) = b.rate, false) AS sleeps,
        CASE WHEN s.polled_by IS NULL THEN (
            SELECT c.receipt_id FROM ledger.receipt_subscription l JOIN ledger.receipt c USING (receipt_id)

@@ -23,7 +23,7 @@ struct CustomerPage {
     }
 
     init(
-        _ explanation: CustomerExplanation, timeline: [TimelineStretch], events: [ToldEvent],
+        _ explanation: CustomerExplanation, timeline: [RecordedSpan], events: [RecordedEvent],
         receipts: [StoredReceipt]
     ) {
         app = explanation.reasons.bundleID.text

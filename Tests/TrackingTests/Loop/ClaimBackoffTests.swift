@@ -7,7 +7,7 @@ import Testing
 @testable import Tracking
 
 @Suite("The loop rests no longer than its calls allow")
-struct PaceTests {
+struct ClaimBackoffTests {
     /// The rest after a round of claiming that found receipts due and the budget used up.
     private func restSeconds(rate: Double, burst: Double, slowedTo: Double? = nil) async throws -> Double {
         let rest = Mutex(0.0)
@@ -29,10 +29,10 @@ struct PaceTests {
             let worker = try await served.ledger.claims.startWorker(host: "test", process: 1)
             var turns = ClaimTurns()
             let due = try await tracker.claimDue(as: worker, receiptsMax: 10, &turns)
-            var pace = Pace()
-            pace.record(due)
-            #expect(due.claims.isEmpty && pace.isIdle)
-            rest.withLock { $0 = pace.restSeconds }
+            var backoff = ClaimBackoff()
+            backoff.record(due)
+            #expect(due.claims.isEmpty && backoff.isIdle)
+            rest.withLock { $0 = backoff.restSeconds }
         }
         return rest.withLock { $0 }
     }
@@ -51,8 +51,8 @@ struct PaceTests {
     @Test("The rest is a quarter of a second at most")
     func usual() async throws {
         #expect(try await restSeconds(rate: 50, burst: 50) == 0.25)
-        var pace = Pace()
-        pace.record(DueClaims())
-        #expect(pace.restSeconds == 0.25)
+        var backoff = ClaimBackoff()
+        backoff.record(DueClaims())
+        #expect(backoff.restSeconds == 0.25)
     }
 }

@@ -3,14 +3,14 @@ import Ledger
 /// The sum of a process's answers. It changes the shared rate limits when enough answers call for it.
 ///
 /// While Apple answers well, it writes nothing.
-actor CircuitBreaker {
+actor OutcomeWindows {
     private var rounds: [RateLimitOwner: OutcomeWindow] = [:]
 
     /// Records settled answers; returns the rounds that change a rate limit.
     func record(_ batch: [Checked]) -> [(owner: RateLimitOwner, round: OutcomeWindow)] {
         var complete: [(owner: RateLimitOwner, round: OutcomeWindow)] = []
         for (id, answers) in Dictionary(grouping: batch, by: \.claim.app.id) {
-            let isFailing = answers.contains { $0.claim.app.pace.failures > 0 }
+            let isFailing = answers.contains { $0.claim.app.rateLimit.failures > 0 }
             complete += whole(.app(id), answers, whileFailing: isFailing)
         }
         // When Apple answers about no app, no single app is the cause. Failures of the sandbox affect no paying
@@ -42,14 +42,14 @@ actor CircuitBreaker {
 
 extension Tracker {
     /// Slows down, stops and resumes the calls according to the answers.
-    func adaptRates(to batch: [Checked], _ breaker: CircuitBreaker) async {
-        let complete = await breaker.record(batch)
+    func adaptRates(to batch: [Checked], _ windows: OutcomeWindows) async {
+        let complete = await windows.record(batch)
         for (owner, round) in complete {
-            await attempt("keep the pace of calls") {
-                try await ledger.apps.changePace(of: owner) { pace, now in
-                    let (next, pause) = pace.after(round, now: now)
+            await attempt("keep the rate of calls") {
+                try await ledger.apps.changeRateLimit(of: owner) { rateLimit, now in
+                    let (next, pause) = rateLimit.after(round, now: now)
                     return RateLimitChange(
-                        pace: next, pauseSeconds: pause, reason: round.failure ?? "Apple cannot answer at the moment.")
+                        rateLimit: next, pauseSeconds: pause, reason: round.failure ?? "Apple cannot answer at the moment.")
                 }
             }
         }

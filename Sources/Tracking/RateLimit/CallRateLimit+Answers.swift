@@ -19,7 +19,7 @@ extension CallRateLimit {
     /// the calls. Other signs of overload cut the calls by half of their share of the answers, so that single errors do
     /// little. A pause grows with each round that fails; after it the calls begin at the slowest rate. Only answers to
     /// requests made after the last cut or pause count against the rate limit.
-    func after(_ round: OutcomeWindow, now: Instant) -> (pace: CallRateLimit, pauseSeconds: Double) {
+    func after(_ round: OutcomeWindow, now: Instant) -> (rateLimit: CallRateLimit, pauseSeconds: Double) {
         var next = self
         next.slowed = slowed(after: round, now: now)
         var pause = 0.0
