@@ -36,7 +36,7 @@ struct BesideBenchmark: AsyncParsableCommand {
         let large = try await world.copy(named: "large")
         for (ledger, others) in [(world, Self.fewOthers), (large, others)] {
             let start = ContinuousClock.now
-            try await ledger.intake.store(others: others)
+            try await ledger.store(others: others)
             print(
                 "\(others) others stored in \((ContinuousClock.now - start).components.seconds) s: "
                     + "\(try await ledger.number("SELECT pg_database_size(current_database()) >> 20 AS number")) MB")

@@ -49,7 +49,8 @@ extension Tracker {
                 try await ledger.apps.changeRateLimit(of: owner) { rateLimit, now in
                     let (next, pause) = rateLimit.after(round, now: now)
                     return RateLimitChange(
-                        rateLimit: next, pauseSeconds: pause, reason: round.failure ?? "Apple cannot answer at the moment.")
+                        rateLimit: next, pauseSeconds: pause,
+                        reason: round.failure ?? "Apple cannot answer at the moment.")
                 }
             }
         }

@@ -121,7 +121,9 @@ struct CustomerSplitCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         let decided = try decision.decision
-        let split = try await withLedger(settings) { try await $0.customers.split(customer, of: app, deciding: decided) }
+        let split = try await withLedger(settings) {
+            try await $0.customers.split(customer, of: app, deciding: decided)
+        }
         let things = split.things.of("subscription or purchase", "subscriptions and purchases")
         printLine("\(customer) is not \(split.from) any more; \(things) went back.")
     }
@@ -161,7 +163,9 @@ struct CustomerEraseCommand: AsyncParsableCommand {
         guard yes else {
             throw Failure("Nothing was erased: this cannot be undone; add --yes if \(customer) shall be erased.")
         }
-        let erasure = try await withLedger(settings) { try await $0.customers.erase(customer, of: app, deciding: decided) }
+        let erasure = try await withLedger(settings) {
+            try await $0.customers.erase(customer, of: app, deciding: decided)
+        }
         printLine(
             """
             Erased. Figures go on as \(erasure.pseudonym).

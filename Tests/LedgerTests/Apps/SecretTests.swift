@@ -68,10 +68,10 @@ struct SecretTests {
         try await withLedger { test in
             let blind = SubscriptionLedger(database: test.database)
             let error = await #expect(throws: LedgerError.self) {
-                try await blind.rotateSecret(of: test.app.bundleID, to: "x")
+                try await blind.apps.rotateSecret(of: test.app.bundleID, to: "x")
             }
             #expect(error?.message.contains("PERENNIAL_MASTER_KEY") == true)
-            let secrets = try blind.secrets(of: test.app)
+            let secrets = try blind.apps.secrets(of: test.app)
             #expect(secrets.current == nil)
         }
     }

@@ -26,7 +26,7 @@ struct AuditTests {
             let key = try await person.apps.createKey(scope: .write, for: "com.example.two")
             let caller = test.ledger.acting(as: .key(key.id))
             let upload = Upload(appID: 2, customer: "ann", receipt: [1], imported: false)
-            let stored = try #require(try await caller.store([upload]).first)
+            let stored = try #require(try await caller.intake.store([upload]).first)
             try await person.apps.revokeKey(key.id)
             _ = try await person.intake.openImport(
                 of: ImportedFile(name: "old.ndjson", byteCount: 7, firstBytes: [1], lastBytes: [1]))
@@ -55,7 +55,9 @@ struct AuditTests {
             await #expect(throws: LedgerError.self) { _ = try await person.apps.createKey(scope: .read, for: "no.app") }
             await #expect(throws: LedgerError.self) { try await person.apps.add(NewApp(bundleID: "com.example.app")) }
             try await test.upload("a")
-            _ = try await person.intake.store([Upload(appID: test.app.id, customer: "ann", receipt: [1], imported: true)])
+            _ = try await person.intake.store([
+                Upload(appID: test.app.id, customer: "ann", receipt: [1], imported: true)
+            ])
             #expect(try await log(test) == [])
         }
     }

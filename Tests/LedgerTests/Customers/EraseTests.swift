@@ -99,7 +99,7 @@ struct EraseTests {
                 #expect(before.contains(trace), "\(trace) was never stored, so that it proves nothing")
             }
             let figures = try await figures(test)
-            let erasure = try await test.ledger.acting(as: .user("kim")).erase(
+            let erasure = try await test.ledger.acting(as: .user("kim")).customers.erase(
                 "ann-of-the-dump", of: test.app.bundleID, deciding: try #require(Self.decision))
             #expect(erasure.receipts == 3 && erasure.sharedReceipts == 0 && erasure.things == 2)
             #expect(erasure.pseudonym.hasPrefix("erased-") && erasure.pseudonym.count == 39)

@@ -204,7 +204,7 @@ struct GrantRouteTests {
                     #expect(try await basis(client, admin) == ["false by_hand"])
                     #expect(try await client.send(.get, "/readyz").status == .ok)
                 }
-                _ = try await own.status()
+                _ = try await own.operations.status()
             }
             try await hasten(connectionString)
             try await acting(as: "perennial_worker", connectionString) { own in
@@ -213,7 +213,7 @@ struct GrantRouteTests {
                 #expect(report.asked == 1 && report.left == 0, "\(report.why)")
             }
             try await acting(as: "perennial_api", connectionString) { own in
-                let rights = try await own.entitlements(app: "com.example.app", customer: "kim")
+                let rights = try await own.customers.entitlements(app: "com.example.app", customer: "kim")
                 #expect(rights.filter(\.granted).map(\.name) == ["monthly"])
             }
         }

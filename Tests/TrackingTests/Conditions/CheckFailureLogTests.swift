@@ -107,7 +107,8 @@ struct TroubleLogTests {
             }
             let app = "app_id = (SELECT app_id FROM ledger.app WHERE bundle_id = 'com.example.app')"
             try await see(
-                "UPDATE ledger.app_budget SET paused_until = now() + interval '1 h', paused_because = 'why' WHERE \(app)")
+                "UPDATE ledger.app_budget SET paused_until = now() + interval '1 h', paused_because = 'why' WHERE \(app)"
+            )
             try await see(
                 """
                 UPDATE ledger.app_budget SET rate = 50, slowed_to = 1, slowed_at = now() + interval '1 h' WHERE \(app);
