@@ -77,7 +77,7 @@ import Tracking
             }
             #expect(none?.message.contains("perennial app add") == true)
             try await database.transaction {
-                try $0.script("INSERT INTO ledger.apps.app (bundle_id, name) VALUES ('com.example.app', 'Example')")
+                try $0.script("INSERT INTO ledger.app (bundle_id, name) VALUES ('com.example.app', 'Example')")
             }
             try await expectRefusals(in: database)
         }

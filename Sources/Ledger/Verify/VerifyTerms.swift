@@ -27,6 +27,6 @@ extension LedgerOperations {
     /// Returns the terms of the worker with the newest heartbeat; `otherwise` where no worker reported its own.
     package func verifyTerms(otherwise: VerifyTerms) async throws -> VerifyTerms {
         guard let row = try await query(Queries.readVerifyTerms).first else { return otherwise }
-        return VerifyTerms(leaseSeconds: try row.float8("lease_seconds"), speedup: Int(try row.int4("ledger.speedup")))
+        return VerifyTerms(leaseSeconds: try row.float8("lease_seconds"), speedup: Int(try row.int4("speedup")))
     }
 }

@@ -37,7 +37,7 @@ struct PlanTests {
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await test.run(
                 """
-                INSERT INTO ledger.customers.export (app_id, name) SELECT \(test.app.id), 'c' || i FROM generate_series(1, 20000) i;
+                INSERT INTO ledger.customer (app_id, name) SELECT \(test.app.id), 'c' || i FROM generate_series(1, 20000) i;
                 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id, version, as_of, checked_at, recorded_at)
                 SELECT \(test.app.id), 'Production', 'many' || i, 1, now(), now(), now() FROM generate_series(1, 20000) i;
                 INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)

@@ -112,7 +112,7 @@ struct QueryPlanTests {
         SET LOCAL session_replication_role = replica;
         ALTER TABLE ledger.subscription_span DROP CONSTRAINT subscription_span_says_one_thing;
         ALTER TABLE ledger.ownership DROP CONSTRAINT ownership_of_subscription_says_one_thing;
-        INSERT INTO ledger.apps.app (bundle_id, name) SELECT 'app.' || g, 'app' FROM generate_series(1, 4) g;
+        INSERT INTO ledger.app (bundle_id, name) SELECT 'app.' || g, 'app' FROM generate_series(1, 4) g;
         INSERT INTO ledger.app_budget (app_id) SELECT app_id FROM ledger.app ON CONFLICT DO NOTHING;
         INSERT INTO ledger.receipt (app_id, digest, data, environment, outcome, asked_at, verified_at)
         SELECT 1 + g % 5, sha256(int8send(g)), '\\x00', 'Production', 'verified', now(), now()
@@ -120,7 +120,7 @@ struct QueryPlanTests {
         INSERT INTO ledger.poll_schedule (receipt_id, app_id, lane, due_at, scheduled_for)
         SELECT receipt_id, app_id, 'sweep', due_at, due_at FROM ledger.receipt
         CROSS JOIN LATERAL (SELECT now() - receipt_id * interval '1 minute' AS due_at) d;
-        INSERT INTO ledger.customers.export (app_id, name) SELECT app_id, 'c' || receipt_id FROM ledger.receipt;
+        INSERT INTO ledger.customer (app_id, name) SELECT app_id, 'c' || receipt_id FROM ledger.receipt;
         INSERT INTO ledger.upload (receipt_id, customer_id, imported)
         SELECT receipt_id, receipt_id, false FROM ledger.receipt;
         INSERT INTO ledger.subscription (

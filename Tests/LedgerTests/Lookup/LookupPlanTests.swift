@@ -17,7 +17,7 @@ struct LookupPlanTests {
     private func fill(_ test: TestLedger) async throws {
         try await test.run(
             """
-            INSERT INTO ledger.customers.export (app_id, name) SELECT 1, 'c' || n FROM generate_series(1, \(Self.others)) n;
+            INSERT INTO ledger.customer (app_id, name) SELECT 1, 'c' || n FROM generate_series(1, \(Self.others)) n;
             INSERT INTO ledger.subscription
                 (app_id, environment, original_transaction_id, version, as_of, checked_at, recorded_at)
             SELECT 1, 'Production', 's' || n, 1, now(), now(), now() FROM generate_series(1, \(Self.others)) n;

@@ -97,7 +97,7 @@ struct StatusTests {
         try await withLedger { test in
             for name in ["a", "b", "c"] { try await test.upload(name) }
             try await test.run(
-                "INSERT INTO ledger.apps.app (bundle_id, name) SELECT 'app.' || g, 'app' FROM generate_series(1, 99) g")
+                "INSERT INTO ledger.app (bundle_id, name) SELECT 'app.' || g, 'app' FROM generate_series(1, 99) g")
             let row = try #require(try await test.ledger.query(Queries.status, [.int8(2)]).first)
             #expect(try row.int8("at_most") == 100)
             try await test.run("DELETE FROM ledger.app WHERE app_id > 1")

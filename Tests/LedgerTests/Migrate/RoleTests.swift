@@ -124,12 +124,12 @@ struct RoleTests {
 
     /// What the role for reports may not do: it writes nothing, and calls no function that reads behind the views.
     private static let forbiddenToRead = [
-        "INSERT INTO ledger.customers.export (app_id, name) VALUES (1, 'x')", "DELETE FROM ledger.event",
+        "INSERT INTO ledger.customer (app_id, name) VALUES (1, 'x')", "DELETE FROM ledger.event",
         "UPDATE ledger.subscription SET version = 1", "UPDATE ledger.audit SET detail = '{}'",
         "TRUNCATE ledger.receipt",
         "DELETE FROM perennial.entitlement_now", "UPDATE perennial.subscription_now SET state = 'active'",
         "DELETE FROM perennial.audit_log", "SELECT nextval('ledger.lease_token_seq')",
-        "SELECT * FROM ledger.customers.entitlements(ARRAY[1]::bigint[], now(), now())",
+        "SELECT * FROM ledger.entitlements(ARRAY[1]::bigint[], now(), now())",
         "SELECT ledger.prune_right_log()",
         "SELECT * FROM ledger.right_basis(ARRAY[1]::bigint[])",
         "SELECT * FROM ledger.entitlement_sources(ARRAY[1]::bigint[], NULL, NULL)",

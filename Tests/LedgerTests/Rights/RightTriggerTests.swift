@@ -105,7 +105,7 @@ struct RightTriggerTests {
     @Test("Renaming or deleting a customer, and renaming an app, is noted")
     func names() async throws {
         try await withTwoCustomers { test in
-            try await test.run("INSERT INTO ledger.customers.export (app_id, name) VALUES (1, 'carl')")
+            try await test.run("INSERT INTO ledger.customer (app_id, name) VALUES (1, 'carl')")
             let rename = "UPDATE ledger.customer SET name = 'rob' WHERE customer_id = 2"
             #expect(try await noted(by: rename, in: test) == .these([.customer(2)]))
             let delete = "DELETE FROM ledger.customer WHERE name = 'carl' RETURNING customer_id"
