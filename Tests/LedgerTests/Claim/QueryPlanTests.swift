@@ -31,7 +31,7 @@ struct QueryPlanTests {
         (Queries.overdue, "now() - interval '1 day', 60", ["poll_schedule_due"]),
         (Queries.status, "10000", ["poll_schedule_due", "poll_schedule_imported"]),
         (Queries.gaugeLanes, "10000", ["poll_schedule_due", "poll_schedule_imported"]),
-        (Queries.release, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
+        (Queries.release, "1, \(ids), \(ids), 5", ["poll_schedule_pkey"]),
         (Queries.lockSchedules, "\(ids)", ["poll_schedule_pkey"]),
         (
             Queries.reschedule,
