@@ -2,7 +2,7 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// A part of the ledger's operations, for one kind of caller.
+/// A part of the ledger, for one kind of caller.
 protocol LedgerFacet: Sendable {
     var ledger: SubscriptionLedger { get }
 }

@@ -31,7 +31,7 @@ struct Reported {
         }
     }
 
-    /// Kinds of which each subscription has exactly one, its first.
+    /// Each subscription has exactly one event of these kinds, its first.
     static let beginnings: Set<String> = ["subscription.started", "trial.started"]
 
     /// Kinds of which each later period yields exactly one, unless it replaces another.

@@ -2,7 +2,8 @@ import SeededRandom
 import Subscriptions
 import Testing
 
-/// Every change from one state to another and the kinds of which at least one tells it; none for a silent change.
+/// Every change from one state to another, with kinds of events: at least one of them reports it. No kind means a silent
+/// change.
 /// docs/lifecycle.md shows the same table.
 private let pairs: [State: [State: Set<EventKind>]] = [
     .active: [

@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import Testing
 
-/// A value of a column, of which a literal says what a test expects: `1`, `true`, `"text"` and, for NULL, `nil`.
+/// A column's value. Tests write it as a literal: `1`, `true`, `"text"`, or `nil` for NULL.
 enum Cell: Equatable {
     case null
     case bool(Bool)
