@@ -45,6 +45,16 @@ struct ConfirmTests {
         return confirmed == [receipt]
     }
 
+    @Test("An equal answer that ends a row of fruitless calls is settled in full: its receipt may take over again")
+    func afterFruitlessCalls() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            try await tell(test, receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
+            for _ in 1...SettlementRun.fruitlessAttemptsMax { _ = try await test.claim(receipt) }
+            #expect(try await confirm(test, receipt, asOf: test.at(-1)) == false)
+        }
+    }
+
     @Test("Clocks move, the lease is given back, nothing else changes")
     func clocks() async throws {
         try await withLedger { test in
