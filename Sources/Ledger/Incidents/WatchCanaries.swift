@@ -66,8 +66,7 @@ extension LedgerOperations {
         question.purchases = try unpolled.compactMap { try $0.int8IfPresent("purchase_id") }
         var run = try SettlementRun(covering: question, apps: apps, in: transaction)
         run.review(atOnce: false)
-        try run.planPolling()
-        try run.writePolling(in: transaction)
+        try run.changePolling(in: transaction)
     }
 
     /// Runs `body` for a limited number of receipts, each time in a transaction of its own, until it handles fewer.

@@ -12,8 +12,7 @@ extension SubscriptionLedger {
         var question = FoundPollers.Question()
         (question.polledBy, question.unable) = (receipts, receipts)
         var run = try SettlementRun(covering: question, in: transaction)
-        try run.planPolling()
-        try run.writePolling(in: transaction)
+        try run.changePolling(in: transaction)
     }
 
     /// Runs a change of what receipts poll, and runs it again when it collides with other writers.
@@ -50,5 +49,11 @@ extension SettlementRun {
         try self.init(
             locked: subscriptions, purchases: purchases, pollers: pollers, unable: question.unable, apps: apps,
             in: transaction)
+    }
+
+    /// Decides again which receipt is asked about each locked subscription and purchase, and when; writes the result.
+    mutating func changePolling(in transaction: Transaction) throws {
+        try planPolling()
+        try writePolling(in: transaction)
     }
 }

@@ -27,8 +27,7 @@ extension LedgerOperations {
         return try await ledger.changingPollers { transaction in
             var run = try SettlementRun(covering: violation.question, apps: apps, in: transaction)
             run.review(atOnce: violation.invariant.asksAtOnce)
-            try run.planPolling()
-            try run.writePolling(in: transaction)
+            try run.changePolling(in: transaction)
             guard let polling = run.reviewed else { return nil }
             let repair = CoverageRepair(
                 previous: polling.storedPoller, receiptID: polling.poller, nextCheckAt: polling.nextCheckAt)
