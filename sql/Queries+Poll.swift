@@ -2,7 +2,7 @@
 extension Queries {
     package static let cover = SQLFile("cover", PackageResources.cover_sql)
     package static let findPollers = SQLFile("find_pollers", PackageResources.find_pollers_sql)
-    package static let findUnpolled = SQLFile("find_unpolled", PackageResources.find_unpolled_sql)
+    package static let findUncovered = SQLFile("find_uncovered", PackageResources.find_uncovered_sql)
     package static let lockSchedules = SQLFile("lock_schedules", PackageResources.lock_schedules_sql)
     package static let markOmissions = SQLFile("mark_omissions", PackageResources.mark_omissions_sql)
     package static let readReceipts = SQLFile("read_receipts", PackageResources.read_receipts_sql)

@@ -45,25 +45,25 @@ extension LedgerOperations {
         let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
         try await repeatedly { most, transaction in
             let receipts = try transaction.query(Queries.takeRefusalsBack, [most]).map { try $0.int8("receipt_id") }
-            try giveBackPolling(to: receipts, apps: apps, in: transaction)
+            try coverAgain(through: receipts, apps: apps, in: transaction)
             return receipts.count
         }
         try await repeatedly { most, transaction in
-            let pace = [
+            let rateLimit = [
                 Parameter.float8(CanaryLimits.askAgainPerSecond), .float8(CanaryLimits.askAgainWithinSeconds),
             ]
-            return try transaction.query(Queries.askRefusedAgain, [most] + pace).count
+            return try transaction.query(Queries.askRefusedAgain, [most] + rateLimit).count
         }
     }
 
     /// Lets receipts whose refusals were taken back poll what they hold where no able receipt polls it.
-    private func giveBackPolling(to receipts: [Int64], apps: [Int32: App], in transaction: Transaction) throws {
+    private func coverAgain(through receipts: [Int64], apps: [Int32: App], in transaction: Transaction) throws {
         guard !receipts.isEmpty else { return }
-        let unpolled = try transaction.query(Queries.findUnpolled, [.int8s(receipts)])
-        guard !unpolled.isEmpty else { return }
+        let uncovered = try transaction.query(Queries.findUncovered, [.int8s(receipts)])
+        guard !uncovered.isEmpty else { return }
         var question = FoundPollers.Question()
-        question.subscriptions = try unpolled.compactMap { try $0.int8IfPresent("subscription_id") }
-        question.purchases = try unpolled.compactMap { try $0.int8IfPresent("purchase_id") }
+        question.subscriptions = try uncovered.compactMap { try $0.int8IfPresent("subscription_id") }
+        question.purchases = try uncovered.compactMap { try $0.int8IfPresent("purchase_id") }
         var run = try SettlementRun(covering: question, apps: apps, in: transaction)
         run.review(atOnce: false)
         try run.changePolling(in: transaction)

@@ -45,7 +45,7 @@ struct FoundPollers: Sendable {
             let entry = Entry(
                 poller: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
                 successor: try row.int8IfPresent("successor").map {
-                    PollingDraft.Successor(receipt: ReceiptID($0), omits: try row.bool("heir_omits"))
+                    PollingDraft.Successor(receipt: ReceiptID($0), omits: try row.bool("successor_omits"))
                 }, isNamed: try row.bool("named"))
             if let id = try row.int8IfPresent("subscription_id") { subscriptions[id] = entry }
             if let id = try row.int8IfPresent("purchase_id") { purchases[id] = entry }

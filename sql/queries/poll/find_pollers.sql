@@ -38,7 +38,8 @@ WITH subscription AS MATERIALIZED (
         UNION ALL
         SELECT NULL, purchase_id, polled_by, bool_or(named) FROM purchase GROUP BY purchase_id, polled_by) t
 )
-SELECT t.subscription_id, t.purchase_id, t.polled_by, t.can_poll, t.named, successor.receipt_id AS successor, successor.omits AS heir_omits
+SELECT t.subscription_id, t.purchase_id, t.polled_by, t.can_poll, t.named, successor.receipt_id AS successor,
+       successor.omits AS successor_omits
 FROM thing t
 LEFT JOIN LATERAL (
     SELECT l.receipt_id, l.omitted_at IS NOT NULL AS omits
