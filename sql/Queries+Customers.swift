@@ -1,4 +1,4 @@
-/// Statements that merge, split, erase and describe customers, and that grant by hand.
+/// Statements that merge, split, erase and describe customers, and that write manual grants.
 extension Queries {
     package static let countOwned = SQLFile("count_owned", PackageResources.count_owned_sql)
     package static let endManualGrants = SQLFile("end_manual_grants", PackageResources.end_manual_grants_sql)

@@ -83,6 +83,6 @@ COMMENT ON TABLE ledger.ownership IS
     'row never changes';
 COMMENT ON COLUMN ledger.ownership.cause IS
     'Why the customer owns it: an upload or an import of theirs, the app_account_token in it, a merge, its undoing '
-    '(split), or an assignment by hand; null: unknown';
+    '(split), or a manual assignment; null: unknown';
 COMMENT ON COLUMN ledger.ownership.valid IS 'When the customer owned it; half-open';
 COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial recorded it, by our clock; half-open';

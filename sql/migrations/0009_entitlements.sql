@@ -19,7 +19,7 @@ CREATE TABLE ledger.manual_grant (
 );
 CREATE INDEX manual_grant_of_customer ON ledger.manual_grant (customer_id);
 COMMENT ON TABLE ledger.manual_grant IS
-    'Entitlements that an operator gave by hand. A change closes known and adds a row';
+    'Manual grants: entitlements that an operator gave. A change closes known and adds a row';
 COMMENT ON COLUMN ledger.manual_grant.valid IS 'When the grant applies; half-open';
 COMMENT ON COLUMN ledger.manual_grant.known IS 'When Perennial recorded it, by our clock; half-open';
 
@@ -154,8 +154,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION ledger.right_source IS
     'Every source that gives, or gave, customers an entitlement at valid_at as known at known_at (infinity: all '
-    'that is known). place orders the sources: 1 what Apple or a running grant by hand says, 2 provisional, 3 a '
-    'grant by hand that is over. expires_at is Apple''s expiry where a subscription does not grant';
+    'that is known). place orders the sources: 1 what Apple or a running manual grant says, 2 provisional, 3 a '
+    'manual grant that is over. expires_at is Apple''s expiry where a subscription does not grant';
 
 -- The function runs as its owner, so that readers of the schema perennial need no privilege on the ledger. It is
 -- PL/pgSQL, because a session then plans it once and not at every call. It joins by hashes: the planner does not know

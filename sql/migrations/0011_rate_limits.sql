@@ -1,14 +1,14 @@
 -- How many calls to Apple an app may make, and the breakers that stop them.
 CREATE TABLE ledger.app_budget (
-    app_id       int PRIMARY KEY REFERENCES ledger.app,
-    rate         double precision NOT NULL DEFAULT 50,
-    burst        double precision NOT NULL DEFAULT 50,
-    tokens       double precision NOT NULL DEFAULT 50,
-    refilled_at  timestamptz NOT NULL DEFAULT now(),
-    slowed_to    double precision,
-    slowed_at    timestamptz,
-    failures     smallint NOT NULL DEFAULT 0,
-    paused_until   timestamptz NOT NULL DEFAULT '-infinity',
+    app_id          int PRIMARY KEY REFERENCES ledger.app,
+    rate            double precision NOT NULL DEFAULT 50,
+    burst           double precision NOT NULL DEFAULT 50,
+    tokens          double precision NOT NULL DEFAULT 50,
+    refilled_at     timestamptz NOT NULL DEFAULT now(),
+    slowed_to       double precision,
+    slowed_at       timestamptz,
+    failures        smallint NOT NULL DEFAULT 0,
+    paused_until    timestamptz NOT NULL DEFAULT '-infinity',
     paused_because  text,
     CONSTRAINT app_budget_is_sane CHECK (rate >= 0 AND burst >= 1 AND tokens >= 0),
     CONSTRAINT app_budget_slowed_has_both CHECK ((slowed_to IS NULL) = (slowed_at IS NULL)),
@@ -23,7 +23,8 @@ COMMENT ON COLUMN ledger.app_budget.slowed_to IS
     'Calls a second when Apple last asked for fewer, at slowed_at; since then they grow (ledger.calls_a_second)';
 COMMENT ON COLUMN ledger.app_budget.failures IS
     'Rounds of answers in a row that mostly failed; above 0 workers try only a few receipts';
-COMMENT ON COLUMN ledger.app_budget.paused_until IS 'Workers ask nothing for this app until then, because of paused_because';
+COMMENT ON COLUMN ledger.app_budget.paused_until IS
+    'Workers ask nothing for this app until then; paused_because says why';
 
 CREATE FUNCTION ledger.calls_a_second(
     rate double precision, slowed_to double precision, slowed_at timestamptz, at timestamptz)
@@ -41,9 +42,9 @@ COMMENT ON FUNCTION ledger.calls_a_second IS
     'app grows to 1000';
 
 CREATE TABLE ledger.apple_breaker (
-    is_only      boolean PRIMARY KEY DEFAULT true,
-    failures     smallint NOT NULL DEFAULT 0,
-    paused_until   timestamptz NOT NULL DEFAULT '-infinity',
+    is_only         boolean PRIMARY KEY DEFAULT true,
+    failures        smallint NOT NULL DEFAULT 0,
+    paused_until    timestamptz NOT NULL DEFAULT '-infinity',
     paused_because  text,
     CONSTRAINT apple_breaker_is_one CHECK (is_only)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
@@ -54,4 +55,5 @@ COMMENT ON TABLE ledger.apple_breaker IS
     'The breaker of all apps, one row: while Apple does not answer at all, every worker waits';
 COMMENT ON COLUMN ledger.apple_breaker.failures IS
     'Rounds of calls in a row, about any app, that mostly brought no answer at all';
-COMMENT ON COLUMN ledger.apple_breaker.paused_until IS 'Workers ask nothing until then, because of paused_because';
+COMMENT ON COLUMN ledger.apple_breaker.paused_until IS
+    'Workers ask nothing until then; paused_because says why';

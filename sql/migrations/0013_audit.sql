@@ -23,7 +23,7 @@ COMMENT ON COLUMN ledger.audit.key_id IS
     'The API key that acted; null: a user of the operating system, or the database itself';
 COMMENT ON COLUMN ledger.audit.os_user IS 'The user of the operating system that acted';
 COMMENT ON COLUMN ledger.audit.decided_about IS
-    'Every customer that a decision by hand is about, because its reason may speak of each; null: no decision about '
+    'Every customer that a manual decision is about, because its reason may speak of each; null: no decision about '
     'customers';
 COMMENT ON COLUMN ledger.audit.detail IS
     'What was done; for a decision also who decided and why, until one of those customers is erased';

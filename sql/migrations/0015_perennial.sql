@@ -134,7 +134,7 @@ SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment,
        GREATEST(s.due_at, s.scheduled_for) AS due_at, s.scheduled_for,
        s.lane::text AS lane, s.attempts, s.crashes,
        s.leased_by IS NOT NULL AS is_leased, s.leased_by IS NOT NULL AND s.due_at > now() AS is_in_flight,
-       b.paused_until AS paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because END AS paused_because
+       b.paused_until, CASE WHEN b.paused_until > now() THEN b.paused_because END AS paused_because
 FROM ledger.receipt r
 JOIN ledger.app a USING (app_id)
 LEFT JOIN ledger.app_budget b USING (app_id)
@@ -193,7 +193,7 @@ FROM ledger.manual_grant h
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id);
 COMMENT ON VIEW perennial.manual_grant_log IS
-    'Entitlements given by hand: by whom and why, when they apply, and when Perennial recorded it';
+    'Manual grants of entitlements: by whom and why, when they apply, and when Perennial recorded it';
 
 CREATE VIEW perennial.audit_log AS
 SELECT t.audit_id, t.happened_at, COALESCE('key ' || t.key_id, 'user ' || t.os_user, 'perennial') AS actor, t.action,

@@ -142,7 +142,7 @@ extension CustomerExplanation {
 extension ManualGrant {
     /// Who made the grant, when and why, and how it ended.
     fileprivate var name: String {
-        let given = "what \(givenBy) gave by hand at \(since.iso8601): \(reason)"
+        let given = "what \(givenBy) granted manually at \(since.iso8601): \(reason)"
         return endedBy.map { "\(given); \($0) ended it: \(endReason ?? "")" } ?? given
     }
 }

@@ -96,7 +96,7 @@ extension Reasons.Source {
 
     /// Returns the reason why this source lost to the one that decides.
     package func loss(to winner: Reasons.Source) -> String {
-        if manualGrant != nil, !granted { return "it was given by hand and is over" }
+        if manualGrant != nil, !granted { return "it was granted manually and is over" }
         if isProvisional != winner.isProvisional {
             return
                 "it is only what was said with the upload, and \(winner.isByHand ? "a person" : "Apple") has said more"

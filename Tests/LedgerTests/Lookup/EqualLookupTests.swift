@@ -35,7 +35,7 @@ private struct Promise {
     }
 }
 
-/// What was known at one moment: Apple's word, what was given by hand, and what an import promised.
+/// What was known at one moment: Apple's word, the manual grant, and what an import promised.
 private struct Known {
     let at: Instant
     let state: SubscriptionState?
@@ -59,7 +59,7 @@ private struct Known {
             reason: held ? "renewal" : current.reason?.rawValue, basis: "verified")
     }
 
-    /// What was given by hand, whether it still runs or not.
+    /// What the manual grant gives, whether it still runs or not.
     func given(_ right: ProductID, at time: Instant) -> Said? {
         guard right == "monthly", let hand = hand.last(where: { $0.from <= time }) else { return nil }
         guard hand.until.map({ time < $0 }) ?? true else {
@@ -96,7 +96,7 @@ struct EqualLookupTests {
         }
     }
 
-    /// Lets one subscription live through some random answers, with grants by hand and promises of imports between them.
+    /// Lets one subscription live through some random answers, with manual grants and promises of imports between them.
     private func tell(_ history: Int, in test: TestLedger, using random: inout Seeded) async throws -> [Known] {
         let (id, customer) = (OriginalTransactionID("s\(history)"), "c\(history)")
         let policy = test.app.policy(for: .production)
