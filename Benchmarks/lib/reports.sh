@@ -17,10 +17,11 @@ measure_reports() {
     time_overview "$perennial"
 }
 
-# Nobody is asked about these receipts: the app is paused, and a worker has the summaries to keep and nothing else.
+# Apple is not asked about these receipts: the app is paused, and a worker has the summaries to keep and nothing else.
 time_first_round() {
     local perennial=$1 cluster=$2 worker
-    reports_psql "$cluster" "UPDATE ledger.app_budget SET open_until = now() + interval '1 day', open_reason = 'other'"
+    reports_psql "$cluster" \
+        "UPDATE ledger.app_budget SET paused_until = now() + interval '1 day', paused_because = 'other'"
     say "Summarising all of them"
     SECONDS=0
     "$perennial" worker --log-level error &
