@@ -5,12 +5,18 @@ import Testing
 @testable import Ledger
 
 extension CoverageTests {
+    /// Two receipts with one subscription: the newer one polls it, and the older one can take over.
+    private func twoReceipts(_ test: TestLedger) async throws -> (poller: ReceiptID, successor: ReceiptID) {
+        let (newer, older) = (try await test.upload("a"), try await test.upload("b"))
+        try await test.check(older, answer(test, from: -9, made: -8, asOf: -4))
+        try await test.check(newer, answer(test, from: -9, made: -2, asOf: -3))
+        return (newer, older)
+    }
+
     @Test("After five fruitless attempts another receipt takes over at once; without one the poller goes on")
     func fruitless() async throws {
         try await withLedger { test in
-            let (a, b) = (try await test.upload("a"), try await test.upload("b"))
-            try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
-            try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
+            let (a, b) = try await twoReceipts(test)
             for attempt in 1...5 {
                 #expect(try await polledBy(test) == a.description, "attempt \(attempt)")
                 try await test.check(a, outage)
@@ -32,9 +38,7 @@ extension CoverageTests {
     @Test("A receipt whose fifth call is still under way takes over: its lease may end without a call")
     func fruitlessWhileLeased() async throws {
         try await withLedger { test in
-            let (a, b) = (try await test.upload("a"), try await test.upload("b"))
-            try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
-            try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
+            let (a, b) = try await twoReceipts(test)
             for _ in 1...4 { try await test.check(b, outage) }
             let claim = try await test.claim(b)
             for _ in 1...5 { try await test.check(a, outage) }
@@ -48,9 +52,7 @@ extension CoverageTests {
     @Test("A receipt that is released after five attempts of workers that died hands over what it polls")
     func releasedAfterCrashes() async throws {
         try await withLedger { test in
-            let (a, b) = (try await test.upload("a"), try await test.upload("b"))
-            try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
-            try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
+            let (a, b) = try await twoReceipts(test)
             try await test.run("UPDATE ledger.poll_schedule SET attempts = 5 WHERE receipt_id = \(a)")
             let claim = try await test.claim(a)
             #expect(try await polledBy(test) == a.description)
@@ -74,12 +76,12 @@ extension CoverageTests {
     @Test("A receipt in quarantine hands over what it polls")
     func quarantined() async throws {
         try await withLedger { test in
-            let (a, b) = (try await test.upload("a"), try await test.upload("b"))
-            try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
-            try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
+            let (a, b) = try await twoReceipts(test)
             try await test.run(
-                "UPDATE ledger.poll_schedule SET crashes = 3, due_at = now(), scheduled_for = now() WHERE receipt_id = \(a)"
-            )
+                """
+                UPDATE ledger.poll_schedule SET crashes = 3, due_at = now(), scheduled_for = now()
+                WHERE receipt_id = \(a)
+                """)
             let lane = try #require(
                 Lane(
                     rawValue: try await test.text("SELECT lane FROM ledger.poll_schedule WHERE receipt_id = \(a)")))
