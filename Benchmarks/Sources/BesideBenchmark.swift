@@ -66,7 +66,8 @@ struct BesideBenchmark: AsyncParsableCommand {
         print("perennial status: \(status[0].shown) s and \(status[1].shown) s")
     }
 
-    /// Waits for a quiet machine, where somebody sees to that.
+    /// Writes the pause file, where one is named, and waits until another program removes it to say that the machine is
+    /// quiet.
     private func pause() async throws {
         guard let pauseFile else { return }
         try Data().write(to: URL(filePath: pauseFile))

@@ -3,7 +3,7 @@ import AsyncHTTPClient
 import Foundation
 import Postgres
 
-/// How long after they were recorded events reach somebody who waits for them over HTTP.
+/// How long after they were recorded events reach a consumer that waits for them over HTTP.
 struct FeedBenchmark: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "feed",

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// Imports of receipts nobody knows.
+/// Imports of receipts that are not stored yet.
 struct ImportBenchmark: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Imports lines with receipts that are not known yet.")

@@ -31,7 +31,7 @@ struct LookupBenchmark: AsyncParsableCommand {
     var realTime = 10
 
     private static let port = 8_192
-    /// Too short a time to ask about anybody twice.
+    /// How long the first lookups take: too short a time to ask about a customer twice.
     private static let firstSeconds = 2.0
 
     func run() async throws { try await World.with(measure) }
@@ -69,7 +69,7 @@ struct LookupBenchmark: AsyncParsableCommand {
         let first = try await load.run(seconds: Self.firstSeconds) { lookup($0, key: key) }
         print(first.line("lookups of customers asked about for the first time"))
         print("first lookups over constant route: \((first.rate / constant.rate).shown)")
-        // Everybody once, so that what is measured next is what goes on from then on.
+        // Each customer once: the next measurement shows lookups as they go on from then on.
         _ = try await load.run(seconds: 1.5 * Double(customers) / first.rate) { lookup($0, key: key) }
         let lookups = try await load.run(seconds: seconds) { lookup($0, key: key) }
         print(lookups.line("lookups"))

@@ -1,4 +1,4 @@
--- Fills the schedule with :receipts receipts of twenty apps in one lane, of which five hundred come due each second.
+-- Fills the schedule with :receipts receipts of twenty apps in one lane; five hundred of them come due each second.
 \set ON_ERROR_STOP on
 SET synchronous_commit = off;
 SET client_min_messages = warning;

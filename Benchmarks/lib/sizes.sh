@@ -70,7 +70,7 @@ measure_claims() {
     show_median "$cluster" "$database" "all due" "$sizes_rounds"
 }
 
-# The same, and claims as receipts come due, while somebody keeps a transaction open in which workers go on for ten minutes.
+# The same, and claims as receipts come due, while workers go on for ten minutes beside an open transaction.
 measure_held() {
     local root=$1 cluster=$2 database=$3 size=$4
     # What the claims before took away came due in the first twenty seconds.
@@ -133,7 +133,7 @@ show_median() {
 holder=
 holder_pipe=
 
-# Somebody who has seen the present and does not let it go.
+# Starts a session whose open transaction keeps the present snapshot.
 hold() {
     holder_pipe=$1/hold
     mkfifo "$holder_pipe"

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A process that goes on until it is told to end, in a session of its own, as service managers and containers start it:
+/// A process that goes on until a signal ends it, in a session of its own, as service managers and containers start it:
 /// Linux shares the processors out among sessions first, so that one program of many threads does not outweigh another.
 struct LongProcess {
     let identifier: Int32

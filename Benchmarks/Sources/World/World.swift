@@ -49,7 +49,7 @@ final class World: @unchecked Sendable {
 
     /// The same ledger once more, in another database beside this one; both go on with the same App Store.
     func copy(named name: String) async throws -> World {
-        // Nobody may be connected to a database while it is copied.
+        // PostgreSQL copies a database only while no session is connected to it.
         await database.close()
         guard let slash = connectionString.lastIndex(of: "/") else { throw Missing(name: "DATABASE_URL") }
         let server = connectionString[...slash]

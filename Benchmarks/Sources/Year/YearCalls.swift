@@ -19,10 +19,11 @@ struct YearCalls {
     private(set) var onDay = [Int](repeating: 0, count: Int(SimulatedYear.days))
     private(set) var byKind: [PeriodKind: Int] = [:]
     private(set) var byReason: [CallReason: Int] = [:]
-    /// Days in the year of subscriptions that were not over; of those that the schedule followed, so that nobody who
-    /// came back would have been missed; and of every receipt that was ever stored.
+    /// Days in the year, summed over the subscriptions that were not over.
     private(set) var runningDays = 0.0
+    /// Days in the year, summed over the subscriptions that the schedule followed: it would see each one come back.
     private(set) var followedDays = 0.0
+    /// Days in the year, summed over every receipt that was ever stored.
     private(set) var storedDays = 0.0
 
     var all: Int { onDay.reduce(0, +) }
