@@ -135,8 +135,8 @@ import Testing
     }
 
     @Test("Unknown customers and impossible actions are refused")
-    func nobodyAndNonsense() throws {
-        for stranger in ["c000099", "nobody"] {
+    func unknownCustomersAndNonsense() throws {
+        for stranger in ["c000099", "unknown-customer"] {
             let isKnown = try store.act(CustomerAction.Kind.refund.action, on: stranger)
             #expect(!isKnown)
         }

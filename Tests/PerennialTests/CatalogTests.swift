@@ -25,7 +25,7 @@ import Testing
         #expect(try CatalogFile(CatalogFile(bundleID: "a", products: []).yaml).products.isEmpty)
     }
 
-    @Test func `all mistakes are told with their place`() {
+    @Test func `all mistakes are reported with their place`() {
         let text = """
             ap: x
             products:

@@ -51,7 +51,7 @@ import Testing
         FROM edge
         """
 
-    @Test func `a restatement of the subscriptions that were told anew is that of all`() async throws {
+    @Test func `a restatement of the subscriptions that changed is that of all`() async throws {
         try await withHistory { database in
             let moments = [
                 "2026-01-20 12:00Z", "2026-01-25 00:00:30Z", "2026-02-15 12:00Z", "2026-03-03 12:00Z", "infinity",

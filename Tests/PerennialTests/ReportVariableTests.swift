@@ -28,7 +28,7 @@ import Tracking
         }
     }
 
-    @Test func `every report with buckets takes each of them and marks those that are not told whole`() async throws {
+    @Test func `every report with buckets takes each of them and marks those that are not complete`() async throws {
         let reports = Reports.all.filter { ReportStatement($0.text).variables.contains("bucket") }
         #expect(reports.count == 11)
         try await withHistory { database in

@@ -46,7 +46,7 @@ import Testing
         #expect(warnings.isEmpty)
     }
 
-    @Test func `every mistake is reported at once and no secret is told`() {
+    @Test func `every mistake is reported at once and no secret is shown`() {
         let lines = Self.mistakes(
             [
                 "PERENNIAL_HTTP_PORT": "70000", "PERENNIAL_LOG_FORMAT": "xml", "PERENNIAL_LOG_LEVEL": "loud",

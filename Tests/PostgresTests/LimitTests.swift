@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    /// The server is told to forget its time-out, as behind a pooler that drops it: ours cancels, two seconds later.
+    /// The statement resets the server's time-out, as a pooler may drop it: ours cancels, two seconds later.
     @Test("We cancel when the server does not")
     func weCancelWhenTheServerDoesNot() async throws {
         try await withTestDatabase { _, connectionString in

@@ -96,7 +96,7 @@ private struct ImportWorld {
         }
     }
 
-    /// The line of a customer with one receipt, both told by a number.
+    /// The line of a customer with one receipt, both made from a number.
     func line(_ number: Int) -> String {
         let bytes = [0x30, 0x82, 0x01, 0x00] + Array("receipt \(number)".utf8) + [UInt8](repeating: 7, count: 128)
         let receipt = Data(bytes).base64EncodedString()

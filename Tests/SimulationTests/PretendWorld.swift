@@ -38,7 +38,7 @@ struct PretendWorld {
         try await with(options, leaseSeconds: leaseSeconds, body)
     }
 
-    /// The same with all that a pretend App Store can be told.
+    /// The same with every option of the App Store simulator.
     static func with(
         _ options: SimulatorOptions, leaseSeconds: Double = 10, _ body: (PretendWorld) async throws -> Void
     ) async throws {

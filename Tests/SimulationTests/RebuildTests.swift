@@ -8,7 +8,7 @@ import Testing
 @testable import Ledger
 @testable import Tracking
 
-/// A whole simulated life can be told again from what Apple said, and every reason that is given for it matters.
+/// A whole simulated life can be rebuilt from Apple's answers, and every reason that is given for it matters.
 @Suite("A simulated life is rebuilt from Apple's answers")
 struct RebuildTests {
     @Test("A life is rebuilt from its observations, and every cited reason matters")

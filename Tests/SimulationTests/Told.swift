@@ -7,7 +7,8 @@ struct Reported {
         let periods: Int
         /// At the instant at which the store's clock stopped.
         let entitled: Bool
-        /// At the same instant the period was over and its renewal not told yet: access goes on until it is late.
+        /// Whether the period was over at the same instant and its renewal not stored yet: access goes on until the
+        /// renewal is late.
         let awaitsRenewal: Bool
         let customer: String?
         let willRenew: Bool?
@@ -34,7 +35,7 @@ struct Reported {
     /// Each subscription has exactly one event of these kinds, its first.
     static let beginnings: Set<String> = ["subscription.started", "trial.started"]
 
-    /// Kinds of which each later period yields exactly one, unless it replaces another.
+    /// Each later period has exactly one event of these kinds, unless it replaces another.
     static let continuations: Set<String> = [
         "trial.converted", "subscription.renewed", "subscription.recovered", "subscription.reactivated",
     ]
@@ -87,8 +88,8 @@ struct Reported {
 }
 
 extension SubscriptionTruth {
-    /// Whether what is told of access is right: what Apple's data give, and on between the end of a period and the booking of
-    /// the next one.
+    /// Whether the reported access is right: what Apple's data give, and access from the end of a period until the next
+    /// one is booked.
     func agrees(with told: Reported.Now) -> Bool {
         if told.awaitsRenewal { return told.entitled && autoRenewStatus && access == .none }
         // A period that was charged ahead begins by the database's clock, which goes on when the store's has stopped.

@@ -19,7 +19,7 @@ struct Life {
     /// Everything Apple says of the renewal, with the day from which on.
     private(set) var pending: [(from: Double, renewal: Renewal)] = []
     private(set) var truths: [Truth] = []
-    /// What each period that appears must be told as, in the order in which Apple shows them.
+    /// The kinds of the event that each period must have, in the order in which Apple shows the periods.
     private(set) var told: [(from: Double, kinds: String)] = []
 
     var head: TransactionRow { rows[rows.count - 1][rows[rows.count - 1].count - 1].row }

@@ -54,7 +54,7 @@ private let stories: [EventStory] = [
         (answer(30.01, [first], renewal()), ""),
         (answer(30.1, [first, row("2", 30.01, 60)], renewal()), "subscription.renewed")),
     EventStory(
-        "a renewal booked after expired was told", (answer(1, [first], renewal()), "subscription.started"),
+        "a renewal booked after the event of its expiry", (answer(1, [first], renewal()), "subscription.started"),
         (answer(30.5, [first], renewal()), "subscription.expired"),
         (answer(31, [first, second], renewal()), "subscription.renewed")),
     EventStory(

@@ -132,7 +132,7 @@ import Testing
         #expect(events.last?.first?.detail["late"] == .flag(true))
     }
 
-    /// A replacement is told alone only where one product follows the other at once.
+    /// A replacement is the only event only where one product follows the other at once.
     @Test("A period long after a replaced one is a return")
     func aPeriodLongAfterAReplacedOneIsAReturn() {
         let replaced = row("1", 0, 30, cancelled: 10, upgraded: true)

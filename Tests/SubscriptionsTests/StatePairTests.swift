@@ -78,7 +78,7 @@ private let rareStories: [[SubscriptionEvidence]] = {
             for answer in answers {
                 let (step, periods) = (change(state, answer, policy), state?.periods)
                 state = step.state
-                // A next period may be refunded before it begins: that is told at once, or known from the first.
+                // A next period may be refunded before it begins: that is an event at once, or known from the first.
                 told.formUnion(step.kinds.intersection(takenBack))
                 if periods == nil, answer.transactions.contains(where: { $0.cancelledAt != nil }) {
                     told.formUnion(takenBack)

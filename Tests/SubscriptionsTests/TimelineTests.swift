@@ -56,7 +56,7 @@ import Testing
             "0 active monthly | 29.5 active monthly +future_dated | 30 active monthly | 60 expired/voluntary monthly"
         ),
         (
-            "a gap of which nothing was learnt",
+            "a gap that no answer tells about",
             answer(70, [row("1", 0, 30), row("2", 50, 80)], renewal(false)), standardPolicy,
             "0 active monthly | 30 awaiting_renewal/renewal monthly | 30.083 expired/unknown monthly"
                 + " | 50 active monthly | 80 expired/voluntary monthly"

@@ -1,4 +1,4 @@
--- A small history, told as settlements would have: who bought what, and when that was learnt. All instants are UTC.
+-- A small history, written as settlements write it: who bought what, and when that was learnt. All instants are UTC.
 --
 -- Prices: monthly 10 USD, from 1 March 2026 on 12 (said on 15 February); in DEU 9 EUR; yearly 96 USD; lifetime has none.
 --

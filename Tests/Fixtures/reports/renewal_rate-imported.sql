@@ -1,10 +1,10 @@
 -- set as_known_at=2026-03-25Z
 -- set until=2025-12-01
--- Four who were first seen in March, with two paid periods each in the past, of which no event tells. I: ten days lie between
--- them, and it is unknown whether renewal was on: come back, which is what churn says of the same four. L: half an hour:
--- renewed. M: ten days, but Apple says that it had been trying: recovered. O: 70 days: come back, though Apple tried.
--- With two more that were watched: V came back ten days after it had turned renewal off: come back. R was charged five hours
--- late, its renewal on: recovered, for so says its event.
+-- Four were first seen in March, with two paid periods each in the past; no event tells about these periods. I: ten
+-- days lie between them, and it is unknown whether renewal was on: come back, as churn says of the same four. L: half
+-- an hour: renewed. M: ten days, but Apple says that it had been trying: recovered. O: 70 days: come back, though Apple
+-- tried. Two more were watched. V came back ten days after it had turned renewal off: come back. R was charged five
+-- hours late, its renewal on: recovered, because its event says so.
 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
 SELECT app_id, 'Production', unnest('{I,L,M,O,V,R}'::text[]) FROM ledger.app;
 INSERT INTO ledger.period (subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,

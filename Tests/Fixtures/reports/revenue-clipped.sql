@@ -2,4 +2,4 @@
 -- set from=2026-01-20T12:00Z
 -- set until=2026-02-05
 -- After noon of 20 January: C turns to yearly on the 25th, 96, and 16 of 31 days of its 10 come back; E's charge and B's refund
--- of that morning are before. Until 5 February: H at an unknown price, P 25 GBP. Neither month is told whole.
+-- of that morning are before. Until 5 February: H at an unknown price, P 25 GBP. The range covers neither month in full.

@@ -1,5 +1,5 @@
 -- set as_known_at=2026-03-25Z
--- T: a trial, billing retry, and the first paid period 62 days after its end, by which Apple had charged after all: converted.
+-- T: a trial, billing retry, and the first paid period 62 days after its end: Apple charged after all; converted.
 -- U: a trial and a paid period 100 days later: lost, whatever came then. V: a trial that Apple tries to charge for since 1
 -- March: undecided. W: two trial periods in a row (a product changed within the trial), then paid: one trial, converted.
 -- K: renewal was off, and the customer came back nine days after the end: lost, for the feed says reactivated. N: a paid

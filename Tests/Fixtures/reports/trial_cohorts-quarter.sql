@@ -1,4 +1,5 @@
 -- set as_known_at=2026-05-25Z
 -- set from=2026-01-10
 -- set bucket=quarter
--- Of A, begun on 1 January, and D, on the 15th, only D is from 10 January on. The quarter is over, but not told whole.
+-- Of A, begun on 1 January, and D, on the 15th, only D is from 10 January on. The quarter is over, but the range does
+-- not cover all of it.

@@ -24,7 +24,7 @@ extension TestLedger {
         try await database.transaction { try $0.script(sql) }
     }
 
-    /// Everything in every table of the ledger but the workers' signs of life and what lookups are told of changes.
+    /// Everything in every table of the ledger but the workers' heartbeats and the log of changes that lookups read.
     func everything() async throws -> [String: [String]] {
         let tables = try await rows(
             "SELECT c.relname AS name FROM pg_class c WHERE c.relnamespace = 'ledger'::regnamespace AND c.relkind = 'r' "

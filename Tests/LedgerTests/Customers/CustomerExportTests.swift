@@ -25,10 +25,10 @@ struct CustomerExportTests {
             #expect(ann.grants.map(\.entitlement) == ["pro"] && ann.receipts.count == 2)
             let bob = try await test.ledger.customers.export("bob", of: test.app.bundleID)
             #expect(bob.ownerships.map(\.state) == ["active"] && bob.ownerships[0].until == nil)
-            let nobody = await #expect(throws: LedgerError.self) {
-                try await test.ledger.customers.export("nobody", of: test.app.bundleID)
+            let unknown = await #expect(throws: LedgerError.self) {
+                try await test.ledger.customers.export("unknown-customer", of: test.app.bundleID)
             }
-            #expect(nobody?.kind == .notFound)
+            #expect(unknown?.kind == .notFound)
         }
     }
 }

@@ -64,7 +64,7 @@ struct EraseTests {
             """
             INSERT INTO ledger.notification
                 (app_id, received_at, version, kind, environment, original_transaction_id, effect, body)
-            VALUES (\(test.app.id), now(), 2, 'REFUND', 'Production', '1000', 'unknown', '{"told": "told-of-ann"}')
+            VALUES (\(test.app.id), now(), 2, 'REFUND', 'Production', '1000', 'unknown', '{"asked": "asked-of-ann"}')
             """)
     }
 
@@ -89,7 +89,7 @@ struct EraseTests {
         try await withLedger { test in
             try await arrange(test)
             let traces = [
-                "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", "told-of-ann", Self.token,
+                "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", "asked-of-ann", Self.token,
                 "to merge ann", "to take from ann", "to give to ann", "to mix up ann", "to tell ann apart",
                 hex("bytes-of-ann"), hex("coins-of-ann"), hex("promised-to-ann"), hex("newest-bytes-of-ann"),
                 hex("secret-body"),
@@ -129,16 +129,16 @@ struct EraseTests {
         try await withLedger { test in
             let (ledger, app) = (test.ledger.acting(as: .user("kim")), test.app.bundleID)
             let decision = try ManualDecision(by: "kim", because: "of ann alone")
-            for (name, why) in [("ann", "told by ann"), ("bob", "told by bob")] {
+            for (name, why) in [("ann", "asked by ann"), ("bob", "asked by bob")] {
                 _ = try await ledger.customers.grant(
                     "pro of \(name)", to: name, of: app, until: nil, deciding: ManualDecision(by: "kim", because: why))
             }
             _ = try await ledger.customers.merge("ann", into: "bob", of: app, deciding: decision)
             _ = try await ledger.customers.split("ann", of: app, deciding: decision)
             let held = "SELECT entitlement, reason FROM perennial.manual_grant_log WHERE customer = 'bob' ORDER BY 1"
-            #expect(try await test.rows(held) == ["pro of ann told by ann", "pro of bob told by bob"])
+            #expect(try await test.rows(held) == ["pro of ann asked by ann", "pro of bob asked by bob"])
             let pseudonym = try await ledger.customers.erase("ann", of: app, deciding: decision).pseudonym
-            #expect(try await test.rows(held) == ["pro of ann erased", "pro of bob told by bob"])
+            #expect(try await test.rows(held) == ["pro of ann erased", "pro of bob asked by bob"])
             let reasons = "SELECT action FROM perennial.audit_log WHERE detail ->> 'reason' = 'of ann alone' ORDER BY 1"
             #expect(try await test.rows(reasons) == ["customer.erased"])
             _ = try await ledger.customers.erase(
@@ -205,8 +205,8 @@ struct EraseTests {
             try await test.settle(claim, .verified(monthly(test).evidence))
             try await erase("ann", in: test)
             await #expect(throws: LedgerError.self) { try await test.claim(receipt) }
-            let nobody = await #expect(throws: LedgerError.self) { try await erase("ann", in: test) }
-            #expect(nobody?.kind == .notFound)
+            let unknown = await #expect(throws: LedgerError.self) { try await erase("ann", in: test) }
+            #expect(unknown?.kind == .notFound)
         }
     }
 

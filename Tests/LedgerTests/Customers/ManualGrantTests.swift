@@ -147,8 +147,10 @@ struct ManualGrantTests {
                 let error = await #expect(throws: LedgerError.self) { try await Self.give(1, of: bad, in: test) }
                 #expect(error?.kind == .invalid)
             }
-            let nobody = await #expect(throws: LedgerError.self) { try await Self.revoke(from: "nobody", in: test) }
-            #expect(nobody?.kind == .notFound)
+            let unknown = await #expect(throws: LedgerError.self) {
+                try await Self.revoke(from: "unknown-customer", in: test)
+            }
+            #expect(unknown?.kind == .notFound)
             // The closure throws by this statement, for the compiler does not look into the expectations.
             let customers = try await test.text("SELECT count(*) FROM ledger.customer")
             #expect(customers == "0")

@@ -72,8 +72,10 @@ struct MergeTests {
             #expect(try await test.everything() == everything)
             let third = await #expect(throws: LedgerError.self) { try await merge("anon", "cid", in: test) }
             #expect(third?.kind == .exists)
-            let nobody = await #expect(throws: LedgerError.self) { try await merge("nobody", "ann", in: test) }
-            #expect(nobody?.kind == .notFound)
+            let unknown = await #expect(throws: LedgerError.self) {
+                try await merge("unknown-customer", "ann", in: test)
+            }
+            #expect(unknown?.kind == .notFound)
             let self_ = await #expect(throws: LedgerError.self) { try await merge("ann", "ann", in: test) }
             #expect(self_?.kind == .invalid)
         }

@@ -41,29 +41,29 @@ struct RestoredFeedTests {
     }
 
     /// That a reader, an analyst and `status` get the same new id before anything was written; returns the head.
-    private func expectToldAnew(
+    private func expectNewFeed(
         _ ledger: SubscriptionLedger, _ database: Database, former: FeedHead
     ) async throws -> FeedHead {
-        let told = try await ledger.feed.head()
-        #expect(told.feed != former.feed && told.position == former.position)
-        #expect(try await ledger.feed.read(after: 0, limit: 9).head == told)
+        let reported = try await ledger.feed.head()
+        #expect(reported.feed != former.feed && reported.position == former.position)
+        #expect(try await ledger.feed.read(after: 0, limit: 9).head == reported)
         let view = try await database.query(.test("SELECT feed_id::text AS id FROM perennial.feed_now"))
-        #expect(try view.map { try $0.text("id") } == [told.feed])
+        #expect(try view.map { try $0.text("id") } == [reported.feed])
         let status = try await ledger.operations.status()
-        #expect(status.feedID == told.feed && status.feedFormerID == former.feed && status.feedRenewedAt == nil)
+        #expect(status.feedID == reported.feed && status.feedFormerID == former.feed && status.feedRenewedAt == nil)
         #expect(try await audited(database) == [])
-        return told
+        return reported
     }
 
     /// That the new id is written down, once.
     private func expectWritten(
-        _ told: FeedHead, former: FeedHead, _ ledger: SubscriptionLedger, _ database: Database
+        _ reported: FeedHead, former: FeedHead, _ ledger: SubscriptionLedger, _ database: Database
     ) async throws {
         #expect(try await ledger.feed.checkPlace() == nil)
-        #expect(try await ledger.feed.head().feed == told.feed)
+        #expect(try await ledger.feed.head().feed == reported.feed)
         let status = try await ledger.operations.status()
-        #expect(status.feedID == told.feed && status.feedFormerID == former.feed && status.feedRenewedAt != nil)
-        #expect(try await audited(database) == ["perennial feed.renewed \(former.feed) \(told.feed) restored"])
+        #expect(status.feedID == reported.feed && status.feedFormerID == former.feed && status.feedRenewedAt != nil)
+        #expect(try await audited(database) == ["perennial feed.renewed \(former.feed) \(reported.feed) restored"])
     }
 
     private func audited(_ database: Database) async throws -> [String] {
@@ -81,13 +81,13 @@ struct RestoredFeedTests {
             try await cluster.start()
             try await copyByDump(from: test.connectionString, into: cluster.connectionString)
             try await open(cluster.connectionString) { ledger, database in
-                let told = try await expectToldAnew(ledger, database, former: former)
+                let reported = try await expectNewFeed(ledger, database, former: former)
                 let renewal = try await ledger.feed.checkPlace()
-                #expect(renewal?.former == former.feed && renewal?.feed == told.feed)
+                #expect(renewal?.former == former.feed && renewal?.feed == reported.feed)
                 #expect(try await ledger.operations.migrate().feedRenewal == nil)
-                try await expectWritten(told, former: former, ledger, database)
+                try await expectWritten(reported, former: former, ledger, database)
                 #expect(try await ledger.feed.sequence() == 2)
-                #expect(try await ledger.feed.head() == FeedHead(feed: told.feed, position: 4))
+                #expect(try await ledger.feed.head() == FeedHead(feed: reported.feed, position: 4))
             }
             try await cluster.stop(immediate: true)
             try await cluster.remove()
@@ -100,10 +100,10 @@ struct RestoredFeedTests {
             try await withTestDatabase { _, connectionString in
                 try await copyByDump(from: test.connectionString, into: connectionString)
                 try await open(connectionString) { ledger, database in
-                    let told = try await expectToldAnew(ledger, database, former: former)
+                    let reported = try await expectNewFeed(ledger, database, former: former)
                     #expect(try await ledger.feed.sequence() == 2)
-                    #expect(try await ledger.feed.head() == FeedHead(feed: told.feed, position: 4))
-                    try await expectWritten(told, former: former, ledger, database)
+                    #expect(try await ledger.feed.head() == FeedHead(feed: reported.feed, position: 4))
+                    try await expectWritten(reported, former: former, ledger, database)
                 }
             }
         }
@@ -158,16 +158,16 @@ struct RestoredFeedTests {
                 try await copyByDump(from: test.connectionString, into: connectionString)
                 try await open(connectionString) { plain, database in
                     let ledger = plain.acting(as: .user("kim"))
-                    let told = try await ledger.feed.head()
-                    let renewal = try #require(try await ledger.feed.renew(insteadOf: told.feed.uppercased()))
-                    #expect(renewal.former == told.feed)
+                    let reported = try await ledger.feed.head()
+                    let renewal = try #require(try await ledger.feed.renew(insteadOf: reported.feed.uppercased()))
+                    #expect(renewal.former == reported.feed)
                     #expect(try await ledger.feed.head() == FeedHead(feed: renewal.feed, position: 2))
-                    #expect(try await ledger.feed.renew(insteadOf: told.feed) == nil)
+                    #expect(try await ledger.feed.renew(insteadOf: reported.feed) == nil)
                     #expect(try await ledger.feed.head().feed == renewal.feed)
                     #expect(
                         try await audited(database) == [
-                            "perennial feed.renewed \(former.feed) \(told.feed) restored",
-                            "user kim feed.renewed \(told.feed) \(renewal.feed) by hand",
+                            "perennial feed.renewed \(former.feed) \(reported.feed) restored",
+                            "user kim feed.renewed \(reported.feed) \(renewal.feed) by hand",
                         ])
                 }
             }

@@ -127,14 +127,16 @@ struct BitemporalTests {
     }
 
     @Test("A lookup of an unknown customer has exactly one row")
-    func nobody() async throws {
+    func unknownCustomer() async throws {
         try await withLedger { test in
-            let nobody = try await test.entitled("monthly", "nobody")
-            #expect(nobody == "false - - - - none")
+            let unknown = try await test.entitled("monthly", "unknown-customer")
+            #expect(unknown == "false - - - - none")
             #expect(
                 try await test.rows("SELECT granted, basis FROM perennial.entitled_at('no.app', 'x', 'y', now())")
                     == ["false none"])
-            #expect(try await test.ledger.customers.entitlements(app: "com.example.app", customer: "nobody").isEmpty)
+            let listed = try await test.ledger.customers.entitlements(
+                app: "com.example.app", customer: "unknown-customer")
+            #expect(listed.isEmpty)
             #expect(try await test.text("SELECT count(*) FROM ledger.customer") == "0")
         }
     }

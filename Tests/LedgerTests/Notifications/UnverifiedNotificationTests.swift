@@ -200,7 +200,7 @@ struct UnverifiedNotificationTests {
             try await test.ledger.apps.closeNotifications(of: "com.example.app")
             #expect(try await test.ledger.apps.notifiedApp(at: second) == nil)
             #expect(try await !test.appNow().takesNotifications)
-            await #expect(throws: LedgerError.self) { try await test.ledger.apps.openNotifications(of: "nobody") }
+            await #expect(throws: LedgerError.self) { try await test.ledger.apps.openNotifications(of: "unknown-app") }
         }
     }
 

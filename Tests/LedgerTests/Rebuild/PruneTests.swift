@@ -81,7 +81,7 @@ struct PruneTests {
         }
     }
 
-    @Test("Months of which nothing is left give their disk back, others do not")
+    @Test("Months without a row left give their disk space back, others do not")
     func months() async throws {
         try await withLedger { test in
             try await test.run(

@@ -19,7 +19,7 @@ struct RightChangeTests {
         try await action()
         let after = try #require(try await test.ledger.customers.rightChanges(since: before.look))
         let none = try #require(try await test.ledger.customers.rightChanges(since: after.look))
-        #expect(none.extent == .these([]), "a change is told once")
+        #expect(none.extent == .these([]), "a change is reported once")
         return after.extent
     }
 
@@ -141,7 +141,7 @@ struct RightChangeTests {
         }
     }
 
-    @Test("A change is told once it is committed, however long that takes and whatever was read meanwhile")
+    @Test("A change is reported as soon as it is committed, however long that takes and whatever was read meanwhile")
     func commitOrder() async throws {
         try await withLedger { test in
             try await test.upload("a")

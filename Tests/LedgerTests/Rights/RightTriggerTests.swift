@@ -64,7 +64,7 @@ struct RightTriggerTests {
         }
     }
 
-    @Test("A subscription that is checked is told with its clocks; one that changes, or has none, is to be read again")
+    @Test("A checked subscription is reported with its clocks; one that changes, or has none, is read again")
     func checks() async throws {
         try await withTwoCustomers { test in
             func told(_ change: String) async throws -> RightChanges? {
@@ -87,7 +87,7 @@ struct RightTriggerTests {
         }
     }
 
-    @Test("A one-time purchase that is checked is told with its clocks too")
+    @Test("A checked one-time purchase is reported with its clocks too")
     func checkedPurchases() async throws {
         try await withTwoCustomers { test in
             try await test.check(

@@ -11,7 +11,7 @@ struct RightsLookupTests {
     private static let steps = 60
 
     private func names(in test: TestLedger) -> [CustomerName] {
-        (Self.names + ["nobody"]).map { CustomerName(AppCustomerID($0), of: test.app.bundleID) }
+        (Self.names + ["unknown-customer"]).map { CustomerName(AppCustomerID($0), of: test.app.bundleID) }
     }
 
     /// Compares both; again when the clock passed an instant between two reads.
@@ -151,7 +151,7 @@ struct RightsLookupTests {
         }
     }
 
-    @Test("Of two sources that differ in clocks alone, the one is told that was checked last")
+    @Test("Of two sources that differ in clocks alone, a lookup shows the one that was checked last")
     func ties() async throws {
         try await withLedger { test in
             for (receipt, subscription) in [("a", "1000"), ("b", "2000")] {
@@ -182,7 +182,7 @@ struct RightsLookupTests {
             _ = try await test.ledger.customers.grant("second", to: "ann", of: app, until: nil, deciding: decision)
             var told: [String]?
             for _ in 0..<10_000 where told != ["first", "second"] {
-                // Only bob is waited for; ann is told when she is known.
+                // The test waits only for bob; it reads ann's answer once that is remembered.
                 if lookup.remembered(of: bob) == nil { _ = try await lookup.rights(of: [bob]) }
                 told = lookup.remembered(of: ann)?.entitlements.map(\.name) ?? told
                 try await Task.sleep(for: .milliseconds(2))

@@ -17,7 +17,7 @@ struct RightsMemoryTests {
         Rights([], basis: basis, lastsUntil: until)
     }
 
-    /// Rights of which the first comes from subscription 7, the second is given by hand, the third comes from 8.
+    /// Three rights: the first comes from subscription 7, the second is a manual grant, the third comes from 8.
     static func given(isTied: Bool = false) -> Rights {
         Rights(
             [entitlement(), entitlement("by_hand"), entitlement()], from: [.subscription(7), nil, .subscription(8)],
@@ -108,7 +108,7 @@ struct RightsMemoryTests {
         #expect(!Self.knows(memory, after: 3 * seconds))
     }
 
-    @Test("Shortly after a look it is told without another one, and early it is time to look")
+    @Test("Shortly after a look it answers without another one, and it is early time for the next")
     func shortlyAfter() {
         var memory = Self.knowing()
         func tells(after milliseconds: Int) -> Bool {
@@ -124,12 +124,12 @@ struct RightsMemoryTests {
         memory.forget()
         #expect(!tells(after: 1_012))
         memory = Self.knowing(Self.rights(until: Self.noon + Delay(milliseconds: 20)))
-        #expect(!tells(after: 0), "time alone may change it before it is told")
+        #expect(!tells(after: 0), "time alone may change it before the answer")
         memory = RightsMemory()
         #expect(!tells(after: 0))
     }
 
-    @Test("A change is kept until everything is over that was read before it was told, however late that was")
+    @Test("A change is kept until every reading from before its report is over, however late that is")
     func lateLook() {
         var memory = RightsMemory()
         Self.note(.everything, in: &memory)

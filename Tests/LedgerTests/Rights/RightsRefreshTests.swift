@@ -40,7 +40,7 @@ struct RightsRefreshTests {
         #expect(Self.ask(&memory, after: 2) != nil)
     }
 
-    @Test("A check moves clocks, which takes no reading, unless they decide what is told", arguments: [false, true])
+    @Test("A check moves clocks, which takes no reading, unless they decide the answer", arguments: [false, true])
     func checked(isTied: Bool) {
         var memory = Memory.knowing(Memory.given(isTied: isTied))
         memory.note(Memory.changes(checks: [Memory.check(after: 1)]), lookingSince: memory.begin(at: Memory.at(1)))

@@ -41,7 +41,7 @@ struct OwnershipDecisionTests {
         Line(policy: .keep, token: "BOB", said: .transferred),
         Line(transfers: 9, token: "bob", said: .transferred),
         Line(token: "ANN", said: .refused),
-        Line(token: "nobody", said: .transferred),
+        Line(token: "unknown", said: .transferred),
     ]
 
     @Test("Each situation has its decision", arguments: table)

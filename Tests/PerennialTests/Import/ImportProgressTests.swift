@@ -36,7 +36,7 @@ import Testing
         #expect(Duration.seconds(seconds).inWords == words)
     }
 
-    @Test func `a thousand bad lines are told, the rest is counted`() {
+    @Test func `a thousand bad lines are listed, the rest is counted`() {
         var lines = BadLines()
         let told = (1...3_000).compactMap { lines.sentence(for: StoredBlock.BadLine(number: $0, reason: "odd")) }
         #expect(told.count == 1_001)

@@ -90,11 +90,12 @@ import Testing
         }
     }
 
-    @Test("What is not there is said so")
-    func whatIsNotThereIsStatedSo() async throws {
+    @Test("A page about an unknown customer, app or receipt is not found")
+    func unknownIsNotFound() async throws {
         try await signedIn { _, browser, _ in
             for path in [
-                "/admin/customer?app=com.example.app&id=nobody", "/admin/customer?app=com.example.none&id=kim",
+                "/admin/customer?app=com.example.app&id=unknown-customer",
+                "/admin/customer?app=com.example.none&id=kim",
                 "/admin/receipts/0", "/admin/receipts/x",
             ] {
                 let answer = try await browser.get(path)

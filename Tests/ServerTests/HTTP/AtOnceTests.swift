@@ -89,7 +89,7 @@ struct AtOnceTests {
             _ = try await lookups.apps.require(ServedLedger.app)
             #expect(status(Serving.entitlements, served.secret) == nil)
             let kim = CustomerName("kim", of: ServedLedger.app)
-            // What is known is forgotten after milliseconds: what is told counts if kim's rights are told right after it.
+            // Rights are forgotten after milliseconds: an answer counts only if kim's rights are still known after it.
             func told(_ path: String, _ secret: String?) async throws -> Int? {
                 for _ in 0..<100 {
                     _ = try await lookups.rights.rights(of: [kim])

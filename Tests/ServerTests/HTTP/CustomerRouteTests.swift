@@ -29,12 +29,12 @@ import Tracking
     @Test("Customers are answered in the order of the question")
     func inTheOrderOfTheQuestion() async throws {
         try await serving { served, client in
-            let body = #"{"customers":["nobody","kim","lee","kim"]}"#
+            let body = #"{"customers":["unknown-customer","kim","lee","kim"]}"#
             let answer = try AnswerBody(
                 await client.send(.post, Self.batch, secret: served.secret, body: body))
             #expect(answer.names == ["app", "at", "known_at", "customers"])
             let customers = try #require(answer.list("customers"))
-            #expect(customers.map { $0["customer"] as? String } == ["nobody", "kim", "lee", "kim"])
+            #expect(customers.map { $0["customer"] as? String } == ["unknown-customer", "kim", "lee", "kim"])
             let rights = customers.map { ($0["entitlements"] as? [[String: Any]])?.count }
             #expect(rights == [0, 1, 0, 1])
             #expect(customers[1]["stale"] as? Bool == false)
@@ -117,9 +117,9 @@ import Tracking
                 #expect(right["basis"] as? String == "provisional" && right["granted"] as? Bool == true)
                 #expect(right["state"] as? String == "active" && right["until"] is String)
                 #expect(right["as_of"] is String == false && right["checked_at"] is String == false)
-                let nobody = try AnswerBody(await client.send(.get, path + "x", secret: served.secret))
-                #expect(nobody.object("unverified_receipts")?["count"] as? Int == 0)
-                #expect(nobody.list("timeline")?.isEmpty == true)
+                let stranger = try AnswerBody(await client.send(.get, path + "x", secret: served.secret))
+                #expect(stranger.object("unverified_receipts")?["count"] as? Int == 0)
+                #expect(stranger.list("timeline")?.isEmpty == true)
                 let unknown = try await client.send(
                     .get, "/v1/apps/com.example.none/customers/kim", secret: served.secret)
                 try expectProblem(unknown, "unknown-app", status: 404)

@@ -11,7 +11,7 @@ struct JointLookupTests {
 
     private struct Broken: Error, Equatable {}
 
-    /// A database of which a test sees every statement; the first one is answered only when the test says so.
+    /// A database whose every statement a test sees; the first one is answered only when the test says so.
     private final class Watched: Sendable {
         let asked = Mutex<[[String]]>([])
         let (gate, opener) = AsyncStream<Void>.makeStream()
@@ -28,7 +28,8 @@ struct JointLookupTests {
         }
     }
 
-    /// Lets `names` ask while the lookup of "first" is under way; what each was told, nil for an error, and the statements.
+    /// Lets `names` ask while the lookup of "first" is under way. Returns each one's answer, nil for an error, and the
+    /// statements.
     private func together(_ names: [String]) async -> (told: [String: String?], asked: [[String]]) {
         let watched = Watched()
         let joint = JointLookup(by: watched.ask)

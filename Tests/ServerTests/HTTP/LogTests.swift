@@ -25,7 +25,7 @@ import Testing
             let refused = try await client.send(.post, Serving.receipts, secret: TestKey.write.secret, body: body)
             _ = try await client.send(.get, lookup, secret: TestKey.read.secret)
             let requestID = try #require(AnswerBody(refused).text("request_id"))
-            // That the database is away is told once, by its connections, and not again for each request.
+            // The connections report once that the database is away; the requests do not repeat it.
             let told = journal.lines.filter { $0.hasPrefix("debug a request could not") && $0.contains(requestID) }
             #expect(told.count == 1, "\(journal.lines)")
             #expect(!journal.lines.contains { $0.hasPrefix("warning") || $0.hasPrefix("error") })

@@ -58,7 +58,7 @@ import Tracking
         }
     }
 
-    /// Who sends a receipt under a name that is another customer's now is told what became of that one's claim.
+    /// An upload under a name that was merged into another customer gets the result for that customer.
     @Test("A customer who was merged is found by the old name")
     func aNameThatWasMerged() async throws {
         try await ServedLedger.with { served in

@@ -12,7 +12,7 @@ import Tracking
     "Workers are replaced one after the other",
     .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
 struct RollingTests {
-    /// A call that began before a worker was told to stop has five seconds; the claim itself may take some of them.
+    /// A call that began before a worker had to stop has five seconds; the claim itself may take some of them.
     private static let patienceSecondsMin = 4.5
 
     @Test("Workers that are replaced while they work lose no answer and ask nothing twice", .timeLimit(.minutes(3)))

@@ -45,7 +45,7 @@ struct Reckoning {
         await database.close()
     }
 
-    /// Events that were told.
+    /// The number of events in the feed.
     var changes: Int { feed.count }
 
     var summary: String {
@@ -75,7 +75,7 @@ struct Reckoning {
         }
     }
 
-    /// Each period that came later and each refund is told exactly once, in order; the feed has no gap.
+    /// Each period that came later and each refund has exactly one event, in order; the feed has no gap.
     func expectEveryChangeOnce() {
         for (_, truth) in comparable where !undated.contains(truth.originalTransactionID) {
             let id = truth.originalTransactionID
@@ -88,7 +88,7 @@ struct Reckoning {
             // A period may be replaced in the second it began: then the next one begins with it.
             #expect(
                 Set(continued.map { "\($0.occurredAt) \($0.productID)" }).count == continued.count,
-                "a period of \(id) is told twice: \(continued) of \(truth.periods)")
+                "a period of \(id) has two events: \(continued) of \(truth.periods)")
             #expect(events.map(\.version) == events.map(\.version).sorted(), "order of \(id)")
         }
         #expect(feed.map(\.position) == feed.map(\.position).sorted())

@@ -44,7 +44,7 @@ struct StormWorld {
         try await cluster.remove()
     }
 
-    /// Kills workers at random and starts others until told to stop; two run at a time.
+    /// Kills workers at random and starts others until its task is cancelled; two run at a time.
     func keepKilling(every seconds: Double, using random: inout some RandomNumberGenerator) async throws -> Int {
         var workers = try [startWorker(), startWorker()]
         defer { for worker in workers { worker.kill() } }
@@ -59,7 +59,8 @@ struct StormWorld {
         return kills
     }
 
-    /// Sends what devices send, as the app's server would, until told to stop; an outage of the database is waited out.
+    /// Sends what devices send, as the app's server would, until its task is cancelled. Waits through an outage of the
+    /// database.
     func keepUploading(seed: UInt64) async -> Int {
         var held = HeldReceipts(world.simulator, seed: seed)
         var (last, sent) = (Int64.min, 0)

@@ -9,7 +9,7 @@ struct ReportedSpan: Sendable {
     let knownFrom: Int64
     let knownTo: Int64
     let allowedUntil: Int64?
-    /// Apple's clock of the answer that made it; nil where that answer told no event.
+    /// Apple's clock of the answer that made it; nil where that answer made no event.
     let asOf: Int64?
 
     /// A stretch in which a lookup was refused.

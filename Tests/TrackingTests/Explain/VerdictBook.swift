@@ -23,8 +23,8 @@ struct VerdictBook {
         return Dictionary(blocks.map { ($0.prefix { $0 != "\n" }.description, $0) }) { _, last in last }
     }
 
-    /// What differs from what was told: a readable piece for each answer, in order of name. Where asked to, it writes
-    /// the told blocks instead, and says so.
+    /// What differs from the golden: a readable piece for each answer, in order of name. Where the environment asks for
+    /// it, this writes the present blocks instead, and says so.
     func differences(from told: [String: String]) throws -> [String] {
         guard ProcessInfo.processInfo.environment[Self.writeVariable] != "1" else {
             let text = told.sorted { $0.key < $1.key }.map(\.value).joined(separator: "\n\n") + "\n"
@@ -33,7 +33,7 @@ struct VerdictBook {
         }
         let known = try blocks()
         return Set(known.keys).union(told.keys).sorted().compactMap { name in
-            guard let old = known[name] else { return "\(name) has no golden; told is:\n\(told[name] ?? "")" }
+            guard let old = known[name] else { return "\(name) has no golden; now it is:\n\(told[name] ?? "")" }
             guard let new = told[name] else { return "\(name) has a golden, but there is no such answer" }
             return old == new ? nil : Self.difference(old, new)
         }

@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// Notifications, signed data, receipts and pictures of certificates too: rubbish is told apart, and is no crash.
+    /// Notifications, signed data, receipts and pictures of certificates are recognised as no answers, without a crash.
     @Test("No other shared file is taken for an answer")
     func noOtherSharedFileIsTakenForAnAnswer() throws {
         guard let folder = SharedAnswers.folder else { return }

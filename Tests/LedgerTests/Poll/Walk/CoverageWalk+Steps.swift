@@ -252,7 +252,7 @@ extension Finding {
     /// What a trail calls it.
     fileprivate var word: String {
         switch self {
-        case .verified(let evidence): "told \(evidence.asOf.iso8601) \(evidence.transactions.count)"
+        case .verified(let evidence): "verified \(evidence.asOf.iso8601) \(evidence.transactions.count)"
         case .rejected(let refusal): "\(refusal.kind)"
         case .indeterminate: "outage"
         }
