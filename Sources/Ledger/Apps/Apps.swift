@@ -59,7 +59,7 @@ extension LedgerApps {
                 .text(change.sweep?.rawValue), .int8(change.preCheckSpread?.milliseconds),
                 .int8(change.leeway?.milliseconds), .int8(change.sandboxLeeway?.milliseconds),
                 .int8(change.outageAllowance?.milliseconds),
-            ], audited: .appChanged, app: bundleID, detail: change.told)
+            ], audited: .appChanged, app: bundleID, detail: change.auditDetail)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
@@ -166,7 +166,7 @@ package struct AppChange: Sendable {
     package init() {}
 
     /// The changed settings, for the audit log.
-    fileprivate var told: [String: String] {
+    fileprivate var auditDetail: [String: String] {
         [
             "name": name, "sandbox_allowed": sandboxAllowed.map { "\($0)" },
             "ownership_policy": ownershipPolicy?.rawValue, "rate": callsPerSecond.map { "\($0)" },

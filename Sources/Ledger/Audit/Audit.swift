@@ -88,12 +88,12 @@ extension SubscriptionLedger {
         guard let actor else { return }
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        let told = detail.merging(decided?.detail ?? [:]) { told, _ in told }
+        let whole = detail.merging(decided?.detail ?? [:]) { own, _ in own }
         try transaction.query(
             Queries.insertAudit,
             [
                 .int4(actor.key), .text(actor.user), .text(action.rawValue), .text(bundleID?.text), .text(customer),
-                .int8(receipt?.number), .jsonb(String(decoding: try encoder.encode(told), as: UTF8.self)),
+                .int8(receipt?.number), .jsonb(String(decoding: try encoder.encode(whole), as: UTF8.self)),
                 .int8s(decided?.about.map(\.number) ?? []),
             ])
     }

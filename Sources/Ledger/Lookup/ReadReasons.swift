@@ -57,10 +57,10 @@ private struct ReasonsReading {
             let policy = app.policy(for: draft.key.environment)
             let replayed = replay.state(of: draft.replayed, policy: policy)
             // A manual correction, or a fact from answers that are gone, is explained as it is stored.
-            let isTold = replayed?.facts.sameMeaning(as: stored.facts) ?? false
+            let isReplayed = replayed?.facts.sameMeaning(as: stored.facts) ?? false
             let gap =
                 replay.gap(of: draft.replayed)
-                ?? (isTold ? nil : "What is stored is not what the answers say; run `perennial rebuild --verify`.")
+                ?? (isReplayed ? nil : "What is stored is not what the answers say; run `perennial rebuild --verify`.")
             return SubscriptionReasons(
                 id: SubscriptionReasons.ID(rowID: draft.rowID), environment: draft.key.environment,
                 state: gap == nil ? replayed ?? stored : stored, replayed: replayed, policy: policy,
@@ -82,10 +82,10 @@ private struct ReasonsReading {
         return try rows.compactMap { row in
             guard let draft = byID[try row.int8("purchase_id")], let stored = draft.stored else { return nil }
             let replayed = replay.state(of: draft.key)
-            let isTold = replayed?.facts.sameMeaning(as: stored.facts) ?? false
+            let isReplayed = replayed?.facts.sameMeaning(as: stored.facts) ?? false
             let gap =
                 replay.gap(ofPurchase: draft.rowID, draft.key)
-                ?? (isTold ? nil : "What is stored is not what the answers say; run `perennial rebuild --verify`.")
+                ?? (isReplayed ? nil : "What is stored is not what the answers say; run `perennial rebuild --verify`.")
             return PurchaseReasons(
                 id: PurchaseReasons.ID(rowID: draft.rowID), environment: draft.key.environment,
                 state: gap == nil ? replayed ?? stored : stored, observations: replay.observations, gap: gap,

@@ -22,9 +22,9 @@ struct PruneGuard {
     /// Returns answers that certainly must stay: at the clock of some fact no other answer reports it. The last answer
     /// about the end of a period is such a case. This saves trying each of them.
     func needed(besides dropped: Set<Int64>) -> Set<Int64> {
-        let told = subscriptions.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
+        let subscribed = subscriptions.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
         let bought = purchases.map { ($0.state?.facts.clocks ?? [], replay.speakers(of: $0.target.key)) }
-        return (told + bought).reduce(into: []) { needed, thing in
+        return (subscribed + bought).reduce(into: []) { needed, thing in
             for clock in thing.0 {
                 let speakers = thing.1[clock, default: []].subtracting(dropped)
                 if speakers.count == 1 { needed.formUnion(speakers) }

@@ -112,10 +112,10 @@ extension RightCheck {
     /// Splits the checks: things checked once, and things checked several times. The last check of the latter is not
     /// known, so they count as changed.
     static func sorted(_ checks: [RightCheck]) -> (once: [RightCheck], again: [RightBasis]) {
-        let told = Dictionary(grouping: checks, by: \.thing)
+        let byThing = Dictionary(grouping: checks, by: \.thing)
         return (
-            told.values.filter { $0.count == 1 }.flatMap(\.self),
-            told.filter { $1.count > 1 }.map(\.key)
+            byThing.values.filter { $0.count == 1 }.flatMap(\.self),
+            byThing.filter { $1.count > 1 }.map(\.key)
         )
     }
 }

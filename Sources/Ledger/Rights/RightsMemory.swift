@@ -54,7 +54,7 @@ struct RightsMemory: Sendable {
     /// The customers whose wanted answers did not hold when last examined.
     private var due: Deque<CustomerName> = []
     private var refreshes = DutyCycle()
-    private var told = ToldChanges()
+    private var reported = ReportedChanges()
     private var look: RightLook?
     /// The database's clock at the last look.
     private var lookedAt = Instant(milliseconds: .min)
@@ -67,20 +67,20 @@ struct RightsMemory: Sendable {
     var count: Int { answers.count }
 
     /// Begins a read or a look at `now`.
-    func begin(at now: ContinuousClock.Instant) -> Mark { Mark(look: look, looks: told.looks, time: now) }
+    func begin(at now: ContinuousClock.Instant) -> Mark { Mark(look: look, looks: reported.looks, time: now) }
 
     /// Takes in the changes from a look that began at `mark`.
     mutating func note(_ changes: RightChanges, lookingSince mark: Mark) {
         look = changes.look
         lookedAt = changes.time
         lookedSince = mark.time
-        told.note(changes, lookedSince: mark.time)
+        reported.note(changes, lookedSince: mark.time)
         for customer in changes.named.compactMap({ restingOn[$0] }) { appendIfDue(customer, at: mark.time) }
     }
 
     /// Forgets every answer, and those that are being read.
     mutating func forget() {
-        told.forget()
+        reported.forget()
         lookedSince = nil
     }
 
@@ -118,17 +118,17 @@ struct RightsMemory: Sendable {
     private mutating func holds(_ place: Place, at time: Instant, _ now: ContinuousClock.Instant) -> Bool {
         let answer = answers.values[place]
         guard !Self.isOver(answer.readSince, at: now), answer.rights.lastsUntil.map({ $0 > time }) ?? true,
-            told.holds(answer.rights.basis, since: answer.looks)
+            reported.holds(answer.rights.basis, since: answer.looks)
         else { return false }
-        let checks = told.checks(of: answer.rights.basis, since: answer.looks)
+        let checks = reported.checks(of: answer.rights.basis, since: answer.looks)
         return checks.isEmpty || take(checks, into: place)
     }
 
     /// Takes the clocks of checks into an answer, if they are certainly newer and their subject is certain.
-    private mutating func take(_ checks: [ToldChanges.Check], into place: Place) -> Bool {
+    private mutating func take(_ checks: [ReportedChanges.Check], into place: Place) -> Bool {
         var answer = answers.values[place]
         guard !answer.rights.isTied, checks.allSatisfy({ $0.lookedSince >= answer.isAsOf }) else { return false }
-        answer.looks = told.looks
+        answer.looks = reported.looks
         answer.isAsOf = checks.map(\.lookedSince).max() ?? answer.isAsOf
         answer.rights = answer.rights.checked(checks.map(\.clocks))
         answers.values[place] = answer

@@ -16,12 +16,12 @@ extension Connection {
     /// its own cancel key, whose process id differs from that of the process that answers statements.
     /// - Throws: `.cannotConnect` when there is no response within the limit.
     func learnSession(within limit: Duration) throws(DatabaseError) {
-        let told = PQbackendPID(pointer)
+        let expected = PQbackendPID(pointer)
         do throws(DatabaseError) {
             guard let row = try run(Self.askWhoAnswers, [], within: limit).rows.first else {
                 throw DatabaseError.cannotConnect("it does not say which process answers")
             }
-            session = try row.int4("pid") == told ? .own : .borrowed
+            session = try row.int4("pid") == expected ? .own : .borrowed
         } catch {
             throw .cannotConnect(error.message)
         }

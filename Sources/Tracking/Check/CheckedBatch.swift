@@ -30,14 +30,14 @@ struct CheckedBatch: Sendable {
             let environment: StoreEnvironment?
             let event: Event
         }
-        let told = settled.flatMap { receipt in
+        let reported = settled.flatMap { receipt in
             receipt.subscriptions.flatMap { subscription in
                 subscription.events.map {
                     Reported(subscription: subscription.id, environment: subscription.environment, event: $0)
                 }
             } + receipt.purchaseEvents.map { Reported(subscription: nil, environment: nil, event: $0) }
         }
-        return Set(told).map(\.event)
+        return Set(reported).map(\.event)
     }
 
     /// Receipts that Apple was asked about but gave no usable answer for, with the reason.

@@ -11,7 +11,7 @@ final class SingleFlight: Sendable {
         /// The caller checks: no other caller does.
         case first
         /// The result of the check under way.
-        case told(Outcome)
+        case ended(Outcome)
         /// No result: the caller waited too long or was cancelled.
         case left
     }
@@ -43,7 +43,7 @@ final class SingleFlight: Sendable {
             switch await turn(at: receipt, until: end) {
             case .first:
                 return try await outcomeForAll(of: receipt, check)
-            case .told(let outcome):
+            case .ended(let outcome):
                 let settled = try outcome.get()
                 if isEnough(settled) { return settled }
             case .left:
@@ -68,7 +68,7 @@ final class SingleFlight: Sendable {
             handOver(receipt)
         } else {
             let line = memory.withLock { $0.lines.removeValue(forKey: receipt) } ?? []
-            for place in line { place.turn.resume(returning: .told(outcome)) }
+            for place in line { place.turn.resume(returning: .ended(outcome)) }
         }
         return try outcome.get()
     }

@@ -82,7 +82,8 @@ struct Importer: Sendable {
 /// Blocks that end in any order and are reported in the order of the file.
 private struct BlocksInOrder {
     private var early: [Int: StoredBlock] = [:]
-    private var told = 0
+    /// The number of blocks that were returned.
+    private var returned = 0
     /// The number of ended blocks.
     private(set) var ended = 0
 
@@ -91,9 +92,9 @@ private struct BlocksInOrder {
         ended += 1
         early[place] = block
         var next: [StoredBlock] = []
-        while let block = early.removeValue(forKey: told) {
+        while let block = early.removeValue(forKey: returned) {
             next.append(block)
-            told += 1
+            returned += 1
         }
         return next
     }

@@ -160,7 +160,7 @@ struct RightsMemoryTests {
     @Test("More changes than it can hold are a change of everything")
     func tooManyChanges() {
         var memory = Self.knowing()
-        Self.note(.these((0...Int64(ToldChanges.thingsMax)).map { .purchase($0) }), in: &memory)
+        Self.note(.these((0...Int64(ReportedChanges.thingsMax)).map { .purchase($0) }), in: &memory)
         #expect(!Self.knows(memory))
     }
 

@@ -36,22 +36,22 @@ struct OverviewCharts {
     private var churn: Chart {
         chart(
             id: "churn", title: "Subscriptions that stopped paying", asBars: true, levels: false,
-            [("Stopped paying", \.churned)], alsoTold: [("Began to pay", \.began), ("Came back", \.returned)])
+            [("Stopped paying", \.churned)], alsoListed: [("Began to pay", \.began), ("Came back", \.returned)])
     }
 
     private var trials: Chart {
         chart(
             id: "trials", title: "Trials that began", asBars: true, levels: false, [("Began", \.trialsStarted)],
-            alsoTold: [("Were followed by a charge", \.trialsConverted), ("Were lost", \.trialsLost)])
+            alsoListed: [("Were followed by a charge", \.trialsConverted), ("Were lost", \.trialsLost)])
     }
 
     private typealias Figure = (name: String, of: KeyPath<Overview.Day, Int64>)
 
     private func chart(
-        id: String, title: String, asBars: Bool, levels: Bool, _ figures: [Figure], alsoTold: [Figure] = []
+        id: String, title: String, asBars: Bool, levels: Bool, _ figures: [Figure], alsoListed: [Figure] = []
     ) -> Chart {
         let buckets = buckets
-        let columns = (figures + alsoTold).map { figure in
+        let columns = (figures + alsoListed).map { figure in
             let values = overview.days.map { $0[keyPath: figure.of] }
             return (name: figure.name, values: levels ? buckets.last(of: values) : buckets.sum(of: values))
         }

@@ -4,7 +4,7 @@ import DequeModule
 /// hold except for their clocks.
 ///
 /// Looks are counted. Old changes are removed bit by bit, which delays no caller.
-struct ToldChanges: Sendable {
+struct ReportedChanges: Sendable {
     /// The most things whose changes are kept.
     static let thingsMax = 1_000_000
     /// How long changes are kept: longer than an answer whose read began before them.
@@ -29,12 +29,12 @@ struct ToldChanges: Sendable {
 
         /// Takes in a check. Looks may end in another order than they began; then it is not known which of two checks
         /// came last, so the thing counts as changed.
-        mutating func note(_ told: Check) {
-            guard let known = check, known.lookedSince >= told.lookedSince else {
-                check = told
+        mutating func note(_ reported: Check) {
+            guard let known = check, known.lookedSince >= reported.lookedSince else {
+                check = reported
                 return
             }
-            if known.clocks != told.clocks { changed = told.look }
+            if known.clocks != reported.clocks { changed = reported.look }
         }
     }
 
@@ -55,8 +55,8 @@ struct ToldChanges: Sendable {
         let look = looks
         for basis in changed { note(basis, lookedSince) { $0.changed = look } }
         for check in changes.checks {
-            let told = Check(clocks: check, look: look, lookedSince: lookedSince)
-            note(check.thing, lookedSince) { $0.note(told) }
+            let reported = Check(clocks: check, look: look, lookedSince: lookedSince)
+            note(check.thing, lookedSince) { $0.note(reported) }
         }
         guard things.count > Self.thingsMax else { return }
         everythingChanged = looks
