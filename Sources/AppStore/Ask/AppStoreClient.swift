@@ -56,7 +56,7 @@ package enum Endpoint: String, Sendable, Hashable, CaseIterable, Codable {
     /// Test purchases: development builds, TestFlight and App Review.
     case sandbox = "Sandbox"
 
-    /// The other store.
+    /// The other one of the two stores.
     package var other: Endpoint {
         switch self {
         case .production: .sandbox

@@ -28,7 +28,7 @@ package struct CustomerTraits: Codable, Sendable {
     package var secondCustomer = 0.05
     /// Send a new receipt after every renewal, not only after purchases.
     package var sendsRenewals = 0.3
-    /// Have an `app_account_token` in their rows.
+    /// Have an `app_account_token` in the rows of their answers.
     package var accountToken = 0.4
     /// Send the transaction receipts of iOS 6.
     package var legacyReceipt = 0.03

@@ -78,8 +78,8 @@ extension UploadBatch {
         }
     }
 
-    /// Throws `exhausted` when a customer uploaded more new receipts in an hour than allowed. Uploads of one customer
-    /// wait for each other here, so that the count is exact; it includes the new receipts.
+    /// Throws `exhausted` when a customer uploaded more new receipts in an hour than allowed, counting those of this
+    /// transaction. Uploads of one customer wait for each other here, so that the count is exact.
     private static func refuseFlood(of customer: Int64, newReceiptsMax: Int, in transaction: Transaction) throws {
         try transaction.query(Queries.lockUploader, [.int8(customer)])
         guard let row = try transaction.query(Queries.countUploaded, [.int8(customer)]).first,
@@ -87,7 +87,7 @@ extension UploadBatch {
         else { return }
         throw LedgerError(
             .exhausted(retryAfterSeconds: Int(try row.int8("seconds_left"))),
-            "A customer may bring \(newReceiptsMax) new receipts an hour, and this one did; known ones are taken.")
+            "A customer may upload \(newReceiptsMax) new receipts an hour. Receipts that are known are still accepted.")
     }
 
     /// Returns the keys of all receipts and of the new ones; locks the schedules of the known ones.

@@ -68,7 +68,7 @@ package struct Upload: Sendable {
 /// The operator's statement that a customer has a product until Apple is asked about the receipt. It gives what the
 /// catalog grants for the product.
 package struct Provisional: Sendable, Hashable {
-    /// The maximum duration since the first statement, in days.
+    /// The maximum duration of the access, counted from the first statement, in days.
     package static let daysMax: Int64 = 90
 
     /// The product.

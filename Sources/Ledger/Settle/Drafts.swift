@@ -22,7 +22,7 @@ struct SubscriptionDraft: Sendable {
     /// The loaded state; nil at first sight.
     let stored: SubscriptionState?
     let storedSpans: [StoredSpan]
-    /// Microseconds; later than every instant recorded for it before.
+    /// When this settlement is recorded, in microseconds: later than every instant that was recorded for it before.
     let recordedMicroseconds: Int64
     var state: SubscriptionState?
     var version: Int64
@@ -32,7 +32,7 @@ struct SubscriptionDraft: Sendable {
     /// The receipt whose answer was folded last; nil after silence.
     var answeredBy: ReceiptID?
     var policy: Policy?
-    /// Microseconds; the instant of the last verified answer.
+    /// The instant of the last verified answer, in microseconds.
     var checkedMicroseconds: Int64?
 
     /// Whether this settlement folded anything into it.
@@ -46,9 +46,9 @@ struct SubscriptionDraft: Sendable {
         checkedMicroseconds = recordedMicroseconds
     }
 
-    /// Ends the outage allowance of `span`: folds in that there was no news when the span began.
+    /// Ends the outage allowance of `span`: folds in that no answer came until the span began.
     ///
-    /// The clock moves only to that moment, so that an answer that shows a renewal after all also reports the end of
+    /// The clock moves only to that moment. So a later answer that shows a renewal after all can also report the end of
     /// that renewal.
     mutating func endAllowance(of span: StoredSpan, policy: Policy) {
         guard let state else { return }
@@ -96,7 +96,7 @@ struct PurchaseDraft: Sendable {
     let rowID: Int64
     let key: PurchaseRowKey
     let stored: PurchaseState?
-    /// Microseconds; later than every instant recorded for it before.
+    /// When this settlement is recorded, in microseconds: later than every instant that was recorded for it before.
     let recordedMicroseconds: Int64
     var state: PurchaseState?
     var version: Int64

@@ -42,7 +42,7 @@ extension SettlementRun {
         }
     }
 
-    /// Stores that no news came, as observations of the receipts that would have been asked about.
+    /// Stores one observation of outcome `none` for each subscription, of the receipt that polls it: no news came.
     fileprivate func keepSilence(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
         let polled = drafts.compactMap { draft in draft.polling.storedPoller.map { (draft: draft, receipt: $0) } }
         let ids = try transaction.query(Queries.reserveIds, [.int4(Int32(clamping: polled.count)), .int4(0)])

@@ -25,8 +25,8 @@ extension SettlementRun {
         }
     }
 
-    /// Notes what a verified answer leaves out of the contents polled through its receipt: the answer says nothing
-    /// about that.
+    /// Notes which subscriptions and purchases a verified answer omits although they are polled through its receipt: it
+    /// says nothing about them.
     private mutating func noteOmissions() {
         let settled = batch.filter { $0.evidence != nil && !isRepeated($0) }
         let held = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }

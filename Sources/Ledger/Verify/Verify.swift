@@ -14,7 +14,7 @@ package struct VerifyStep: Sendable {
 extension LedgerOperations {
     /// The longest time for one statement of a look, in milliseconds; a slice that takes longer is made smaller.
     static let lookMillisecondsMax: Int32 = 5_000
-    /// The most violations that wait for a second look.
+    /// The maximum number of violations that may wait for a second look.
     static let suspectsMax = 1_000
 
     /// Examines the whole ledger for violations of `invariants`, beside other work.

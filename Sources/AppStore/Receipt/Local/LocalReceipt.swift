@@ -56,7 +56,7 @@ package struct LocalReceipt: Sendable, Hashable {
 package struct LocalPurchase: Sendable, Hashable {
     /// The product bought.
     package let productID: String?
-    /// One delivery of the purchase; not stable.
+    /// The id of one delivery of the purchase. Another receipt may have another id for the same purchase.
     package let transactionID: String?
     /// The subscription or purchase of this entry; the transaction id if missing. Xcode writes `0` for every purchase.
     package let originalTransactionID: String
