@@ -33,6 +33,11 @@ struct AdminWorld: Sendable {
         }
     }
 
+    /// A world in which the customer's receipt is verified.
+    static func withReceipt(_ body: @escaping @Sendable ((AdminWorld, ReceiptID)) async throws -> Void) async throws {
+        try await with { world in try await body((world, try await world.verifyReceipt())) }
+    }
+
     /// What Apple says of a month that is half over.
     static var answer: String {
         let now = Int64(Date.now.timeIntervalSince1970) * 1000
@@ -49,15 +54,25 @@ struct AdminWorld: Sendable {
             """
     }
 
-    /// Serves the pages, with one receipt of the customer verified.
-    func serving(_ body: @escaping @Sendable (Browser, ReceiptID) async throws -> Void) async throws {
-        let tracker = Tracker.quiet(ledger, appStore: .answering(Self.answer))
+    private var tracker: Tracker { .quiet(ledger, appStore: .answering(Self.answer)) }
+
+    /// Stores the customer's receipt and has it verified.
+    private func verifyReceipt() async throws -> ReceiptID {
         let submitted = try await tracker.submit(
             Submission(bundleID: Self.app, customer: Self.customer, receipt: Self.receipt))
         guard case .settled(let settled, customer: _) = submitted else { throw AdminWorldError() }
-        try await Serving.with(tracker) { client in
-            try await body(Browser(client: client), settled.receiptID)
-        }
+        return settled.receiptID
+    }
+
+    /// Serves the pages, with one receipt of the customer verified.
+    func serving(_ body: @escaping @Sendable (Browser, ReceiptID) async throws -> Void) async throws {
+        let receipt = try await verifyReceipt()
+        try await serving { try await body($0, receipt) }
+    }
+
+    /// Serves the pages as they are.
+    func serving(_ body: @escaping @Sendable (Browser) async throws -> Void) async throws {
+        try await Serving.with(tracker) { client in try await body(Browser(client: client)) }
     }
 
     /// Apple's answer was not settled.

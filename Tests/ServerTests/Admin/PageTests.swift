@@ -8,7 +8,23 @@ import Testing
 
 @testable import Server
 
-@Suite("The admin pages say in accessible HTML what is stored") struct PageTests {
+/// The tests that use it write nothing that a page of theirs shows.
+private let shown = OncePerSuite(AdminWorld.withReceipt)
+
+@Suite("The admin pages say in accessible HTML what is stored", shown) struct PageTests {
+    /// Signed in to a world that other tests see too.
+    private func reading(
+        _ body: @escaping @Sendable (AdminWorld, Browser, ReceiptID) async throws -> Void
+    ) async throws {
+        try await shown.use { world, receipt in
+            try await world.serving { browser in
+                try await browser.signIn(world.secret)
+                try await body(world, browser, receipt)
+            }
+        }
+    }
+
+    /// Signed in to a world of its own.
     private func signedIn(
         _ body: @escaping @Sendable (AdminWorld, Browser, ReceiptID) async throws -> Void
     ) async throws {
@@ -41,7 +57,7 @@ import Testing
 
     @Test("Every page is accessible")
     func everyPageIsForEverybody() async throws {
-        try await signedIn { world, browser, receipt in
+        try await reading { world, browser, receipt in
             _ = try await world.ledger.operations.summarise(isFirstRound: true)
             let customer = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
             for path in [
@@ -58,7 +74,7 @@ import Testing
 
     @Test("A customer is found", arguments: ["%3Ck", "100", "1"])
     func aCustomerIsFound(text: String) async throws {
-        try await signedIn { _, browser, _ in
+        try await reading { _, browser, _ in
             let page = try await browser.get("/admin/customers?q=\(text)").text
             let link = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
                 .replacing("&", with: "&amp;")
@@ -68,7 +84,7 @@ import Testing
 
     @Test("No customer is found", arguments: ["kim", "%25", "_kim", "101", "999999999999999999999", "%5C", "'", "%00"])
     func nobodyIsFound(text: String) async throws {
-        try await signedIn { _, browser, _ in
+        try await reading { _, browser, _ in
             let answer = try await browser.get("/admin/customers?q=\(text)")
             #expect(answer.status == .ok && !answer.text.contains("/admin/customer?"), "\(answer.text)")
         }
@@ -76,7 +92,7 @@ import Testing
 
     @Test("The page of a customer shows everything")
     func aCustomersPageTellsEverything() async throws {
-        try await signedIn { _, browser, receipt in
+        try await reading { _, browser, receipt in
             let path = CustomerPage.path(of: AdminWorld.customer, in: AdminWorld.app)
             let page = try await browser.get(path).text
             #expect(page.contains("<h1>Customer \(Self.escaped)</h1>") && !page.contains("<kim>"))
@@ -92,7 +108,7 @@ import Testing
 
     @Test("A page about an unknown customer, app or receipt is not found")
     func unknownIsNotFound() async throws {
-        try await signedIn { _, browser, _ in
+        try await reading { _, browser, _ in
             for path in [
                 "/admin/customer?app=com.example.app&id=unknown-customer",
                 "/admin/customer?app=com.example.none&id=kim",

@@ -9,15 +9,18 @@ import Tracking
 
 @testable import Server
 
-@Suite("The admin pages need a session of a strict browser") struct SignInTests {
+/// The tests that use it end no session but their own, and read none.
+private let shared = OncePerSuite(AdminWorld.withReceipt)
+
+@Suite("The admin pages need a session of a strict browser", shared) struct SignInTests {
     private static let pages = [
         "/admin", "/admin/customers", "/admin/customers?q=k", "/admin/customer?app=com.example.app&id=kim",
         "/admin/receipts/1", "/admin/incidents",
     ]
 
     @Test("No page is shown without a session") func nobodySeesAPageWithoutASession() async throws {
-        try await AdminWorld.with { world in
-            try await world.serving { browser, _ in
+        try await shared.use { world, _ in
+            try await world.serving { browser in
                 for page in Self.pages {
                     let answer = try await browser.get(page)
                     #expect(answer.status == .seeOther && answer.headers[.location] == "/admin/sign-in", "\(page)")
@@ -32,8 +35,8 @@ import Tracking
     @Test("Every answer has headers that make the browser strict") func everyAnswerTellsTheBrowserToBeStrict()
         async throws
     {
-        try await AdminWorld.with { world in
-            try await world.serving { browser, _ in
+        try await shared.use { world, _ in
+            try await world.serving { browser in
                 let before = ["/admin", "/admin/sign-in", "/admin/style.css", "/admin/icon.svg"]
                 var answers: [(String, TestResponse)] = []
                 for page in before { answers.append((page, try await browser.get(page))) }
@@ -82,7 +85,7 @@ import Tracking
     }
 
     @Test("Over the network the cookie needs TLS") func overTheNetworkTheCookieNeedsTLS() async throws {
-        try await AdminWorld.with { world in
+        try await shared.use { world, _ in
             let tracker = Tracker.quiet(world.ledger)
             let server = HTTPServer(
                 tracker: tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: .quiet)
@@ -99,11 +102,11 @@ import Tracking
     }
 
     @Test("A key of less scope or of one app is refused") func aKeyOfLessScopeOrOfOneAppIsRefused() async throws {
-        try await AdminWorld.with { world in
+        try await shared.use { world, _ in
             let read = try await world.ledger.apps.createKey(scope: .read, for: nil).secret
             let write = try await world.ledger.apps.createKey(scope: .write, for: nil).secret
             let ofOneApp = try await world.ledger.apps.createKey(scope: .admin, for: AdminWorld.app).secret
-            try await world.serving { browser, _ in
+            try await world.serving { browser in
                 for secret in [read, write, ofOneApp, "", "perennial_" + String(repeating: "0", count: 64)] {
                     let answer = try await browser.signIn(secret)
                     #expect(answer.status == .forbidden && answer.headers[.setCookie] == nil)
@@ -180,8 +183,8 @@ import Tracking
     }
 
     @Test("A form of another site or session does nothing") func foreignForms() async throws {
-        try await AdminWorld.with { world in
-            try await world.serving { browser, receipt in
+        try await shared.use { world, receipt in
+            try await world.serving { browser in
                 try await browser.signIn(world.secret)
                 let token = try await browser.formToken(on: "/admin/incidents")
                 let other = Browser(client: browser.client)
@@ -210,8 +213,8 @@ import Tracking
 
     @Test("The forms are limited and the pages can be switched off")
     func theFormsAreLimitedAndThePagesCanBeSwitchedOff() async throws {
-        try await AdminWorld.with { world in
-            try await world.serving { browser, _ in
+        try await shared.use { world, _ in
+            try await world.serving { browser in
                 let answer = try await browser.signIn(String(repeating: "x", count: AdminForm.bytesMax))
                 #expect(answer.status == .contentTooLarge)
             }
