@@ -10,7 +10,17 @@ import Tracking
 @testable import Ledger
 @testable import Server
 
-@Suite("Lookups from memory have the same answers as the others")
+/// Kim has an entitlement in it. The tests write nothing but keys.
+private let granted = OncePerSuite<ServedLedger> { lend in
+    try await ServedLedger.with { served in
+        _ = try await served.ledger.customers.grant(
+            "pro", to: "kim", of: ServedLedger.app, until: nil,
+            deciding: try ManualDecision(by: "ann", because: "asked"))
+        try await lend(served)
+    }
+}
+
+@Suite("Lookups from memory have the same answers as the others", granted)
 struct AtOnceTests {
     /// A request for kim's entitlements. Its answers differ only by the clock.
     private static func lookup(_ secret: String, _ more: String = "") -> String {
@@ -25,16 +35,9 @@ struct AtOnceTests {
         }
     }
 
-    private func grant(_ right: String, in served: ServedLedger) async throws {
-        _ = try await served.ledger.customers.grant(
-            right, to: "kim", of: ServedLedger.app, until: nil,
-            deciding: try ManualDecision(by: "ann", because: "asked"))
-    }
-
     @Test("They are what Hummingbird's way gives, header by header")
     func sameAnswers() async throws {
-        try await Serving.onPort { served, port in
-            try await grant("pro", in: served)
+        try await Serving.onPort(of: granted) { served, port in
             _ = try await RawExchange.send(Self.lookup(served.secret, "Connection: close\r\n"), port: port)
             let tag = try #require(
                 try await RawExchange.send(Self.lookup(served.secret, "Connection: close\r\n"), port: port)
@@ -66,12 +69,11 @@ struct AtOnceTests {
 
     @Test("Only what is plain and known is answered so; what is to be refused is not")
     func onlyThat() async throws {
-        try await ServedLedger.with { served in
+        try await granted.use { served in
             let (limited, other) = (
                 try await served.key(.read, rate: RequestRate(perSecond: 0.001, burst: 2)),
                 try await served.key(.read, for: "com.example.other")
             )
-            try await grant("pro", in: served)
             let tracker = Tracker.quiet(served.ledger)
             let authenticator = APIKeyAuthenticator(keys: KeyCache { try await served.ledger.apps.key(withSecret: $0) })
             let lookups = GetEntitlements(
@@ -112,8 +114,7 @@ struct AtOnceTests {
 
     @Test("Thousands in one packet are answered in their order, whatever comes between")
     func manyInOnePacket() async throws {
-        try await Serving.onPort { served, port in
-            try await grant("pro", in: served)
+        try await Serving.onPort(of: granted) { served, port in
             let many = (0..<3_000).map { number in
                 Self.lookup(
                     served.secret,
@@ -130,8 +131,7 @@ struct AtOnceTests {
     func whoDoesNotRead() async throws {
         var limits = ServerLimits()
         limits.sendBufferBytes = 64 * 1024
-        try await Serving.onPort(limits) { served, port in
-            try await grant("pro", in: served)
+        try await Serving.onPort(of: granted, limits) { served, port in
             let deaf = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .channelOption(.autoRead, value: false).channelOption(.socketOption(.so_rcvbuf), value: 16 * 1024)
                 .connect(host: "127.0.0.1", port: port).get()

@@ -6,7 +6,10 @@ import Testing
 
 @testable import Server
 
-@Suite("Connections are limited, and silent ones make room for callers") struct ConnectionTests {
+/// Each test has a server of its own on it, and writes nothing.
+private let servedLedger = OncePerSuite(ServedLedger.with)
+
+@Suite("Connections are limited, and silent ones make room for callers", servedLedger) struct ConnectionTests {
     private static let alive = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
 
     private func connect(_ port: Int, from address: String = "127.0.0.1", saying text: String = "") async throws
@@ -36,7 +39,7 @@ import Testing
     @Test("Silent connections make room for callers, which the log says when it begins and when it ends")
     func silentOnesMakeRoom() async throws {
         let journal = Journal()
-        try await Serving.onPort(limits(connections: 64), logger: journal.logger) { _, port in
+        try await Serving.onPort(of: servedLedger, limits(connections: 64), logger: journal.logger) { _, port in
             let first = try await connect(port)
             var silent: [any Channel] = []
             for number in 0..<100 {
@@ -59,7 +62,7 @@ import Testing
 
     @Test("One address fills its share, not the server")
     func oneAddress() async throws {
-        try await Serving.onPort(limits(connections: 16)) { _, port in
+        try await Serving.onPort(of: servedLedger, limits(connections: 16)) { _, port in
             let others = try await (0..<8).asyncMap { _ in try await connect(port, from: "127.0.0.2") }
             for _ in 0..<40 { _ = try await connect(port) }
             // When all are taken, an address that comes anew still finds room: one of the others' is the oldest.
@@ -71,7 +74,7 @@ import Testing
 
     @Test("Where all wait for their answers a new connection is refused, and none of them is ended")
     func allAreBusy() async throws {
-        try await Serving.onPort(limits(connections: 8)) { served, port in
+        try await Serving.onPort(of: servedLedger, limits(connections: 8)) { served, port in
             // The server asked for the body, so that the request has begun.
             let ask =
                 "POST /v1/apps/com.example.app/entitlements:batch HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n"

@@ -9,7 +9,10 @@ import Testing
 
 @testable import Server
 
-@Suite("Many bad clients at once: none of them costs a good one its answer") struct CrowdTests {
+/// Each test has a server of its own on it, and writes nothing.
+private let servedLedger = OncePerSuite(ServedLedger.with)
+
+@Suite("Many bad clients at once: none of them costs a good one its answer", servedLedger) struct CrowdTests {
     private func connect(_ port: Int, reading: Bool = true) async throws -> any Channel {
         try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(.autoRead, value: reading)
@@ -22,7 +25,7 @@ import Testing
 
     @Test("A thousand slow clients cost no other client an answer")
     func aThousandSlowClients() async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             var slow: [any Channel] = []
             let heads = [
                 "GET ", "GET /healthz HTTP/1.1\r\nHost: he", "",
@@ -46,7 +49,7 @@ import Testing
     /// They ask for more than the sockets hold and take nothing of it.
     @Test("Clients that do not read cost no other client an answer")
     func clientsThatDoNotRead() async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
             var deaf: [any Channel] = []
             for _ in 0..<20 {
@@ -69,7 +72,7 @@ import Testing
         limits.sendBufferBytes = 64 * 1024
         limits.unreadSecondsMax = 1
         let journal = Journal()
-        try await Serving.onPort(limits, logger: journal.logger) { _, port in
+        try await Serving.onPort(of: servedLedger, limits, logger: journal.logger) { _, port in
             let many = String(repeating: "GET /openapi.yaml HTTP/1.1\r\nHost: here\r\n\r\n", count: 500)
             let deaf = try await connect(port, reading: false)
             deaf.writeAndFlush(ByteBuffer(string: many), promise: nil)
@@ -86,7 +89,7 @@ import Testing
     /// Requests that come in one packet are all answered, in their order, whatever they are.
     @Test("Requests that come in one packet are all answered in their order")
     func requestsInOnePacket() async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let key = "Host: here\r\nAuthorization: Bearer \(served.secret)\r\n"
             let body = #"{"customers":["kim"]}"#
             let requests = (0..<60).map { number in
@@ -110,7 +113,7 @@ import Testing
     /// What came before the nonsense is answered before it.
     @Test("What came before nonsense is answered before it")
     func nonsenseBehindARequest() async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let answer = try await RawExchange.send(
                 "GET /healthz HTTP/1.1\r\nHost: here\r\n\r\nGET /readyz HTTP/1.1\r\nHost: here\r\n\r\nNONSENSE\r\n\r\n",
                 port: port)
@@ -125,7 +128,7 @@ import Testing
         "Ids of ten kilobytes are answered with a problem",
         arguments: [String(repeating: "k", count: 10 * 1024), String(repeating: "%F0%9F%98%80", count: 10 * 256)])
     func idsOfTenKilobytes(_ long: String) async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let key = "Host: here\r\nConnection: close\r\nAuthorization: Bearer \(served.secret)\r\n"
             let requests = [
                 ("GET /v1/apps/com.example.app/customers/\(long)", "400", "invalid"),
@@ -154,7 +157,7 @@ import Testing
     func waitingForEventsIsNotSilence() async throws {
         var limits = ServerLimits()
         limits.idleSeconds = 1
-        try await Serving.onPort(limits) { served, port in
+        try await Serving.onPort(of: servedLedger, limits) { served, port in
             let request =
                 "GET /v1/events?wait=3 HTTP/1.1\r\nHost: here\r\nConnection: close\r\nAuthorization: Bearer \(served.secret)\r\n\r\n"
             let answer = try await RawExchange.send(request, port: port)
@@ -165,7 +168,7 @@ import Testing
     @Test("Waiters leave when the server stops")
     func waitersLeaveWhenTheServerStops() async throws {
         let start = ContinuousClock.now
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let request =
                 "GET /v1/events?wait=30 HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \(served.secret)\r\n\r\n"
             for _ in 0..<5 {

@@ -1,9 +1,13 @@
 import Hummingbird
+import TestSupport
 import Testing
 
 @testable import Server
 
-@Suite("Callers with Expect: 100-continue or HTTP/1.0 are answered") struct ExpectationTests {
+/// Each test has a server of its own on it, and writes nothing.
+private let servedLedger = OncePerSuite(ServedLedger.with)
+
+@Suite("Callers with Expect: 100-continue or HTTP/1.0 are answered", servedLedger) struct ExpectationTests {
     private static let batch = "/v1/apps/com.example.app/entitlements:batch"
     private static let body = #"{"customers":["kim"]}"#
 
@@ -14,7 +18,7 @@ import Testing
 
     @Test("A caller that waits to be asked for its body is asked")
     func askedForTheBody() async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let head = head(Self.batch, secret: served.secret, length: Self.body.utf8.count)
             let answer = try await RawExchange.send(
                 head + "Connection: close\r\n\r\n", awaiting: "HTTP/1.1 100 Continue\r\n\r\n", then: Self.body,
@@ -26,7 +30,7 @@ import Testing
 
     @Test("The connection serves another request after that")
     func goesOn() async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let head = head(Self.batch, secret: served.secret, length: Self.body.utf8.count) + "\r\n"
             let next = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
             let answer = try await RawExchange.send(
@@ -37,7 +41,7 @@ import Testing
 
     @Test("A request that is refused for its head is refused before its body is sent")
     func refusedBefore() async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let requests = [
                 (head(Self.batch, secret: nil, length: 100), "401"),
                 (head(Self.batch, secret: served.secret, length: ServerLimits().bodyBytesMax + 1), "413"),
@@ -54,7 +58,7 @@ import Testing
 
     @Test("Nothing is taken after the last request", arguments: ["close", "Close", "keep-alive, close"])
     func lastRequest(_ option: String) async throws {
-        try await Serving.onPort { _, port in
+        try await Serving.onPort(of: servedLedger) { _, port in
             let last = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: \(option)\r\n\r\n"
             let answer = try await RawExchange.send(last + last, port: port)
             #expect(answer.matches(of: #/HTTP/1.1 (\d+)/#).map(\.output.1) == ["200"], "\(answer)")
@@ -64,7 +68,7 @@ import Testing
 
     @Test("HTTP/1.0 gets an answer and the end of its connection", arguments: ["", "Connection: keep-alive\r\n"])
     func oldHTTP(field: String) async throws {
-        try await Serving.onPort { served, port in
+        try await Serving.onPort(of: servedLedger) { served, port in
             let begin = ContinuousClock.now
             let get = "GET /healthz HTTP/1.0\r\n\(field)\r\n"
             let answer = try await RawExchange.send(get + get, port: port)

@@ -61,12 +61,12 @@ enum Serving {
         return try await server.application.test(.router) { client in try await body(client) }
     }
 
-    /// Runs a server on a ledger and a free port while `body` talks to it.
+    /// Runs a server of its own on a suite's ledger and a free port while `body` talks to it.
     static func onPort(
-        _ limits: ServerLimits = ServerLimits(), logger: Logger = .quiet,
+        of suite: OncePerSuite<ServedLedger>, _ limits: ServerLimits = ServerLimits(), logger: Logger = .quiet,
         _ body: @escaping @Sendable (ServedLedger, Int) async throws -> Void
     ) async throws {
-        try await ServedLedger.with { served in
+        try await suite.use { served in
             let (ports, found) = AsyncStream.makeStream(of: Int.self)
             let server = HTTPServer(
                 tracker: .quiet(served.ledger), logger: logger, onListening: { found.yield($0) },
