@@ -9,7 +9,10 @@ import Tracking
 
 @testable import Server
 
-@Suite("Odd input is refused or kept as it is, and a key sees only its own app") struct BadInputTests {
+/// Of tests that read, or write what no other test here reads.
+private let servedLedger = OncePerSuite(ServedLedger.with)
+
+@Suite("Odd input is refused or kept as it is, and a key sees only its own app", servedLedger) struct BadInputTests {
     /// Texts that mean something to SQL, shells, paths, terminals or other alphabets.
     static let oddTexts = [
         "'; DROP TABLE ledger.app; --", "\" OR \"\"=\"", "kim' OR '1'='1", "$1", "%", "_", "\\", "\\x00",
@@ -56,7 +59,7 @@ import Tracking
     /// In places where only some texts are meant, every other is refused with its problem, and never fails here.
     @Test("Where only some texts are meant, every other is refused with its problem")
     func oddTextsElsewhere() async throws {
-        try await ServedLedger.with { served in
+        try await servedLedger.use { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 for text in Self.oddTexts + [String(repeating: "a", count: 10_000)] {
                     let odd = Self.encoded(text)
@@ -89,7 +92,7 @@ import Tracking
     /// Manual grants take such texts as names and reasons; a batch answers in the order of its customers.
     @Test("Odd texts in entitlements and questions are texts like others")
     func oddTextsInRightsAndQuestions() async throws {
-        try await ServedLedger.with { served in
+        try await servedLedger.use { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 let grants = "/v1/apps/com.example.app/customers/kim/grants"
                 for text in Self.oddTexts {
@@ -167,22 +170,20 @@ import Tracking
     /// A text in a header or in a secret address gives no access.
     @Test("Odd texts in headers and addresses count for nothing")
     func oddTextsInHeadersAndAddresses() async throws {
-        try await ServedLedger.with { served in
+        try await servedLedger.use { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 for text in Self.oddTexts {
                     let address = "/v1/notifications/\(Self.encoded(text))"
-                    try expectProblem(
-                        try await client.send(.post, address, body: #"{"signedPayload":"x"}"#), "not-found", status: 404
-                    )
+                    let notified = try await client.send(.post, address, body: #"{"signedPayload":"x"}"#)
+                    try expectProblem(notified, "not-found", status: 404)
                     let headers: HTTPFields = [.init("X-Request-Id")!: text, .ifNoneMatch: text, .contentType: text]
                     let rights = try await client.send(
                         .get, Serving.entitlements, secret: served.secret, headers: headers)
                     #expect(rights.status == .ok, "\(text.debugDescription): \(rights.status)")
-                    let body = Sample.upload(Sample.receipt())
-                    try expectProblem(
-                        try await client.send(
-                            .post, Serving.receipts, secret: served.secret, body: body, headers: [.contentType: text]),
-                        "unsupported-media", status: 415)
+                    let sent = try await client.send(
+                        .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()),
+                        headers: [.contentType: text])
+                    try expectProblem(sent, "unsupported-media", status: 415)
                     try expectProblem(
                         try await client.send(.get, Serving.entitlements, headers: [.authorization: "Bearer \(text)"]),
                         "unauthenticated", status: 401)
@@ -200,7 +201,7 @@ import Tracking
             ("294277-01-01T00:00:00Z", 400), ("2026-02-30T00:00:00Z", 400), ("2026-01-01T25:00:00Z", 400),
             ("infinity", 400), ("-infinity", 400), ("now", 400), ("99999999999999999999", 400),
         ]
-        try await ServedLedger.with { served in
+        try await servedLedger.use { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
                 for (instant, status) in instants {
                     for query in ["at", "known_at"] {
@@ -277,12 +278,11 @@ import Tracking
                     "forbidden", status: 403)
                 let right = #"{"entitlement":"pro","actor":"kim","reason":"x","force":true}"#
                 let ending = "/customers/kim/grants?entitlement=pro&actor=kim&reason=x"
-                let given = try await client.send(
-                    .post, foreign + "/customers/kim/grants", secret: served.secret, body: right)
+                let grants = foreign + "/customers/kim/grants"
+                let given = try await client.send(.post, grants, secret: served.secret, body: right)
                 #expect(given.status == .created)
-                try expectProblem(
-                    try await client.send(.post, foreign + "/customers/kim/grants", secret: other, body: right),
-                    "forbidden", status: 403)
+                let forbidden = try await client.send(.post, grants, secret: other, body: right)
+                try expectProblem(forbidden, "forbidden", status: 403)
                 try expectProblem(
                     try await client.send(.delete, foreign + ending, secret: other), "forbidden", status: 403)
                 try expectProblem(

@@ -9,11 +9,15 @@ import Tracking
 
 @testable import Server
 
-@Suite("The customer routes answer about one customer and about many") struct CustomerRouteTests {
+/// The tests that use it only read.
+private let subscribed: OncePerSuite<ServedLedger> = OncePerSuite(CustomerRouteTests.withSubscription)
+
+@Suite("The customer routes answer about one customer and about many", subscribed) struct CustomerRouteTests {
     private static let batch = "/v1/apps/com.example.app/entitlements:batch"
 
-    private func serving(
-        _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void
+    /// A ledger for which Apple has vouched for a subscription of kim.
+    fileprivate static func withSubscription(
+        _ body: @escaping @Sendable (ServedLedger) async throws -> Void
     ) async throws {
         try await ServedLedger.with { served in
             let tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
@@ -21,14 +25,23 @@ import Tracking
                 let answer = try await client.send(
                     .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()))
                 #expect(answer.status == .ok)
-                try await body(served, client)
             }
+            try await body(served)
+        }
+    }
+
+    /// A server of its own on the suite's ledger, which is only read.
+    private func reading(
+        _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void
+    ) async throws {
+        try await subscribed.use { served in
+            try await Serving.with(Tracker.quiet(served.ledger)) { try await body(served, $0) }
         }
     }
 
     @Test("Customers are answered in the order of the question")
     func inTheOrderOfTheQuestion() async throws {
-        try await serving { served, client in
+        try await reading { served, client in
             let body = #"{"customers":["unknown-customer","kim","lee","kim"]}"#
             let answer = try AnswerBody(
                 await client.send(.post, Self.batch, secret: served.secret, body: body))
@@ -52,7 +65,7 @@ import Tracking
 
     @Test("A question names a thousand customers and no more")
     func aThousandAndNoMore() async throws {
-        try await serving { served, client in
+        try await reading { served, client in
             func body(_ count: Int) -> String {
                 #"{"customers":["# + (0..<count).map { "\"c\($0)\"" }.joined(separator: ",") + #"],"at":null}"#
             }
@@ -76,7 +89,7 @@ import Tracking
 
     @Test("The record of a customer is whole")
     func aCustomersRecord() async throws {
-        try await serving { served, client in
+        try await reading { served, client in
             let path = "/v1/apps/com.example.app/customers/kim"
             let body = try AnswerBody(await client.send(.get, path, secret: served.secret))
             #expect(
@@ -130,19 +143,21 @@ import Tracking
     /// What was known before an answer came does not tell that answer's clocks.
     @Test("A lookup of the past does not show the clocks of today")
     func thePastDoesNotTellTheClocksOfToday() async throws {
-        try await serving { served, client in
-            let now = try AnswerBody(await client.send(.get, Serving.entitlements, secret: served.secret))
-            let first = try #require(now.list("entitlements")?.first)
-            #expect(first["checked_at"] is String && first["as_of"] is String)
-            let known = try await served.ledger.now()
-            try await served.run(
-                "UPDATE ledger.subscription SET as_of = now() + interval '1 minute', checked_at = now() + interval '1 minute'"
-            )
-            let path = Serving.entitlements + "?known_at=" + known.iso8601
-            let past = try AnswerBody(await client.send(.get, path, secret: served.secret))
-            let then = try #require(past.list("entitlements")?.first)
-            #expect(then["granted"] as? Bool == true)
-            #expect(then["checked_at"] is String == false && then["as_of"] is String == false)
+        try await Self.withSubscription { served in
+            try await Serving.with(Tracker.quiet(served.ledger)) { client in
+                let now = try AnswerBody(await client.send(.get, Serving.entitlements, secret: served.secret))
+                let first = try #require(now.list("entitlements")?.first)
+                #expect(first["checked_at"] is String && first["as_of"] is String)
+                let known = try await served.ledger.now()
+                try await served.run(
+                    "UPDATE ledger.subscription SET as_of = now() + interval '1 minute', checked_at = now() + interval '1 minute'"
+                )
+                let path = Serving.entitlements + "?known_at=" + known.iso8601
+                let past = try AnswerBody(await client.send(.get, path, secret: served.secret))
+                let then = try #require(past.list("entitlements")?.first)
+                #expect(then["granted"] as? Bool == true)
+                #expect(then["checked_at"] is String == false && then["as_of"] is String == false)
+            }
         }
     }
 }

@@ -9,10 +9,13 @@ import Testing
 @testable import Server
 @testable import Tracking
 
-@Suite("The feed of events is read over HTTP from a cursor") struct EventsTests {
-    /// A server that has verified a receipt for each given app and customer, one event or two each.
-    private func serving(
-        _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void
+/// The tests that use it add no event.
+private let eventful: OncePerSuite<ServedLedger> = OncePerSuite(EventsTests.withEvents)
+
+@Suite("The feed of events is read over HTTP from a cursor", eventful) struct EventsTests {
+    /// A ledger that has verified a receipt for each given app and customer, one event or two each.
+    fileprivate static func withEvents(
+        _ body: @escaping @Sendable (ServedLedger) async throws -> Void
     ) async throws {
         try await ServedLedger.with { served in
             for (app, customer, number) in [("com.example.app", "kim", 1), ("com.example.other", "lee", 2)] {
@@ -24,13 +27,31 @@ import Testing
                     #expect(answer.status == .ok, "\(String(buffer: answer.body))")
                 }
             }
+            try await body(served)
+        }
+    }
+
+    /// A server on a ledger of its own, with events.
+    private func serving(
+        _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void
+    ) async throws {
+        try await Self.withEvents { served in
+            try await Serving.with(Tracker.quiet(served.ledger)) { try await body(served, $0) }
+        }
+    }
+
+    /// A server of its own on the suite's ledger, where no event is added.
+    private func reading(
+        _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void
+    ) async throws {
+        try await eventful.use { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { try await body(served, $0) }
         }
     }
 
     @Test("The feed is read from its start")
     func theFeedFromItsStart() async throws {
-        try await serving { served, client in
+        try await reading { served, client in
             let page = try AnswerBody(await client.send(.get, "/v1/events", secret: served.secret))
             #expect(page.names == ["feed", "events", "position", "more"])
             let events = try #require(page.list("events"))
@@ -53,7 +74,7 @@ import Testing
 
     @Test("A key of one app reads no events of another")
     func nothingOfAnotherAppIsTold() async throws {
-        try await serving { served, client in
+        try await reading { served, client in
             let secret = try await served.key(.read, for: "com.example.other")
             let response = try await client.send(.get, "/v1/events", secret: secret)
             let page = try AnswerBody(response)
@@ -68,7 +89,7 @@ import Testing
 
     @Test("A cursor of another feed is refused")
     func aCursorOfAnotherFeed() async throws {
-        try await serving { served, client in
+        try await reading { served, client in
             let head = try await served.ledger.feed.head()
             for query in [
                 "after=0&feed=00000000-0000-0000-0000-000000000000", "after=1&feed=x",
@@ -145,7 +166,7 @@ import Testing
 
     @Test("Waiting ends without news")
     func waitingEndsWithoutNews() async throws {
-        try await serving { served, client in
+        try await reading { served, client in
             let head = try await served.ledger.feed.head()
             let path = "/v1/events?after=\(head.position)&wait=1"
             let page = try AnswerBody(await client.send(.get, path, secret: served.secret))

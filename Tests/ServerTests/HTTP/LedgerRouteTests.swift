@@ -11,11 +11,16 @@ import Tracking
 
 @testable import Server
 
-@Suite("The routes work on a real PostgreSQL") struct LedgerRouteTests {
+/// The tests that use it store no receipt in it.
+private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePerSuite { lend in
+    try await LedgerRouteTests.withLedger { try await lend(($0, $1)) }
+}
+
+@Suite("The routes work on a real PostgreSQL", withoutReceipts) struct LedgerRouteTests {
     private static let app = BundleID("com.example.app")
 
     /// A migrated ledger with two apps, and a key for all of it.
-    private func withLedger(
+    fileprivate static func withLedger(
         _ body: @escaping @Sendable (SubscriptionLedger, String) async throws -> Void
     ) async throws {
         try await withMigratedDatabase { database, _ in
@@ -51,7 +56,7 @@ import Tracking
 
     @Test("Keys of the ledger open the routes")
     func keysOfTheLedger() async throws {
-        try await withLedger { ledger, _ in
+        try await withoutReceipts.use { ledger, _ in
             let read = try await ledger.apps.createKey(scope: .read, for: Self.app)
             let revoked = try await ledger.apps.createKey(scope: .admin, for: nil)
             try await ledger.apps.revokeKey(revoked.id)
@@ -74,7 +79,7 @@ import Tracking
 
     @Test("An unknown customer has no entitlements")
     func aCustomerNobodyKnows() async throws {
-        try await withLedger { ledger, secret in
+        try await withoutReceipts.use { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let response = try await client.send(.get, Serving.entitlements, secret: secret)
                 let body = try AnswerBody(response)
@@ -97,7 +102,7 @@ import Tracking
 
     @Test("An unknown app is refused")
     func anAppNobodyRegistered() async throws {
-        try await withLedger { ledger, secret in
+        try await withoutReceipts.use { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let path = "/v1/apps/com.example.nothing"
                 try expectProblem(
@@ -114,7 +119,7 @@ import Tracking
 
     @Test("A receipt is stored while Apple is away")
     func aReceiptWhileAppleIsAway() async throws {
-        try await withLedger { ledger, secret in
+        try await Self.withLedger { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
                 #expect(response.status == .accepted)
@@ -147,7 +152,7 @@ import Tracking
                 usedPreviousSecret: false, elapsedMilliseconds: 1, correlationID: nil)
         }
         let journal = Journal()
-        try await withLedger { ledger, secret in
+        try await Self.withLedger { ledger, secret in
             let tracker = Tracker(
                 ledger: ledger, appStore: away, options: TrackerOptions(), logger: journal.logger)
             try await Serving.with(tracker) { client in
@@ -169,7 +174,7 @@ import Tracking
         "What is no receipt is refused and not stored",
         arguments: ["", "<html></html>", #"{\"signedPayload\":\"x\"}"#, "!!!"])
     func whatIsNoReceipt(_ receipt: String) async throws {
-        try await withLedger { ledger, secret in
+        try await withoutReceipts.use { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger)) { client in
                 let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
                 try expectProblem(response, "not-a-receipt", status: 422)
@@ -180,7 +185,7 @@ import Tracking
 
     @Test("A receipt that Apple rejects has the outcome rejected")
     func aReceiptAppleRejects() async throws {
-        try await withLedger { ledger, secret in
+        try await Self.withLedger { ledger, secret in
             let tracker = Tracker.quiet(ledger, appStore: .answering(#"{"status":21003}"#))
             try await Serving.with(tracker) { client in
                 let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
@@ -197,7 +202,7 @@ import Tracking
     /// A wrong secret is the operator's mistake: no receipt is called false because of it.
     @Test("A secret that Apple refuses makes no receipt false")
     func aSecretAppleRefuses() async throws {
-        try await withLedger { ledger, secret in
+        try await Self.withLedger { ledger, secret in
             let tracker = Tracker.quiet(ledger, appStore: .answering(#"{"status":21004}"#))
             try await Serving.with(tracker) { client in
                 let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
@@ -221,7 +226,7 @@ import Tracking
              "pending_renewal_info":[{"original_transaction_id":"100","product_id":"com.example.app.monthly",
               "auto_renew_product_id":"com.example.app.monthly","auto_renew_status":"1"}]}
             """
-        try await withLedger { ledger, secret in
+        try await Self.withLedger { ledger, secret in
             try await Serving.with(Tracker.quiet(ledger, appStore: .answering(answer))) { client in
                 let response = try await client.send(.post, Serving.receipts, secret: secret, body: upload(receipt))
                 #expect(response.status == .ok, "\(String(buffer: response.body))")

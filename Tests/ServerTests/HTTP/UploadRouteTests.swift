@@ -163,23 +163,24 @@ import Tracking
         }
     }
 
-    @Test(
-        "Only a body that is called JSON is read",
-        arguments: [
+    @Test("Only a body that is called JSON is read")
+    func whatABodyIsCalled() async throws {
+        let types = [
             ("application/json", 202), ("application/json; charset=utf-8", 202), ("Application/JSON", 202),
             ("application/vnd.example+json", 202), ("text/plain", 415), ("application/x-www-form-urlencoded", 415),
             ("application/jsonp", 415), ("multipart/form-data; boundary=x", 415),
-        ])
-    func whatABodyIsCalled(_ type: String, _ status: Int) async throws {
+        ]
         try await ServedLedger.with { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
-                let answer = try await client.send(
-                    .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt()),
-                    headers: [.contentType: type])
-                #expect(answer.status.code == status)
-                guard status == 415 else { return }
-                try expectProblem(answer, "unsupported-media", status: 415)
-                #expect(answer.headers[.accept] == "application/json")
+                for (number, (type, status)) in types.enumerated() {
+                    let answer = try await client.send(
+                        .post, Serving.receipts, secret: served.secret, body: Sample.upload(Sample.receipt(number)),
+                        headers: [.contentType: type])
+                    #expect(answer.status.code == status, "\(type)")
+                    guard status == 415 else { continue }
+                    try expectProblem(answer, "unsupported-media", status: 415)
+                    #expect(answer.headers[.accept] == "application/json", "\(type)")
+                }
             }
         }
     }
