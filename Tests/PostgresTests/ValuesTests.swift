@@ -2,7 +2,12 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("Every parameter type goes to the server and comes back the same") struct ValuesTests {
+/// The tests keep no row in it.
+private let testDatabase = OncePerSuite<Database> { lend in
+    try await withTestDatabase { database, _ in try await lend(database) }
+}
+
+@Suite("Every parameter type goes to the server and comes back the same", testDatabase) struct ValuesTests {
     /// Sends each value through `SELECT $1::type` and reads it back; nil stands for NULL.
     private func roundTrip<Value: Equatable & Sendable>(
         _ database: Database, _ type: String, _ values: [Value?], _ send: (Value?) -> Parameter,
@@ -18,7 +23,7 @@ import Testing
 
     @Test("Scalars round trip")
     func scalarsRoundTrip() async throws {
-        try await withTestDatabase { database, _ in
+        try await testDatabase.use { database in
             try await roundTrip(database, "bool", [true, false, nil], { .bool($0) }) { try $0.boolIfPresent("v") }
             try await roundTrip(database, "int2", [.min, -1, 0, .max, nil], { .int2($0) }) { try $0.int2IfPresent("v") }
             try await roundTrip(database, "int4", [.min, -1, 0, .max, nil], { .int4($0) }) { try $0.int4IfPresent("v") }
@@ -45,7 +50,7 @@ import Testing
 
     @Test("Arrays round trip")
     func arraysRoundTrip() async throws {
-        try await withTestDatabase { database, _ in
+        try await testDatabase.use { database in
             func check<Value: Equatable & Sendable>(
                 _ type: String, _ values: [Value?], _ send: ([Value?]) -> Parameter, _ read: (Row) throws -> [Value?]
             ) async throws {
@@ -78,7 +83,7 @@ import Testing
             ("uuid", .uuid((0..<16).map { $0 }), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
         ])
     func serverReadsTheSame(_ type: String, _ parameter: Parameter, _ rendering: String) async throws {
-        try await withTestDatabase { database, _ in
+        try await testDatabase.use { database in
             let zone = type == "timestamptz" ? " AT TIME ZONE 'UTC'" : ""
             let rows = try await database.ask("SELECT ($1::\(type)\(zone))::text AS v", [parameter])
             #expect(try rows.first?.text("v") == rendering)
@@ -87,7 +92,7 @@ import Testing
 
     @Test("Enums and other text arrive as text")
     func enumsAndOtherTextArriveAsText() async throws {
-        try await withTestDatabase { database, _ in
+        try await testDatabase.use { database in
             try await database.script("CREATE TYPE mood AS ENUM ('calm', 'wild')")
             let sql = """
                 SELECT $1::text::mood AS one, $2::text[]::mood[] AS many, 'n'::name AS name, '{}'::json AS json,
@@ -107,7 +112,7 @@ import Testing
 
     @Test("Readers refuse what does not fit")
     func readersRefuseWhatDoesNotFit() async throws {
-        try await withTestDatabase { database, _ in
+        try await testDatabase.use { database in
             let sql = "SELECT 7::int2 AS small, 7::int8 AS large, NULL::text AS absent, ARRAY[1, NULL] AS holes"
             let row = try #require(try await database.ask(sql).first)
             #expect(try row.int("small") == 7)
