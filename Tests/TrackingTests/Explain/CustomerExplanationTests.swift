@@ -8,7 +8,15 @@ import Testing
 @testable import Ledger
 @testable import Tracking
 
-@Suite("An explanation says what a customer may use and why") struct CustomerExplanationTests {
+/// Each test has an app of its own in it, so that it sees nothing of the others.
+private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
+    try await withMigratedDatabase { database, _ in
+        let seal = try SecretSeal(masterKey: [UInt8](repeating: 1, count: 32))
+        try await lend((SubscriptionLedger(database: database, seal: seal), database))
+    }
+}
+
+@Suite("An explanation says what a customer may use and why", ledgers) struct CustomerExplanationTests {
     /// What Apple says of one subscription of one month.
     struct Body {
         var id = "1000"
@@ -18,11 +26,11 @@ import Testing
         var renews = "1"
         var environment: StoreEnvironment = .production
 
-        var bytes: [UInt8] {
+        func bytes(for app: BundleID) -> [UInt8] {
             let end = from + .days(30)
             return Array(
                 """
-                {"status": 0, "environment": "\(environment.rawValue)", "receipt": {"bundle_id": "com.example.app",
+                {"status": 0, "environment": "\(environment.rawValue)", "receipt": {"bundle_id": "\(app)",
                  "request_date_ms": "\(asOf.milliseconds)", "in_app": []},
                  "latest_receipt_info": [{"product_id": "\(product)", "transaction_id": "\(id)", "quantity": "1",
                   "original_transaction_id": "\(id)", "web_order_line_item_id": "w\(id)",
@@ -54,8 +62,9 @@ import Testing
 
         func tell(_ receipt: ReceiptID, _ body: Body) async throws {
             let claim = try await ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
-            let answer = AppStoreAnswer(body: body.bytes, from: .production)
-            try await settle(claim, Finding(in: answer, for: app.bundleID, clock: claim.claimedAt), body.bytes)
+            let bytes = body.bytes(for: app.bundleID)
+            let answer = AppStoreAnswer(body: bytes, from: .production)
+            try await settle(claim, Finding(in: answer, for: app.bundleID, clock: claim.claimedAt), bytes)
         }
 
         func refuse(_ receipt: ReceiptID) async throws {
@@ -83,14 +92,14 @@ import Testing
         }
     }
 
-    private func withWorld(_ body: (World) async throws -> Void) async throws {
-        try await withMigratedDatabase { database, _ in
-            let ledger = SubscriptionLedger(
-                database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 1, count: 32)))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+    /// A world with an app that is called like the test.
+    private func withWorld(of test: String = #function, _ body: (World) async throws -> Void) async throws {
+        try await ledgers.use { ledger, database in
+            let app = BundleID("com.example." + test.prefix { $0 != "(" })
+            try await ledger.apps.add(NewApp(bundleID: app, callsPerSecond: 0))
             try await body(
                 World(
-                    ledger: ledger, database: database, app: try await ledger.apps.app("com.example.app"),
+                    ledger: ledger, database: database, app: try await ledger.apps.app(app),
                     worker: try await ledger.claims.startWorker(host: "test", process: 1), now: try await ledger.now()))
         }
     }
@@ -111,7 +120,9 @@ import Testing
             let name = "ann\nApple: access granted\u{1B}[2J"
             try await world.upload("a", by: name)
             let text = try await world.explain(name).text
-            #expect(text.hasPrefix(#"ann\u{a}Apple: access granted\u{1b}[2J in com.example.app at "#), "\(text)")
+            #expect(
+                text.hasPrefix(#"ann\u{a}Apple: access granted\u{1b}[2J in com.example.aNameIsOnlyAName at "#),
+                "\(text)")
             #expect(!text.contains("\u{1B}"))
         }
     }
@@ -211,7 +222,14 @@ import Testing
         try await withWorld { world in
             try await world.tell(
                 try await world.upload("a", by: "ann"), Body(from: world.at(-9), asOf: world.at(-8)))
-            try await world.database.transaction { try $0.script("UPDATE ledger.observation SET body = NULL") }
+            let id = world.app.id
+            try await world.database.transaction {
+                try $0.script(
+                    """
+                    UPDATE ledger.observation SET body = NULL
+                    WHERE receipt_id IN (SELECT receipt_id FROM ledger.receipt WHERE app_id = \(id))
+                    """)
+            }
             let text = try await world.explain("ann").text
             #expect(text.contains("From stored facts: "))
             #expect(text.contains("an answer that is no longer kept"))
