@@ -7,11 +7,19 @@ import Testing
 
 @testable import perennial
 
+/// Each report adds to it, one after the other.
+private let history: OncePerSuite<Database> = OncePerSuite { lend in
+    try await ReportFigureTests.withHistory { database in
+        try await database.keepRows()
+        try await lend(database)
+    }
+}
+
 /// Every report against a small history whose figures were computed by hand, with the working beside them.
 ///
 /// `Tests/Fixtures/reports/NAME.sql` or `NAME-case.sql` adds to `history.sql` and sets the report's variables in lines
 /// `-- set name=value`; `.expected.csv` is what `perennial report NAME --format csv` says then.
-@Suite("Every report has the figures that were computed by hand") struct ReportFigureTests {
+@Suite("Every report has the figures that were computed by hand", history) struct ReportFigureTests {
     static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "Fixtures/reports")
 
@@ -20,6 +28,15 @@ import Testing
         let files = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
         return files.filter { $0.hasSuffix(".sql") && $0 != "history.sql" }.map { String($0.dropLast(4)) }.sorted()
     }()
+
+    /// Makes a database with the history, and drops it afterwards.
+    @Sendable static func withHistory(_ body: @escaping @Sendable (Database) async throws -> Void) async throws {
+        let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
+        try await withMigratedDatabase { database, _ in
+            try await database.transaction { try $0.script(history) }
+            try await body(database)
+        }
+    }
 
     static func report(of name: String) -> String {
         String(name.prefix { $0 != "-" })
@@ -35,17 +52,16 @@ import Testing
         #expect(Set(Reports.all.map(\.name)) == Set(Self.cases.map(Self.report)))
     }
 
-    @Test(arguments: cases)
+    @Test(.serialized, arguments: cases)
     func `a report says what was computed by hand`(name: String) async throws {
-        let history = try String(contentsOf: Self.folder.appending(path: "history.sql"), encoding: .utf8)
         let fixture = try String(contentsOf: Self.folder.appending(path: "\(name).sql"), encoding: .utf8)
         let expected = try String(contentsOf: Self.folder.appending(path: "\(name).expected.csv"), encoding: .utf8)
         let file = try #require(Reports.all.first { $0.name == Self.report(of: name) })
         let statement = ReportStatement(file.text)
         let values = try statement.values(Self.variables(in: fixture), report: file.name)
-        try await withMigratedDatabase { database, _ in
+        try await history.use { database in
+            try await database.putRowsBack()
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            try await database.transaction { try $0.script(history) }
             try await database.transaction { try $0.script(fixture) }
             func expectAsComputed(_ how: Comment) async throws {
                 let csv = try await database.transaction { try Listing(of: statement, values, in: $0).csv }

@@ -1,11 +1,20 @@
 import Postgres
 import SQL
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("All that is stored follows from the observations")
+/// What is damaged in it is damaged one after the other.
+private let damageable: OncePerSuite<(TestLedger, AnswerLibrary)> = OncePerSuite { lend in
+    try await RebuildTests().withHistory { test, library in
+        try await test.database.keepRows()
+        try await lend((test, library))
+    }
+}
+
+@Suite("All that is stored follows from the observations", damageable)
 struct RebuildTests {
     /// Settles an answer whose body can be read again.
     func tell(
@@ -127,9 +136,12 @@ struct RebuildTests {
         ("UPDATE ledger.purchase SET transaction_ids = transaction_ids || 'x'::text", "transaction_ids"),
     ]
 
-    @Test("A rebuild finds manual damage, mends it under the same keys, and writes no event", arguments: damages)
+    @Test(
+        "A rebuild finds manual damage, mends it under the same keys, and writes no event", .serialized,
+        arguments: damages)
     func damage(_ statement: String, _ fact: String) async throws {
-        try await withHistory { test, library in
+        try await damageable.use { test, library in
+            try await test.database.putRowsBack()
             let keys = "SELECT p.period_id, p.purchased_at FROM ledger.period p ORDER BY 1"
             let checks = "SELECT p.checked_at FROM ledger.purchase p ORDER BY p.purchase_id"
             let (periods, events) = (
@@ -175,22 +187,25 @@ struct RebuildTests {
         }
     }
 
-    @Test(
-        "What is no longer kept is said and never damaged",
-        arguments: [
-            "UPDATE ledger.observation SET body = NULL WHERE outcome = 'verified' AND first_as_of < now() - interval '50 days'",
-            "DELETE FROM ledger.observation WHERE first_as_of < now() - interval '50 days'",
-            "DELETE FROM ledger.observation",
-        ])
-    func retention(_ statement: String) async throws {
+    @Test("What is no longer kept is said and never damaged")
+    func retention() async throws {
         try await withHistory { test, library in
-            try await test.run(statement)
-            try await test.run("UPDATE ledger.subscription SET periods = 7 WHERE original_transaction_id = '1000'")
-            let before = try await test.everything()
-            let rebuilt = try await rebuild(test, library, correcting: true)
-            #expect(rebuilt.gaps.contains { $0.subject == "com.example.app Production subscription 1000" })
-            #expect(rebuilt.corrected == 0)
-            #expect(try await test.everything() == before)
+            try await test.database.keepRows()
+            for statement in [
+                "UPDATE ledger.observation SET body = NULL WHERE outcome = 'verified' AND first_as_of < now() - interval '50 days'",
+                "DELETE FROM ledger.observation WHERE first_as_of < now() - interval '50 days'",
+                "DELETE FROM ledger.observation",
+            ] {
+                try await test.run(statement)
+                try await test.run("UPDATE ledger.subscription SET periods = 7 WHERE original_transaction_id = '1000'")
+                let before = try await test.everything()
+                let rebuilt = try await rebuild(test, library, correcting: true)
+                let subject = "com.example.app Production subscription 1000"
+                #expect(rebuilt.gaps.contains { $0.subject == subject }, "\(statement)")
+                #expect(rebuilt.corrected == 0, "\(statement)")
+                #expect(try await test.everything() == before, "\(statement)")
+                try await test.database.putRowsBack()
+            }
         }
     }
 

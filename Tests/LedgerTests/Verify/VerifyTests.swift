@@ -1,11 +1,20 @@
 import Dispatch
 import Postgres
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("Verification finds each broken invariant, and none in a sound ledger")
+/// What is broken in it is broken one after the other.
+private let breakable: OncePerSuite<TestLedger> = OncePerSuite { lend in
+    try await VerifyTests.withLife { test in
+        try await test.database.keepRows()
+        try await lend(test)
+    }
+}
+
+@Suite("Verification finds each broken invariant, and none in a sound ledger", breakable)
 struct VerifyTests {
     /// One way to break an invariant, and what is named then.
     struct Broken: Sendable, CustomTestStringConvertible {
@@ -86,7 +95,7 @@ struct VerifyTests {
     ]
 
     /// A subscription that renewed, a one-time purchase, and a receipt that nothing is known of.
-    private func withLife(_ body: (TestLedger) async throws -> Void) async throws {
+    fileprivate static func withLife(_ body: (TestLedger) async throws -> Void) async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")
             let first = Answer(from: test.at(-40), asOf: test.at(-20)).but { $0.createdAt = test.at(-39) }
@@ -103,7 +112,7 @@ struct VerifyTests {
 
     @Test("What settlements leave keeps every invariant")
     func sound() async throws {
-        try await withLife { test in
+        try await Self.withLife { test in
             #expect(try await test.violations() == [])
             let covered = try await test.text(
                 "SELECT count(*) FROM ledger.subscription WHERE next_check_at IS NOT NULL")
@@ -111,9 +120,10 @@ struct VerifyTests {
         }
     }
 
-    @Test("What is broken is found and named", arguments: cases)
+    @Test("What is broken is found and named", .serialized, arguments: cases)
     func broken(_ broken: Broken) async throws {
-        try await withLife { test in
+        try await breakable.use { test in
+            try await test.database.putRowsBack()
             try await test.run(broken.script)
             let found = try await test.violations([broken.invariant])
             let violation = try #require(found.first { $0.detail.contains(broken.detail) }, "found \(found)")
@@ -126,7 +136,7 @@ struct VerifyTests {
 
     @Test("An empty position of the feed belongs to nothing that could be named")
     func emptyPosition() async throws {
-        try await withLife { test in
+        try await Self.withLife { test in
             try await test.run("DELETE FROM ledger.event_feed WHERE position = 2")
             func empty() async throws -> [Violation] {
                 try await test.violations([.feed]).filter { $0.detail.hasSuffix("is empty") }
@@ -141,7 +151,7 @@ struct VerifyTests {
 
     @Test("A receipt without a usable answer, a forgotten wish and a lease without an end are named by receipt")
     func receipts() async throws {
-        try await withLife { test in
+        try await Self.withLife { test in
             let never = try await test.upload("never", by: "eve")
             try await test.run("UPDATE ledger.worker SET lease_seconds = 60, speedup = 1")
             let claimed = try await test.claim(never)
@@ -169,7 +179,7 @@ struct VerifyTests {
 
     @Test("A lease, a back-off, a quarantine and a pause of the app are no lack of coverage")
     func excused() async throws {
-        try await withLife { test in
+        try await Self.withLife { test in
             let receipt = ReceiptID(1)
             try await test.run("UPDATE ledger.subscription SET next_check_at = now()")
             #expect(try await test.violations([.coverage]).count == 1)
@@ -196,7 +206,7 @@ struct VerifyTests {
 
     @Test("What is over when it is looked at again was work under way")
     func underWay() async throws {
-        try await withLife { test in
+        try await Self.withLife { test in
             try await test.run("UPDATE ledger.poll_schedule SET due_at = due_at + interval '1 day'")
             var (found, looks) = ([Violation](), 0)
             try await test.ledger.operations.verify([.coverage], test.verifyTerms) { step in
