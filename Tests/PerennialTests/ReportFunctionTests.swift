@@ -1,17 +1,11 @@
-import Foundation
 import Postgres
 import TestSupport
 import Testing
 
-@Suite("The reports' functions leave nothing out that counts") struct ReportFunctionTests {
-    private func withHistory(_ body: @Sendable (Database) async throws -> Void) async throws {
-        let history = try String(contentsOf: ReportFigureTests.folder.appending(path: "history.sql"), encoding: .utf8)
-        try await withMigratedDatabase { database, _ in
-            try await database.transaction { try $0.script(history) }
-            try await body(database)
-        }
-    }
+/// The tests only read.
+private let history = OncePerSuite(ReportFigureTests.withHistory)
 
+@Suite("The reports' functions leave nothing out that counts", history) struct ReportFunctionTests {
     /// Every figure, known at one instant less known at another, from the whole history and as restatement has it.
     private static let differences = """
         WITH whole AS (
@@ -52,7 +46,7 @@ import Testing
         """
 
     @Test func `a restatement of the subscriptions that changed is that of all`() async throws {
-        try await withHistory { database in
+        try await history.use { database in
             let moments = [
                 "2026-01-20 12:00Z", "2026-01-25 00:00:30Z", "2026-02-15 12:00Z", "2026-03-03 12:00Z", "infinity",
             ]
@@ -71,7 +65,7 @@ import Testing
     }
 
     @Test func `what goes on at the same price is one stretch`() async throws {
-        try await withHistory { database in
+        try await history.use { database in
             let stretches = """
                 SELECT string_agg(p.original_transaction_id || ' '
                            || to_char(p.paying_from AT TIME ZONE 'UTC', 'DD Mon') || ' '
@@ -89,7 +83,7 @@ import Testing
 
     /// Counts the anniversaries one by one, as the definition says.
     @Test func `anniversaries are counted as if one by one`() async throws {
-        try await withHistory { database in
+        try await history.use { database in
             let counts = """
                 SELECT count(*) FILTER (WHERE told <> counted) AS wrong, count(*) FILTER (WHERE told > 0) AS told
                 FROM (
@@ -112,7 +106,7 @@ import Testing
     }
 
     @Test func `a recomputation in slices reads every subscription once`() async throws {
-        try await withHistory { database in
+        try await history.use { database in
             let rows = try await database.query(
                 Statement(
                     name: "slices",

@@ -8,8 +8,11 @@ import Tracking
 
 @testable import perennial
 
+/// The tests that use it only read.
+private let history = OncePerSuite(ReportFigureTests.withHistory)
+
 /// What reports are asked for: every bucket, instants as they are written, and nothing that does not exist.
-@Suite("Reports take every valid variable and refuse the others") struct ReportVariableTests {
+@Suite("Reports take every valid variable and refuse the others", history) struct ReportVariableTests {
     static let buckets = ["day", "week", "month", "quarter", "year"]
 
     private func run(
@@ -31,7 +34,7 @@ import Tracking
     @Test func `every report with buckets takes each of them and marks those that are not complete`() async throws {
         let reports = Reports.all.filter { ReportStatement($0.text).variables.contains("bucket") }
         #expect(reports.count == 11)
-        try await withHistory { database in
+        try await history.use { database in
             for report in reports {
                 for bucket in Self.buckets {
                     let whole = try await run(report, ["bucket": bucket], in: database)
@@ -70,7 +73,7 @@ import Tracking
             }
             #expect(refusals > 40)
         }
-        try await withHistory(expectRefusals)
+        try await history.use(expectRefusals)
         try await withMigratedDatabase { database, _ in
             let none = await #expect(throws: DatabaseError.self) {
                 try await run(Reports.all[0], ["bundle_id": "com.example.app"], in: database)
@@ -95,16 +98,16 @@ import Tracking
     func `a date is its midnight in the report's time zone, an instant itself`(
         value: String, zone: String, instant: String
     ) async throws {
-        try await withMigratedDatabase { database, _ in
+        try await history.use { database in
             let told = "SELECT (perennial.instant('\(value)', '\(zone)') AT TIME ZONE 'UTC')::text AS told"
-            let row = try #require(try await database.query(Statement(name: "instant", sql: told)).first)
+            let row = try #require(try await database.query(Statement(name: told, sql: told)).first)
             #expect(try row.text("told") == instant)
         }
     }
 
     /// 22 January in Auckland ends at 11 in the morning of UTC's, D's trial at midnight.
     @Test func `days and what is cut from them are those of the time zone`() async throws {
-        try await withHistory { database in
+        try await history.use { database in
             let report = try #require(Reports.all.first { $0.name == "trials" })
             let zone = ["bucket": "day", "time_zone": "Pacific/Auckland", "from": "2026-01-22"]
             let lost = try await run(report, zone, in: database)

@@ -8,8 +8,17 @@ import Server
 
 @testable import perennial
 
+/// The history, summarised. The tests only read.
+private let summarised = OncePerSuite<(Database, SubscriptionLedger)> { lend in
+    try await ReportFigureTests.withHistory { database in
+        let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
+        while try await ledger.operations.summarise(isFirstRound: true)?.isBehind == true {}
+        try await lend((database, ledger))
+    }
+}
+
 /// The overview's summaries against the full reports, on the history whose figures were computed by hand.
-@Suite("The overview's summaries agree with the full reports")
+@Suite("The overview's summaries agree with the full reports", summarised)
 struct SummaryFigureTests {
     /// What a report says of a day, and what the summaries say of it: both as rows of the same columns.
     struct Comparison {
@@ -66,12 +75,7 @@ struct SummaryFigureTests {
     }
 
     @Test func `the summaries say what the full reports say`() async throws {
-        let folder = ReportFigureTests.folder
-        let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
-        try await withMigratedDatabase { database, _ in
-            let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            try await database.transaction { try $0.script(history) }
-            while try await ledger.operations.summarise(isFirstRound: true)?.isBehind == true {}
+        try await summarised.use { database, _ in
             for one in Self.comparisons {
                 let statement = ReportStatement(try #require(Reports.all.first { $0.name == one.report }).text)
                 let values = try statement.values(one.variables, report: one.report)
@@ -91,12 +95,7 @@ struct SummaryFigureTests {
     }
 
     @Test func `the overview says what the full reports say of its last day`() async throws {
-        let folder = ReportFigureTests.folder
-        let history = try String(contentsOf: folder.appending(path: "history.sql"), encoding: .utf8)
-        try await withMigratedDatabase { database, _ in
-            let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            try await database.transaction { try $0.script(history) }
-            while try await ledger.operations.summarise(isFirstRound: true)?.isBehind == true {}
+        try await summarised.use { database, ledger in
             let rows = try await database.query(
                 .init(
                     name: "full",
