@@ -2,11 +2,20 @@ import Foundation
 import Postgres
 import SQL
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("A lookup goes by keys, however many others there are")
+/// A ledger with many customers. The tests only read.
+private let filled: OncePerSuite<TestLedger> = OncePerSuite { lend in
+    try await withLedger { test in
+        try await LookupPlanTests.fill(test)
+        try await lend(test)
+    }
+}
+
+@Suite("A lookup goes by keys, however many others there are", filled)
 struct LookupPlanTests {
     /// Customers beside the one who is asked about.
     private static let others = 3_000
@@ -14,13 +23,13 @@ struct LookupPlanTests {
     /// Pages of 8 kB one lookup may look at.
     private static let pagesMax = 200
 
-    private func fill(_ test: TestLedger) async throws {
+    fileprivate static func fill(_ test: TestLedger) async throws {
         try await test.run(
             """
-            INSERT INTO ledger.customer (app_id, name) SELECT 1, 'c' || n FROM generate_series(1, \(Self.others)) n;
+            INSERT INTO ledger.customer (app_id, name) SELECT 1, 'c' || n FROM generate_series(1, \(others)) n;
             INSERT INTO ledger.subscription
                 (app_id, environment, original_transaction_id, version, as_of, checked_at, recorded_at)
-            SELECT 1, 'Production', 's' || n, 1, now(), now(), now() FROM generate_series(1, \(Self.others)) n;
+            SELECT 1, 'Production', 's' || n, 1, now(), now(), now() FROM generate_series(1, \(others)) n;
             INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
             SELECT subscription_id, valid, '[2020-01-01,)', state::ledger.state, reason::ledger.reason, entitled, 'monthly', 1
             FROM ledger.subscription
@@ -32,6 +41,11 @@ struct LookupPlanTests {
             FROM ledger.subscription s JOIN ledger.customer c ON c.name = 'c' || substr(s.original_transaction_id, 2);
             INSERT INTO ledger.manual_grant (customer_id, entitlement, valid, known, given_by, reason)
             SELECT customer_id, 'pro', '[2020-01-01,)', '[2020-01-01,)', 'kim', 'x' FROM ledger.customer;
+            INSERT INTO ledger.receipt (app_id, digest, data)
+            SELECT 1, sha256(n::text::bytea), 'x' FROM generate_series(1, \(others)) n;
+            INSERT INTO ledger.receipt_subscription (receipt_id, subscription_id)
+            SELECT r.receipt_id, s.subscription_id
+            FROM ledger.receipt r JOIN ledger.subscription s ON s.subscription_id % 1000 = r.receipt_id % 1000;
             ANALYZE;
             """)
     }
@@ -47,8 +61,7 @@ struct LookupPlanTests {
 
     @Test("Every table is found by an index")
     func indexes() async throws {
-        try await withLedger { test in
-            try await fill(test)
+        try await filled.use { test in
             let lines = try await plan(
                 "COSTS OFF", "SELECT * FROM ledger.right_source(ARRAY[7, 8]::bigint[], now(), 'infinity')",
                 in: test)
@@ -59,17 +72,7 @@ struct LookupPlanTests {
 
     @Test("What a receipt holds is found from the receipt")
     func receipts() async throws {
-        try await withLedger { test in
-            try await fill(test)
-            try await test.run(
-                """
-                INSERT INTO ledger.receipt (app_id, digest, data)
-                SELECT 1, sha256(n::text::bytea), 'x' FROM generate_series(1, \(Self.others)) n;
-                INSERT INTO ledger.receipt_subscription (receipt_id, subscription_id)
-                SELECT r.receipt_id, s.subscription_id
-                FROM ledger.receipt r JOIN ledger.subscription s ON s.subscription_id % 1000 = r.receipt_id % 1000;
-                ANALYZE;
-                """)
+        try await filled.use { test in
             let values = ["NULL", "NULL", "7", "1"]
             let sql = values.enumerated().reduce(Queries.findReceipts.text) { sql, value in
                 sql.replacingOccurrences(of: "$\(value.offset + 1)", with: value.element)
@@ -82,8 +85,7 @@ struct LookupPlanTests {
 
     @Test("One lookup looks at a few pages of them")
     func pages() async throws {
-        try await withLedger { test in
-            try await fill(test)
+        try await filled.use { test in
             let sql = "SELECT * FROM perennial.entitled_at('com.example.app', 'c7', 'monthly', now())"
             let lines = try await plan("ANALYZE, BUFFERS, TIMING OFF", sql, in: test)
             let first = try #require(lines.first { $0.contains("Buffers: ") })

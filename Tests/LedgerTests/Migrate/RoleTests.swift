@@ -5,7 +5,17 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Each role may do what it needs, and no more")
+/// A ledger with roles, a checked receipt and a feed. The tests that use it read, and try in vain to write.
+private let settled = OncePerSuite<TestLedger> { lend in
+    try await withLedger { test in
+        try await test.ledger.operations.grantRoles()
+        try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+        try await test.ledger.feed.sequence()
+        try await lend(test)
+    }
+}
+
+@Suite("Each role may do what it needs, and no more", settled)
 struct RoleTests {
     /// A ledger on connections that act as a role.
     private func acting<R>(
@@ -43,10 +53,7 @@ struct RoleTests {
 
     @Test("The report role reads every view, calls the lookups, and sees nothing of the ledger")
     func report() async throws {
-        try await withLedger { test in
-            try await test.ledger.operations.grantRoles()
-            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
-            try await test.ledger.feed.sequence()
+        try await settled.use { test in
             let views = try await test.rows("SELECT viewname FROM pg_views WHERE schemaname = 'perennial' ORDER BY 1")
             let promised = ["entitlement_now", "event_log", "revenue_event", "subscription_now"]
             #expect(views.contains("purchase_now") && promised.allSatisfy(views.contains))
@@ -69,9 +76,9 @@ struct RoleTests {
         }
     }
 
-    @Test(
-        "Worker and server can upload, claim, settle, end holds and feed",
-        arguments: ["perennial_worker", "perennial_api"])
+    private static let processes = ["perennial_worker", "perennial_api"]
+
+    @Test("Worker and server can upload, claim, settle, end holds and feed", arguments: processes)
     func settle(role: String) async throws {
         try await withLedger { test in
             try await test.ledger.operations.grantRoles()
@@ -138,9 +145,7 @@ struct RoleTests {
 
     @Test("The role for reports writes nothing")
     func readsOnly() async throws {
-        try await withLedger { test in
-            try await test.ledger.operations.grantRoles()
-            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+        try await settled.use { test in
             try await acting(as: "perennial_report", on: test) { _, database in
                 for sql in Self.forbiddenToRead {
                     let error = await #expect(throws: DatabaseError.self, "report may \(sql)") {
@@ -157,8 +162,7 @@ struct RoleTests {
         "No role but the owner of the database may change the structure",
         arguments: ["perennial_worker", "perennial_api", "perennial_report", "perennial_owner"])
     func structure(role: String) async throws {
-        try await withLedger { test in
-            try await test.ledger.operations.grantRoles()
+        try await settled.use { test in
             try await acting(as: role, on: test) { _, database in
                 for sql in [
                     "DROP TABLE ledger.event", "CREATE TABLE ledger.extra (x int)",
@@ -201,15 +205,11 @@ struct RoleTests {
         "INSERT INTO ledger.admin_session (digest, key_id, expires_at) VALUES (sha256('x'), 1, 'infinity')",
     ]
 
-    @Test("What worker and server must not do they cannot", arguments: ["perennial_worker", "perennial_api"])
+    @Test("What worker and server must not do they cannot", arguments: processes)
     func forbidden(role: String) async throws {
-        try await withLedger { test in
-            try await test.ledger.operations.grantRoles()
-            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+        try await settled.use { test in
             try await acting(as: role, on: test) { _, database in
-                for sql in Self.forbidden
-                    + (role == "perennial_worker" ? Self.forbiddenToWorkers : [])
-                {
+                for sql in Self.forbidden + (role == "perennial_worker" ? Self.forbiddenToWorkers : []) {
                     let error = await #expect(throws: DatabaseError.self, "\(role) may \(sql)") {
                         try await database.transaction { try $0.script(sql) }
                     }
@@ -219,8 +219,7 @@ struct RoleTests {
         }
     }
 
-    @Test(
-        "Worker and server write the new id of a restored feed down", arguments: ["perennial_worker", "perennial_api"])
+    @Test("Worker and server write the new id of a restored feed down", arguments: processes)
     func restoredFeed(role: String) async throws {
         try await withLedger { test in
             try await test.ledger.operations.grantRoles()
