@@ -72,13 +72,15 @@ struct IntakeTests {
         }
     }
 
-    @Test(
-        "A customer id is 1 to 255 characters, none of them NUL",
-        arguments: ["", "a\0b", String(repeating: "x", count: 256)])
-    func badCustomer(name: String) async throws {
+    @Test("A customer id is 1 to 255 characters, none of them NUL")
+    func badCustomer() async throws {
         try await withLedger { test in
-            let error = await #expect(throws: LedgerError.self) { _ = try await test.upload("a", by: name) }
-            #expect(error?.kind == .invalid)
+            for name in ["", "a\0b", String(repeating: "x", count: 256)] {
+                let error = await #expect(throws: LedgerError.self, "\(name.debugDescription)") {
+                    _ = try await test.upload("a", by: name)
+                }
+                #expect(error?.kind == .invalid, "\(name.debugDescription)")
+            }
             let receipts = try await test.text("SELECT count(*) FROM ledger.receipt")
             #expect(receipts == "0")
         }

@@ -143,28 +143,29 @@ struct UnverifiedNotificationTests {
         }
     }
 
-    @Test(
-        "What names nothing of ours is kept and does nothing",
-        arguments: [
-            (NotificationEffect.unknown, "other", "Production", "com.example.app"),
-            (.unknown, "1000", "Sandbox", "com.example.app"), (.noSubscription, nil, "Production", "com.example.app"),
-            (.noSubscription, "1000", nil, "com.example.app"), (.ignored, "1000", "Production", "com.example.other"),
-            (.pulled, "1000", "Production", nil),
-        ] as [(NotificationEffect, String?, String?, String?)])
-    func strangers(
-        effect: NotificationEffect, subscription: String?, environment: String?, bundle: String?
-    ) async throws {
+    /// What would be found, if it named an app, comes last: it moves the check.
+    private static let strangers: [(NotificationEffect, String?, String?, String?)] = [
+        (.unknown, "other", "Production", "com.example.app"), (.unknown, "1000", "Sandbox", "com.example.app"),
+        (.noSubscription, nil, "Production", "com.example.app"), (.noSubscription, "1000", nil, "com.example.app"),
+        (.ignored, "1000", "Production", "com.example.other"), (.pulled, "1000", "Production", nil),
+    ]
+
+    @Test("What names nothing of ours is kept and does nothing")
+    func strangers() async throws {
         try await withPolled { test, app, _ in
-            let stranger = hint {
-                $0.originalTransactionID = subscription.map { OriginalTransactionID($0) }
-                $0.environment = environment.flatMap { StoreEnvironment(rawValue: $0) }
-                $0.bundleID = bundle.map { BundleID($0) }
+            for (effect, subscription, environment, bundle) in Self.strangers {
+                let stranger = hint {
+                    $0.originalTransactionID = subscription.map { OriginalTransactionID($0) }
+                    $0.environment = environment.flatMap { StoreEnvironment(rawValue: $0) }
+                    $0.bundleID = bundle.map { BundleID($0) }
+                }
+                let did = try await test.ledger.intake.keep(stranger, for: app)
+                let due = try await due(test)
+                let kept = try await test.text("SELECT effect FROM ledger.notification")
+                #expect(did == effect && kept == effect.rawValue, "\(stranger)")
+                #expect((due.seconds <= 5) == (effect == .pulled), "\(stranger)")
+                try await test.run("DELETE FROM ledger.notification")
             }
-            let did = try await test.ledger.intake.keep(stranger, for: app)
-            let due = try await due(test)
-            let kept = try await test.text("SELECT effect FROM ledger.notification")
-            #expect(did == effect && kept == effect.rawValue)
-            #expect((due.seconds <= 5) == (effect == .pulled))
         }
     }
 
