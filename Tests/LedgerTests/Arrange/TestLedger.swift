@@ -83,6 +83,35 @@ func withLedger<R>(
     }
 }
 
+/// The same in a database that the tests of a suite use one after the other; see `OncePerSuite.database`.
+func withLedger<R>(
+    in suite: OncePerSuite<ReusedDatabase>, policy: OwnershipPolicy = .transfer, _ body: (TestLedger) async throws -> R
+) async throws -> R {
+    try await suite.use { reused in
+        try await reused.database.putRowsBack()
+        return try await body(try await TestLedger(reused.database, reused.connectionString, policy))
+    }
+}
+
+/// A migrated database without an app, whose rows were kept.
+struct ReusedDatabase: Sendable {
+    let database: Database
+    let connectionString: String
+}
+
+extension OncePerSuite<ReusedDatabase> {
+    /// A database for the ledgers of tests that leave the structure as it is. Each of them finds the rows of a new one,
+    /// so their suite is `.serialized`.
+    static func database() -> OncePerSuite {
+        OncePerSuite { lend in
+            try await withMigratedDatabase(connections: 2) { database, connectionString in
+                try await database.keepRows()
+                try await lend(ReusedDatabase(database: database, connectionString: connectionString))
+            }
+        }
+    }
+}
+
 extension TestLedger {
     /// The master key of every test.
     static let seal: [UInt8] = Array(0..<32)

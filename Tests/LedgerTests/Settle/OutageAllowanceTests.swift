@@ -1,10 +1,14 @@
 import Postgres
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("The outage allowance keeps access while Apple could not be asked")
+/// Each test has it to itself.
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("The outage allowance keeps access while Apple could not be asked", .serialized, reused)
 struct OutageAllowanceTests {
     /// A period that ended `ended` days ago, last asked about `asked` days ago.
     private func answer(_ test: TestLedger, ended: Double, asked: Double) -> Answer {
@@ -13,7 +17,7 @@ struct OutageAllowanceTests {
 
     @Test("SQL and Swift agree at every instant of a table")
     func oneRule() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipts = [try await test.upload("a"), try await test.upload("b"), try await test.upload("c")]
             try await test.check(receipts[0], answer(test, ended: 5, asked: 6))
             try await test.check(
@@ -49,7 +53,7 @@ struct OutageAllowanceTests {
 
     @Test("A held subscription is awaiting its renewal, entitled, until its allowance ends")
     func whileHeld() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             try await test.check(try await test.upload("a"), answer(test, ended: 5, asked: 6))
             try await test.expectRows(
                 """
@@ -67,7 +71,7 @@ struct OutageAllowanceTests {
 
     @Test("The end of the allowance ends access once, with one event and one observation")
     func end() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             try await test.check(try await test.upload("a"), answer(test, ended: 40, asked: 41))
             #expect(try await test.entitled() == "false monthly expired unknown Production verified")
             #expect(try await endAllowances(test.ledger) == 1)
@@ -91,7 +95,7 @@ struct OutageAllowanceTests {
 
     @Test("Grace that ran out unseen ends the same way")
     func endOfGrace() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let grace = answer(test, ended: 50, asked: 45).but {
                 ($0.graceUntil, $0.inRetry, $0.intent) = (test.at(-34), true, "2")
             }
@@ -105,7 +109,7 @@ struct OutageAllowanceTests {
 
     @Test("A trial that could not be checked ends as a trial")
     func endOfTrial() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             try await test.check(try await test.upload("a"), answer(test, ended: 40, asked: 41).but { $0.trial = true })
             #expect(try await endAllowances(test.ledger) == 1)
             #expect(try await test.events().suffix(1) == ["3.0 trial.expired"])
@@ -114,7 +118,7 @@ struct OutageAllowanceTests {
 
     @Test("An answer that says expired adds no second event")
     func saidTwice() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)
@@ -130,7 +134,7 @@ struct OutageAllowanceTests {
 
     @Test("An answer that says renewed gives access back, and is late")
     func renewed() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)
@@ -145,7 +149,7 @@ struct OutageAllowanceTests {
 
     @Test("Renewed and over again: the second end is news")
     func renewedAndOver() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)
@@ -161,7 +165,7 @@ struct OutageAllowanceTests {
 
     @Test("Evidence older than the end does not bring the hold back")
     func olderEvidence() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)
