@@ -1,10 +1,14 @@
 import Postgres
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("No app makes more calls than its budget")
+/// Each test has it to itself.
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("No app makes more calls than its budget", .serialized, reused)
 struct BudgetTests {
     private func limit(_ test: TestLedger, rate: Double, burst: Double) async throws {
         var change = AppChange()
@@ -19,7 +23,7 @@ struct BudgetTests {
 
     @Test("A budget gives its burst at once, and then what the rate refills")
     func burst() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             // So slow that the test's own duration refills nothing.
             try await limit(test, rate: 0.0001, burst: 10)
             #expect(try await take(test, 4) == 4)
@@ -34,7 +38,7 @@ struct BudgetTests {
 
     @Test("A burst that was not chosen follows the rate; a chosen one stays")
     func burstOfRate() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             var change = AppChange()
             for rate in [0.0, 80, 0.5] {
                 change.callsPerSecond = rate
@@ -50,7 +54,7 @@ struct BudgetTests {
 
     @Test("A rate of 0 is unlimited; a pause gives nothing whatever the rate", arguments: [0.0, 50.0])
     func pause(rate: Double) async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             try await limit(test, rate: rate, burst: 20)
             #expect(try await take(test, 15) == 15)
             try await test.ledger.apps.pause(test.app.id, seconds: 60, because: "a test")
@@ -68,7 +72,7 @@ struct BudgetTests {
 
     @Test("Apple's wish for fewer calls slows all workers down, and a minute later all is as before")
     func slowed() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             try await limit(test, rate: 60, burst: 120)
             try await slow(test, to: 2)
             // Saved-up calls are gone: one now, and what two or a little more a second bring.
@@ -84,7 +88,7 @@ struct BudgetTests {
 
     @Test("An app without a rate is slowed down too")
     func slowedFromUnlimited() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             #expect(try await take(test, 5000) == 5000)
             try await slow(test, to: 0.5)
             #expect(try await take(test, 5000) <= 16)
@@ -103,7 +107,7 @@ struct BudgetTests {
 
     @Test("The database reckons with the same pace as the program")
     func samePace() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             func expectSame(_ rate: Double, slowedTo: Double, after seconds: Double) async throws {
                 let pace = CallRateLimit(callsPerSecondMax: rate, slowed: .init(to: slowedTo, at: test.now))
                 let at = Instant(milliseconds: test.now.milliseconds + Int64(seconds * 1000))
@@ -138,7 +142,7 @@ struct BudgetTests {
 
     @Test("A refused secret pauses the app, counts as no attempt, and a new secret ends the pause")
     func wrongSecret() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-3)))
             let claim = try await test.claim(receipt)

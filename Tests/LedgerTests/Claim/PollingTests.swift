@@ -1,10 +1,14 @@
 import Postgres
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("One receipt polls each subscription, and hands over when it is refused")
+/// Each test has it to itself.
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("One receipt polls each subscription, and hands over when it is refused", .serialized, reused)
 struct PollingTests {
     private func answer(_ test: TestLedger, made: Double, asOf: Double) -> Answer {
         Answer(from: test.at(-9), asOf: test.at(asOf)).but { $0.createdAt = test.at(made) }
@@ -20,7 +24,7 @@ struct PollingTests {
 
     @Test("The verified receipt that was made last polls, the others are kept and rest")
     func newest() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let (old, new, older) = (
                 try await test.upload("old"), try await test.upload("new"), try await test.upload("older")
             )
@@ -40,7 +44,7 @@ struct PollingTests {
         "A rejected polling receipt hands over to the next newest, whatever the last answer about that was",
         arguments: [false, true])
     func handOver(outageBefore: Bool) async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let (old, new) = (try await test.upload("old"), try await test.upload("new"))
             try await test.check(old, answer(test, made: -8, asOf: -4))
             if outageBefore { try await test.check(old, outage) }
@@ -59,7 +63,7 @@ struct PollingTests {
 
     @Test("A subscription of one receipt only is polled by it again once Apple vouches for it again")
     func alone() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let only = try await test.upload("only")
             try await test.check(only, answer(test, made: -8, asOf: -4))
             let refused = try await test.check(only, rejected())
@@ -74,7 +78,7 @@ struct PollingTests {
 
     @Test("A receipt that was never vouched for leaves the schedule after three refusals; a new upload brings it back")
     func retired() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             for _ in 0..<2 { #expect(try await test.check(receipt, rejected()).nextCheckAt != nil) }
             #expect(try await test.check(receipt, rejected()).nextCheckAt == nil)
@@ -91,7 +95,7 @@ struct PollingTests {
 
     @Test("Receipts without purchases are asked three times more, then rest")
     func empty() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             let nothing = Finding.verified(
                 Evidence(environment: .production, bundleID: "com.example.app", asOf: test.at(-1)))

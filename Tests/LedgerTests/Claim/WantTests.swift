@@ -1,10 +1,14 @@
 import Postgres
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("A check that is requested while the receipt is leased follows its settlement")
+/// Each test has it to itself.
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("A check that is requested while the receipt is leased follows its settlement", .serialized, reused)
 struct WantTests {
     private func want(_ test: TestLedger, at instant: Instant) async throws {
         _ = try await test.database.transaction {
@@ -24,7 +28,7 @@ struct WantTests {
 
     @Test("The settlement asks as soon as it is wanted, urgently, and only once")
     func settled() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(0.1))
@@ -37,7 +41,7 @@ struct WantTests {
 
     @Test("What is due sooner anyway stays as it is")
     func sooner() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(900))
@@ -48,7 +52,7 @@ struct WantTests {
 
     @Test("A receipt that would rest is asked once more")
     func retired() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(0))
@@ -65,7 +69,7 @@ struct WantTests {
 
     @Test("What is handed back unasked is asked when it is wanted; a later claim serves what was wanted before it")
     func released() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let claim = try await test.claim(receipt)

@@ -1,10 +1,14 @@
 import Postgres
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("An incident makes no receipt suspect, and all its receipts are checked again")
+/// Each test has it to itself.
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("An incident makes no receipt suspect, and all its receipts are checked again", .serialized, reused)
 struct IncidentTests {
     /// Whether a receipt is on the schedule, and due within a minute.
     private func scheduled(_ test: TestLedger) async throws -> [String] {
@@ -19,7 +23,7 @@ struct IncidentTests {
         "Refusals before it was recognised are taken back, and what they retired is asked about again"
     )
     func takenBack() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipts = try await test.canaries(4)
             try await test.run(
                 """
@@ -45,7 +49,7 @@ struct IncidentTests {
 
     @Test("A refusal while it runs counts as no answer, and is kept as what it is")
     func forgiven() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipts = try await test.canaries(4)
             try await test.run(
                 "UPDATE ledger.receipt SET rejections = 2, rejected_since = now() - interval '80 hours'")
@@ -71,7 +75,7 @@ struct IncidentTests {
 
     @Test("What a refused receipt polled comes back to it")
     func polling() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipts = try await test.canaries(3)
             let newer = try await test.upload("newer")
             let answer = Answer(from: test.at(-9), asOf: test.at(-0.5)).but {
@@ -92,7 +96,7 @@ struct IncidentTests {
 
     @Test("A receipt that was retired before the incident was recognised polls again what nothing polls")
     func pollingOfRetired() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipts = try await test.canaries(3)
             for _ in 1...3 {
                 try await test.refuse(receipts, speedup: 2_592_000)
@@ -109,7 +113,7 @@ struct IncidentTests {
 
     @Test("It ends when Apple vouches again for ten minutes; then all that was refused is due, soon but not at once")
     func end() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipts = try await test.canaries(50)
             try await test.refuse(Array(receipts[0..<10]))
             try await test.ledger.operations.watchCanaries()
@@ -146,7 +150,7 @@ struct IncidentTests {
 
     @Test("Receipts that are gone for good make one incident, not one after the other")
     func goneForGood() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let gone = try await test.canaries(4)
             try await test.refuse(gone, .accountGone)
             try await test.ledger.operations.watchCanaries()
@@ -172,7 +176,7 @@ struct IncidentTests {
 
     @Test("An answer dated hours ahead opens an incident of its own, which forgives no refusal and ends by itself")
     func wrongClock() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipts = try await test.canaries(3)
             let before = try await test.rows("SELECT s::text AS row FROM ledger.subscription s ORDER BY 1")
             let ahead = Finding.indeterminate(.clockAhead(by: .hours(3), status: 0))
@@ -221,7 +225,7 @@ struct IncidentTests {
 
     @Test("The status shows running incidents and those of the last day")
     func status() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             #expect(try await test.ledger.operations.status().incidents.isEmpty)
             let receipts = try await test.canaries(3)
             try await test.refuse(receipts)

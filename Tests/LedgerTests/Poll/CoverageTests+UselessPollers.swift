@@ -15,7 +15,7 @@ extension CoverageTests {
 
     @Test("After five fruitless attempts another receipt takes over at once; without one the poller goes on")
     func fruitless() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (a, b) = try await twoReceipts(test)
             for attempt in 1...5 {
                 #expect(try await polledBy(test) == a.description, "attempt \(attempt)")
@@ -37,7 +37,7 @@ extension CoverageTests {
 
     @Test("A receipt whose fifth call is still under way takes over: its lease may end without a call")
     func fruitlessWhileLeased() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (a, b) = try await twoReceipts(test)
             for _ in 1...4 { try await test.check(b, outage) }
             let claim = try await test.claim(b)
@@ -51,7 +51,7 @@ extension CoverageTests {
 
     @Test("A receipt that is released after five attempts of workers that died hands over what it polls")
     func releasedAfterCrashes() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (a, b) = try await twoReceipts(test)
             try await test.run("UPDATE ledger.poll_schedule SET attempts = 5 WHERE receipt_id = \(a)")
             let claim = try await test.claim(a)
@@ -64,7 +64,7 @@ extension CoverageTests {
 
     @Test("An upload leaves a receipt in quarantine, where it is asked about alone")
     func uploadedInQuarantine() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, answer(test, from: -9, made: -2, asOf: -3))
             try await test.run("UPDATE ledger.poll_schedule SET lane = 'quarantine', crashes = 3")
@@ -75,7 +75,7 @@ extension CoverageTests {
 
     @Test("A receipt in quarantine hands over what it polls")
     func quarantined() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (a, b) = try await twoReceipts(test)
             try await test.run(
                 """

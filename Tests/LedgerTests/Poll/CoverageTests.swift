@@ -1,10 +1,14 @@
 import Postgres
 import Subscriptions
+import TestSupport
 import Testing
 
 @testable import Ledger
 
-@Suite("Every expected change is checked in time")
+/// Each test has it to itself.
+let coverageDatabase = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("Every expected change is checked in time", .serialized, coverageDatabase)
 struct CoverageTests {
     /// Renews every 30 days from `from` days on.
     func answer(
@@ -32,7 +36,7 @@ struct CoverageTests {
         "An older or undated receipt that shows a return moves the poller's check forward, and back from rest",
         arguments: [(-70.0, nil), (-70, -100), (-400, nil), (-400, -500)] as [(Double, Double?)])
     func returned(lapsed: Double, made: Double?) async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             let lapse = answer(test, from: lapsed - 30, made: lapsed - 20, asOf: lapsed + 3).but {
                 $0.willRenew = false
@@ -51,7 +55,7 @@ struct CoverageTests {
 
     @Test("A poller that is leased meanwhile is wanted in time")
     func leased() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(a, answer(test, from: -100, made: -90, asOf: -3).but { $0.willRenew = false })
             let claim = try await test.claim(a)
@@ -73,7 +77,7 @@ struct CoverageTests {
 
     @Test("An undated receipt takes over from a poller that Apple refuses")
     func refused() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (dated, undated) = (try await test.upload("dated"), try await test.upload("undated"))
             try await test.check(undated, answer(test, from: -9, made: nil, asOf: -4))
             try await test.check(dated, answer(test, from: -9, made: -2, asOf: -3))
@@ -86,7 +90,7 @@ struct CoverageTests {
 
     @Test("A receipt that Apple refuses for good leaves nothing behind that is asked about through it")
     func refusedForGood() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let only = try await test.upload("only")
             try await test.check(only, answer(test, from: -9, made: -8, asOf: -4))
             for _ in 0..<2 { try await test.check(only, rejected()) }
@@ -101,7 +105,7 @@ struct CoverageTests {
 
     @Test("A verified answer that leaves out what the receipt polls lets another receipt take over, once")
     func omitted() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
             try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
@@ -126,7 +130,7 @@ struct CoverageTests {
 
     @Test("The original receipt is asked again, within a minute, after the newest one left out what is polled")
     func original() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let receipt = try await test.upload("original")
             try await test.check(receipt, answer(test, from: -9, made: -8, asOf: -4), latestReceipt: "latest")
             let claim = try await test.claim(receipt)
@@ -145,7 +149,7 @@ struct CoverageTests {
 
     @Test("An equal answer that leaves out what the receipt came to poll moves no clock of it")
     func equalOmission() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))
             try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
             try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
@@ -164,7 +168,7 @@ struct CoverageTests {
 
     @Test("Erasing a customer lets another's receipt take over, and leaves nothing to be asked without one")
     func erased() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             let shared = try await test.upload("bob's", by: "bob")
             try await test.check(shared, answer(test, from: -9, made: -8, asOf: -4))
             let own = try await test.upload("ann's", by: "ann")
@@ -182,7 +186,7 @@ struct CoverageTests {
 
     @Test("Swift and SQL agree on which receipts can be asked")
     func canPoll() async throws {
-        try await withLedger { test in
+        try await withLedger(in: coverageDatabase) { test in
             for (place, change) in [
                 "verified_at = now(), asked_at = now()", "verified_at = NULL",
                 "verified_at = now(), asked_at = now(), rejections = 1, rejected_since = now()",
