@@ -6,7 +6,10 @@ import Testing
 
 @testable import Ledger
 
-@Suite("An erasure leaves nothing personal and keeps all figures")
+/// Each test has it to itself.
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("An erasure leaves nothing personal and keeps all figures", .serialized, reused)
 struct EraseTests {
     static let token = "6f1e5a9c-0000-4000-8000-0123456789ab"
     static let decision = try? ManualDecision(by: "kim", because: "asked to be forgotten")
@@ -86,7 +89,7 @@ struct EraseTests {
 
     @Test("The dump holds neither names, receipts, answers nor tokens, and every figure is as before")
     func dump() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             try await arrange(test)
             let traces = [
                 "ann-of-the-dump", "anon-of-the-dump", "an outage", "secret-body", "asked-of-ann", Self.token,
@@ -126,7 +129,7 @@ struct EraseTests {
         "The reason of a grant is removed also after an undone merge; the reason of an erasure goes with the next one"
     )
     func reasonsElsewhere() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let (ledger, app) = (test.ledger.acting(as: .user("kim")), test.app.bundleID)
             let decision = try ManualDecision(by: "kim", because: "of ann alone")
             for (name, why) in [("ann", "asked by ann"), ("bob", "asked by bob")] {
@@ -150,7 +153,7 @@ struct EraseTests {
 
     @Test("An erased customer who comes back is new, under every policy", arguments: OwnershipPolicy.allCases)
     func again(policy: OwnershipPolicy) async throws {
-        try await withLedger(policy: policy) { test in
+        try await withLedger(in: reused, policy: policy) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, monthly(test, asOf: -3))
             try await erase("ann", in: test)
@@ -176,7 +179,7 @@ struct EraseTests {
 
     @Test("A receipt that another customer uploaded too stays, and polls on")
     func shared() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let mine = try await test.upload("mine", by: "ann")
             try await test.check(mine, monthly(test, asOf: -4).but { $0.createdAt = test.at(-5) })
             let ours = try await test.upload("ours", by: "bob")
@@ -196,7 +199,7 @@ struct EraseTests {
 
     @Test("An erasure is refused during a check; an erased receipt is not checked again")
     func leased() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             let claim = try await test.claim(receipt)
             let busy = await #expect(throws: LedgerError.self) { try await erase("ann", in: test) }
@@ -213,7 +216,7 @@ struct EraseTests {
     /// The worker that asked was thought dead: its lease ran out, the customer was erased, and then its answer came.
     @Test("An answer that comes after the erasure brings nothing back", arguments: [true, false])
     func lateAnswer(wasVerifiedBefore: Bool) async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             try await test.upload("other", by: "bob")
             let receipt = try await test.upload("a")
             if wasVerifiedBefore { try await check(receipt, .verified(monthly(test, asOf: -3).evidence), in: test) }

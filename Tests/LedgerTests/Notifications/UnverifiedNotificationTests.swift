@@ -5,7 +5,10 @@ import Testing
 
 @testable import Ledger
 
-@Suite("Apple's notifications hasten a question and decide nothing")
+/// Each test has it to itself.
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("Apple's notifications hasten a question and decide nothing", .serialized, reused)
 struct UnverifiedNotificationTests {
     private let refund = UnverifiedNotification(
         version: .two, kind: "REFUND", appleID: "u1", bundleID: "com.example.app", environment: .production,
@@ -21,13 +24,18 @@ struct UnverifiedNotificationTests {
     private func withPolled(
         _ body: (TestLedger, NotifiedApp, ReceiptID) async throws -> Void
     ) async throws {
-        try await withLedger { test in
-            let token = try await test.ledger.apps.openNotifications(of: "com.example.app")
-            let app = try #require(try await test.ledger.apps.notifiedApp(at: token))
-            let receipt = try await test.upload("a")
-            try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
+        try await withLedger(in: reused) { test in
+            let (app, receipt) = try await poll(in: test)
             try await body(test, app, receipt)
         }
+    }
+
+    private func poll(in test: TestLedger) async throws -> (NotifiedApp, ReceiptID) {
+        let token = try await test.ledger.apps.openNotifications(of: "com.example.app")
+        let app = try #require(try await test.ledger.apps.notifiedApp(at: token))
+        let receipt = try await test.upload("a")
+        try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
+        return (app, receipt)
     }
 
     /// When the receipt is due: whole seconds from the database's clock, rounded up, and its lane.
@@ -189,7 +197,7 @@ struct UnverifiedNotificationTests {
 
     @Test("The address changes with each one that is made, ends when it is closed, and is nowhere in clear")
     func address() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             let first = try await test.ledger.apps.openNotifications(of: "com.example.app")
             #expect(try await test.appNow().takesNotifications)
             let second = try await test.ledger.apps.openNotifications(of: "com.example.app")
@@ -207,7 +215,7 @@ struct UnverifiedNotificationTests {
 
     @Test("Old notifications go, the oldest first and not all at once")
     func pruned() async throws {
-        try await withLedger { test in
+        try await withLedger(in: reused) { test in
             try await test.run(
                 """
                 INSERT INTO ledger.notification (app_id, received_at, version, kind, effect, body)
@@ -235,7 +243,8 @@ struct UnverifiedNotificationTests {
 
     @Test("Worker and server may keep hints and remove old ones", arguments: ["perennial_worker", "perennial_api"])
     func roles(role: String) async throws {
-        try await withPolled { test, app, _ in
+        try await withLedger { test in
+            let (app, _) = try await poll(in: test)
             try await test.ledger.operations.grantRoles()
             let database = Database(
                 DatabaseConfiguration(connectionString: test.connectionString + " options='-c role=\(role)'")
