@@ -1,8 +1,12 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-/// Warnings are errors where we test, never in a user's build: tomorrow's compiler warns more.
-let strict: [SwiftSetting] = Context.environment["CI"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])]
+/// Of every target. Warnings are errors where we test, never in a user's build: tomorrow's compiler warns more.
+let settings: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ] + (Context.environment["CI"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])])
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
@@ -46,32 +50,32 @@ let package = Package(
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     ],
     targets: [
-        .target(name: "Subscriptions", swiftSettings: strict),
+        .target(name: "Subscriptions", swiftSettings: settings),
         .target(
             name: "AppStore", dependencies: [asyncHTTPClient, nioCore, nioHTTP1, nioPosix, nioSSL],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .target(
             name: "SQL", path: "sql", exclude: ["README.md"],
             resources: [.embedInCode("migrations"), .embedInCode("queries"), .embedInCode("reports")],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
-        .target(name: "Postgres", dependencies: ["CLibPQ", deque], swiftSettings: strict),
+        .target(name: "Postgres", dependencies: ["CLibPQ", deque], swiftSettings: settings),
         .target(
-            name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto, deque], swiftSettings: strict),
+            name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto, deque], swiftSettings: settings),
         .target(
             name: "Tracking",
             dependencies: ["Subscriptions", "AppStore", "Ledger", serviceLifecycle, logging, metrics],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .target(
             name: "Server",
             dependencies: [
                 "Subscriptions", "AppStore", "Ledger", "Tracking", hummingbird, mustache, nioCore, nioHTTP1,
                 serviceLifecycle, logging, metrics,
             ],
-            resources: [.embedInCode("HTTP/openapi.yaml"), .embedInCode("Admin/Templates")], swiftSettings: strict),
+            resources: [.embedInCode("HTTP/openapi.yaml"), .embedInCode("Admin/Templates")], swiftSettings: settings),
         .target(
             name: "AppStoreSimulator",
-            dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: strict),
+            dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: settings),
         .executableTarget(
             name: "perennial",
             dependencies: [
@@ -80,13 +84,13 @@ let package = Package(
                 unixSignals,
                 yams,
             ],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .executableTarget(
             name: "Benchmarks",
             dependencies: [
                 "Subscriptions", "AppStore", "Postgres", "Ledger", argumentParser, asyncHTTPClient, nioCore, nioPosix,
             ],
-            path: "Benchmarks/Sources", swiftSettings: strict),
+            path: "Benchmarks/Sources", swiftSettings: settings),
 
         .target(
             name: "TestSupport",
@@ -94,38 +98,38 @@ let package = Package(
                 "Subscriptions", "AppStore", "Postgres", "Ledger", "SQL", "Tracking", crypto, logging, metrics, nioCore,
                 nioPosix,
             ],
-            path: "Tests/TestSupport", swiftSettings: strict),
-        .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: strict),
+            path: "Tests/TestSupport", swiftSettings: settings),
+        .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
         .testTarget(
-            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: strict),
+            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: settings),
         .testTarget(
             name: "AppStoreTests",
             dependencies: ["AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, hummingbird],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .testTarget(
             name: "PostgresTests",
             dependencies: ["Postgres", "AppStoreSimulator", "TestSupport"],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .testTarget(
-            name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: strict),
+            name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: strict),
+            name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .testTarget(
             name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "TestSupport"],
-            swiftSettings: strict),
+            swiftSettings: settings),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
                 "perennial", "Tracking", "Server", "AppStoreSimulator", "SeededRandom", "TestSupport", asyncHTTPClient,
                 serviceLifecycle,
             ],
-            swiftSettings: strict),
-        .testTarget(name: "TidyTests", swiftSettings: strict),
+            swiftSettings: settings),
+        .testTarget(name: "TidyTests", swiftSettings: settings),
     ]
 )

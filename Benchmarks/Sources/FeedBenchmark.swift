@@ -1,3 +1,6 @@
+import Subscriptions
+import NIOHTTP1
+import NIOCore
 import ArgumentParser
 import AsyncHTTPClient
 import Foundation

@@ -1,3 +1,4 @@
+import Subscriptions
 import ArgumentParser
 import Foundation
 import NIOCore

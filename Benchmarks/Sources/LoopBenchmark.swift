@@ -1,3 +1,4 @@
+import FoundationEssentials
 import ArgumentParser
 
 /// The full loop beside its two ceilings.

@@ -1,6 +1,6 @@
-import Postgres
+package import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// Perennial's memory in PostgreSQL: claims, settlements, state, events, the feed, customers and lookups.
 package struct SubscriptionLedger: Sendable {

@@ -1,7 +1,7 @@
-import AppStore
-import Ledger
-import Logging
-import Metrics
+package import AppStore
+package import Ledger
+package import Logging
+package import Metrics
 
 /// The options of a tracker.
 package struct TrackerOptions: Sendable {

@@ -1,3 +1,4 @@
+import Server
 import Ledger
 import Subscriptions
 import TestSupport

@@ -1,3 +1,5 @@
+import Subscriptions
+import Server
 import Ledger
 import Testing
 

@@ -1,3 +1,4 @@
+import Tracking
 import Logging
 import Postgres
 import Synchronization

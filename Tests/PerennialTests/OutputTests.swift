@@ -1,3 +1,4 @@
+import Tracking
 import Logging
 import Server
 import Testing

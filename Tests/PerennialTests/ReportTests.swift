@@ -1,3 +1,4 @@
+import Server
 import Postgres
 import SQL
 import TestSupport

@@ -1,7 +1,7 @@
 import Crypto
 import Foundation
 import Ledger
-import Postgres
+package import Postgres
 import SQL
 
 /// Creates a database of a random name with the schema in it, runs `body` with it and its connection string, and drops it.

@@ -1,8 +1,8 @@
-import AppStore
-import Ledger
-import Logging
-import Metrics
-import Tracking
+package import AppStore
+package import Ledger
+package import Logging
+package import Metrics
+package import Tracking
 
 extension Logger {
     /// A logger that writes nothing.

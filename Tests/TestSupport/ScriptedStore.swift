@@ -1,4 +1,4 @@
-import AppStore
+package import AppStore
 import Synchronization
 
 /// An App Store in this process that answers by a script and counts the calls.

@@ -1,7 +1,7 @@
 import Foundation
-import Ledger
-import Postgres
-import Subscriptions
+package import Ledger
+package import Postgres
+package import Subscriptions
 
 /// A migrated ledger with two apps and a key without a limit for all of it.
 package struct ServedLedger: Sendable {

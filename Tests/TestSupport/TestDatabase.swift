@@ -1,5 +1,5 @@
 import Foundation
-import Postgres
+package import Postgres
 
 /// The PostgreSQL server that tests use.
 package enum TestServer {

@@ -1,3 +1,4 @@
+import NIOHTTP1
 import AppStore
 import AsyncHTTPClient
 import Foundation

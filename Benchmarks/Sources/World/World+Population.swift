@@ -1,3 +1,5 @@
+import Subscriptions
+import NIOHTTP1
 import AsyncHTTPClient
 import Foundation
 import NIOCore

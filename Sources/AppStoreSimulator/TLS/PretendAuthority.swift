@@ -1,5 +1,6 @@
+import CNIOLinux
 import Crypto
-import Foundation
+package import Foundation
 import NIOCore
 import SwiftASN1
 import X509

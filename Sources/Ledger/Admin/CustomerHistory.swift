@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// A stretch of a subscription's timeline, as currently known.
 package struct RecordedSpan: Sendable {

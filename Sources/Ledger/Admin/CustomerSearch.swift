@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// A customer found by a search.
 package struct FoundCustomer: Sendable, Hashable {

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The figures of the overview: whole UTC days from the summaries, checks by the hour, and delays.
 package struct Overview: Sendable {

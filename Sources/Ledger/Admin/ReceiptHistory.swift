@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// An answer of Apple about a receipt, from the first to the last answer with the same meaning.
 package struct RecordedAnswer: Sendable {

@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// A registered app with its settings; its secrets stay sealed until a check needs them.
 package struct App: Sendable, Hashable {

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 extension LedgerApps {
     /// Returns every registered app, ordered by bundle id.

@@ -1,7 +1,8 @@
+import Postgres
 import Crypto
 import Foundation
 import SQL
-import Subscriptions
+package import Subscriptions
 import Synchronization
 
 /// A seal for secrets at rest: the operator's master key (ChaCha20-Poly1305). Each secret is bound to its owner.

@@ -1,7 +1,7 @@
 import Foundation
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The actor of a change, as the audit log records it.
 package enum Actor: Sendable, Hashable {

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// One product of an app's catalog.
 package struct CatalogProduct: Sendable, Hashable {

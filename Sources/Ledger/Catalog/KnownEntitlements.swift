@@ -1,5 +1,6 @@
+import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 extension LedgerApps {
     /// The number of subscriptions, and of purchases, searched in each environment for products that no catalog names.

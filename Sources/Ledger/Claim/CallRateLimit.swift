@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// The rate limit of an app's calls to Apple: shared by all workers, stored with the app's budget.
 package struct CallRateLimit: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// The queue in which a receipt waits for its check; the cases are in order of urgency.
 ///

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The number of receipts of one app and lane to claim.
 package struct Quota: Sendable, Hashable {

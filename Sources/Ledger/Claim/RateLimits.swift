@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The owner of a rate limit.
 package enum RateLimitOwner: Sendable, Hashable {

@@ -1,7 +1,7 @@
 import Crypto
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The identity of an answer: all that Apple said except its clocks, and the rules by which we read it.
 ///

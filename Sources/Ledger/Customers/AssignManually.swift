@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 extension LedgerCustomers {
     /// Assigns a subscription or one-time purchase to a customer manually, for example to undo a transfer; returns how

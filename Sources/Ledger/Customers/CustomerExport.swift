@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// Everything stored about one customer.
 package struct CustomerExport: Sendable {

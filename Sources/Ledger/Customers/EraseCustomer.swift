@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The result of erasing a customer.
 package struct CustomerErasure: Sendable, Hashable {

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 extension LedgerCustomers {
     /// Grants an entitlement to a customer manually, from now until `until` (nil: without an end); creates an unknown

@@ -1,5 +1,5 @@
 import Postgres
-import Subscriptions
+package import Subscriptions
 
 /// A manual decision: its author and its reason.
 package struct ManualDecision: Sendable, Hashable {

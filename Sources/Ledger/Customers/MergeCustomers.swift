@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The result of merging one customer into another.
 package struct CustomerMerge: Sendable, Hashable {

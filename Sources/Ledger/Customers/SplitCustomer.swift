@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The result of splitting one name from another customer.
 package struct CustomerSplit: Sendable, Hashable {

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The identity and newest position of the feed; a position is valid only in the feed it comes from.
 package struct FeedHead: Sendable, Hashable {

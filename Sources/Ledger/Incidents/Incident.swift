@@ -1,5 +1,5 @@
 import Postgres
-import Subscriptions
+package import Subscriptions
 
 /// A period in which Apple's answers about an app were not trusted.
 package struct Incident: Sendable {

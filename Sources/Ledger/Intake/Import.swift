@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The identity of an imported file: name, size, and a digest of its first and last megabyte.
 package struct ImportedFile: Sendable, Hashable {

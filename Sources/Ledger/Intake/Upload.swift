@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// The key of a stored receipt.
 package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertible {

@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The scope of an API key: what it may do.
 package enum Scope: String, Sendable, CaseIterable {

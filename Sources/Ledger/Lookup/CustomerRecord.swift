@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// Everything that one customer has, as known now.
 package struct CustomerRecord: Sendable {

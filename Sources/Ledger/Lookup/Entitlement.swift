@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// One entitlement of one customer: whether it is granted, until when, why, and how fresh the answer is.
 package struct Entitlement: Sendable, Hashable {

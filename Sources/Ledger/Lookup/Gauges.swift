@@ -1,6 +1,6 @@
-import Postgres
+package import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The metrics of the whole ledger, read by a few bounded statements, whatever the number of receipts.
 package struct LedgerGauges: Sendable {

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 extension LedgerCustomers {
     /// Returns everything that decides a customer's entitlements at `time`, now where nil, as it is known now.

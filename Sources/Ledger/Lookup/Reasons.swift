@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// Everything that decides the entitlements of one customer at one instant, for `explain`.
 package struct Reasons: Sendable {

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The state of the whole ledger, for `status`.
 package struct LedgerStatus: Sendable {

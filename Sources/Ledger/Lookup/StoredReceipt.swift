@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// A stored receipt as `receipt list` and `receipt show` show it.
 package struct StoredReceipt: Sendable {

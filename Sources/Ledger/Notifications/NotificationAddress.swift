@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The secret last part of an app's notification address for App Store Connect: 64 hexadecimal digits.
 ///

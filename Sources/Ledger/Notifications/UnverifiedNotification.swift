@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// The content of a notification from Apple. It is not verified: it may bring a check forward, but it decides nothing.
 package struct UnverifiedNotification: Sendable, Hashable {

@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The result of one batch of a prune, after its commit.
 package struct PruneBatch: Sendable {

@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// A stored verified answer from Apple: one body, which was true from its first to its last clock.
 package struct KeptAnswer: Sendable {

@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// The part of the ledger to rebuild.
 package struct RebuildScope: Sendable {

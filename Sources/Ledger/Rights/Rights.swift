@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 import Synchronization
 
 /// A thing that answers about entitlements depend on; when it changes, the entitlements may change.

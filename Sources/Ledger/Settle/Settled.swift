@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// The result of one check, after its commit.
 package struct Settled: Sendable {

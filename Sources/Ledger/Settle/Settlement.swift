@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// An answer that was read, ready to be settled.
 struct Settlement: Sendable {

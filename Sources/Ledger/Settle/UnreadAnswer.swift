@@ -1,4 +1,4 @@
-import Subscriptions
+package import Subscriptions
 
 /// Apple's answer about a claimed receipt, read only where it differs from the last one.
 package struct UnreadAnswer: Sendable {

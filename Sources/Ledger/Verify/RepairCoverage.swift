@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The result of repairing a subscription or one-time purchase.
 package struct CoverageRepair: Sendable, Hashable {

@@ -1,3 +1,4 @@
+import Postgres
 import SQL
 
 /// The settings of workers, on which the promises depend beside the ledger itself.

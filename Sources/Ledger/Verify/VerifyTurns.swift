@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// A set of invariants that workers verify in turn.
 package enum VerifyTurn: String, Sendable, CaseIterable {

@@ -1,5 +1,5 @@
 import Postgres
-import Subscriptions
+package import Subscriptions
 
 /// An invariant that does not hold for one row of the ledger, as seen twice in snapshots a moment apart.
 package struct Violation: Sendable, Hashable {

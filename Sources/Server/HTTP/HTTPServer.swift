@@ -1,9 +1,9 @@
 import Hummingbird
 import HummingbirdCore
 import Ledger
-import Logging
+package import Logging
 import ServiceLifecycle
-import Tracking
+package import Tracking
 
 /// The HTTP API as a service. It answers until graceful shutdown, which first finishes the requests under way.
 ///

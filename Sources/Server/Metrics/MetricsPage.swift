@@ -1,3 +1,6 @@
+import Subscriptions
+import CoreMetrics
+import Postgres
 import Hummingbird
 import Ledger
 import Logging

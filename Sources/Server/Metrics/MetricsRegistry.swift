@@ -1,4 +1,4 @@
-import Metrics
+package import Metrics
 import Synchronization
 import Tracking
 

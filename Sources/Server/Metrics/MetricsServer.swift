@@ -2,7 +2,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import ServiceLifecycle
-import Tracking
+package import Tracking
 
 /// The server of `/metrics`, `/healthz` and `/readyz` for a worker that serves nothing else.
 package struct MetricsServer: Service {

@@ -1,3 +1,5 @@
+import Tracking
+
 /// The Prometheus text format, version 0.0.4:
 /// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 enum MetricsText {

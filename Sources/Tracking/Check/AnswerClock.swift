@@ -1,5 +1,5 @@
 import AppStore
-import Subscriptions
+package import Subscriptions
 
 /// The limit up to which Apple's clock is believed.
 ///

@@ -1,3 +1,4 @@
+import Logging
 import AppStore
 import Foundation
 import Ledger

@@ -1,5 +1,5 @@
-import AppStore
-import Subscriptions
+package import AppStore
+package import Subscriptions
 
 extension Finding {
     /// Determines the outcome of an answer: applies the table of outcomes to one app.

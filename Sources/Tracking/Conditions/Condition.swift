@@ -1,6 +1,6 @@
-import Ledger
+package import Ledger
 import Logging
-import Subscriptions
+package import Subscriptions
 
 /// A problem that lasts for a while. Each is logged once when it begins and once when it ends.
 package enum Condition: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import Logging
+package import Logging
 import Synchronization
 
 /// The problems of a process, logged as they begin and end.

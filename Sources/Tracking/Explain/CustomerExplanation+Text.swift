@@ -1,5 +1,5 @@
-import Ledger
-import Subscriptions
+package import Ledger
+package import Subscriptions
 
 extension CustomerExplanation {
     /// The explanation in lines, for a reader who has never seen a receipt.

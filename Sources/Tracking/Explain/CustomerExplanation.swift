@@ -1,5 +1,5 @@
-import Ledger
-import Subscriptions
+package import Ledger
+package import Subscriptions
 
 /// One customer's entitlements at an instant, with the reasons, from stored data.
 package struct CustomerExplanation: Sendable {

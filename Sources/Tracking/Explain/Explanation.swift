@@ -1,6 +1,6 @@
 import AppStore
 import Ledger
-import Subscriptions
+package import Subscriptions
 
 /// The meaning of one answer of verifyReceipt at an instant, with the reasons: no database, no network.
 package struct Explanation: Sendable {

@@ -1,5 +1,5 @@
-import Ledger
-import Subscriptions
+package import Ledger
+package import Subscriptions
 
 /// The plain-language sentence for a field of Apple's answer.
 enum FieldSentence {

@@ -1,3 +1,5 @@
+import Ledger
+import Logging
 import ServiceLifecycle
 
 /// A signal that this process committed events, so that they get their positions in the feed at once. Without events

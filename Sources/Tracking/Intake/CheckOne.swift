@@ -1,5 +1,5 @@
 import AppStore
-import Ledger
+package import Ledger
 import Subscriptions
 
 extension Tracker {

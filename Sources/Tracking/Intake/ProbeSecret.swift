@@ -1,6 +1,6 @@
 import AppStore
 import Foundation
-import Ledger
+package import Ledger
 import Subscriptions
 
 /// Apple's verdict on a shared secret.

@@ -1,5 +1,6 @@
+import Postgres
 import AppStore
-import Ledger
+package import Ledger
 import Subscriptions
 
 extension Tracker {

@@ -1,5 +1,5 @@
-import Ledger
-import Subscriptions
+package import Ledger
+package import Subscriptions
 
 /// A receipt as a caller sends it, by HTTP, by command or in an import. Nothing of it is checked yet; the ledger stores
 /// it as an `Upload`.

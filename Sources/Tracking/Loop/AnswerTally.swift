@@ -1,4 +1,5 @@
 import Ledger
+import Subscriptions
 import Synchronization
 
 /// A count of Apple's answers per app until they are written to the database.

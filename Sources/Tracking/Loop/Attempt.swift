@@ -1,3 +1,5 @@
+import Postgres
+import Logging
 import Ledger
 
 extension Tracker {

@@ -1,3 +1,4 @@
+import Logging
 import ServiceLifecycle
 
 /// A service that logs what this process checked, once a minute, and problems that are over. Silent while nothing

@@ -1,4 +1,4 @@
-import Metrics
+package import Metrics
 
 /// Every metric of `/metrics` with its name, meaning and kind.
 ///

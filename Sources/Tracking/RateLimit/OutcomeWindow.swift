@@ -1,3 +1,4 @@
+import AppStore
 import Ledger
 import Subscriptions
 

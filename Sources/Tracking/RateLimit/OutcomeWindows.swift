@@ -1,3 +1,4 @@
+import AppStore
 import Ledger
 
 /// The sum of a process's answers. It changes the shared rate limits when enough answers call for it.

@@ -1,3 +1,4 @@
+import Ledger
 import ArgumentParser
 import Subscriptions
 

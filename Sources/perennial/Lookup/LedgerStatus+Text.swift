@@ -1,3 +1,4 @@
+import Subscriptions
 import Ledger
 import Server
 

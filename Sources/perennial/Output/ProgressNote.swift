@@ -1,3 +1,6 @@
+import Foundation
+import Tracking
+
 /// The progress of a long job on standard error: one line on a terminal, a line now and then elsewhere.
 struct ProgressNote {
     private let isTerminal = Terminal.isStandardError

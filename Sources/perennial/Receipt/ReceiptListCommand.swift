@@ -1,3 +1,4 @@
+import Server
 import ArgumentParser
 import Ledger
 import Subscriptions

@@ -1,3 +1,5 @@
+import Server
+import Logging
 import ArgumentParser
 import Postgres
 import SQL

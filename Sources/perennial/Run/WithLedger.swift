@@ -1,3 +1,4 @@
+import Tracking
 import Foundation
 import Ledger
 import Postgres

@@ -1,3 +1,5 @@
+import Logging
+import NIOCore
 import AppStore
 import AsyncHTTPClient
 import Ledger

@@ -1,3 +1,4 @@
+import Ledger
 import Subscriptions
 import Testing
 import Tracking

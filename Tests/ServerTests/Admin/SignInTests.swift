@@ -1,3 +1,4 @@
+import Postgres
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting

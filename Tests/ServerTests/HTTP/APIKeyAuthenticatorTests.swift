@@ -1,3 +1,4 @@
+import HummingbirdTesting
 import Hummingbird
 import Testing
 

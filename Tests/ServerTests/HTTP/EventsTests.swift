@@ -1,3 +1,4 @@
+import Subscriptions
 import AppStore
 import Foundation
 import Hummingbird

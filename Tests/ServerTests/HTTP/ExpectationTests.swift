@@ -1,3 +1,4 @@
+import TestSupport
 import Hummingbird
 import TestSupport
 import Testing

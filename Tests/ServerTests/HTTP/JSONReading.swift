@@ -1,3 +1,5 @@
+import HTTPTypes
+import NIOCore
 import Foundation
 import HummingbirdTesting
 import Testing

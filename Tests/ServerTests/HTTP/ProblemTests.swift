@@ -1,3 +1,4 @@
+import HummingbirdTesting
 import AppStore
 import Hummingbird
 import Ledger

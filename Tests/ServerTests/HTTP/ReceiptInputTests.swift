@@ -1,3 +1,6 @@
+import HummingbirdTesting
+import Subscriptions
+import Tracking
 import Foundation
 import Hummingbird
 import Testing

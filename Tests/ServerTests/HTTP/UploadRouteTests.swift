@@ -1,3 +1,4 @@
+import Postgres
 import Foundation
 import Hummingbird
 import HummingbirdTesting

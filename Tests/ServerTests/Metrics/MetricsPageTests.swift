@@ -1,3 +1,5 @@
+import CoreMetrics
+import HTTPTypes
 import AppStore
 import Foundation
 import HummingbirdTesting

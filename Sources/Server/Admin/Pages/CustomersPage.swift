@@ -1,3 +1,5 @@
+import Tracking
+import Subscriptions
 import Hummingbird
 import Ledger
 

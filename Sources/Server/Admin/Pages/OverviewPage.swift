@@ -1,3 +1,4 @@
+import Tracking
 import Hummingbird
 import Ledger
 import Subscriptions

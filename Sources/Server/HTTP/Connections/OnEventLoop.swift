@@ -1,7 +1,7 @@
 import Hummingbird
 import HummingbirdCore
 import Logging
-import NIOCore
+package import NIOCore
 
 /// A connection served on the thread of its event loop, where its requests arrive and its responses leave.
 struct OnEventLoop<Connection: ServerChildChannel>: ServerChildChannel {

@@ -1,3 +1,4 @@
+import CNIOLinux
 import NIOCore
 
 /// The source of a connection: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one subscriber.

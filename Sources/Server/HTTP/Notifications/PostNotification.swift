@@ -1,3 +1,4 @@
+import Subscriptions
 import Hummingbird
 import Ledger
 import Metrics

@@ -1,3 +1,4 @@
+import Postgres
 import AppStore
 import Hummingbird
 import Ledger

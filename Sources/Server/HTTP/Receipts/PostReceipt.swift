@@ -1,3 +1,4 @@
+import Logging
 import Hummingbird
 import Ledger
 import Subscriptions

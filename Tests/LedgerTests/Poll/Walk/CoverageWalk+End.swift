@@ -1,3 +1,4 @@
+import Postgres
 import Subscriptions
 
 @testable import Ledger
