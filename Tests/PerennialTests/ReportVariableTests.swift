@@ -2,6 +2,7 @@ import Foundation
 import Ledger
 import Postgres
 import SQL
+import Server
 import TestSupport
 import Testing
 import Tracking

@@ -1,3 +1,6 @@
+import Subscriptions
+import Postgres
+import Server
 import Ledger
 import TestSupport
 import Testing

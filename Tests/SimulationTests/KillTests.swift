@@ -1,3 +1,5 @@
+import Tracking
+import Ledger
 import AppStoreSimulator
 import Foundation
 import Subscriptions

@@ -1,3 +1,4 @@
+import Tracking
 import Ledger
 import Testing
 

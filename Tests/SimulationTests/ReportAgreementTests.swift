@@ -1,6 +1,7 @@
 import AppStoreSimulator
 import Postgres
 import SQL
+import Server
 import TestSupport
 import Testing
 import Tracking

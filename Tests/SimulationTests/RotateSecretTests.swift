@@ -1,3 +1,6 @@
+import Tracking
+import Subscriptions
+import Ledger
 import AppStoreSimulator
 import Foundation
 import Testing

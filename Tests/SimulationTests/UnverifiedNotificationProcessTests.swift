@@ -1,3 +1,4 @@
+import NIOHTTP1
 import AppStoreSimulator
 import AsyncHTTPClient
 import Foundation

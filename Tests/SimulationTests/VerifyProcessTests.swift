@@ -1,3 +1,4 @@
+import Subscriptions
 import Foundation
 import Ledger
 import Testing

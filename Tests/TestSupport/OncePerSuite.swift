@@ -1,5 +1,5 @@
 import Synchronization
-import Testing
+package import Testing
 
 /// A world that the tests of one suite share, such as a database with rows in it: made when the first of them asks for
 /// it, and gone when all of them have ended. To make one takes longer than most tests.

@@ -1,3 +1,5 @@
+import NIOHTTP1
+import NIOFoundationEssentialsCompat
 import AsyncHTTPClient
 import Foundation
 import NIOCore

@@ -1,3 +1,4 @@
+import Tracking
 import AppStoreSimulator
 import Foundation
 import Ledger
