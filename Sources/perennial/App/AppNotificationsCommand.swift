@@ -8,8 +8,8 @@ struct AppNotificationsCommand: AsyncParsableCommand {
         commandName: "notifications",
         abstract: "Makes the address that Apple sends an app's notifications to.",
         discussion: """
-            The command prints the path of the address, which cannot be shown again. An earlier address ends. Enter the
-            path after https:// and the name of your server in App Store Connect, under App Information, App Store
+            The command prints the path of the address, which cannot be shown again. An earlier address ends. Enter \
+            the path after https:// and the name of your server in App Store Connect, under App Information, App Store \
             Server Notifications.
 
             Example:

@@ -9,10 +9,10 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
         commandName: "rotate-secret",
         abstract: "Replaces an app's shared secret; the present one stays as the previous one.",
         discussion: """
-            The command tries the new secret on a stored receipt, where there is one. If Apple refuses the secret
-            (21004), nothing changes and the exit status is 1, unless --force is given. A secret that could not be tried
-            is put in place; the log says when Apple refuses it later. A pause because Apple refused the old secret
-            ends.
+            The command tries the new secret on a stored receipt, where there is one. If Apple refuses the secret \
+            (21004), nothing changes and the exit status is 1, unless --force is given. A secret that could not be \
+            tried is put in place; the log says when Apple refuses it later. A pause because Apple refused the old \
+            secret ends.
 
             Example:
               perennial app rotate-secret com.example.app --shared-secret-file secret

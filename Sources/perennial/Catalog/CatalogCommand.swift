@@ -25,8 +25,8 @@ struct CatalogApplyCommand: AsyncParsableCommand {
         commandName: "apply",
         abstract: "Makes a file the whole catalog of its app.",
         discussion: """
-            Every mistake is reported with its line, and then nothing is changed. What products granted before now stays
-            true for the time before now.
+            Every mistake is reported with its line, and then nothing is changed. What products granted before now \
+            stays true for the time before now.
 
             Example:
               perennial catalog apply catalog.yaml

@@ -26,7 +26,7 @@ struct CustomerAssignCommand: AsyncParsableCommand {
         commandName: "assign",
         abstract: "Gives a subscription or one-time purchase to a customer, as to undo a transfer.",
         discussion: """
-            The assignment does not count among the transfers that the app's policy allows. An upload can transfer the
+            The assignment does not count among the transfers that the app's policy allows. An upload can transfer the \
             purchase again.
 
             Example:
@@ -63,8 +63,9 @@ struct CustomerMergeCommand: AsyncParsableCommand {
         commandName: "merge",
         abstract: "Merges a customer into another, with all purchases, uploads and manual grants.",
         discussion: """
-            Use it when an anonymous customer turns out to be a known one. From then on the old name stands for the new
-            one in lookups and uploads. Lookups of the time before answer as they did. A second run changes nothing.
+            Use it when an anonymous customer turns out to be a known one. From then on the old name stands for the \
+            new one in lookups and uploads. Lookups of the time before answer as they did. A second run changes \
+            nothing.
 
             Example:
               perennial customer merge --app com.example.app --from anonymous-7 --into c1 --reason "logged in"
@@ -102,8 +103,8 @@ struct CustomerSplitCommand: AsyncParsableCommand {
         commandName: "split",
         abstract: "Undoes a merge: the name stands for its own customer again.",
         discussion: """
-            Subscriptions, purchases and uploads that moved with the merge go back. Those that came later stay with the
-            other customer, and so do manual grants.
+            Subscriptions, purchases and uploads that moved with the merge go back. Those that came later stay with \
+            the other customer, and so do manual grants.
 
             Example:
               perennial customer split --app com.example.app --customer anonymous-7 --reason "another person"
@@ -135,11 +136,11 @@ struct CustomerEraseCommand: AsyncParsableCommand {
         commandName: "erase",
         abstract: "Removes a customer's personal data; figures stay under a random name.",
         discussion: """
-            It removes the receipts that only this customer uploaded, with Apple's answers about them. It also removes
-            the customer's uploads, imported claims, account tokens, the reasons of manual decisions about the customer,
-            and the id itself with every name merged into it. Periods, prices and events stay. The reason given here
-            stays too, so name no person in it. An erasure cannot be undone. Backups and replicas' logs keep their
-            copies until they are deleted.
+            It removes the receipts that only this customer uploaded, with Apple's answers about them. It also removes \
+            the customer's uploads, imported claims, account tokens, the reasons of manual decisions about the \
+            customer, and the id itself with every name merged into it. Periods, prices and events stay. The reason \
+            given here stays too, so name no person in it. An erasure cannot be undone. Backups and replicas' logs \
+            keep their copies until they are deleted.
 
             Example:
               perennial customer erase --app com.example.app --customer c1 --reason "asked on 20 November" --yes

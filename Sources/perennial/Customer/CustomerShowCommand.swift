@@ -10,7 +10,7 @@ struct CustomerShowCommand: AsyncParsableCommand {
         commandName: "show",
         abstract: "Shows everything that is kept of a customer.",
         discussion: """
-            It shows the customer's entitlements, present and past ownerships with their causes, manual grants, and
+            It shows the customer's entitlements, present and past ownerships with their causes, manual grants, and \
             receipts. `perennial explain` says why the customer has each entitlement.
 
             Example:

@@ -39,9 +39,9 @@ struct GrantCommand: AsyncParsableCommand {
         commandName: "grant",
         abstract: "Grants a customer an entitlement manually, from now until an instant.",
         discussion: """
-            Lookups show `by_hand`, `explain` shows the author and the reason, and reports about money leave it out. A new
-            grant replaces the customer's manual grant of the same entitlement. Without --until it has no end. Without
-            --force, an entitlement that no product of the app grants is refused as misspelt.
+            Lookups show `by_hand`, `explain` shows the author and the reason, and reports about money leave it out. A \
+            new grant replaces the customer's manual grant of the same entitlement. Without --until it has no end. \
+            Without --force, an entitlement that no product of the app grants is refused as misspelt.
 
             Example:
               perennial grant --app com.example.app --customer c1 --entitlement pro --until 2026-12-31T00:00:00Z \\

@@ -19,10 +19,10 @@ struct FeedRenewCommand: AsyncParsableCommand {
         commandName: "renew",
         abstract: "Gives the feed a new id, after the database went back to an earlier time in its own place.",
         discussion: """
-            Run it after a recovery to a point in time or from a snapshot of the disk, before any worker starts. It is
-            not needed for a dump that was restored elsewhere, which has a new id by itself, nor for a promoted standby.
-            Cursors of the former id are refused from then on (409), so every consumer reads the feed again from its
-            start. A second run gives another new id, unless --instead-of names the former id.
+            Run it after a recovery to a point in time or from a snapshot of the disk, before any worker starts. It is \
+            not needed for a dump that was restored elsewhere, which has a new id by itself, nor for a promoted \
+            standby. Cursors of the former id are refused from then on (409), so every consumer reads the feed again \
+            from its start. A second run gives another new id, unless --instead-of names the former id.
 
             Examples:
               perennial feed renew --yes

@@ -7,13 +7,15 @@ struct ImportCommand: AsyncParsableCommand {
         commandName: "import",
         abstract: "Stores many receipts for the worker to verify.",
         discussion: """
-            One JSON object a line: {"app": …, "customer": …, "receipt": …} and, where known, "storefront", "price" with
-            "currency", "product", "expires" and "provisional_until" (ISO 8601). Until that instant, at most 90 days, the
-            customer has what the catalog says of the product, unless Apple is asked before; then Apple's answer counts.
+            One JSON object a line: {"app": …, "customer": …, "receipt": …} and, where known, "storefront", "price" \
+            with "currency", "product", "expires" and "provisional_until" (ISO 8601). Until that instant, at most 90 \
+            days, the customer has what the catalog says of the product, unless Apple is asked before; then Apple's \
+            answer counts.
 
-            Bad lines are reported with their number and skipped. A run that was stopped or killed goes on where it was when
-            the same file is imported again. Nothing is stored twice, several imports may run at once, and an import never
-            takes a live subscription from its owner. Apple is asked about the receipts nearest to their expiry first.
+            Bad lines are reported with their number and skipped. A run that was stopped or killed goes on where it \
+            was when the same file is imported again. Nothing is stored twice, several imports may run at once, and an \
+            import never takes a live subscription from its owner. Apple is asked about the receipts nearest to their \
+            expiry first.
 
             Exits 1 only when nothing could be stored, the file could not be read or the database went away.
 

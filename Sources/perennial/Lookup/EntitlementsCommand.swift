@@ -10,7 +10,7 @@ struct EntitlementsCommand: AsyncParsableCommand {
         commandName: "entitlements",
         abstract: "Says what a customer may use, until when, why, and how fresh that is.",
         discussion: """
-            --at asks about another moment; --known-at asks what was known then. An unknown customer has no
+            --at asks about another moment; --known-at asks what was known then. An unknown customer has no \
             entitlements.
 
             Example:

@@ -13,9 +13,10 @@ struct ExplainCommand: AsyncParsableCommand {
         commandName: "explain",
         abstract: "Says what a customer may use and why, or what one verifyReceipt answer means.",
         discussion: """
-            With --app and --customer it explains from what is stored: every entitlement, what gives it, which of
-            Apple's answers decided, and which field there. With --response it reads one response body, without database
-            or network; any body gets an answer: what cannot be read is indeterminate. The JSON forms are stable.
+            With --app and --customer it explains from what is stored: every entitlement, what gives it, which of \
+            Apple's answers decided, and which field there. With --response it reads one response body, without \
+            database or network; any body gets an answer: what cannot be read is indeterminate. The JSON forms are \
+            stable.
 
             Examples:
               perennial explain --app com.example.app --customer c1

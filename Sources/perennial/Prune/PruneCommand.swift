@@ -15,12 +15,12 @@ struct PruneCommand: AsyncParsableCommand {
         commandName: "prune",
         abstract: "Removes old answers of Apple's that are no longer needed, and old rows of the audit.",
         discussion: """
-            Every receipt keeps its newest answer, and each older answer that says something no newer one says. Before
-            the command removes an answer, it recomputes all that the receipt holds with the answer and without it. The
-            answer stays where the results differ, so `perennial rebuild` finds the same afterwards. An empty month
-            gives its disk space back.
+            Every receipt keeps its newest answer, and each older answer that says something no newer one says. Before \
+            the command removes an answer, it recomputes all that the receipt holds with the answer and without it. \
+            The answer stays where the results differ, so `perennial rebuild` finds the same afterwards. An empty \
+            month gives its disk space back.
 
-            The command runs beside workers, and can run again after an interruption. It needs the settings of the
+            The command runs beside workers, and can run again after an interruption. It needs the settings of the \
             workers.
 
             Example:

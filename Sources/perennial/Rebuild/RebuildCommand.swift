@@ -13,13 +13,13 @@ struct RebuildCommand: AsyncParsableCommand {
         commandName: "rebuild",
         abstract: "Recomputes facts, timelines and states from what Apple said, as it is stored.",
         discussion: """
-            The command reads the stored observations again by the present rules. It writes each difference as a new
-            version and a row of ledger.correction, but no event, because nothing happened at Apple. With --verify it
-            changes nothing: it lists the differences, and the exit status is 2 when there are any. Where the kept
-            observations are not enough to compute a subscription or purchase, the command lists it and leaves it as it
-            is.
+            The command reads the stored observations again by the present rules. It writes each difference as a new \
+            version and a row of ledger.correction, but no event, because nothing happened at Apple. With --verify it \
+            changes nothing: it lists the differences, and the exit status is 2 when there are any. Where the kept \
+            observations are not enough to compute a subscription or purchase, the command lists it and leaves it as \
+            it is.
 
-            The command runs beside workers, and can run again after an interruption. It needs the settings of the
+            The command runs beside workers, and can run again after an interruption. It needs the settings of the \
             workers.
 
             Examples:

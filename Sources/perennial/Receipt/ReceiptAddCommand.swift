@@ -9,8 +9,8 @@ struct ReceiptAddCommand: AsyncParsableCommand {
         commandName: "add",
         abstract: "Stores one receipt and verifies it now.",
         discussion: """
-            The file holds base64 as the app sent it, or the receipt file of a device. Exits 0 when Apple vouched for it;
-            otherwise 1, and the receipt stays stored and is asked about again.
+            The file holds base64 as the app sent it, or the receipt file of a device. Exits 0 when Apple vouched for \
+            it; otherwise 1, and the receipt stays stored and is asked about again.
 
             Example:
               perennial receipt add --app com.example.app --customer c1 receipt.txt

@@ -20,10 +20,10 @@ struct ReportCommand: AsyncParsableCommand {
         commandName: "report",
         abstract: "Runs a report; `perennial report list` names them.",
         discussion: """
-            Reports are files of SQL that psql runs too, with the same variables. Exit status: 0 done, 1 failed, 2 the
-            report is a check (its name ends in _check) and found something, 64 usage, 78 configuration. With --watch it
-            runs until SIGINT (Ctrl-C) or SIGTERM, which is status 0; a failure, such as a database that restarts, is
-            shown and the next look follows.
+            Reports are files of SQL that psql runs too, with the same variables. Exit status: 0 done, 1 failed, 2 the \
+            report is a check (its name ends in _check) and found something, 64 usage, 78 configuration. With --watch \
+            it runs until SIGINT (Ctrl-C) or SIGTERM, which is status 0; a failure, such as a database that restarts, \
+            is shown and the next look follows.
 
             Examples:
               perennial report list

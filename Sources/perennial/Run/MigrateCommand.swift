@@ -10,7 +10,7 @@ struct MigrateCommand: AsyncParsableCommand {
         commandName: "migrate",
         abstract: "Creates or upgrades the schema; safe to run from many machines at once.",
         discussion: """
-            Prints each migration it applied. Applied migrations never change: a database that knows others than this
+            Prints each migration it applied. Applied migrations never change: a database that knows others than this \
             program is refused and left as it is, unless they are later ones that this program works with.
 
             Example:

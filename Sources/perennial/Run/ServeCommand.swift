@@ -10,7 +10,7 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve",
         abstract: "Serves the HTTP API.",
         discussion: """
-            Listens even while the database is down and says so under /readyz; /openapi.yaml describes the rest. Under
+            Listens even while the database is down and says so under /readyz; /openapi.yaml describes the rest. Under \
             /admin are pages for people; they sign in with a key of scope admin for every app.
 
             Example:

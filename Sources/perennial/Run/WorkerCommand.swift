@@ -10,10 +10,10 @@ struct WorkerCommand: AsyncParsableCommand {
         commandName: "worker",
         abstract: "Asks Apple about every receipt when it is due; run as many as you like.",
         discussion: """
-            The worker runs until SIGTERM or SIGINT. Then it waits up to five seconds for answers and hands the other
-            receipts back. With --once it checks the receipts that were due when it began, and exits: with 0 when Apple
-            was asked about all of them, with 1 when some are left, with the reasons. A receipt without a usable answer
-            counts as asked about; a later run checks it again.
+            The worker runs until SIGTERM or SIGINT. Then it waits up to five seconds for answers and hands the other \
+            receipts back. With --once it checks the receipts that were due when it began, and exits: with 0 when \
+            Apple was asked about all of them, with 1 when some are left, with the reasons. A receipt without a usable \
+            answer counts as asked about; a later run checks it again.
 
             Examples:
               perennial worker

@@ -15,10 +15,10 @@ struct SimulatorCommand: AsyncParsableCommand {
         commandName: "simulator",
         abstract: "Runs a pretend App Store whose months are short.",
         discussion: """
-            Test any backend with it: send what it would send Apple to /verifyReceipt and /sandbox/verifyReceipt.
-            /simulator/receipts and /simulator/uploads?since=T give receipts as devices send them, as JSON or, with
-            format=ndjson, as `perennial import` reads them. /simulator/truth?at=T says what is true and what happened.
-            For Perennial set PERENNIAL_APPSTORE_URL and PERENNIAL_APPSTORE_SANDBOX_URL to the two.
+            Test any backend with it: send what it would send Apple to /verifyReceipt and /sandbox/verifyReceipt. \
+            /simulator/receipts and /simulator/uploads?since=T give receipts as devices send them, as JSON or, with \
+            format=ndjson, as `perennial import` reads them. /simulator/truth?at=T says what is true and what \
+            happened. For Perennial set PERENNIAL_APPSTORE_URL and PERENNIAL_APPSTORE_SANDBOX_URL to the two.
 
             Examples:
               perennial simulator --port 8090 --seed 7 --customers 200 --month-seconds 60

@@ -9,10 +9,10 @@ struct VerifyCommand: AsyncParsableCommand {
         commandName: "verify",
         abstract: "Checks every invariant against the live database; 2 where one is violated.",
         discussion: """
-            The command reads slice by slice, without a lock, beside workers and servers. It checks each suspected
-            violation again a moment later. Each violation has a line with the action to take. With --repair, the command gives a
-            subscription or purchase that no worker would check to a receipt that can vouch for it, schedules the receipt
-            and writes a row to the audit. The exit status is 0 when no violation is left.
+            The command reads slice by slice, without a lock, beside workers and servers. It checks each suspected \
+            violation again a moment later. Each violation has a line with the action to take. With --repair, the \
+            command gives a subscription or purchase that no worker would check to a receipt that can vouch for it, \
+            schedules the receipt and writes a row to the audit. The exit status is 0 when no violation is left.
 
             Examples:
               perennial verify
