@@ -1,7 +1,9 @@
--- Counts the receipts of each app and lane due by $2 (null: now), up to $1, or up to twice an app's share of $1. For an
--- app whose answers fail it counts only a few, enough to test whether Apple responds again. For the apps $3 and lanes
--- $4 it ignores receipts due before $5. Each row, and the row without an app when nothing is due, has the time this
--- kept the database busy: the caller's own clock would include the wait for a connection.
+-- Counts the receipts of each app and lane due by $2 (null: now), up to $1. Three rules lower the count:
+-- * Of each app and lane it counts at most twice an app's even share of $1, or 16 if that is more.
+-- * Of an app whose answers fail it counts at most three: enough to test whether Apple answers again.
+-- * For the apps $3 and lanes $4 it leaves out receipts due before $5.
+-- A paused app has no row until its pause ends. Each row, and the row without an app when nothing is due, has the time
+-- this kept the database busy: the caller's own clock would include the wait for a connection.
 WITH waiting AS MATERIALIZED (
     SELECT a.app_id, l.lane, low.due_at AS low, GREATEST(a.failures, g.failures) > 0 AS is_tried
     FROM ledger.app_budget a

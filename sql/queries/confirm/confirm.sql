@@ -1,4 +1,4 @@
--- Confirmation, step 5: the answers equal the previous ones, so this only moves clocks and releases leases; worker $1,
+-- Confirmation: moves clocks and releases leases, which is all that answers equal to the previous ones need; worker $1,
 -- at $2; $3 receipts, $4 Apple's clocks, $5 due, $6 lanes; $7 subscriptions, $8 their next checks.
 WITH answer AS MATERIALIZED (
     SELECT * FROM unnest($3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::text[]::ledger.lane[])

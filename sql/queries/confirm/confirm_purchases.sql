@@ -1,4 +1,4 @@
--- Confirmation, step 6: moves the clocks of one-time purchases; at $1; $2 purchases, $3 Apple's clocks, $4 whether the
+-- Confirmation: moves the clocks of one-time purchases; at $1; $2 purchases, $3 Apple's clocks, $4 whether the
 -- confirmed receipt polls them, $5 their next checks in that case: null when no further change is expected.
 UPDATE ledger.purchase p
 SET as_of = n.as_of, checked_at = $1::timestamptz,

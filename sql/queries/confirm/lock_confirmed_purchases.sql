@@ -1,5 +1,5 @@
--- Confirmation, step 4: locks one-time purchases ($1) in natural-key order and returns the database's clock after the
--- locks.
+-- Confirmation: locks one-time purchases ($1) in natural-key order, after the subscriptions, and returns the database's
+-- clock after the locks.
 SELECT p.purchase_id, p.version, p.as_of, p.purchased_at, p.polled_by, clock_timestamp() AS recorded_at
 FROM ledger.purchase p
 WHERE p.purchase_id = ANY($1::bigint[])

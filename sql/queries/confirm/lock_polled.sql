@@ -1,4 +1,4 @@
--- Confirmation, step 2: locks the subscriptions that receipts ($1) poll, in natural-key order.
+-- Confirmation: locks the subscriptions that receipts ($1) poll, in natural-key order, after the schedule rows.
 SELECT s.subscription_id, s.polled_by
 FROM ledger.subscription s
 WHERE s.polled_by = ANY($1::bigint[])

@@ -1,5 +1,5 @@
--- Confirmation, step 3: returns the state of the locked subscriptions ($1) by Apple's clock, and the database's clock
--- after the locks.
+-- Confirmation: returns the state of the locked subscriptions ($1) by Apple's clock, and the database's clock after the
+-- locks.
 SELECT s.subscription_id, s.polled_by, s.as_of, s.expires_at, s.head_starts_at, s.access_ends_at, s.renewal_expected,
        s.will_renew, current.state::text AS state, current.reason::text AS reason,
        lower(current.valid) AS since, CASE WHEN NOT upper_inf(current.valid) THEN upper(current.valid) END AS until,

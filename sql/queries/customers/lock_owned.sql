@@ -1,5 +1,5 @@
--- Customer, step 3: locks and reads subscriptions in natural-key order: those that customers ($1) own, those that
--- receipts ($2) poll, and those with the id $4 in app $3.
+-- Assign, merge, split and erase: locks and reads subscriptions in natural-key order: those that customers ($1) own,
+-- those that receipts ($2) poll, and those with the id $4 in app $3.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
        s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
        s.leeway_ms

@@ -1,5 +1,5 @@
--- Customer, step 4: locks and reads one-time purchases in natural-key order: those that customers ($1) own, those that
--- receipts ($2) poll, and those with the id $4 in app $3.
+-- Assign, merge, split and erase: locks and reads one-time purchases in natural-key order, after the subscriptions:
+-- those that customers ($1) own, those that receipts ($2) poll, and those with the id $4 in app $3.
 SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_transaction_id, p.product_id, p.version,
        p.facts, p.transaction_ids, p.as_of, p.recorded_at, p.polled_by, p.next_check_at
 FROM ledger.purchase p

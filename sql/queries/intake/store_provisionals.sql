@@ -1,4 +1,4 @@
--- Intake, step 7: stores the provisional access that lines promise until Apple's answer ($1 receipts, $2 customers, $3
+-- Intake: stores the provisional access that lines promise until Apple's answer ($1 receipts, $2 customers, $3
 -- products, $4 ends, $5 environments), at most 90 days from the first promise. Stores nothing for a receipt that Apple
 -- vouched for, and no repetition of an earlier promise.
 WITH clock AS MATERIALIZED (

@@ -1,5 +1,5 @@
--- Intake, step 6: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7
--- expiries as far as they are known).
+-- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
+-- as far as they are known).
 -- An upload makes its receipt due: at once when imported, in the order of ledger.import_turn, else in five seconds,
 -- because the uploading process asks Apple right away. An import that adds nothing does not. A receipt in quarantine
 -- stays there, because it is asked about alone.

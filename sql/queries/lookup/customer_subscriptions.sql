@@ -1,4 +1,4 @@
--- The subscriptions that customer $2 of app $1 owns now, at most $3.
+-- Returns the subscriptions that customer $2 of app $1 owns now, at most $3.
 SELECT v.environment, v.original_transaction_id, v.subscription_group_identifier, v.product_id, v.state, v.reason, v.entitled,
        v.expires_at, v.entitled_until, v.will_renew, v.renews_to_product_id, v.flags, v.periods, v.started_at, v.as_of,
        v.checked_at

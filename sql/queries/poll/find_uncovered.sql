@@ -1,5 +1,5 @@
--- Polling: returns the subscriptions and one-time purchases that receipts $1 hold and that no receipt polls, or only one
--- that cannot go on; locks nothing.
+-- Incidents: returns the subscriptions and one-time purchases that receipts $1 hold and that no receipt polls, or only
+-- one that cannot go on; locks nothing.
 WITH held AS (
     SELECT s.subscription_id, NULL::bigint AS purchase_id, s.polled_by
     FROM ledger.receipt_subscription l JOIN ledger.subscription s USING (subscription_id)

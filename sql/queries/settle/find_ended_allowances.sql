@@ -1,4 +1,4 @@
--- Subscriptions whose outage allowance has run out, at most $1.
+-- Returns subscriptions whose outage allowance has run out, at most $1.
 SELECT DISTINCT p.subscription_id
 FROM (
     SELECT o.subscription_id FROM ledger.subscription_span o

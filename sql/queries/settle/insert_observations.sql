@@ -1,4 +1,5 @@
--- Settlement: inserts answers that differ in meaning from the previous ones; ids were reserved. $1 to $12 are the columns named below.
+-- Settlement: inserts answers that differ in meaning from the previous ones; ids were reserved. $1 to $12 are the
+-- columns named below.
 INSERT INTO ledger.observation
     (observation_id, receipt_id, app_id, lease_token, outcome, status, reason, environment, first_as_of, last_as_of, meaning,
      body, recorded_at)

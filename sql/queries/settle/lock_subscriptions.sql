@@ -1,5 +1,5 @@
--- Settlement, step 3: locks and reads the batch's subscriptions in natural-key order: those named ($1 apps, $2
--- environments, $3 ids), those that the batch's receipts ($4) poll, and those with row ids $5.
+-- Locks and reads subscriptions in natural-key order: those named ($1 apps, $2 environments, $3 ids), those that
+-- receipts ($4) poll, and those with row ids $5. Settlements and handovers between receipts run it.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
        s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
        s.leeway_ms

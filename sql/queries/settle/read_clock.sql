@@ -1,2 +1,3 @@
--- Settlement: returns the instant to record, read once and only after all locks are taken.
+-- Returns the database's clock. Settlements and changes of the catalog record this instant: they read it once, after
+-- all their locks.
 SELECT clock_timestamp() AS recorded_at
