@@ -1,4 +1,5 @@
--- The schemas, the extension that the exclusion constraints need, and the words of the domain as enums.
+-- The schemas, the extension that the exclusion constraints need, and the enum types: environments, outcomes, states,
+-- reasons, kinds of events, policies of ownership and scopes of keys.
 CREATE EXTENSION IF NOT EXISTS btree_gist;
 
 -- The program makes the schema ledger and the table ledger.migration before it applies the first migration.

@@ -1,4 +1,4 @@
--- Every change as an event, and the feed that gives committed events dense positions.
+-- Every change as an event, and the feed that gives committed events gapless positions.
 CREATE TABLE ledger.event (
     event_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     public_id        uuid NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE ledger.event_feed (
     CONSTRAINT event_feed_begins_at_one CHECK (position >= 1)
 );
 COMMENT ON TABLE ledger.event_feed IS
-    'The positions of events: dense from 1 in the order of commits, in which each stream keeps its order';
+    'The positions of events: gapless from 1 in the order of commits, in which each stream keeps its order';
 
 -- It runs as its owner, so that no other role needs a privilege on the server's control data.
 CREATE FUNCTION ledger.feed_place() RETURNS text

@@ -102,7 +102,7 @@ LEFT JOIN ledger.subscription s USING (subscription_id)
 LEFT JOIN ledger.purchase p USING (purchase_id)
 LEFT JOIN ledger.customer c USING (customer_id);
 COMMENT ON VIEW perennial.event_log IS
-    'The feed: every committed event by its position, which is dense from 1; the events of a subscription keep '
+    'The feed: every committed event by its position, which is gapless from 1; the events of a subscription keep '
     'their order';
 
 CREATE VIEW perennial.app_now AS

@@ -1,8 +1,9 @@
 -- What reports begin with: their variables, and the history as it was known at any instant.
 
 -- A report is one statement, and a variable is the same throughout it. So the functions that read variables are
--- IMMUTABLE, even those that read a table: the planner calls them before anything runs, sees a literal, reads each
--- variable once, and reports a wrong one even if there are no rows.
+-- IMMUTABLE: the planner calls them before anything runs, sees a literal, reads each variable once, and reports a wrong
+-- one even if there are no rows. known_app has this mark on purpose although it reads a table, which IMMUTABLE forbids:
+-- an app that is known stays known.
 CREATE FUNCTION perennial.instant(value text, time_zone text) RETURNS timestamptz
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET TimeZone = 'UTC' AS $$
 BEGIN

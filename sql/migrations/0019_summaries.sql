@@ -45,8 +45,8 @@ CREATE TABLE ledger.summary_revenue (
     recorded_at           timestamptz
 );
 CREATE INDEX summary_revenue_of_subscription ON ledger.summary_revenue (subscription_id);
--- Reports group by whole days and months: a planner that takes every instant to be a group of its own would sort them
--- all. CREATE TABLE cannot set n_distinct.
+-- The number of distinct instants (n_distinct) is set by hand. Reports group by whole days and months, which are few; a
+-- planner that expects a group for each instant would sort all rows. CREATE TABLE cannot set n_distinct.
 ALTER TABLE ledger.summary_revenue
     ALTER COLUMN occurred_at SET (n_distinct = 2000), ALTER COLUMN purchased_at SET (n_distinct = 2000);
 CREATE STATISTICS ledger.summary_revenue_groups (ndistinct)
@@ -166,7 +166,8 @@ SELECT k.bundle_id, k.environment, k.stream_id, k.original_transaction_id, t.pro
 FROM ledger.summary_trial t JOIN perennial.summarised k ON k.stream_id = t.subscription_id;
 COMMENT ON VIEW perennial.summary_trial IS 'Trials of summarised subscriptions';
 
--- The functions named …_from_history are PL/pgSQL, so that their plan knows which subscriptions they read.
+-- The functions named …_from_history are in PL/pgSQL. PostgreSQL does not inline such a function, and with
+-- force_custom_plan it plans each call with the actual array of subscriptions.
 CREATE FUNCTION perennial.unsummarised_streams(known_at timestamptz, streams bigint[]) RETURNS bigint[]
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN streams IS NULL AND known_at = 'infinity' AND (SELECT is_complete FROM perennial.summary_now)

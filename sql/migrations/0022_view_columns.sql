@@ -99,7 +99,7 @@ BEGIN
             ('period', 'How long a period lasts, as an ISO 8601 duration such as P1M'),
             ('periods', 'How many distinct periods, refunded and replaced ones too'),
             ('pid', 'The process on the machine'),
-            ('position', 'The position in the feed, dense from 1'),
+            ('position', 'The position in the feed, gapless from 1'),
             ('price_basis',
              'Where the price comes from: stated (intake or import), storefront or default (catalog), unknown'),
             ('price_consent_pending', 'Whether the customer has yet to agree to a higher price'),

@@ -21,7 +21,7 @@ package enum Lane: String, Sendable, CaseIterable, CustomStringConvertible {
     package var description: String { rawValue }
 }
 
-/// The exclusive task to ask Apple about one receipt before the lease ends.
+/// A leased job: until the lease ends, only the worker that holds it asks Apple about this receipt.
 package struct Claim: Sendable {
     /// The receipt.
     package let receiptID: ReceiptID

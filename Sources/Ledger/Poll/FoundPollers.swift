@@ -62,8 +62,8 @@ struct FoundPollers: Sendable {
         try self.init(question, in: transaction)
     }
 
-    /// Throws `PollersChanged` if another transaction made or unmade a successor before the locks. Only transactions that may need
-    /// a successor look again: those in which a receipt cannot go on, or polls what no answer names.
+    /// Throws `PollersChanged` if another transaction made or unmade a successor before the locks. Only transactions
+    /// that may need a successor look again: those in which a receipt cannot go on, or polls what no answer names.
     func requireUnchanged(in transaction: Transaction) throws {
         let entries = Array(subscriptions.values) + purchases.values
         guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed }) else { return }

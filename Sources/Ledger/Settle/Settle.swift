@@ -5,8 +5,8 @@ import Subscriptions
 extension LedgerSettlements {
     /// Settles the answers of one worker: facts, timelines, events, observations and schedules change together.
     ///
-    /// An answer that equals the last one about its receipt only moves clocks, at a fraction of the cost. The others are
-    /// read and settled in one transaction.
+    /// An answer that equals the last one about its receipt only moves clocks, at a fraction of the cost. The others
+    /// are read and settled in one transaction.
     package func settle(_ answers: [UnreadAnswer]) async throws -> SettledBatch {
         let confirmed = try await confirm(answers.compactMap(EqualAnswer.init))
         let news = answers.filter { !confirmed.contains($0.claim.receiptID) }

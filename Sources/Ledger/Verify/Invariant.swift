@@ -25,7 +25,7 @@ package enum Invariant: String, Sendable, CaseIterable {
     /// Every event belongs to a version that its subscription or purchase has reached, and has or awaits a place in the
     /// feed.
     case events
-    /// The feed is dense, and in the order of each subscription's changes.
+    /// The feed is gapless, and in the order of each subscription's changes.
     case feed
     /// The summaries match the history of each subscription.
     case summaries

@@ -10,16 +10,17 @@ struct ReadCall: Sendable {
     func fail(_ error: DatabaseError) { caller.finish(.failure(error)) }
 }
 
-/// A read in flight and its mishaps so far: each kind is forgiven once.
+/// A read in flight and the failures it had so far. After the first failure of each kind it is sent again; after a
+/// second one of the same kind it fails.
 struct Attempt {
     let call: ReadCall
     /// The start of the caller's wait; after a lost connection, the moment of the loss.
     var since: Moment
-    /// Whether its connection was lost once.
+    /// Whether it was sent again because its connection was lost.
     var wasLost = false
-    /// Whether its prepared statement was stale once.
+    /// Whether it was sent again because the server could no longer use its prepared statement.
     var wasStale = false
-    /// Whether a cancellation meant for its predecessor hit it once.
+    /// Whether it was sent again because a cancellation meant for the read before it ended it.
     var wasHit = false
 }
 

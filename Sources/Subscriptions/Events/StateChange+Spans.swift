@@ -18,8 +18,8 @@ extension StateChange {
         return drafts
     }
 
-    /// The outcome of a period whose refund was reversed, if no later period decides. It comes after the reversal and is
-    /// dated by the newest answer, because the period was known as revoked until then.
+    /// The outcome of a period whose refund was reversed, if no later period decides. It comes after the reversal and
+    /// is dated by the newest answer, because the period was known as revoked until then.
     var uncoveredDrafts: [Draft] {
         guard let span = after.timeline.span(at: after.asOf), span.expiresAt == uncoveredEnd else { return [] }
         return transition(from: .revoked, to: span, isRevision: true).map {

@@ -4,8 +4,8 @@
 /// sweep; those are per app, in `Policy`. The rest is Apple's rhythm and the same for every app. The speedup divides
 /// all of them.
 enum PollingIntervals {
-    /// Before an end: how long before it an expected renewal usually shows, and the divisor of the period that caps this
-    /// lead.
+    /// Before an end: how long before it an expected renewal usually shows, and the divisor of the period that caps
+    /// this lead.
     static let lead = Delay.minutes(30)
     static let leadPartsMin = 10
     /// The factor by which the spread of checks before an end grows when more ends than usual fall together.

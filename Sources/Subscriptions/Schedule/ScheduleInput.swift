@@ -6,9 +6,9 @@ package struct ScheduleInput: Sendable, Hashable {
     package var reason: Reason?
     /// The start of that state.
     package var since: Instant
-    /// The end of that state if nothing more is learnt; nil for never.
+    /// The end of that state if Apple reports no change until then; nil for a state that does not end by itself.
     package var until: Instant?
-    /// The end of access if nothing more is learnt; nil without access.
+    /// The end of access if Apple reports no change until then; nil without access.
     package var accessEndsAt: Instant?
     /// Apple's expiry of the last period charged.
     package var expiresAt: Instant

@@ -7,8 +7,8 @@ import Subscriptions
 extension Tracker {
     /// Asks Apple about one claimed receipt and settles the answer. All other code prepares or repeats this step.
     ///
-    /// Uploads, the command line and quarantined receipts take this way. The worker's loop runs the same stages for many
-    /// receipts at a time. Throws `busy` when Apple has not answered at `end`; the receipt is then left to the workers.
+    /// Uploads, the command line and quarantined receipts take this way. The worker's loop runs the same stages for
+    /// many receipts at a time. Throws `busy` when Apple has not answered at `end`; the receipt is then left to the workers.
     func check(_ claim: Claim, until end: ContinuousClock.Instant? = nil) async throws -> CheckedBatch {
         let answer = try await ask(claim, until: end)  // an outage is an answer too
         let checked = Checked(claim, answer)  // read only where it is not the last answer again

@@ -31,8 +31,8 @@ extension Tracker {
             metadata: ["feed": "\(renewal.feed)", "former": "\(renewal.former)"])
     }
 
-    /// Gives the events of this process their positions until shutdown. `runMaintenance` finds events that were missed or
-    /// that other processes left.
+    /// Gives the events of this process their positions until shutdown. `runMaintenance` finds events that were missed
+    /// or that other processes left.
     func keepFeed() async {
         await cancelWhenGracefulShutdown {
             for await _ in feedBell.rings {

@@ -2,8 +2,8 @@ import Ledger
 import Subscriptions
 import Tracking
 
-/// One line of an import: `{"app": …, "customer": …, "receipt": …}` and, where known, `storefront`, `price`, `currency`,
-/// `product`, `expires` and `provisional_until`.
+/// One line of an import: `{"app": …, "customer": …, "receipt": …}` and, where known, `storefront`, `price`,
+/// `currency`, `product`, `expires` and `provisional_until`.
 struct ImportLine: Sendable, Hashable {
     var app: String
     var customer: String

@@ -44,7 +44,7 @@ extension LedgerStatus {
         return lines
     }
 
-    /// The status as a stable object.
+    /// The status as JSON with stable keys. A number of `lanes` that equals `counted_to` means that many or more.
     var json: JSONValue {
         [
             "lanes": laneListing { .integer($0.number) }.json,
@@ -99,12 +99,12 @@ extension Double {
     fileprivate var tenths: String { Int64(exactly: self).map { "\($0)" } ?? "\((self * 10).rounded() / 10)" }
 }
 
-/// A number that was counted up to a limit.
+/// A count that stopped at a limit: a number that reaches `countedTo` means that many or more.
 private struct CountedNumber {
     let number: Int64
     let countedTo: Int64
 
-    /// The number for human readers: `10000+` where counting stopped.
+    /// The number for human readers: `10000+` where the count stopped at 10,000.
     var shown: JSONValue { number < countedTo ? .integer(number) : .string("\(number)+") }
 }
 

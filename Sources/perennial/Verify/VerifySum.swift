@@ -32,7 +32,7 @@ struct VerifySum {
         return "\(violations) of \(looked), repaired: \(repaired), left: \(left)."
     }
 
-    /// The result as a stable object.
+    /// The result as JSON with stable keys.
     var json: JSONValue {
         [
             "checks": .array(invariants.map(\.rawValue).sorted().map { .string($0) }),

@@ -8,7 +8,8 @@ extension UnverifiedNotification {
 
     /// Reads the body of a notification. Throws a problem when it does not have the form of Apple's notifications.
     ///
-    /// Docs: https://developer.apple.com/documentation/appstoreservernotifications (`responseBodyV2`, `responseBodyV1`).
+    /// Docs: https://developer.apple.com/documentation/appstoreservernotifications (`responseBodyV2`,
+    /// `responseBodyV1`).
     init(notification bytes: [UInt8]) throws(Problem) {
         // PostgreSQL stores the text unchanged, so it must be JSON to PostgreSQL: UTF-8 without a byte order mark.
         guard let text = String(validating: bytes, as: UTF8.self), text.first != "\u{FEFF}",
