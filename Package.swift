@@ -104,7 +104,9 @@ let package = Package(
             name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: settings),
         .testTarget(
             name: "AppStoreTests",
-            dependencies: ["AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, hummingbird],
+            dependencies: [
+                "AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, hummingbird, nioCore,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "PostgresTests",

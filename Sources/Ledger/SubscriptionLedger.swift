@@ -46,9 +46,6 @@ package struct SubscriptionLedger: Sendable {
     }
 }
 
-/// A failure of the database: the problem and the remedy.
-package typealias StorageError = DatabaseError
-
 extension Statement {
     init(_ file: SQLFile) {
         self.init(name: file.name, sql: file.text)

@@ -21,7 +21,9 @@ import Testing
                     try await writer.finish(nil)
                 })
         } _: { options in
-            let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
+            let client = HTTPClient(
+                eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
+                configuration: options.clientConfiguration)
             let caller = HTTPCall(client: client, responseBytesMax: 1_000_000, slowSecondsMax: 0.1)
             let exchange = await caller.call(
                 options.productionURL, sending: ByteBuffer(string: "{}"), until: .now + .seconds(60))

@@ -1,5 +1,6 @@
 import AppStore
 import AsyncHTTPClient
+import NIOCore
 import Foundation
 import Hummingbird
 import Logging
@@ -70,7 +71,8 @@ final class ScriptedHTTPStore: Sendable {
     ) async throws -> AppStoreAnswer {
         var configuration = options.clientConfiguration
         configure(&configuration)
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+        let client = HTTPClient(
+            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()), configuration: configuration)
         let store = AppStoreClient.live(options, client: client) { note in self.noted.withLock { $0.append(note) } }
         let answer = await store.verify(request)
         try await client.shutdown()

@@ -1,6 +1,7 @@
 import AppStore
 import AppStoreSimulator
 import AsyncHTTPClient
+import NIOCore
 import Foundation
 import Ledger
 import Logging
@@ -85,7 +86,9 @@ struct PretendWorld {
         let options = AppStoreOptions(
             productionURL: "http://127.0.0.1:\(port)/verifyReceipt",
             sandboxURL: "http://127.0.0.1:\(port)/sandbox/verifyReceipt", deadline: .seconds(5))
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
+        let client = HTTPClient(
+            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
+            configuration: options.clientConfiguration)
         do {
             try await body(AppStoreClient.live(options, client: client) { print($0) })
         } catch {

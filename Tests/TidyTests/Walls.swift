@@ -39,7 +39,8 @@ struct Wall {
         "Sources/Server": Wall(
             [
                 "Subscriptions", "AppStore", "Ledger", "Tracking", "Hummingbird", "HummingbirdCore", "HTTPTypes",
-                "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "Mustache",
+                "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "ServiceLifecycle", "Logging", "Metrics", "CoreMetrics",
+                "Mustache",
             ], plus: foundation.union(toolchain)),
         "Sources/AppStoreSimulator": Wall(
             ["Crypto", "X509", "SwiftASN1"], families: ["NIO"],

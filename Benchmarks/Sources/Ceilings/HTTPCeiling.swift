@@ -16,7 +16,9 @@ struct HTTPCeiling {
         let bodies = try await questions()
         var options = AppStoreOptions()
         options.connectionsPerHostMax = callers
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
+        let client = HTTPClient(
+            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
+            configuration: options.clientConfiguration)
         let url = "http://127.0.0.1:\(World.simulatorPort)/verifyReceipt"
         let answered = try await withThrowingTaskGroup(of: Int.self) { group in
             for caller in 0..<callers {

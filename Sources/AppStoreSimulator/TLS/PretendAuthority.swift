@@ -1,4 +1,3 @@
-import CNIOLinux
 import Crypto
 package import Foundation
 import NIOCore
@@ -62,20 +61,11 @@ package struct PretendAuthority: Sendable {
 
     private static func subject(_ name: String) -> GeneralName {
         do {
-            switch try SocketAddress(ipAddress: name, port: 0) {
-            case .v4(let address):
-                return .ipAddress(ASN1OctetString(contentBytes: bytes(of: address.address.sin_addr)))
-            case .v6(let address):
-                return .ipAddress(ASN1OctetString(contentBytes: bytes(of: address.address.sin6_addr)))
-            case .unixDomainSocket: return .dnsName(name)
-            }
+            let address = try SocketAddress(ipAddress: name, port: 0)
+            return .ipAddress(ASN1OctetString(contentBytes: address.ipBytes[...]))
         } catch {
             return .dnsName(name)
         }
-    }
-
-    private static func bytes(of address: some Any) -> ArraySlice<UInt8> {
-        withUnsafeBytes(of: address) { ArraySlice($0) }
     }
 }
 
@@ -89,5 +79,19 @@ extension Date {
     /// Returns the date this many days later, to the second, the precision of a certificate.
     fileprivate func days(_ count: Double) -> Date {
         Date(timeIntervalSince1970: (timeIntervalSince1970 + count * 86_400).rounded())
+    }
+}
+
+extension SocketAddress {
+    /// The address without family, port and flow label, which precede it (RFC 3493, section 3.3).
+    fileprivate var ipBytes: [UInt8] {
+        withSockAddr { address, size in
+            let bytes = UnsafeRawBufferPointer(start: address, count: size)
+            return switch self {
+            case .v4: Array(bytes[4..<8])
+            case .v6: Array(bytes[8..<24])
+            case .unixDomainSocket: []
+            }
+        }
     }
 }

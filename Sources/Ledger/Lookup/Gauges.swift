@@ -72,7 +72,7 @@ extension LedgerOperations {
     }
 
     /// The present load of the database connections.
-    package var databaseLoad: DatabaseLoad { database.load }
+    package var databaseLoad: StorageLoad { StorageLoad(database.load) }
 }
 
 extension LedgerGauges.LaneGauge {

@@ -1,4 +1,3 @@
-import Postgres
 import Hummingbird
 import Ledger
 
@@ -23,8 +22,8 @@ struct Health: Sendable {
             try await ledger.operations.requireMigrated()
         } catch let error as LedgerError {
             throw Problem.unavailable(error.message, retryAfterSeconds: 5)
-        } catch let error as StorageError {
-            guard error.isLoss, standby.canAnswer else { throw error }
+        } catch {
+            guard error.storageFailure?.isLoss == true, standby.canAnswer else { throw error }
             return Response(["status": "ready", "primary": "away", "standby": .string(standby.rawValue)])
         }
         guard standby != .none else { return Response(["status": "ready"]) }

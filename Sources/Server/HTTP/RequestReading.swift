@@ -1,4 +1,3 @@
-import NIOFoundationEssentialsCompat
 import Foundation
 import Hummingbird
 import Ledger
@@ -44,7 +43,7 @@ extension ServerLimits {
             throw Problem(
                 .unsupportedMedia, "Send the body as application/json.", headers: [.accept: "application/json"])
         }
-        let data = Data(buffer: try await body(of: request))
+        let data = Data(try await body(of: request).readableBytesView)
         return try JSONDecoder().decode(OnlyKnownFields<Body>.self, from: data).body
     }
 

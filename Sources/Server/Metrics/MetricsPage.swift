@@ -1,6 +1,5 @@
 import Subscriptions
 import CoreMetrics
-import Postgres
 import Hummingbird
 import Ledger
 import Logging

@@ -1,4 +1,3 @@
-import Postgres
 import AppStore
 import Ledger
 import Subscriptions
@@ -23,8 +22,9 @@ extension Tracker {
             return .settled(settled, customer: stored.customer)
         } catch let error as LedgerError where error.kind == .busy {
             return .pending(stored.receiptID, reason: error.message)
-        } catch let error as StorageError {
-            return .pending(stored.receiptID, reason: error.message)
+        } catch {
+            guard let failure = error.storageFailure else { throw error }
+            return .pending(stored.receiptID, reason: failure.message)
         }
     }
 }

@@ -1,4 +1,3 @@
-import Postgres
 import AppStore
 package import Ledger
 import Subscriptions
@@ -38,12 +37,12 @@ extension Tracker {
     ) async throws -> [Result<StoredUpload, any Error>] {
         do {
             return try await ledger.intake.store(uploads, completing: part).map { .success($0) }
-        } catch let error as StorageError where error.isAboutAValue {
+        } catch  where error.storageFailure?.isAboutAValue == true {
             var stored: [Result<StoredUpload, any Error>] = []
             for upload in uploads {
                 do {
                     stored += try await ledger.intake.store([upload]).map { .success($0) }
-                } catch let error as StorageError where error.isAboutAValue {
+                } catch  where error.storageFailure?.isAboutAValue == true {
                     stored.append(.failure(error))
                 }
             }
@@ -86,12 +85,5 @@ extension String {
     /// The text in a form safe for a terminal: the creator of the receipt chose it.
     fileprivate var printable: String {
         String(prefix(255).map { $0.isASCII && !($0.asciiValue.map { $0 < 0x20 || $0 == 0x7F } ?? true) ? $0 : "?" })
-    }
-}
-
-extension StorageError {
-    /// SQLSTATE classes 22 and 23: a value that can never be stored, however often it is tried.
-    fileprivate var isAboutAValue: Bool {
-        sqlState.map { $0.hasPrefix("22") || $0.hasPrefix("23") } ?? false
     }
 }

@@ -1,4 +1,3 @@
-import Postgres
 import Logging
 import Ledger
 
@@ -16,7 +15,7 @@ extension Tracker {
                 conditions.clear(.work(what))
                 return result
             } catch {
-                guard attempt < tries, (error as? StorageError)?.mayPass ?? false else {
+                guard attempt < tries, error.storageFailure?.mayPass ?? false else {
                     failed(to: what, error)
                     return nil
                 }
@@ -34,26 +33,11 @@ extension Tracker {
     }
 }
 
-extension StorageError {
-    /// Whether the same statement may succeed later. A settlement may be repeated even after a commit of unknown
-    /// outcome.
-    fileprivate var mayPass: Bool {
-        switch disposition {
-        case .retry: true
-        case .reject: false
-        case .alarm: kind == .commitUnknown
-        }
-    }
-}
-
 extension Error {
     /// Whether the log has a line for the cause already: the database's connections log their loss, and this process
     /// logs its stop.
     package var isLoggedElsewhere: Bool {
-        guard let error = self as? StorageError else { return self is CancellationError }
-        return switch error.kind {
-        case .cannotConnect, .connectionLost, .closed, .cancelled: true
-        case .server, .commitUnknown, .timedOut, .queueFull, .decoding: false
-        }
+        guard let failure = storageFailure else { return self is CancellationError }
+        return failure.isLoss || failure.isStop
     }
 }

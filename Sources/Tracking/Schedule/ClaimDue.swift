@@ -1,4 +1,3 @@
-import Postgres
 import Ledger
 import Subscriptions
 
@@ -21,7 +20,7 @@ extension Tracker {
             turns.lowWater.looked(now: now(), busySeconds: look.busySeconds)
             return claims
         } catch {
-            turns.lowWater.failed(now: now(), wasTooSlow: (error as? StorageError)?.kind == .timedOut)
+            turns.lowWater.failed(now: now(), wasTooSlow: error.storageFailure?.isTimeout == true)
             throw error
         }
     }

@@ -63,14 +63,14 @@ struct ImportTests {
             let ongoing = try await test.ledger.intake.openImport(of: Self.file)
             let part = ImportedPart(of: ongoing, lines: 1..<2, bytes: 0..<10)
             let upload = Upload(appID: test.app.id, customer: "a", receipt: [1], imported: true, storefront: "\0")
-            await #expect(throws: StorageError.self) {
+            await #expect(throws: DatabaseError.self) {
                 _ = try await test.ledger.intake.store([upload], completing: part)
             }
             #expect(try await test.ledger.intake.openImport(of: Self.file).nextLine == 1)
             #expect(try await test.text("SELECT count(*) FROM ledger.receipt") == "0")
             // Beyond the file's end: the receipts of the part must not stay either.
             let beyond = ImportedPart(of: ongoing, lines: 1..<2, bytes: 0..<2_000)
-            await #expect(throws: StorageError.self) {
+            await #expect(throws: DatabaseError.self) {
                 _ = try await test.ledger.intake.store(
                     [Upload(appID: test.app.id, customer: "a", receipt: [1], imported: true)], completing: beyond)
             }

@@ -10,7 +10,6 @@ import Tracking
 
 @testable import Server
 
-/// Of tests that read, or write what no other test here reads.
 private let servedLedger = OncePerSuite(ServedLedger.with)
 
 @Suite("Odd input is refused or kept as it is, and a key sees only its own app", servedLedger) struct BadInputTests {

@@ -1,6 +1,7 @@
 import AppStore
 import AppStoreSimulator
 import AsyncHTTPClient
+import NIOCore
 import Foundation
 import Ledger
 import Logging
@@ -77,7 +78,9 @@ private struct HTTPSStore {
             productionURL: "https://localhost:\(port)/verifyReceipt",
             sandboxURL: "https://localhost:\(port)/sandbox/verifyReceipt", connectTimeout: .seconds(5),
             trustedRoots: try TrustedRoots(pem: identity.rootPEM))
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: options.clientConfiguration)
+        let client = HTTPClient(
+            eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
+            configuration: options.clientConfiguration)
         var logger = Logger(label: "https")
         logger.logLevel = .error
         let tracker = Tracker(

@@ -157,7 +157,7 @@ struct TroubleLogTests {
         try await World.with { world in
             for _ in 0..<5 {
                 await world.tracker.attempt("claim receipts") { throw LedgerError(.mismatch, "no") }
-                await world.tracker.attempt("settle answers") { throw StorageError(.cannotConnect, "away") }
+                await world.tracker.attempt("settle answers") { throw DatabaseError(.cannotConnect, "away") }
             }
             #expect(world.told == ["warning could not claim receipts"])
         }

@@ -1,4 +1,3 @@
-import CNIOLinux
 import NIOCore
 
 /// The source of a connection: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one subscriber.
@@ -10,10 +9,11 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Creates the source of a socket's address.
     init(_ address: SocketAddress?) {
-        switch address {
-        case .v4(let address)?: self.init(v4: withUnsafeBytes(of: address.address.sin_addr) { Array($0) })
-        case .v6(let address)?: self.init(v6: withUnsafeBytes(of: address.address.sin6_addr) { Array($0) })
-        case .unixDomainSocket?, nil: self.init(bytes: [], isLoopback: false)
+        let bytes = address?.ipBytes ?? []
+        switch bytes.count {
+        case 4: self.init(v4: bytes)
+        case 16: self.init(v6: bytes)
+        default: self.init(bytes: [], isLoopback: false)
         }
     }
 
@@ -52,6 +52,20 @@ struct SourceAddress: Sendable, Hashable, CustomStringConvertible {
             }
             return groups.joined(separator: ":") + "::/64"
         default: return "unknown"
+        }
+    }
+}
+
+extension SocketAddress {
+    /// The address without family, port and flow label, which precede it (RFC 3493, section 3.3).
+    fileprivate var ipBytes: [UInt8] {
+        withSockAddr { address, size in
+            let bytes = UnsafeRawBufferPointer(start: address, count: size)
+            return switch self {
+            case .v4: Array(bytes[4..<8])
+            case .v6: Array(bytes[8..<24])
+            case .unixDomainSocket: []
+            }
         }
     }
 }

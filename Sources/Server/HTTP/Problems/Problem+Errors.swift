@@ -1,4 +1,3 @@
-import Postgres
 import AppStore
 import Hummingbird
 import Ledger
@@ -10,10 +9,9 @@ extension Problem {
         case let problem as Problem: self = problem
         case let error as ReceiptDataError: self = Problem(.notAReceipt, error.description)
         case let error as LedgerError: self = Problem(telling: error)
-        case let error as StorageError: self = Problem(telling: error)
         case let error as DecodingError: self = Problem(telling: error)
         case let error as any HTTPResponseError: self = Problem(status: error.status)
-        default: self = .unexplained
+        default: self = Problem(telling: error.storageFailure)
         }
     }
 
@@ -32,21 +30,11 @@ extension Problem {
         }
     }
 
-    private init(telling error: StorageError) {
-        let sentence = "The database cannot answer at the moment."
-        switch error.kind {
-        case .cannotConnect, .connectionLost, .commitUnknown, .timedOut, .queueFull, .closed, .cancelled:
-            self = .unavailable(sentence, retryAfterSeconds: 1)
-        case .decoding:
-            self = .unexplained
-        case .server:
-            switch error.disposition {
-            case .retry(let milliseconds):
-                self = .unavailable(sentence, retryAfterSeconds: (milliseconds + 999) / 1000)
-            case .alarm: self = .unavailable(sentence, retryAfterSeconds: 30)
-            case .reject: self = .unexplained
-            }
-        }
+    private init(telling failure: StorageFailure?) {
+        let seconds = failure?.retryAfterSeconds
+        self =
+            seconds.map { .unavailable("The database cannot answer at the moment.", retryAfterSeconds: $0) }
+            ?? .unexplained
     }
 
     /// Names the field but never repeats a value of the body, because a value may be a receipt.
