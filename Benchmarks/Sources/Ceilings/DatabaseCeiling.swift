@@ -29,9 +29,9 @@ struct DatabaseCeiling {
 
     private func settle(_ claims: [Claim], as worker: WorkerID) async throws {
         let answers = claims.map { claim in
-            UnreadAnswer(claim: claim, body: [], asOf: claim.claimedAt, fingerprint: claim.fingerprint) {
+            PendingAnswer(claim: claim, body: [], asOf: claim.claimedAt, fingerprint: claim.fingerprint) {
                 let reason = "Only equal answers are measured."
-                return UnreadAnswer.Reading(
+                return PendingAnswer.Interpretation(
                     finding: .indeterminate(CheckFailure(reason: reason, status: nil, retryable: true)),
                     latestReceipt: nil)
             }

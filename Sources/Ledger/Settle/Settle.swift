@@ -6,16 +6,16 @@ extension LedgerSettlements {
     /// Settles the answers of one worker: facts, timelines, events, observations and schedules change together.
     ///
     /// An answer that equals the last one about its receipt only moves clocks, at a fraction of the cost. The others
-    /// are read and settled in one transaction.
-    package func settle(_ answers: [UnreadAnswer]) async throws -> SettledBatch {
+    /// are interpreted and settled in one transaction.
+    package func settle(_ answers: [PendingAnswer]) async throws -> SettledBatch {
         let confirmed = try await confirm(answers.compactMap(EqualAnswer.init))
         let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
-        var batch = try await settleInFull(news.map(Settlement.init(reading:)))
+        var batch = try await settleInFull(news.map(Settlement.init(interpreting:)))
         batch.confirmed = confirmed
         return batch
     }
 
-    /// Settles answers that were read.
+    /// Settles answers that were interpreted.
     ///
     /// A batch that collides with another one is tried again from memory, then in halves, so that one bad receipt never
     /// fails the others. After a commit whose outcome is unknown the same batch is sent again. That is a no-op when the
@@ -70,7 +70,7 @@ package struct SettledBatch: Sendable {
 
     /// The receipts whose answers equal the last ones; only their clocks moved.
     package var confirmed: Set<ReceiptID> = []
-    /// The committed settlements of the answers that were read.
+    /// The committed settlements of the answers that were interpreted.
     package var settled: [Settled] = []
     /// The receipts whose answers could not be written.
     package var failures: [Failure] = []

@@ -11,7 +11,7 @@ extension Tracker {
     /// many receipts at a time. Throws `busy` when Apple has not answered at `end`; the receipt is then left to the workers.
     func check(_ claim: Claim, until end: ContinuousClock.Instant? = nil) async throws -> CheckedBatch {
         let answer = try await ask(claim, until: end)  // an outage is an answer too
-        let checked = Checked(claim, answer)  // read only where it is not the last answer again
+        let checked = Checked(claim, answer)  // interpreted only where it is not the last answer again
         return try await settle([checked])  // locks, reconcile (pure, no clock), one commit
     }
 
@@ -26,7 +26,7 @@ extension Tracker {
     /// Settles answers together: their facts, events and schedules change in one commit.
     func settle(_ answers: [Checked]) async throws -> CheckedBatch {
         let begin = ContinuousClock.now
-        let settled = try await ledger.settlements.settle(answers.map(\.unread))
+        let settled = try await ledger.settlements.settle(answers.map(\.pending))
         if !settled.settled.isEmpty { feedBell.ring() }
         see(answers, unwritten: settled.failures)
         let batch = CheckedBatch(settled, of: answers)

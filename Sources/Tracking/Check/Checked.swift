@@ -3,7 +3,7 @@ import Foundation
 import Ledger
 import Subscriptions
 
-/// A claimed receipt with Apple's answer, which is read only where it differs from the last one.
+/// A claimed receipt with Apple's answer, which is interpreted only where it differs from the last one.
 struct Checked: Sendable {
     let claim: Claim
     let answer: AppStoreAnswer
@@ -52,9 +52,9 @@ struct Checked: Sendable {
     }
 
     /// The answer as the ledger takes it.
-    var unread: UnreadAnswer {
-        UnreadAnswer(claim: claim, body: answer.body, asOf: clock.instant, fingerprint: fingerprint) {
-            UnreadAnswer.Reading(
+    var pending: PendingAnswer {
+        PendingAnswer(claim: claim, body: answer.body, asOf: clock.instant, fingerprint: fingerprint) {
+            PendingAnswer.Interpretation(
                 finding: finding,
                 latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes)
         }

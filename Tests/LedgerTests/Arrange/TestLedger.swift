@@ -61,10 +61,12 @@ struct TestLedger: Sendable {
 }
 
 extension Settlement {
-    /// The same answer, as the ledger takes it before it is read.
-    var unread: UnreadAnswer {
-        let reading = UnreadAnswer.Reading(finding: finding, latestReceipt: latestReceipt)
-        return UnreadAnswer(claim: claim, body: body, asOf: evidence?.asOf, fingerprint: fingerprint) { reading }
+    /// The same answer, as the ledger takes it before it is interpreted.
+    var pending: PendingAnswer {
+        let interpretation = PendingAnswer.Interpretation(finding: finding, latestReceipt: latestReceipt)
+        return PendingAnswer(claim: claim, body: body, asOf: evidence?.asOf, fingerprint: fingerprint) {
+            interpretation
+        }
     }
 }
 

@@ -77,8 +77,8 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
 
         private func settle(_ claim: Claim, _ finding: Finding, _ body: [UInt8]) async throws {
             let settled = try await ledger.settlements.settle([
-                UnreadAnswer(claim: claim, body: body, asOf: nil, fingerprint: nil) {
-                    UnreadAnswer.Reading(finding: finding, latestReceipt: nil)
+                PendingAnswer(claim: claim, body: body, asOf: nil, fingerprint: nil) {
+                    PendingAnswer.Interpretation(finding: finding, latestReceipt: nil)
                 }
             ])
             #expect(settled.failures.isEmpty)

@@ -1,25 +1,25 @@
 package import Subscriptions
 
-/// Apple's answer about a claimed receipt, read only where it differs from the last one.
-package struct UnreadAnswer: Sendable {
+/// Apple's answer about a claimed receipt, interpreted only where it differs from the last one.
+package struct PendingAnswer: Sendable {
     /// The claim.
     package let claim: Claim
     /// Apple's answer as it came, kept with the observation.
     package let body: [UInt8]
     /// Apple's clock; nil where it cannot be believed.
     package let asOf: Instant?
-    /// Recognizes an equal answer next time; nil when this answer and the next one must be read in full.
+    /// Recognizes an equal answer next time; nil when this answer and the next one must be interpreted.
     package let fingerprint: Fingerprint?
-    fileprivate let read: @Sendable () -> Reading
+    fileprivate let interpret: @Sendable () -> Interpretation
 
-    /// The content of an answer.
-    package struct Reading: Sendable {
+    /// What an answer means.
+    package struct Interpretation: Sendable {
         /// The meaning of the answer.
         package let finding: Finding
         /// The newest receipt, as Apple returned it; stored with a new version only.
         package let latestReceipt: [UInt8]?
 
-        /// The content of an answer.
+        /// What an answer means.
         package init(finding: Finding, latestReceipt: [UInt8]?) {
             self.finding = finding
             self.latestReceipt = latestReceipt
@@ -28,30 +28,31 @@ package struct UnreadAnswer: Sendable {
 
     /// A claim with its answer.
     package init(
-        claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?, read: @escaping @Sendable () -> Reading
+        claim: Claim, body: [UInt8], asOf: Instant?, fingerprint: Fingerprint?,
+        interpret: @escaping @Sendable () -> Interpretation
     ) {
         self.claim = claim
         self.body = body
         self.asOf = asOf
         self.fingerprint = fingerprint
-        self.read = read
+        self.interpret = interpret
     }
 }
 
 extension EqualAnswer {
     /// Returns nil where the answer differs from the last one.
-    init?(_ answer: UnreadAnswer) {
+    init?(_ answer: PendingAnswer) {
         guard let fingerprint = answer.fingerprint, let asOf = answer.asOf else { return nil }
         self.init(to: answer.claim, fingerprint: fingerprint, asOf: asOf)
     }
 }
 
 extension Settlement {
-    /// Reads an answer.
-    init(reading answer: UnreadAnswer) {
-        let reading = answer.read()
+    /// Interprets an answer.
+    init(interpreting answer: PendingAnswer) {
+        let interpretation = answer.interpret()
         self.init(
-            claim: answer.claim, finding: reading.finding, body: answer.body, latestReceipt: reading.latestReceipt,
-            fingerprint: answer.fingerprint)
+            claim: answer.claim, finding: interpretation.finding, body: answer.body,
+            latestReceipt: interpretation.latestReceipt, fingerprint: answer.fingerprint)
     }
 }
