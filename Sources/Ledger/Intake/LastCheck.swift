@@ -8,8 +8,8 @@ package struct LastCheck: Sendable {
     let outcome: Outcome?
     /// The reason why it was not verified, or an oddity of the answer, in one sentence.
     let reason: String?
-    /// Whether the check covered the customer's last upload.
-    let servesUpload: Bool
+    /// Whether the check covered the customer's last upload, so that its claim to ownership is resolved.
+    let resolvedOwnership: Bool
     /// The lease token of the settlement that wrote it.
     let settledToken: Int64
     /// The next check; nil when no further check is planned.
@@ -19,7 +19,7 @@ package struct LastCheck: Sendable {
     /// not verify the receipt in a check settled since `before`, while the uploader waited.
     fileprivate func answers(since before: LastCheck?) -> Bool {
         switch outcome {
-        case .verified: servesUpload
+        case .verified: resolvedOwnership
         case .rejected, .indeterminate: before.map { $0.settledToken != settledToken } ?? false
         case nil: false
         }
@@ -28,8 +28,8 @@ package struct LastCheck: Sendable {
 
 extension LedgerIntake {
     /// Returns the last check of a receipt; nil when the receipt is not stored.
-    package func lastCheck(of receipt: ReceiptID, servedTo customer: String?) async throws -> LastCheck? {
-        try await database.transaction { try LastCheck(of: receipt, servedTo: customer, in: $0) }
+    package func lastCheck(of receipt: ReceiptID, uploadedBy customer: String?) async throws -> LastCheck? {
+        try await database.transaction { try LastCheck(of: receipt, uploadedBy: customer, in: $0) }
     }
 
     /// Returns the result of another process's check of a receipt, if it is as good as a check by this customer now;
@@ -39,11 +39,11 @@ extension LedgerIntake {
     /// already owned, whether or not that check had to assign them. The result contains no events; the other check
     /// reports them.
     package func settled(
-        _ receipt: ReceiptID, servedTo customer: String?, since before: LastCheck?
+        _ receipt: ReceiptID, uploadedBy customer: String?, since before: LastCheck?
     ) async throws -> Settled? {
         guard let customer else { return nil }
         return try await database.transaction { transaction in
-            guard let last = try LastCheck(of: receipt, servedTo: customer, in: transaction),
+            guard let last = try LastCheck(of: receipt, uploadedBy: customer, in: transaction),
                 last.answers(since: before), let outcome = last.outcome
             else { return nil }
             let contents = outcome == .verified ? try contents(of: receipt, for: customer, in: transaction) : []
@@ -75,12 +75,12 @@ extension LedgerIntake {
 }
 
 extension LastCheck {
-    fileprivate init?(of receipt: ReceiptID, servedTo customer: String?, in transaction: Transaction) throws {
+    fileprivate init?(of receipt: ReceiptID, uploadedBy customer: String?, in transaction: Transaction) throws {
         let rows = try transaction.query(Queries.readLastCheck, [.int8(receipt.number), .text(customer)])
         guard let row = rows.first else { return nil }
         outcome = try row.textIfPresent("outcome").flatMap { Outcome(rawValue: $0) }
         reason = try row.textIfPresent("reason")
-        servesUpload = try row.bool("served")
+        resolvedOwnership = try row.bool("ownership_resolved")
         settledToken = try row.int8("settled_token")
         nextCheckAt = try row.instantIfPresent("next_check_at")
     }

@@ -74,15 +74,16 @@ struct SubscriptionDraft: Sendable {
         wasChecked = true
     }
 
-    /// Serves the claims of an upload; a change of owner is a version of its own.
-    mutating func serve(
-        _ claims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?, policy: OwnershipPolicy
+    /// Resolves the claims of an upload; a change of owner is a version of its own.
+    mutating func resolveOwnership(
+        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
+        policy: OwnershipPolicy
     ) {
         guard let state else { return }
         let span = state.timeline.span(at: state.asOf)
-        let kinds = ownership.serve(
-            claims, of: receipt, ownedBy: owner, policy: policy, accountToken: state.facts.appAccountToken,
-            givesAccess: span?.entitled ?? false)
+        let kinds = ownership.resolveOwnership(
+            among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy,
+            accountToken: state.facts.appAccountToken, givesAccess: span?.entitled ?? false)
         for kind in kinds {
             version += 1
             let event = Event(kind: kind, productID: span?.productID ?? "", occurredAt: state.asOf)
@@ -124,14 +125,15 @@ struct PurchaseDraft: Sendable {
         wasChecked = true
     }
 
-    /// Serves the claims of an upload; a change of owner is a version of its own.
-    mutating func serve(
-        _ claims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?, policy: OwnershipPolicy
+    /// Resolves the claims of an upload; a change of owner is a version of its own.
+    mutating func resolveOwnership(
+        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
+        policy: OwnershipPolicy
     ) {
         guard let state else { return }
-        let kinds = ownership.serve(
-            claims, of: receipt, ownedBy: owner, policy: policy, accountToken: state.facts.appAccountToken?.value,
-            givesAccess: state.revokedAt == nil)
+        let kinds = ownership.resolveOwnership(
+            among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy,
+            accountToken: state.facts.appAccountToken?.value, givesAccess: state.revokedAt == nil)
         for kind in kinds {
             version += 1
             let event = Event(kind: kind, productID: key.purchase.productID, occurredAt: state.asOf)

@@ -21,7 +21,7 @@ extension SettlementRun {
         }
         noteOmissions()
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
-            serveClaims(of: settlement)
+            resolveOwnership(of: settlement)
         }
     }
 
@@ -40,20 +40,22 @@ extension SettlementRun {
         }
     }
 
-    /// Serves what already has an owner first, because that owner may get the rest of the receipt.
-    private mutating func serveClaims(of settlement: Settlement) {
+    /// Resolves what already has an owner first, because that owner may get the rest of the receipt.
+    private mutating func resolveOwnership(of settlement: Settlement) {
         let receipt = settlement.claim.receiptID
-        guard let claims = claims[receipt] else { return }
+        guard let ownershipClaims = ownershipClaims[receipt] else { return }
         let policy = settlement.claim.app.ownershipPolicy
         let keys = settlement.subscriptionKeys
         let bought = settlement.purchases.map(\.key)
         for isOwned in [true, false] {
-            let owner = isOwned ? nil : receiptOwner(of: keys, bought, among: claims, policy: policy)
+            let owner = isOwned ? nil : receiptOwner(of: keys, bought, among: ownershipClaims, policy: policy)
             for key in keys where (subscriptions[key]?.ownership.current != nil) == isOwned {
-                subscriptions[key]?.serve(claims, of: receipt, ownedBy: owner, policy: policy)
+                subscriptions[key]?.resolveOwnership(
+                    among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy)
             }
             for key in bought where (purchases[key]?.ownership.current != nil) == isOwned {
-                purchases[key]?.serve(claims, of: receipt, ownedBy: owner, policy: policy)
+                purchases[key]?.resolveOwnership(
+                    among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy)
             }
         }
     }
@@ -61,7 +63,7 @@ extension SettlementRun {
     /// Returns the owner of the receipt's contents where the policy lets the first owner keep them; of several owners,
     /// the earliest uploader.
     private func receiptOwner(
-        of keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], among claims: [OwnershipClaim],
+        of keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], among ownershipClaims: [OwnershipClaim],
         policy: OwnershipPolicy
     ) -> Owner? {
         switch policy {
@@ -71,6 +73,7 @@ extension SettlementRun {
         let owners =
             keys.sorted().compactMap { subscriptions[$0]?.ownership.current }
             + bought.sorted().compactMap { purchases[$0]?.ownership.current }
-        return claims.lazy.compactMap { claim in owners.first { $0.customer == claim.customer } }.first ?? owners.first
+        let earliest = ownershipClaims.lazy.compactMap { claim in owners.first { $0.customer == claim.customer } }.first
+        return earliest ?? owners.first
     }
 }

@@ -9,7 +9,7 @@ struct OwnershipClaim: Hashable, Sendable {
     /// The operator's own id of the customer.
     let name: String
     let imported: Bool
-    /// Whether no settlement has served it yet. A claim that was served can only get what has no owner.
+    /// Whether no settlement has resolved it yet. A claim that was resolved can only get what has no owner.
     let isNew: Bool
 }
 
@@ -89,14 +89,14 @@ func decideOwnership(
     }
 }
 
-/// Returns the claim to serve first at first sight: of the customer the `app_account_token` names, else of the owner of
+/// Returns the claim to assign at first sight: of the customer the `app_account_token` names, else of the owner of
 /// the rest of the receipt, else of the newest uploader.
 func firstOwner(
-    among claims: [OwnershipClaim], of receiptOwner: Owner?, accountToken: String?
+    among ownershipClaims: [OwnershipClaim], of receiptOwner: Owner?, accountToken: String?
 ) -> OwnershipClaim? {
-    if let named = claims.last(where: { names(accountToken, $0.name) }) { return named }
-    guard let owner = receiptOwner else { return claims.last }
-    return claims.last { $0.customer == owner.customer }
+    if let named = ownershipClaims.last(where: { names(accountToken, $0.name) }) { return named }
+    guard let owner = receiptOwner else { return ownershipClaims.last }
+    return ownershipClaims.last { $0.customer == owner.customer }
         ?? OwnershipClaim(customer: owner.customer, name: owner.name, imported: false, isNew: false)
 }
 

@@ -34,20 +34,21 @@ struct OwnershipDraft: Sendable {
         isReleased = current != nil
     }
 
-    /// Serves the claims of a receipt's uploads, oldest first; returns the events of the changes.
+    /// Resolves the claims of a receipt's uploads, oldest first; returns the events of the changes.
     ///
     /// A subscription or purchase without an owner is assigned, whenever it appears in the receipt. Only a new upload
     /// can take one that has an owner. Where the policy lets the first owner keep it, `receiptOwner` gets new contents
     /// of the receipt.
-    mutating func serve(
-        _ claims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?, policy: OwnershipPolicy,
-        accountToken: String?, givesAccess: Bool
+    mutating func resolveOwnership(
+        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?,
+        policy: OwnershipPolicy, accountToken: String?, givesAccess: Bool
     ) -> [EventKind] {
         guard current != nil else {
-            let first = firstOwner(among: claims, of: receiptOwner, accountToken: accountToken)
-            return serveFirst(first, claims, of: receipt, because: first?.cause(accountToken: accountToken))
+            let first = firstOwner(among: ownershipClaims, of: receiptOwner, accountToken: accountToken)
+            return assignFirst(
+                first, among: ownershipClaims, of: receipt, because: first?.cause(accountToken: accountToken))
         }
-        return claims.filter(\.isNew).compactMap { claim in
+        return ownershipClaims.filter(\.isNew).compactMap { claim in
             let answer = decideOwnership(
                 of: claim, owner: current, policy: policy, accountToken: accountToken, givesAccess: givesAccess)
             answers[receipt, default: [:]][AppCustomerID(claim.name)] = answer
@@ -55,12 +56,13 @@ struct OwnershipDraft: Sendable {
         }
     }
 
-    /// Serves one of the claims at first sight; the other claims are not transfers.
-    private mutating func serveFirst(
-        _ first: OwnershipClaim?, _ claims: [OwnershipClaim], of receipt: ReceiptID, because cause: OwnershipCause?
+    /// Assigns one of the claims at first sight; the other claims are not transfers.
+    private mutating func assignFirst(
+        _ first: OwnershipClaim?, among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID,
+        because cause: OwnershipCause?
     ) -> [EventKind] {
         guard let first, let cause else { return [] }
-        for claim in claims where claim.isNew && claim != first {
+        for claim in ownershipClaims where claim.isNew && claim != first {
             answers[receipt, default: [:]][AppCustomerID(claim.name)] = .refused(
                 "Another customer who uploaded it was served first.")
         }

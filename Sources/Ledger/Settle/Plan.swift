@@ -31,8 +31,9 @@ extension SettlementRun {
     /// about half an hour of retries. After that the receipt is scheduled like one that no customer waits for.
     static let malformedTriesSoon = 12
 
-    /// Returns the plans of the batch's receipts, by the state after folding.
-    mutating func plans() throws(PollersChanged) -> [ReceiptPlan] {
+    /// Plans the next checks of the batch's receipts, by the state after folding. Releases everything polled through
+    /// those that Apple refused for the last time.
+    mutating func makePlans() throws(PollersChanged) -> [ReceiptPlan] {
         try planPolling()
         let plans = batch.map(plan(of:))
         for plan in plans where plan.endsPolling { releasePolled(by: plan.settlement.claim.receiptID) }

@@ -13,7 +13,7 @@ struct SettlementRun {
     let pollers: LockedPollers?
     /// Receipts that cannot be asked about after this transaction, whatever is stored about them.
     let unable: [ReceiptID]
-    let claims: [ReceiptID: [OwnershipClaim]]
+    let ownershipClaims: [ReceiptID: [OwnershipClaim]]
     /// Apps with a running incident: Apple's refusals of their receipts count as no answer.
     let incidents: Set<Int32>
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
@@ -36,11 +36,11 @@ struct SettlementRun {
         // An outdated answer is treated as if Apple had not been asked.
         let batch = batch.filter { !pollers.isOutdated($0) }
         self.batch = batch.sorted { ($0.asOf, $0.claim.receiptID) < ($1.asOf, $1.claim.receiptID) }
-        let subscriptionRows = try Self.lockSubscriptions(of: batch, in: transaction)
-        let purchaseRows = try Self.lockPurchases(of: batch, in: transaction)
+        let subscriptionRows = try Self.insertAndLockSubscriptions(of: batch, in: transaction)
+        let purchaseRows = try Self.insertAndLockPurchases(of: batch, in: transaction)
         try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
-        claims = try Self.claims(of: .int8s(ids.map(\.number)), in: transaction)
+        ownershipClaims = try Self.ownershipClaims(of: .int8s(ids.map(\.number)), in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
@@ -54,7 +54,7 @@ struct SettlementRun {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
         (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
-        (claims, incidents) = ([:], [])
+        (ownershipClaims, incidents) = ([:], [])
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)
     }
@@ -75,7 +75,9 @@ struct SettlementRun {
         ).drafts
     }
 
-    private static func lockSubscriptions(of batch: [Settlement], in transaction: Transaction) throws -> [Row] {
+    private static func insertAndLockSubscriptions(
+        of batch: [Settlement], in transaction: Transaction
+    ) throws -> [Row] {
         let keys = SubscriptionRowKey.parameters(Set(batch.flatMap(\.subscriptionKeys)).sorted())
         if batch.contains(where: { !$0.subscriptionKeys.isEmpty }) {
             try transaction.query(Queries.insertSubscriptions, keys)
@@ -84,7 +86,9 @@ struct SettlementRun {
         return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s([])])
     }
 
-    private static func lockPurchases(of batch: [Settlement], in transaction: Transaction) throws -> [Row] {
+    private static func insertAndLockPurchases(
+        of batch: [Settlement], in transaction: Transaction
+    ) throws -> [Row] {
         let keys = PurchaseRowKey.parameters(Set(batch.flatMap { $0.purchases.map(\.key) }).sorted())
         if batch.contains(where: { !$0.purchases.isEmpty }) {
             try transaction.query(Queries.insertPurchases, keys)
@@ -98,15 +102,15 @@ struct SettlementRun {
         receipts[settlement.claim.receiptID]?.settledToken == settlement.claim.leaseToken
     }
 
-    private static func claims(
+    private static func ownershipClaims(
         of ids: Parameter, in transaction: Transaction
     ) throws -> [ReceiptID: [OwnershipClaim]] {
         let rows = try transaction.query(Queries.readUploads, [ids])
-        return try rows.reduce(into: [:]) { claims, row in
+        return try rows.reduce(into: [:]) { ownershipClaims, row in
             let claim = OwnershipClaim(
                 customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
                 imported: try row.bool("imported"), isNew: try row.bool("settled") == false)
-            claims[ReceiptID(try row.int8("receipt_id")), default: []].append(claim)
+            ownershipClaims[ReceiptID(try row.int8("receipt_id")), default: []].append(claim)
         }
     }
 }

@@ -5,7 +5,7 @@ import Subscriptions
 extension SettlementRun {
     /// Writes the result of folding the batch, and gives leases back.
     mutating func write(in transaction: Transaction) throws -> [Settled] {
-        let plans = try plans()
+        let plans = try makePlans()
         try writeDrafts(in: transaction)
         let fresh = plans.filter { !isRepeated($0.settlement) }
         let ids = try reserveIDs(observations: fresh.count, periods: 0, in: transaction).observations

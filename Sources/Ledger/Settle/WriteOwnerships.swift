@@ -26,7 +26,7 @@ private struct OwnershipWrite {
 }
 
 extension SettlementRun {
-    /// Writes new owners and marks the uploads whose claims were served.
+    /// Writes new owners and marks the uploads whose claims were resolved.
     func writeOwnerships(in transaction: Transaction) throws {
         let changes =
             subscriptions.values.compactMap {
@@ -56,16 +56,16 @@ extension SettlementRun {
                     .timestamptzs(begun.map(\.recordedMicroseconds)), .texts(begun.map(\.cause?.rawValue)),
                 ])
         }
-        try markServedUploads(in: transaction)
+        try markResolvedUploads(in: transaction)
     }
 
-    private func markServedUploads(in transaction: Transaction) throws {
-        let served = batch.filter { $0.evidence != nil }.flatMap { settlement in
-            (claims[settlement.claim.receiptID] ?? []).filter(\.isNew).map {
+    private func markResolvedUploads(in transaction: Transaction) throws {
+        let resolved = batch.filter { $0.evidence != nil }.flatMap { settlement in
+            (ownershipClaims[settlement.claim.receiptID] ?? []).filter(\.isNew).map {
                 (settlement.claim.receiptID.number, $0.customer.number)
             }
         }
-        guard !served.isEmpty else { return }
-        try transaction.query(Queries.settleUploads, [.int8s(served.map(\.0)), .int8s(served.map(\.1))])
+        guard !resolved.isEmpty else { return }
+        try transaction.query(Queries.settleUploads, [.int8s(resolved.map(\.0)), .int8s(resolved.map(\.1))])
     }
 }

@@ -8,37 +8,36 @@ extension Tracker {
     ///
     /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
     package func check(_ receipt: ReceiptID) async throws -> Settled {
-        try await check(receipt, uploadedBy: nil, until: nil)
+        try await checkOrJoin(receipt, uploadedBy: nil, until: nil)
     }
 
-    /// Checks a receipt for the customer who uploaded it. The result of another check that served the upload counts
-    /// too, in whichever process it ran.
+    /// Checks a receipt for the customer who uploaded it, or joins another check of it. The result of one that resolved
+    /// the upload's claim counts too, in whichever process it ran.
     ///
     /// With `end`, waits until then for another process. Throws `busy` also when Apple's answer takes longer than that;
     /// the receipt is then left to the workers.
-    func check(
+    func checkOrJoin(
         _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         // A check without a limit of its own ends with its lease.
         try await singleFlight.outcome(
             of: receipt, until: end ?? .now + .seconds(options.leaseSeconds),
             isEnough: { settled in customer.map(settled.answers) ?? true },
-            check: { try await checkAlone(receipt, uploadedBy: customer, until: end) })
+            check: { try await claimAndCheck(receipt, uploadedBy: customer, until: end) })
     }
 
-    private func checkAlone(
+    /// Checks a receipt as the only one in this process; another process may check it meanwhile.
+    private func claimAndCheck(
         _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         let worker = try await identity.worker(of: self)
-        switch try await turn(to: receipt, uploadedBy: customer, of: worker, until: end) {
-        case .served(let settled): return settled
-        case .ours(let claim): return try await checkWithinBudget(claim, until: end)
+        switch try await claimOrAwaitResult(of: receipt, uploadedBy: customer, by: worker, until: end) {
+        case .settledElsewhere(let settled): return settled
+        case .claimed(let claim): return try await takeBudgetAndCheck(claim, until: end)
         }
     }
 
-    private func checkWithinBudget(
-        _ claim: Claim, until end: ContinuousClock.Instant?
-    ) async throws -> Settled {
+    private func takeBudgetAndCheck(_ claim: Claim, until end: ContinuousClock.Instant?) async throws -> Settled {
         guard try await ledger.claims.takeBudget([(app: claim.app, calls: 1)])[claim.app.id] == 1 else {
             try await ledger.claims.release([claim])
             let why = claim.app.pause.map { "its checks are paused: \($0.reason)" } ?? "its budget of calls is used up."
@@ -56,39 +55,41 @@ extension Tracker {
 }
 
 extension Tracker {
-    /// The process whose check serves a caller.
-    private enum Turn {
-        /// This process, as long as it has the lease.
-        case ours(Claim)
-        /// Another process asked meanwhile, and its settlement served the upload.
-        case served(Settled)
+    /// What a caller gets who wants a receipt checked.
+    private enum ClaimOrResult {
+        /// This process has the lease, so it checks.
+        case claimed(Claim)
+        /// Another process asked meanwhile, and its settlement resolved the upload's claim.
+        case settledElsewhere(Settled)
     }
 
     /// The interval between two looks at another process that asks about the receipt.
     private static let busyMilliseconds = 100
 
-    private func turn(
-        to receipt: ReceiptID, uploadedBy customer: String?, of worker: WorkerID, until end: ContinuousClock.Instant?
-    ) async throws -> Turn {
+    /// Claims a receipt, or waits until `end` for another process that has claimed it.
+    private func claimOrAwaitResult(
+        of receipt: ReceiptID, uploadedBy customer: String?, by worker: WorkerID, until end: ContinuousClock.Instant?
+    ) async throws -> ClaimOrResult {
         var before: LastCheck?
         while true {
-            if before != nil, let settled = try await ledger.intake.settled(receipt, servedTo: customer, since: before)
+            if before != nil,
+                let settled = try await ledger.intake.settled(receipt, uploadedBy: customer, since: before)
             {
-                return .served(settled)
+                return .settledElsewhere(settled)
             }
             do {
                 let claim = try await ledger.claims.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
-                // This process has the lease, so no other one settles. An earlier settlement may have served the
-                // upload.
-                guard let settled = try await ledger.intake.settled(receipt, servedTo: customer, since: before) else {
+                // This process has the lease, so no other one settles. An earlier settlement may have resolved
+                // the upload's claim.
+                guard let settled = try await ledger.intake.settled(receipt, uploadedBy: customer, since: before) else {
                     // The customer waits for the result, so the answer is read even where it equals the last one.
-                    return .ours(claim.inFull)
+                    return .claimed(claim.inFull)
                 }
                 try await ledger.claims.release([claim])
-                return .served(settled)
+                return .settledElsewhere(settled)
             } catch let error as LedgerError where error.kind == .busy {
                 guard let end, ContinuousClock.now < end else { throw error }
-                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, servedTo: customer) }
+                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, uploadedBy: customer) }
                 try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
             }
         }

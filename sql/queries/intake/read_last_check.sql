@@ -3,6 +3,6 @@
 SELECT r.outcome::text AS outcome, r.reason, r.settled_token,
        CASE WHEN s.leased_by IS NULL THEN s.due_at ELSE s.scheduled_for END AS next_check_at,
        EXISTS (SELECT FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
-               WHERE u.receipt_id = r.receipt_id AND c.name = $2::text AND u.settled) AS served
+               WHERE u.receipt_id = r.receipt_id AND c.name = $2::text AND u.settled) AS ownership_resolved
 FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
 WHERE r.receipt_id = $1::bigint

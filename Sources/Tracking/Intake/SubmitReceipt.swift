@@ -18,7 +18,7 @@ extension Tracker {
         }
         let end = limits.map { ContinuousClock.now + .seconds($0.answerSeconds) }
         do {
-            let settled = try await check(stored.receiptID, uploadedBy: stored.customer, until: end)
+            let settled = try await checkOrJoin(stored.receiptID, uploadedBy: stored.customer, until: end)
             return .settled(settled, customer: stored.customer)
         } catch let error as LedgerError where error.kind == .busy {
             return .pending(stored.receiptID, reason: error.message)
