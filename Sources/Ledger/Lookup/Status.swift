@@ -44,8 +44,8 @@ package struct LedgerStatus: Sendable {
     package let rejected: Int64
     /// Whether the counts of receipts and subscriptions are estimates, as they are for a large ledger.
     package let isEstimated: Bool
-    /// The promises to customers by the operator's word alone.
-    package let promises: Promises
+    /// The receipts with provisional access, by the operator's word alone.
+    package let provisional: ProvisionalCount
     /// Known subscriptions.
     package let subscriptions: Int64
     /// Committed events that have no position yet.
@@ -80,7 +80,7 @@ extension LedgerOperations {
     package func status() async throws -> LedgerStatus {
         let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)]).map(
             LedgerStatus.LaneStatus.init(row:))
-        let promises = try await promises()
+        let provisional = try await provisionalCount()
         let apps = try await ledger.apps.all()
         let pauses = apps.compactMap { app in app.pause.map { (app.bundleID, $0) } }
         let slowed = apps.filter { $0.callsPerSecondNow != $0.callsPerSecond }
@@ -91,7 +91,7 @@ extension LedgerOperations {
         return LedgerStatus(
             lanes: lanes, receipts: try row.int8("receipts"), verified: try row.int8("verified"),
             unverified: try row.int8("unverified"), rejected: try row.int8("rejected"),
-            isEstimated: try row.bool("estimated"), promises: promises,
+            isEstimated: try row.bool("estimated"), provisional: provisional,
             subscriptions: try row.int8("subscriptions"), unsequencedEvents: try row.int8("unsequenced"),
             feedPosition: try row.int8("position"), feedID: try row.text("feed_id"),
             feedFormerID: try row.textIfPresent("former_id"), feedRenewedAt: try row.instantIfPresent("renewed_at"),
@@ -116,14 +116,14 @@ extension LedgerStatus.LaneStatus {
     }
 }
 
-/// How many receipts have a promise by the operator's word alone, and until when.
-package struct Promises: Sendable, Hashable {
+/// How many receipts give provisional access, by the operator's word alone, and until when.
+package struct ProvisionalCount: Sendable, Hashable {
     /// The most receipts that are counted, so that the count stays cheap while millions wait.
     package static let countedMax: Int64 = 100_000
 
-    /// Receipts that wait for Apple's first answer and have a current promise; at most `countedMax`.
+    /// Receipts that wait for Apple's first answer and give provisional access now; at most `countedMax`.
     package let receipts: Int64
-    /// When the last promise ends at the latest; nil when there is no current promise.
+    /// When the last such access ends at the latest; nil when there is none.
     package let until: Instant?
 
     /// Whether there may be more receipts than `receipts`.
@@ -131,10 +131,10 @@ package struct Promises: Sendable, Hashable {
 }
 
 extension LedgerOperations {
-    /// Returns the promises by the operator's word alone, shown per customer as `basis: provisional`.
-    package func promises() async throws -> Promises {
-        let rows = try await query(Queries.statusPromises, [.int4(Int32(clamping: Promises.countedMax))])
-        guard let row = rows.first else { return Promises(receipts: 0, until: nil) }
-        return Promises(receipts: try row.int8("receipts"), until: try row.instantIfPresent("until"))
+    /// Returns how many receipts give provisional access, shown per customer as `basis: provisional`.
+    package func provisionalCount() async throws -> ProvisionalCount {
+        let rows = try await query(Queries.statusProvisional, [.int4(Int32(clamping: ProvisionalCount.countedMax))])
+        guard let row = rows.first else { return ProvisionalCount(receipts: 0, until: nil) }
+        return ProvisionalCount(receipts: try row.int8("receipts"), until: try row.instantIfPresent("until"))
     }
 }

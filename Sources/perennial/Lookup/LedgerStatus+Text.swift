@@ -20,8 +20,8 @@ extension LedgerStatus {
         }
         parts += incidents.map(\.text)
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
-        if let until = promises.until {
-            let count = promises.isMore ? "more than \(Promises.countedMax)" : "\(promises.receipts)"
+        if let until = provisional.until {
+            let count = provisional.isMore ? "more than \(ProvisionalCount.countedMax)" : "\(provisional.receipts)"
             parts.append("Provisional: \(count) unverified receipts give access by your word, until \(until.iso8601)")
         }
         parts.append(
@@ -67,8 +67,8 @@ extension LedgerStatus {
             "invariants": .array(invariants.map(\.json)),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [
-                "receipts": .integer(promises.receipts), "more": .bool(promises.isMore),
-                "until": .optional(promises.until),
+                "receipts": .integer(provisional.receipts), "more": .bool(provisional.isMore),
+                "until": .optional(provisional.until),
             ],
             "rejected": .integer(rejected), "subscriptions": .integer(subscriptions), "workers": .integer(workers),
             "feed": [
