@@ -19,7 +19,7 @@ struct StopAndGoTests {
             try await world.work(seconds: 2)
             // Six months; longer than an incident's window, so that what was answered before does not count.
             try await Task.sleep(for: .seconds(12))
-            try await world.run("DELETE FROM ledger.vouched_minute; DELETE FROM ledger.refusal")
+            try await world.run("DELETE FROM ledger.verified_minute; DELETE FROM ledger.refusal")
             try await world.work(seconds: 1)
             try await world.tracker.ledger.operations.watchCanaries()
             try await world.work(seconds: 2)

@@ -96,8 +96,8 @@ COMMENT ON TABLE ledger.poll_schedule IS
     'end of its lease, so a crashed worker''s receipts come due by themselves';
 COMMENT ON COLUMN ledger.poll_schedule.lane IS 'The queue in which the receipt waits for its check';
 COMMENT ON COLUMN ledger.poll_schedule.due_at IS
-    'When a worker may claim it, or when the lease ends; in the lane import the receipt''s turn (ledger.import_turn), which '
-    'is no time of day';
+    'When a worker may claim it, or when the lease ends; in the lane import the receipt''s priority '
+    '(ledger.import_priority), which is no time of day';
 COMMENT ON COLUMN ledger.poll_schedule.scheduled_for IS 'When the check was due before a claim moved due_at';
 COMMENT ON COLUMN ledger.poll_schedule.want_at IS
     'By when a caller wants the next check, if the wish came while the receipt was leased; the end of the lease '
@@ -133,7 +133,7 @@ COMMENT ON FUNCTION ledger.can_poll IS
     'of the last five calls that ended, no worker crashes on it, and it is not erased. Swift has the same five as '
     'SettlementRun.fruitlessAttemptsMax';
 
-CREATE FUNCTION ledger.import_turn(expires_at timestamptz, at timestamptz) RETURNS timestamptz
+CREATE FUNCTION ledger.import_priority(expires_at timestamptz, at timestamptz) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE AS $$
     SELECT timestamptz '1900-01-01 00:00:00Z' + CASE
         WHEN expires_at IS NULL THEN interval '10000 days'
@@ -142,7 +142,7 @@ LANGUAGE sql IMMUTABLE AS $$
         WHEN expires_at < at THEN at - expires_at
         ELSE LEAST(expires_at - at, interval '9999 days') END
 $$;
-COMMENT ON FUNCTION ledger.import_turn IS
+COMMENT ON FUNCTION ledger.import_priority IS
     'Where an imported receipt stands in its line: the nearest expiry first, then unknown expiries, last those that '
     'lapsed longer ago than Apple tries to charge (60 days and some). The result lies before 1970, so the receipt '
     'is always due';

@@ -100,14 +100,14 @@ COMMENT ON COLUMN ledger.refusal.counts IS
     'Whether it counts against the receipt; if not, workers ask about the receipt again when the incident ends';
 COMMENT ON COLUMN ledger.refusal.rejections_before IS 'The receipt''s rejections before this one';
 
-CREATE TABLE ledger.vouched_minute (
+CREATE TABLE ledger.verified_minute (
     app_id   int NOT NULL,
     minute   timestamptz NOT NULL,
     backend  int NOT NULL,
     answers  bigint NOT NULL,
     PRIMARY KEY (app_id, minute, backend)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-COMMENT ON TABLE ledger.vouched_minute IS
+COMMENT ON TABLE ledger.verified_minute IS
     'Answers by minute that vouched again for once-verified receipts. Each database connection (backend) counts in '
     'rows of its own, so that settlements never wait for each other''s count';
 

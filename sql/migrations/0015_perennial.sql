@@ -175,7 +175,7 @@ LEFT JOIN ledger.purchase p USING (purchase_id);
 COMMENT ON VIEW perennial.ownership_log IS
     'Which customer owned which subscription or one-time purchase, when, and when Perennial recorded it';
 
-CREATE VIEW perennial.claim_log AS
+CREATE VIEW perennial.upload_log AS
 SELECT a.bundle_id, s.environment::text AS environment, s.original_transaction_id, l.receipt_id, c.name AS customer,
        u.uploaded_at, u.imported
 FROM ledger.receipt_subscription l
@@ -183,7 +183,7 @@ JOIN ledger.subscription s USING (subscription_id)
 JOIN ledger.app a USING (app_id)
 JOIN ledger.upload u USING (receipt_id)
 JOIN ledger.customer c USING (customer_id);
-COMMENT ON VIEW perennial.claim_log IS 'Which customers sent a receipt that holds which subscription';
+COMMENT ON VIEW perennial.upload_log IS 'Which customers sent a receipt that holds which subscription';
 
 CREATE VIEW perennial.manual_grant_log AS
 SELECT a.bundle_id, c.name AS customer, h.entitlement, lower(h.valid) AS valid_from,

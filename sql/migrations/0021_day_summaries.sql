@@ -39,7 +39,7 @@ CREATE TABLE ledger.summary_day (
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE ledger.summary_day IS 'The sums of the shares. The transaction that changes a share changes its sum';
 
-CREATE FUNCTION ledger.take_share_out() RETURNS trigger
+CREATE FUNCTION ledger.subtract_share() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE ledger.summary_day d
@@ -54,8 +54,8 @@ BEGIN
     RETURN OLD;
 END $$;
 CREATE TRIGGER subscription_leaves_the_sums BEFORE DELETE ON ledger.subscription
-    FOR EACH ROW EXECUTE FUNCTION ledger.take_share_out();
-COMMENT ON FUNCTION ledger.take_share_out IS 'Subtracts the shares of an erased subscription from the sums';
+    FOR EACH ROW EXECUTE FUNCTION ledger.subtract_share();
+COMMENT ON FUNCTION ledger.subtract_share IS 'Subtracts the shares of an erased subscription from the sums';
 
 CREATE FUNCTION perennial.shares_of(streams bigint[])
 RETURNS TABLE (

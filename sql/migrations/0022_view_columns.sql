@@ -154,7 +154,6 @@ BEGIN
              'What was done, as JSON; for a decision also who decided and why, until one of the customers is erased'),
             ('audit_log', 'receipt_id', 'The receipt that the write is about; null: none'),
             ('charge_history', 'expires_at', 'Apple''s expiry of the period; null for a one-time purchase'),
-            ('claim_log', 'customer', 'The customer that sent the receipt, by the operator''s own id'),
             ('day_recomputed', 'currency', 'The currency of monthly_milliunits; empty: none'),
             ('day_recomputed', 'monthly_milliunits',
              'Monthly recurring revenue at the day''s end, in thousandths of currency: the change from the day before'),
@@ -195,6 +194,7 @@ BEGIN
             ('summary_revenue', 'recorded_at', 'When the charge, refund or replacement was stored, by our clock'),
             ('summary_trial', 'started_at', 'When the trial began'),
             ('timeline', 'flags', 'Of the period: trial, intro, promotional_offer, offer_code, family_shared'),
+            ('upload_log', 'customer', 'The customer that sent the receipt, by the operator''s own id'),
             ('worker_now', 'started_at', 'When the worker started')
         ) own (view, name, meaning) ON own.view = c.relname AND own.name = a.attname
         WHERE c.relnamespace = 'perennial'::regnamespace AND c.relkind = 'v'

@@ -8,7 +8,7 @@
 \if :{?environment} \else \set environment Production \endif
 WITH claim AS (
     SELECT bundle_id, environment, original_transaction_id, customer, min(uploaded_at) AS first_at, max(uploaded_at) AS last_at
-    FROM perennial.claim_log
+    FROM perennial.upload_log
     WHERE environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
     GROUP BY bundle_id, environment, original_transaction_id, customer

@@ -7,9 +7,9 @@
 \if :{?bundle_id} \else \set bundle_id '' \endif
 SELECT CASE WHEN r.verified_at IS NULL THEN 'refused' ELSE 'suspect' END AS verdict, r.bundle_id, r.environment, r.receipt_id,
        array_to_string(r.customers, ', ') AS customers, r.reason, r.rejections, r.rejected_since, r.asked_at, r.verified_at,
-       count(DISTINCT c.original_transaction_id) AS subscriptions, r.due_at, r.due_at IS NULL AS is_retired
+       count(DISTINCT u.original_transaction_id) AS subscriptions, r.due_at, r.due_at IS NULL AS is_retired
 FROM perennial.receipt_now r
-LEFT JOIN perennial.claim_log c USING (receipt_id)
+LEFT JOIN perennial.upload_log u USING (receipt_id)
 WHERE r.outcome = 'rejected' AND (:'bundle_id' = '' OR r.bundle_id = perennial.known_app(:'bundle_id'))
 GROUP BY r.verified_at, r.bundle_id, r.environment, r.receipt_id, r.customers, r.reason, r.rejections, r.rejected_since,
          r.asked_at, r.due_at

@@ -30,7 +30,7 @@ extension TestLedger {
     /// Says that Apple vouched again for other receipts of the app in this minute.
     func vouched(_ answers: Int) async throws {
         try await run(
-            "INSERT INTO ledger.vouched_minute VALUES (\(app.id), date_trunc('minute', now()), 0, \(answers))")
+            "INSERT INTO ledger.verified_minute VALUES (\(app.id), date_trunc('minute', now()), 0, \(answers))")
     }
 
     /// Lets minutes pass for everything that incidents are made of.
@@ -39,7 +39,7 @@ extension TestLedger {
         try await run(
             """
             UPDATE ledger.refusal SET refused_at = refused_at \(past);
-            UPDATE ledger.vouched_minute SET minute = minute \(past);
+            UPDATE ledger.verified_minute SET minute = minute \(past);
             UPDATE ledger.incident
             SET opened_at = opened_at \(past), recognised_at = recognised_at \(past), last_at = last_at \(past),
                 closed_at = closed_at \(past);

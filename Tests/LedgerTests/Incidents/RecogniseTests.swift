@@ -26,7 +26,7 @@ struct RecogniseTests {
     @Test("Answers that vouch again are counted: those read in full, and equal ones")
     func counted() async throws {
         try await withLedger(in: reused) { test in
-            let counted = "SELECT COALESCE(sum(answers), 0)::int AS answers FROM ledger.vouched_minute"
+            let counted = "SELECT COALESCE(sum(answers), 0)::int AS answers FROM ledger.verified_minute"
             let receipts = try await test.canaries(2)
             #expect(try await test.text(counted) == "0")
             try await test.vouch(for: receipts)
@@ -82,7 +82,7 @@ struct RecogniseTests {
             try await test.pass(minutes: 6)
             try await test.ledger.operations.watchCanaries()
             #expect(try await test.rows("SELECT receipt_id FROM ledger.refusal") == [])
-            #expect(try await test.rows("SELECT app_id FROM ledger.vouched_minute") == [])
+            #expect(try await test.rows("SELECT app_id FROM ledger.verified_minute") == [])
         }
     }
 
@@ -132,7 +132,7 @@ struct RecogniseTests {
             try await test.ledger.apps.add(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
             let other = try await test.ledger.apps.app("com.example.other")
             try await test.run(
-                "INSERT INTO ledger.vouched_minute VALUES (\(other.id), date_trunc('minute', now()), 0, 1000000)")
+                "INSERT INTO ledger.verified_minute VALUES (\(other.id), date_trunc('minute', now()), 0, 1000000)")
             try await test.refuse(try await test.canaries(3))
             try await test.ledger.operations.watchCanaries()
             #expect(try await test.incidents() == ["running 3 3"])

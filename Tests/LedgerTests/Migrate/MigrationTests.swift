@@ -120,7 +120,7 @@ struct MigrationTests {
                 """
                 SELECT COALESCE(string_agg(c.relname, ' '), 'none') FROM pg_class c
                 WHERE c.relnamespace = 'ledger'::regnamespace
-                  AND c.relname = ANY ('{poll_schedule,app_budget,apple_breaker,worker,vouched_minute,event_outbox}')
+                  AND c.relname = ANY ('{poll_schedule,app_budget,apple_breaker,worker,verified_minute,event_outbox}')
                   AND NOT COALESCE(array_to_string(c.reloptions, ' ') LIKE '%autovacuum_vacuum_threshold=%', false)
                 """)
             #expect(without == "none")

@@ -11,8 +11,8 @@ WITH answer AS MATERIALIZED (
         confirmed_as_of = n.as_of, confirmed_at = $2::timestamptz
     FROM answer n WHERE s.receipt_id = n.receipt_id AND s.leased_by = $1::int
     RETURNING s.app_id
-), vouched AS (
-    INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
+), verified AS (
+    INSERT INTO ledger.verified_minute AS v (app_id, minute, backend, answers)
     SELECT app_id, date_trunc('minute', $2::timestamptz), pg_backend_pid(), count(*) FROM released GROUP BY app_id
     ON CONFLICT (app_id, minute, backend) DO UPDATE SET answers = v.answers + EXCLUDED.answers
 )

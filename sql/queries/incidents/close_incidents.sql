@@ -11,18 +11,18 @@ WITH running AS (
         FROM ledger.refusal f WHERE f.app_id = i.app_id AND f.once_verified AND f.is_canary) refused
     WHERE i.kind = 'refusals' AND i.closed_at IS NULL
 ), standing AS (
-    SELECT r.*, vouched.answers AS vouched, vouched.lately, (
+    SELECT r.*, verified.answers AS verified, verified.lately, (
         SELECT count(*) FROM ledger.refusal f
         WHERE f.app_id = r.app_id AND f.once_verified AND f.is_canary AND f.refused_at > r.since) AS refused_lately
     FROM running r
     CROSS JOIN LATERAL (
         SELECT COALESCE(sum(v.answers), 0)::bigint AS answers,
                COALESCE(sum(v.answers) FILTER (WHERE v.minute > r.since), 0)::bigint AS lately
-        FROM ledger.vouched_minute v
-        WHERE v.app_id = r.app_id AND v.minute >= date_trunc('minute', r.opened_at)) vouched
+        FROM ledger.verified_minute v
+        WHERE v.app_id = r.app_id AND v.minute >= date_trunc('minute', r.opened_at)) verified
 )
 UPDATE ledger.incident i
-SET refused = s.refused, asked = s.refused + s.vouched, last_reason = COALESCE((
+SET refused = s.refused, asked = s.refused + s.verified, last_reason = COALESCE((
         SELECT f.reason FROM ledger.refusal f
         WHERE f.app_id = s.app_id AND f.once_verified AND f.is_canary ORDER BY f.refused_at DESC LIMIT 1), i.last_reason),
     closed_at = CASE WHEN s.is_old AND s.lately >= $2::int

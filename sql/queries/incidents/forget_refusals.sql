@@ -7,6 +7,6 @@ WITH old AS (
       AND NOT EXISTS (
           SELECT FROM ledger.incident i WHERE i.app_id = f.app_id AND i.kind = 'refusals' AND i.closed_at IS NULL)
 )
-DELETE FROM ledger.vouched_minute v USING old
+DELETE FROM ledger.verified_minute v USING old
 WHERE v.minute < old.at
   AND NOT EXISTS (SELECT FROM ledger.incident i WHERE i.app_id = v.app_id AND i.closed_at IS NULL)

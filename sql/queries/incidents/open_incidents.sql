@@ -7,12 +7,12 @@ WITH refused AS (
     GROUP BY f.app_id HAVING count(*) >= $2::int
 )
 INSERT INTO ledger.incident (app_id, kind, opened_at, recognised_at, asked, refused, last_reason)
-SELECT r.app_id, 'refusals', LEAST(r.since, now()), now(), r.receipts + vouched.answers, r.receipts, (
+SELECT r.app_id, 'refusals', LEAST(r.since, now()), now(), r.receipts + verified.answers, r.receipts, (
     SELECT f.reason FROM ledger.refusal f
     WHERE f.app_id = r.app_id AND f.once_verified AND f.is_canary ORDER BY f.refused_at DESC LIMIT 1)
 FROM refused r
 CROSS JOIN LATERAL (
-    SELECT COALESCE(sum(v.answers), 0)::bigint AS answers FROM ledger.vouched_minute v
-    WHERE v.app_id = r.app_id AND v.minute >= date_trunc('minute', now() - make_interval(secs => $1::float8))) vouched
-WHERE r.receipts * 100 > (r.receipts + vouched.answers) * $3::int
+    SELECT COALESCE(sum(v.answers), 0)::bigint AS answers FROM ledger.verified_minute v
+    WHERE v.app_id = r.app_id AND v.minute >= date_trunc('minute', now() - make_interval(secs => $1::float8))) verified
+WHERE r.receipts * 100 > (r.receipts + verified.answers) * $3::int
 ON CONFLICT (app_id, kind) WHERE closed_at IS NULL DO NOTHING

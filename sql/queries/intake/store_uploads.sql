@@ -1,6 +1,6 @@
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
 -- as far as they are known).
--- An upload makes its receipt due: at once when imported, in the order of ledger.import_turn, else in five seconds,
+-- An upload makes its receipt due: at once when imported, in the order of ledger.import_priority, else in five seconds,
 -- because the uploading process asks Apple right away. An import that adds nothing does not. A receipt in quarantine
 -- stays there, because it is asked about alone.
 WITH clock AS MATERIALIZED (
@@ -36,7 +36,7 @@ WITH clock AS MATERIALIZED (
 )
 INSERT INTO ledger.poll_schedule AS s (receipt_id, app_id, lane, due_at, scheduled_for)
 SELECT d.receipt_id, d.app_id, d.lane,
-       CASE WHEN d.lane = 'import' THEN ledger.import_turn(e.expires_at, clock.at) ELSE d.at END, d.at
+       CASE WHEN d.lane = 'import' THEN ledger.import_priority(e.expires_at, clock.at) ELSE d.at END, d.at
 FROM due d CROSS JOIN clock
 LEFT JOIN (SELECT receipt_id, max(expires_at) AS expires_at FROM given GROUP BY receipt_id) e USING (receipt_id)
 ORDER BY d.receipt_id

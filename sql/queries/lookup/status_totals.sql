@@ -22,7 +22,7 @@ WITH size AS MATERIALIZED (
     LIMIT 1
 ), subscriptions AS MATERIALIZED (
     SELECT size.reltuples::bigint AS subscriptions,
-           (SELECT max(v.minute) FROM ledger.vouched_minute v) AS last_checked_at
+           (SELECT max(v.minute) FROM ledger.verified_minute v) AS last_checked_at
     FROM size WHERE size.relname = 'subscription' AND size.is_large
     UNION ALL
     SELECT count(*) FILTER (WHERE s.version > 0), max(s.checked_at)

@@ -10,7 +10,7 @@ GRANT INSERT, UPDATE ON
     ledger.customer, ledger.receipt, ledger.upload, ledger.poll_schedule, ledger.subscription, ledger.receipt_subscription,
     ledger.period, ledger.period_history, ledger.transaction_alias, ledger.purchase, ledger.purchase_history,
     ledger.observation, ledger.event_outbox, ledger.worker, ledger.app_budget, ledger.import, ledger.provisional,
-    ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.vouched_minute, ledger.apple_breaker,
+    ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.verified_minute, ledger.apple_breaker,
     ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress,
     ledger.summarised, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal, ledger.summary_trial,
     ledger.verify_turn, ledger.invariant
@@ -26,7 +26,7 @@ GRANT INSERT ON ledger.event, ledger.event_feed TO perennial_worker, perennial_a
 GRANT UPDATE (position) ON ledger.feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
-    ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.vouched_minute,
+    ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.verified_minute,
     ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
     ledger.summary_trial
     TO perennial_worker, perennial_api;

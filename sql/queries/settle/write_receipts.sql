@@ -1,8 +1,8 @@
 -- Settlement: updates receipts; $3 to $18 are the columns named below, nulls keep the present value. $1 apps, $2 how
 -- many of their once-verified receipts Apple vouched for again. latest_receipt is cleared if its answer omitted what
 -- the receipt polls (forgets_latest), so that the original one is used again.
-WITH vouched AS (
-    INSERT INTO ledger.vouched_minute AS v (app_id, minute, backend, answers)
+WITH verified AS (
+    INSERT INTO ledger.verified_minute AS v (app_id, minute, backend, answers)
     SELECT n.app_id, date_trunc('minute', clock_timestamp()), pg_backend_pid(), n.answers
     FROM unnest($1::int[], $2::bigint[]) AS n(app_id, answers)
     ON CONFLICT (app_id, minute, backend) DO UPDATE SET answers = v.answers + EXCLUDED.answers
