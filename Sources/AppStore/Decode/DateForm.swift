@@ -14,8 +14,8 @@ extension LenientFields {
     /// Returns which form `instant` reads for a date; nil if it can read none.
     func form(of date: AnswerDate) -> DateForm? {
         guard let instant = instant(date) else { return nil }
-        if whole(date.slot(.milliseconds)) == instant { return .milliseconds }
-        if whole(date.slot(.plain)) == instant { return .plain }
+        if integer(at: date.slot(.milliseconds)) == instant { return .milliseconds }
+        if integer(at: date.slot(.plain)) == instant { return .plain }
         return text(date, .plain).flatMap(LenientInstant.milliseconds) != nil ? .text : .formatted
     }
 }

@@ -63,20 +63,19 @@ struct LenientFields {
     func identifier(_ field: AnswerField) -> String? {
         guard let index = value(field.slot), let id = text.scalar(index) else { return nil }
         // A proxy that converts numbers to floating point writes 1.0E15: below 2^53 the integer is still exact.
-        guard text.digits(index) == nil, id.utf8.contains(UInt8(ascii: ".")), let whole = LenientNumber.whole(id) else {
-            return id
-        }
-        return String(whole)
+        guard text.digits(index) == nil, id.utf8.contains(UInt8(ascii: ".")), let integer = LenientNumber.integer(id)
+        else { return id }
+        return String(integer)
     }
 
     /// Returns a whole number; nil if absent or not a whole number.
-    func whole(_ field: AnswerField) -> Int64? { whole(field.slot) }
+    func integer(_ field: AnswerField) -> Int64? { integer(at: field.slot) }
 
-    func whole(_ slot: Int) -> Int64? {
+    func integer(at slot: Int) -> Int64? {
         guard let index = value(slot) else { return nil }
         if let digits = text.digits(index) { return digits }
         guard let scalar = text.scalar(index) else { return nil }
-        return LenientNumber.whole(scalar)
+        return LenientNumber.integer(scalar)
     }
 
     /// Returns a boolean: true, 1, "1" and "true" in any case, and their opposites; nil if absent or another value.
@@ -99,7 +98,7 @@ struct LenientFields {
     /// if it is missing or zero, which some sources write for no value. A plain field of digits is milliseconds too
     /// (legacy `expires_date`). Instants before 1970 or after 9999 count as absent.
     func instant(_ date: AnswerDate) -> Int64? {
-        let milliseconds = whole(date.slot(.milliseconds)) ?? whole(date.slot(.plain))
+        let milliseconds = integer(at: date.slot(.milliseconds)) ?? integer(at: date.slot(.plain))
         if let milliseconds, milliseconds != 0 { return LenientInstant.believable(milliseconds) }
         return text(date, .plain).flatMap(LenientInstant.milliseconds)
             ?? text(date, .formatted).flatMap(LenientInstant.milliseconds) ?? milliseconds
@@ -109,7 +108,7 @@ struct LenientFields {
 /// Reads whole numbers as proxies and old answers write them.
 enum LenientNumber {
     /// Accepts `"21002"`, `21002` and `21002.0`; nil for anything else, or if floating point would have lost digits.
-    static func whole(_ text: String) -> Int64? {
+    static func integer(_ text: String) -> Int64? {
         if let exact = Int64(text) { return exact }
         guard text.utf8.allSatisfy(isNumberByte),
             let number = Double(text), number.rounded() == number, number.magnitude < 9_007_199_254_740_992

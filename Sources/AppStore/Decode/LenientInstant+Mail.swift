@@ -18,7 +18,7 @@ extension LenientInstant {
             words.removeFirst()
         }
         guard words.count == 5, let day = number(words[0]), let month = months.firstIndex(of: String(words[1])),
-            let year = year(words[2]), let offset = zone(words[4])
+            let year = year(words[2]), let offset = utcOffsetSeconds(words[4])
         else { return nil }
         let time = words[3].split(separator: ":", omittingEmptySubsequences: false).map(number)
         guard (2...3).contains(time.count), let hour = time[0], let minute = time[1],
@@ -37,8 +37,8 @@ extension LenientInstant {
         }
     }
 
-    private static func zone(_ word: Substring) -> Int64? {
-        zones[String(word)].map { $0 * 3600 } ?? offset(Array(word.utf8)[...])
+    private static func utcOffsetSeconds(_ zone: Substring) -> Int64? {
+        zones[String(zone)].map { $0 * 3600 } ?? offset(Array(zone.utf8)[...])
     }
 
     /// Reads a number of one or two digits.

@@ -69,7 +69,7 @@ package struct TransactionFields: Sendable, Hashable {
         self.purchasedAt = purchasedAt
         self.originalTransactionID = originalTransactionID
         self.transactionID = transactionID ?? "\(originalTransactionID)/\(purchasedAt)"
-        quantity = fields.whole(.quantity).flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
+        quantity = fields.integer(.quantity).flatMap { (1...1_000_000).contains($0) ? Int($0) : nil } ?? 1
         webOrderLineItemID = fields.identifier(.webOrderLineItemID)
         originalPurchasedAt = fields.instant(.originalPurchase)
         expiresAt = ends

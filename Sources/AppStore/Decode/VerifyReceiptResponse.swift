@@ -40,7 +40,7 @@ package struct VerifyReceiptResponse: Sendable, Hashable {
         let text = try JSONReader.read(body)
         guard text.nodes[JSONDocument.root].isObject else { throw AnswerUnreadable("JSON that is not an object") }
         let top = LenientFields(text, at: JSONDocument.root)
-        status = top.whole(.status).flatMap { Int(exactly: $0) }
+        status = top.integer(.status).flatMap { Int(exactly: $0) }
         environment = top.text(.environment)
         isRetryable = top.flag(.isRetryable) ?? top.flag(.isRetryableUnderscored)
         exception = top.text(.exception)

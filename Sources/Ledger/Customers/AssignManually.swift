@@ -10,7 +10,7 @@ extension LedgerCustomers {
     package func assign(
         _ id: OriginalTransactionID, to customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> Int {
-        try Upload.requireCustomer(customer)
+        try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingCustomers { transaction in
             let name = [Parameter.int4(app.id), .text(id.text)]

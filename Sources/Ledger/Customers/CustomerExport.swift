@@ -48,7 +48,7 @@ package struct CustomerExport: Sendable {
 extension LedgerCustomers {
     /// Returns everything stored about a customer; throws `notFound` when the app or the customer is unknown.
     package func export(_ name: String, of bundleID: BundleID) async throws -> CustomerExport {
-        try Upload.requireCustomer(name)
+        try Upload.requireValidCustomerID(name)
         let app = try await ledger.apps.app(bundleID)
         let entitlements = try await entitlements(app: bundleID, customer: name, fromPrimary: true)
         return try await database.transaction { transaction in

@@ -27,7 +27,7 @@ extension LedgerCustomers {
     package func erase(
         _ customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerErasure {
-        try Upload.requireCustomer(customer)
+        try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingCustomers { transaction in
             var people = try LockedCustomers(named: [customer], appID: app.id, in: transaction)

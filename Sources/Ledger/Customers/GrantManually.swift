@@ -13,7 +13,7 @@ extension LedgerCustomers {
         deciding decision: ManualDecision
     ) async throws -> ManualGrant {
         try ManualGrant.requireEntitlement(entitlement)
-        try Upload.requireCustomer(customer)
+        try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
             let grants = try ManualGrants(ofKnownOrNew: customer, appID: app.id, in: transaction)
@@ -35,7 +35,7 @@ extension LedgerCustomers {
         of entitlement: String, from customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> ManualGrant {
         try ManualGrant.requireEntitlement(entitlement)
-        try Upload.requireCustomer(customer)
+        try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
             let nothing = LedgerError(

@@ -24,8 +24,8 @@ extension LedgerCustomers {
     package func merge(
         _ from: String, into: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerMerge {
-        try Upload.requireCustomer(from)
-        try Upload.requireCustomer(into)
+        try Upload.requireValidCustomerID(from)
+        try Upload.requireValidCustomerID(into)
         guard from != into else { throw LedgerError(.invalid, "A customer cannot be merged into themselves.") }
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingCustomers { transaction in

@@ -21,7 +21,7 @@ extension LedgerCustomers {
     package func split(
         _ name: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerSplit {
-        try Upload.requireCustomer(name)
+        try Upload.requireValidCustomerID(name)
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingCustomers { transaction in
             var people = try LockedCustomers(named: [name], appID: app.id, in: transaction)

@@ -14,7 +14,7 @@ extension LedgerIntake {
     package func store(
         _ uploads: [Upload], completing part: ImportedPart? = nil, newReceiptsMax: Int? = nil
     ) async throws -> [StoredUpload] {
-        for upload in uploads { try Upload.requireCustomer(upload.customer) }
+        for upload in uploads { try Upload.requireValidCustomerID(upload.customer) }
         guard !uploads.isEmpty || part != nil else { return [] }
         let batch = UploadBatch(uploads)
         var attempt = 1

@@ -60,7 +60,7 @@ package struct Upload: Sendable {
     private static let customerCharactersMax = 255
 
     /// Throws `invalid` unless the text can be a customer id: 1 to 255 characters, none of them NUL.
-    package static func requireCustomer(_ customer: String) throws(LedgerError) {
+    package static func requireValidCustomerID(_ customer: String) throws(LedgerError) {
         try ManualDecision.require(customer, "A customer id", charactersMax: customerCharactersMax)
     }
 }

@@ -70,7 +70,7 @@ struct Replay {
             firstAsOf: try row.instant("first_as_of"), lastAsOf: try row.instant("last_as_of"))
         guard try row.text("outcome") == "verified" else {
             let sentence = try row.textIfPresent("reason")
-            for target in targets.values where target.key.silenceSentence == sentence {
+            for target in targets.values where target.key.endedAllowanceSentence == sentence {
                 keep(.silence(of: target.key.id, until: observation.firstAsOf), of: target.key, observation)
             }
             return

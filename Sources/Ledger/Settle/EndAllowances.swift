@@ -22,7 +22,7 @@ extension LedgerSettlements {
             try run.planPolling()
             try run.writeDrafts(in: transaction)
             try run.writePolling(in: transaction)
-            try run.keepSilence(of: ended, in: transaction)
+            try run.writeEndedAllowanceObservations(of: ended, in: transaction)
             return ended.count
         }
     }
@@ -43,7 +43,9 @@ extension SettlementRun {
     }
 
     /// Stores one observation of outcome `none` for each subscription, of the receipt that polls it: no news came.
-    fileprivate func keepSilence(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
+    fileprivate func writeEndedAllowanceObservations(
+        of drafts: [SubscriptionDraft], in transaction: Transaction
+    ) throws {
         let polled = drafts.compactMap { draft in draft.polling.storedPoller.map { (draft: draft, receipt: $0) } }
         let ids = try transaction.query(Queries.reserveIds, [.int4(Int32(clamping: polled.count)), .int4(0)])
             .map { try $0.int8("id") }
@@ -51,7 +53,7 @@ extension SettlementRun {
             let draft = entry.draft
             return ObservationRow(
                 id: id, receiptID: entry.receipt, appID: draft.key.appID, outcome: "none",
-                reason: draft.key.silenceSentence, environment: draft.key.environment, asOf: draft.state?.asOf,
+                reason: draft.key.endedAllowanceSentence, environment: draft.key.environment, asOf: draft.state?.asOf,
                 recordedMicroseconds: draft.recordedMicroseconds)
         }
         try transaction.query(Queries.insertObservations, rows: rows)
@@ -60,5 +62,5 @@ extension SettlementRun {
 
 extension SubscriptionRowKey {
     /// The reason in the observation that no news of the subscription came; a rebuild recognizes the observation by it.
-    var silenceSentence: String { "The outage allowance of \(id) ran out." }
+    var endedAllowanceSentence: String { "The outage allowance of \(id) ran out." }
 }

@@ -15,7 +15,7 @@ struct ReadCall: Sendable {
 struct Attempt {
     let call: ReadCall
     /// The start of the caller's wait; after a lost connection, the moment of the loss.
-    var since: Moment
+    var waitStart: Moment
     /// Whether it was sent again because its connection was lost.
     var wasLost = false
     /// Whether it was sent again because the server could no longer use its prepared statement.
@@ -227,7 +227,7 @@ extension Pipeline {
 
     /// Fails the callers that have waited since `moment` or longer; their reads go on and the results are dropped.
     func expire(since moment: Moment, _ limit: Duration) {
-        for case .run(let attempt, _) in entries where attempt.since <= moment {
+        for case .run(let attempt, _) in entries where attempt.waitStart <= moment {
             attempt.call.fail(.waitedTooLong(for: "'\(attempt.call.statement.name)'", limit))
         }
     }
@@ -240,7 +240,7 @@ extension Pipeline {
                 attempt.call.fail(.connectionLost(during: attempt.call.statement.name, connection.complaint))
             } else {
                 attempt.wasLost = true
-                attempt.since = now
+                attempt.waitStart = now
                 again.append(attempt)
             }
         }

@@ -115,7 +115,7 @@ final class ReadLoop {
             ? DatabaseError.waitedTooLong(for: "a read", limit)
             : outage ?? .cannotConnect("no answer within \(limit.components.seconds) seconds")
         for call in pool.takeWaiting(since: now - limit) { call.fail(error) }
-        for attempt in again where now - attempt.since >= limit { attempt.call.fail(error) }
+        for attempt in again where now - attempt.waitStart >= limit { attempt.call.fail(error) }
         again.removeAll { $0.call.caller.isFinished }
 
         let wholeLimit = configuration.waitLimit + configuration.statementTimeout + Connection.slack
@@ -149,7 +149,7 @@ final class ReadLoop {
         var batch = Array(again.prefix(most))
         again.removeFirst(batch.count)
         for waiting in pool.take(atMost: most - batch.count) {
-            batch.append(Attempt(call: waiting.call, since: waiting.since))
+            batch.append(Attempt(call: waiting.call, waitStart: waiting.waitStart))
         }
         return batch.filter { !$0.call.caller.isFinished }
     }

@@ -5,7 +5,7 @@ struct WaitQueue<Call: Sendable>: Sendable {
     /// A call and the start of its wait.
     struct Waiting: Sendable {
         let call: Call
-        let since: Moment
+        let waitStart: Moment
     }
 
     private let limit: Int
@@ -23,7 +23,7 @@ struct WaitQueue<Call: Sendable>: Sendable {
     mutating func join(_ call: Call, at now: Moment) throws(DatabaseError) -> Int {
         if isClosed { throw .closed }
         if count >= limit { throw .queueFull(limit) }
-        places.append(Waiting(call: call, since: now))
+        places.append(Waiting(call: call, waitStart: now))
         count += 1
         return firstTicket + places.count - 1
     }
@@ -59,7 +59,7 @@ struct WaitQueue<Call: Sendable>: Sendable {
     /// Removes and returns the calls that have waited since `moment` or longer.
     mutating func takeWaiting(since moment: Moment) -> [Call] {
         var taken: [Call] = []
-        while head < places.count, let waiting = places[head], waiting.since <= moment {
+        while head < places.count, let waiting = places[head], waiting.waitStart <= moment {
             taken.append(waiting.call)
             _ = take()
         }

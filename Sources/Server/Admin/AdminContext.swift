@@ -40,7 +40,7 @@ struct AdminAuthenticator: RouterMiddleware {
 }
 
 /// Middleware that answers every error with a page, and gives every response the headers of a page.
-struct AnswerPages: RouterMiddleware {
+struct PageProblemMiddleware: RouterMiddleware {
     func handle(
         _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {

@@ -10,7 +10,7 @@ struct AdminSite: Sendable {
 
     /// Adds every path of the pages. Only the files and the sign-in need no session.
     func addRoutes(to routes: RouterGroup<CallerContext>) {
-        let site = routes.group().add(middleware: AnswerPages())
+        let site = routes.group().add(middleware: PageProblemMiddleware())
         for file in [AdminFile.style, .icon] { file.addRoute(to: site) }
         site.get(RouterPath(SignIn.path), use: signInForm)
         site.post("/admin/session", use: signIn)

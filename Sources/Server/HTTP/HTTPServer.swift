@@ -115,8 +115,8 @@ package struct HTTPServer: Service {
     ) -> ListingRouter {
         let router = ListingRouter()
         router.add(middleware: CountRequests(counters: counters))
-        router.add(middleware: AnswerProblems())
-        router.add(middleware: AskForBody())
+        router.add(middleware: ProblemMiddleware())
+        router.add(middleware: ContinueMiddleware())
         let brief = router.group().add(middleware: RequireWholePath())
         let routes = brief.group().add(middleware: OffEventLoop())
         let keyed = routes.behind(authenticator)

@@ -45,7 +45,7 @@ package struct MetricsServer: Service {
         let limits = limits
         let room = ConnectionLimit(connectionsMax: Self.connectionsMax, logger: tracker.logger)
         let router = ListingRouter()
-        router.add(middleware: AnswerProblems())
+        router.add(middleware: ProblemMiddleware())
         let routes = router.group().add(middleware: RequireWholePath())
         Health(ledger: tracker.ledger).addRoutes(to: routes, brief: routes)
         MetricsPage(metrics, of: tracker).addRoute(to: routes)

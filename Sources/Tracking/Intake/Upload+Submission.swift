@@ -6,7 +6,7 @@ extension Upload {
     /// Creates the upload of a submission. Throws `ReceiptDataError` for data that is not a receipt, `LedgerError` for
     /// an invalid customer id and for an imported receipt that names another app.
     init(_ submission: Submission, app: App) throws {
-        try Self.requireCustomer(submission.customer)
+        try Self.requireValidCustomerID(submission.customer)
         let receipt = try ReceiptData(normalising: submission.receipt)
         self.init(
             appID: app.id, customer: submission.customer, receipt: receipt.bytes, imported: submission.imported,

@@ -29,7 +29,7 @@ struct OutcomeWindow: Sendable, Hashable {
     var isFailure: Bool { failed > 0 || overloaded > 0 }
 
     /// Returns whether there are enough answers to judge by.
-    func isWhole(whileFailing: Bool) -> Bool {
+    func hasEnoughSamples(whileFailing: Bool) -> Bool {
         retryAfterSeconds != nil || asked >= (whileFailing ? Self.probeAnswersMin : Self.answersMin)
     }
 

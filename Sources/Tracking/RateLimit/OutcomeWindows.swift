@@ -12,16 +12,16 @@ actor OutcomeWindows {
         var complete: [(owner: RateLimitOwner, round: OutcomeWindow)] = []
         for (id, answers) in Dictionary(grouping: batch, by: \.claim.app.id) {
             let isFailing = answers.contains { $0.claim.app.rateLimit.failures > 0 }
-            complete += whole(.app(id), answers, whileFailing: isFailing)
+            complete += completedRound(.app(id), answers, whileFailing: isFailing)
         }
         // When Apple answers about no app, no single app is the cause. Failures of the sandbox affect no paying
         // customer.
         let calls = batch.filter { $0.answer.calls > 0 && $0.answer.environment == .production }
-        complete += whole(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
+        complete += completedRound(.everyone, calls, whileFailing: calls.contains { $0.claim.app.appleFailures > 0 })
         return complete
     }
 
-    private func whole(
+    private func completedRound(
         _ owner: RateLimitOwner, _ answers: [Checked], whileFailing isFailing: Bool
     ) -> [(owner: RateLimitOwner, round: OutcomeWindow)] {
         guard !answers.isEmpty else { return [] }
@@ -32,7 +32,7 @@ actor OutcomeWindows {
             case .everyone: round.countCall(answer)
             }
         }
-        guard round.isWhole(whileFailing: isFailing) else {
+        guard round.hasEnoughSamples(whileFailing: isFailing) else {
             rounds[owner] = round
             return []
         }

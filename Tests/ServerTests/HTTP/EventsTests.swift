@@ -57,7 +57,7 @@ private let eventful: OncePerSuite<ServedLedger> = OncePerSuite(EventsTests.with
             #expect(page.names == ["feed", "events", "position", "more"])
             let events = try #require(page.list("events"))
             #expect(events.map { $0["position"] as? Int } == Array(1...events.count))
-            #expect(page.whole("position") == events.count && page.flag("more") == false)
+            #expect(page.integer("position") == events.count && page.flag("more") == false)
             #expect(events.first?["kind"] as? String == "subscription.started")
             #expect(Set(events.compactMap { $0["app"] as? String }) == ["com.example.app", "com.example.other"])
             var (position, seen, feed) = (0, 0, try #require(page.text("feed")))
@@ -84,7 +84,7 @@ private let eventful: OncePerSuite<ServedLedger> = OncePerSuite(EventsTests.with
             let text = String(buffer: response.body)
             #expect(!text.contains("com.example.app") && !text.contains("kim"))
             let all = try await served.ledger.feed.head().position
-            #expect(page.whole("position").map(Int64.init) == all && page.flag("more") == false)
+            #expect(page.integer("position").map(Int64.init) == all && page.flag("more") == false)
         }
     }
 
@@ -171,7 +171,7 @@ private let eventful: OncePerSuite<ServedLedger> = OncePerSuite(EventsTests.with
             let head = try await served.ledger.feed.head()
             let path = "/v1/events?after=\(head.position)&wait=1"
             let page = try AnswerBody(await client.send(.get, path, secret: served.secret))
-            #expect(page.list("events")?.isEmpty == true && page.whole("position").map(Int64.init) == head.position)
+            #expect(page.list("events")?.isEmpty == true && page.integer("position").map(Int64.init) == head.position)
         }
     }
 

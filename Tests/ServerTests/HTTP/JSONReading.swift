@@ -15,7 +15,7 @@ struct AnswerBody {
 
     var names: Set<String> { Set(members.keys) }
     func text(_ name: String) -> String? { members[name] as? String }
-    func whole(_ name: String) -> Int? { members[name] as? Int }
+    func integer(_ name: String) -> Int? { members[name] as? Int }
     func flag(_ name: String) -> Bool? { members[name] as? Bool }
     func list(_ name: String) -> [[String: Any]]? { members[name] as? [[String: Any]] }
     func object(_ name: String) -> [String: Any]? { members[name] as? [String: Any] }
@@ -29,7 +29,7 @@ func expectProblem(
     #expect(response.headers[.contentType] == "application/problem+json", sourceLocation: location)
     let body = try AnswerBody(response)
     #expect(body.text("type") == "urn:perennial:problem:\(kind)", sourceLocation: location)
-    #expect(body.whole("status") == status, sourceLocation: location)
+    #expect(body.integer("status") == status, sourceLocation: location)
     #expect(body.text("title")?.isEmpty == false, sourceLocation: location)
     #expect(body.text("detail")?.hasSuffix(".") == true, sourceLocation: location)
     #expect(body.text("request_id")?.isEmpty == false, sourceLocation: location)

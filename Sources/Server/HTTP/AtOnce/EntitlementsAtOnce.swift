@@ -18,7 +18,7 @@ struct EntitlementsAtOnce: Sendable {
         let start = ContinuousClock.now
         guard let (bundleID, customer) = Self.names(in: request.path ?? ""),
             let key = authenticator.knownKey(in: request.headerFields, for: bundleID, needs: .read),
-            let app = lookups.apps.known(bundleID, at: start), (try? Upload.requireCustomer(customer)) != nil,
+            let app = lookups.apps.known(bundleID, at: start), (try? Upload.requireValidCustomerID(customer)) != nil,
             let rights = lookups.rights.remembered(of: CustomerName(AppCustomerID(customer), of: bundleID)),
             authenticator.takeRequest(of: key)
         else { return nil }

@@ -47,7 +47,7 @@ final class AnswerExpectation: ChannelDuplexHandler, RemovableChannelHandler {
 }
 
 /// Middleware that requests the awaited body of a request as soon as a handler reads it.
-struct AskForBody: RouterMiddleware {
+struct ContinueMiddleware: RouterMiddleware {
     func handle(
         _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {

@@ -13,7 +13,7 @@ struct GetCustomer: Sendable {
     func addRoute(to routes: RouterGroup<KeyContext>) {
         routes.ofApp(needing: .read).get("/v1/apps/{bundle}/customers/{id}") { _, context in
             let customer = try context.parameters.decoded("id")
-            try Upload.requireCustomer(customer)
+            try Upload.requireValidCustomerID(customer)
             let terms = tracker.terms(of: try await apps.require(context.bundleID))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
             let record = try await tracker.ledger.customers.record(of: customer, app: context.bundleID)

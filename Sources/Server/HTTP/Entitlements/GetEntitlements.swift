@@ -24,7 +24,7 @@ struct GetEntitlements: Sendable {
     func addRoute(to routes: RouterGroup<KeyContext>) {
         routes.ofApp(needing: .read, query: ["at", "known_at"]).get(RouterPath(Self.path)) { request, context in
             let customer = try context.parameters.decoded("id")
-            try Upload.requireCustomer(customer)
+            try Upload.requireValidCustomerID(customer)
             let (time, knownAt) = (try request.instant("at"), try request.instant("known_at"))
             let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
             let name = CustomerName(AppCustomerID(customer), of: context.bundleID)

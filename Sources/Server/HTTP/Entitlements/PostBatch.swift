@@ -32,7 +32,7 @@ struct PostBatch: Sendable {
             guard (1...Self.customersMax).contains(question.customers.count) else {
                 throw Problem(.invalid, "The body's customers are 1 to \(Self.customersMax) customer ids.")
             }
-            for customer in question.customers { try Upload.requireCustomer(customer) }
+            for customer in question.customers { try Upload.requireValidCustomerID(customer) }
             let time = try question.at.map { try Instant(asked: $0, as: "The body's at") }
             let knownAt = try question.knownAt.map { try Instant(asked: $0, as: "The body's known_at") }
             let terms = tracker.terms(of: try await apps.require(context.bundleID))

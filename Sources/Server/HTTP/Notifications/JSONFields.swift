@@ -30,13 +30,13 @@ struct JSONFields {
     /// Returns text, or a whole number as text. Returns nil when it is empty, too long, or contains NUL, where
     /// PostgreSQL's text would end.
     func text(_ name: String, bytesMax: Int) -> String? {
-        let text = values[name] as? String ?? whole(name).map { String($0) }
+        let text = values[name] as? String ?? integer(name).map { String($0) }
         guard let text, !text.isEmpty, text.utf8.count <= bytesMax, !text.utf8.contains(0) else { return nil }
         return text
     }
 
     /// Returns a whole number, also from text.
-    func whole(_ name: String) -> Int64? {
+    func integer(_ name: String) -> Int64? {
         if let text = values[name] as? String { return Int64(text) }
         return values[name] as? Int64
     }

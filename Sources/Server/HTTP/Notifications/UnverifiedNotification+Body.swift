@@ -84,7 +84,7 @@ extension JSONFields {
     /// The row of `latest_receipt_info` with the latest purchase date.
     fileprivate var newestRow: JSONFields? {
         rows("latest_receipt_info").max { left, right in
-            (left.whole("purchase_date_ms") ?? 0) < (right.whole("purchase_date_ms") ?? 0)
+            (left.integer("purchase_date_ms") ?? 0) < (right.integer("purchase_date_ms") ?? 0)
         }
     }
 }

@@ -12,7 +12,7 @@ struct PostReceipt: Sendable {
     func addRoute(to routes: RouterGroup<KeyContext>) {
         routes.ofApp(needing: .write).post("/v1/apps/{bundle}/receipts") { request, context in
             let body = try await limits.json(Body.self, of: request)
-            try Upload.requireCustomer(body.customer)
+            try Upload.requireValidCustomerID(body.customer)
             return try await answer(to: body.submission(for: context.bundleID), of: .key(context.key.id))
         }
     }

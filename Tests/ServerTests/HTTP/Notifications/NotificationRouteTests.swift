@@ -79,7 +79,7 @@ struct NotificationRouteTests {
             let app = try #require(try await ledger.apps.all().first)
             while limiter.secondsToWait(of: app.id, at: PostNotification.rate) == nil {}
             let router = Router(context: CallerContext.self)
-            router.add(middleware: AnswerProblems())
+            router.add(middleware: ProblemMiddleware())
             PostNotification(
                 tracker: tracker, metrics: MetricsRegistry(), limits: ServerLimits(), limiter: limiter
             ).addRoute(to: router)

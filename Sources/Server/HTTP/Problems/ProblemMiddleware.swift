@@ -5,7 +5,7 @@ import Tracking
 /// Middleware that turns every error into a problem and logs one line per request at debug level.
 ///
 /// The line names the route instead of the path, because a path contains a customer's id.
-struct AnswerProblems: RouterMiddleware {
+struct ProblemMiddleware: RouterMiddleware {
     func handle(
         _ request: Request, context: CallerContext,
         next: (Request, CallerContext) async throws -> Response
