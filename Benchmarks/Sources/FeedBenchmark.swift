@@ -1,10 +1,10 @@
-import Subscriptions
-import NIOHTTP1
-import NIOCore
 import ArgumentParser
 import AsyncHTTPClient
 import Foundation
+import NIOCore
+import NIOHTTP1
 import Postgres
+import Subscriptions
 
 /// How long after they were recorded events reach a consumer that waits for them over HTTP.
 struct FeedBenchmark: AsyncParsableCommand {

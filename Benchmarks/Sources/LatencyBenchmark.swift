@@ -1,6 +1,6 @@
-import Subscriptions
 import ArgumentParser
 import Foundation
+import Subscriptions
 
 /// Checks offered at a rate while each answer of Apple takes its time.
 struct LatencyBenchmark: AsyncParsableCommand {

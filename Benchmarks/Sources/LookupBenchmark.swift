@@ -1,7 +1,7 @@
-import Subscriptions
 import ArgumentParser
 import Foundation
 import NIOCore
+import Subscriptions
 
 /// Lookups over HTTP beside a constant route of the same server.
 struct LookupBenchmark: AsyncParsableCommand {

@@ -1,5 +1,5 @@
-import FoundationEssentials
 import ArgumentParser
+import FoundationEssentials
 
 /// The full loop beside its two ceilings.
 struct LoopBenchmark: AsyncParsableCommand {

@@ -1,9 +1,9 @@
 import AppStore
 import AsyncHTTPClient
-import NIOCore
 import Foundation
 import Hummingbird
 import Logging
+import NIOCore
 import Synchronization
 
 /// One question that reached the scripted store.

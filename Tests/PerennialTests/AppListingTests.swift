@@ -1,5 +1,5 @@
-import Server
 import Ledger
+import Server
 import Subscriptions
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
-import Subscriptions
-import Server
 import Ledger
+import Server
+import Subscriptions
 import Testing
 
 @testable import perennial

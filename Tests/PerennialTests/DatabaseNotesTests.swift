@@ -1,9 +1,9 @@
-import Tracking
 import Logging
 import Postgres
 import Synchronization
 import TestSupport
 import Testing
+import Tracking
 
 @testable import perennial
 

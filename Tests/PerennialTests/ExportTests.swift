@@ -1,7 +1,7 @@
-import Subscriptions
 import Foundation
 import Ledger
 import Postgres
+import Subscriptions
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
-import Tracking
 import Logging
 import Server
 import Testing
+import Tracking
 
 @testable import perennial
 

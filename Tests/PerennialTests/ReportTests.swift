@@ -1,6 +1,6 @@
-import Server
 import Postgres
 import SQL
+import Server
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
-import Subscriptions
+import Ledger
 import Postgres
 import Server
-import Ledger
+import Subscriptions
 import TestSupport
 import Testing
 

@@ -2,9 +2,9 @@ import Foundation
 import Ledger
 import Postgres
 import SQL
+import Server
 import TestSupport
 import Testing
-import Server
 
 @testable import perennial
 

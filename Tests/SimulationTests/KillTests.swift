@@ -1,9 +1,9 @@
-import Tracking
-import Ledger
 import AppStoreSimulator
 import Foundation
+import Ledger
 import Subscriptions
 import Testing
+import Tracking
 
 /// Real processes killed for real: what they had claimed is taken over, and nothing is lost or doubled.
 @Suite("Workers are killed for real")

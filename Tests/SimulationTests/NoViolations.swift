@@ -1,6 +1,6 @@
-import Tracking
 import Ledger
 import Testing
+import Tracking
 
 extension PretendWorld {
     /// What the ledger violates now.

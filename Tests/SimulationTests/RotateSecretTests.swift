@@ -1,9 +1,9 @@
-import Tracking
-import Subscriptions
-import Ledger
 import AppStoreSimulator
 import Foundation
+import Ledger
+import Subscriptions
 import Testing
+import Tracking
 
 /// `perennial app rotate-secret` as a process of its own, on a pretend store.
 @Suite("`perennial app rotate-secret` tries a new secret first")

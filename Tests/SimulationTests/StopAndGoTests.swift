@@ -1,9 +1,9 @@
-import Tracking
-import Ledger
 import AppStoreSimulator
 import Foundation
+import Ledger
 import Postgres
 import Testing
+import Tracking
 
 /// Everything rests for months of pretend time, and goes on: what happened to the demo when it was started again.
 @Suite("Everything rests for months and goes on")

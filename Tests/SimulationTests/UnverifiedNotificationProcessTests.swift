@@ -1,10 +1,10 @@
-import NIOHTTP1
 import AppStoreSimulator
 import AsyncHTTPClient
 import Foundation
 import Ledger
 import Logging
 import NIOCore
+import NIOHTTP1
 import Postgres
 import Server
 import ServiceLifecycle

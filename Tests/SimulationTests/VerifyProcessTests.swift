@@ -1,6 +1,6 @@
-import Subscriptions
 import Foundation
 import Ledger
+import Subscriptions
 import Testing
 
 /// `perennial verify` as an operator runs it, and as a worker does in the background.

@@ -1,8 +1,8 @@
-import NIOHTTP1
 import AppStore
 import AsyncHTTPClient
 import Foundation
 import NIOCore
+import NIOHTTP1
 import Postgres
 
 /// The HTTP client alone: the same questions over the same number of connections, the answers thrown away.

@@ -1,8 +1,8 @@
-import Subscriptions
-import NIOHTTP1
 import AsyncHTTPClient
 import Foundation
 import NIOCore
+import NIOHTTP1
+import Subscriptions
 
 extension World {
     /// A migrated ledger whose app is asked about at the pretend App Store without a limit of calls.

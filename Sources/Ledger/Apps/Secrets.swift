@@ -1,6 +1,6 @@
-import Postgres
 import Crypto
 import Foundation
+import Postgres
 import SQL
 package import Subscriptions
 import Synchronization

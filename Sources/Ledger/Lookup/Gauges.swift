@@ -1,4 +1,4 @@
-package import Postgres
+import Postgres
 import SQL
 package import Subscriptions
 

@@ -1,8 +1,8 @@
-import Subscriptions
 import CoreMetrics
 import Hummingbird
 import Ledger
 import Logging
+import Subscriptions
 import Tracking
 
 /// The text of `/metrics`: the counts of this process, and the database's numbers about the whole installation.

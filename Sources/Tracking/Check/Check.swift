@@ -1,7 +1,7 @@
-import Logging
 import AppStore
 import Foundation
 import Ledger
+import Logging
 import Subscriptions
 
 extension Tracker {

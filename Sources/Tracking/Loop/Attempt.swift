@@ -1,5 +1,5 @@
-import Logging
 import Ledger
+import Logging
 
 extension Tracker {
     /// Runs a job that may fail; returns nil when it failed. The log has one line when failures begin and one when they

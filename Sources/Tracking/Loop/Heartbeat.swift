@@ -1,5 +1,5 @@
-import Logging
 import Ledger
+import Logging
 import ServiceLifecycle
 
 /// A worker's heartbeat, which also checks whether the worker still fits the schema.

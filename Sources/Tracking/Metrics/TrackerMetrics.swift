@@ -1,8 +1,8 @@
-import Subscriptions
 import AppStore
 import Foundation
 import Ledger
 import Metrics
+import Subscriptions
 
 /// The metrics that the tracker records as it works.
 struct TrackerMetrics: Sendable {

@@ -1,5 +1,5 @@
-import Ledger
 import ArgumentParser
+import Ledger
 import Subscriptions
 
 /// `perennial app notifications`

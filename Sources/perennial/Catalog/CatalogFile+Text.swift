@@ -1,6 +1,6 @@
-import Subscriptions
 import Ledger
 import Server
+import Subscriptions
 
 extension CatalogFile {
     /// The catalog as YAML that `catalog apply` reads again.

@@ -1,6 +1,6 @@
-import Subscriptions
 import Ledger
 import Server
+import Subscriptions
 
 extension LedgerStatus {
     /// The status for human readers.

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Ledger
-import Tracking
-import func Subscriptions.reconcile
 import struct Subscriptions.BundleID
+import func Subscriptions.reconcile
+import Tracking
 
 /// `perennial rebuild`
 struct RebuildCommand: AsyncParsableCommand {

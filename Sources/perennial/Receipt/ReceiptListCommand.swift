@@ -1,6 +1,6 @@
-import Server
 import ArgumentParser
 import Ledger
+import Server
 import Subscriptions
 import Tracking
 

@@ -1,8 +1,8 @@
-import Server
-import Logging
 import ArgumentParser
+import Logging
 import Postgres
 import SQL
+import Server
 import ServiceLifecycle
 import Subscriptions
 import Tracking

@@ -1,5 +1,5 @@
-import Logging
 import ArgumentParser
+import Logging
 import Server
 import ServiceLifecycle
 import Tracking

@@ -1,7 +1,7 @@
-import Tracking
 import Foundation
 import Ledger
 import Postgres
+import Tracking
 
 /// Opens the database for `body` and always closes it. The schema may be missing.
 ///

@@ -1,9 +1,9 @@
-import Logging
-import NIOCore
 import AppStore
 import AsyncHTTPClient
 import Ledger
+import Logging
 import Metrics
+import NIOCore
 import NIOPosix
 import Server
 import Tracking

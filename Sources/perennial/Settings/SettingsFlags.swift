@@ -1,6 +1,6 @@
-import Logging
 import ArgumentParser
 import Foundation
+import Logging
 
 /// Flags of every command that reads settings. A flag is its setting's name in lower case.
 struct SettingsFlags: ParsableArguments {

@@ -1,6 +1,6 @@
-import Subscriptions
 import Ledger
 import Server
+import Subscriptions
 
 /// The result of a verification so far.
 struct VerifySum {

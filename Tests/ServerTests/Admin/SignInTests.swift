@@ -1,8 +1,8 @@
-import Postgres
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import Ledger
+import Postgres
 import Subscriptions
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
-import HummingbirdTesting
 import Hummingbird
+import HummingbirdTesting
 import Testing
 
 @testable import Server

@@ -1,9 +1,9 @@
-import Subscriptions
 import AppStore
 import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Ledger
+import Subscriptions
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
-import Subscriptions
 import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Ledger
+import Subscriptions
 import TestSupport
 import Testing
 import Tracking

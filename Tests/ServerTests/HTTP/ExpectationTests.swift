@@ -1,4 +1,3 @@
-import TestSupport
 import Hummingbird
 import TestSupport
 import Testing

@@ -1,9 +1,9 @@
-import HTTPTypes
-import NIOCore
 import Foundation
+import HTTPTypes
 import HummingbirdTesting
 import Ledger
 import Logging
+import NIOCore
 import Postgres
 import Subscriptions
 import TestSupport

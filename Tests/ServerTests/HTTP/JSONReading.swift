@@ -1,7 +1,7 @@
-import HTTPTypes
-import NIOCore
 import Foundation
+import HTTPTypes
 import HummingbirdTesting
+import NIOCore
 import Testing
 
 /// The members of a JSON answer, for tests to look at.

@@ -1,6 +1,6 @@
-import HummingbirdTesting
 import AppStore
 import Hummingbird
+import HummingbirdTesting
 import Ledger
 import Postgres
 import Testing

@@ -1,9 +1,9 @@
-import HummingbirdTesting
-import Subscriptions
-import Tracking
 import Foundation
 import Hummingbird
+import HummingbirdTesting
+import Subscriptions
 import Testing
+import Tracking
 
 @testable import Server
 

@@ -1,8 +1,8 @@
-import Postgres
 import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Ledger
+import Postgres
 import TestSupport
 import Testing
 import Tracking

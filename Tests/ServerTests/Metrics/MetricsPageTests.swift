@@ -1,7 +1,7 @@
-import CoreMetrics
-import HTTPTypes
 import AppStore
+import CoreMetrics
 import Foundation
+import HTTPTypes
 import HummingbirdTesting
 import Logging
 import NIOCore

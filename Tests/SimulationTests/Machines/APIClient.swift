@@ -1,8 +1,8 @@
-import NIOHTTP1
-import NIOFoundationEssentialsCompat
 import AsyncHTTPClient
 import Foundation
 import NIOCore
+import NIOFoundationEssentialsCompat
+import NIOHTTP1
 
 /// A client of a running server, with a key.
 struct APIClient {

@@ -1,7 +1,7 @@
-import NIOCore
-import NIOHTTP1
 import AsyncHTTPClient
 import Foundation
+import NIOCore
+import NIOHTTP1
 import Testing
 
 /// A real server under the limit of files that a shell gives it.

@@ -1,4 +1,3 @@
-import Tracking
 import AppStoreSimulator
 import Foundation
 import Ledger
@@ -6,6 +5,7 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 /// Everything through a real PgBouncer that lends three sessions, each for one transaction: two workers, an import, a
 /// server with many clients, all at once.

@@ -1,4 +1,3 @@
-import Tracking
 import AppStoreSimulator
 import Foundation
 import Ledger
@@ -6,6 +5,7 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 /// Lookups from a real streaming standby: the same answers as the primary's, and answers while either of them is away.
 @Suite(

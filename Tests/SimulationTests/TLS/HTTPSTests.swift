@@ -1,10 +1,10 @@
 import AppStore
 import AppStoreSimulator
 import AsyncHTTPClient
-import NIOCore
 import Foundation
 import Ledger
 import Logging
+import NIOCore
 import Postgres
 import Subscriptions
 import TestSupport

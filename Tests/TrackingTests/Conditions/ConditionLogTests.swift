@@ -1,5 +1,5 @@
-import Subscriptions
 import Logging
+import Subscriptions
 import Testing
 
 @testable import Tracking

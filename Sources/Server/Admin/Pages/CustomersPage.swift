@@ -1,7 +1,7 @@
-import Tracking
-import Subscriptions
 import Hummingbird
 import Ledger
+import Subscriptions
+import Tracking
 
 /// `GET /admin/customers`: the search for a customer.
 struct CustomersPage {

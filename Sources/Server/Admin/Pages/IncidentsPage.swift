@@ -1,7 +1,7 @@
-import Tracking
-import Subscriptions
 import Hummingbird
 import Ledger
+import Subscriptions
+import Tracking
 
 /// `GET /admin/incidents`: paused apps, current and past incidents, and the state of the invariants.
 struct IncidentsPage {

@@ -1,7 +1,7 @@
-import Tracking
 import Hummingbird
 import Ledger
 import Subscriptions
+import Tracking
 
 /// `GET /admin`: the state of the business and of the installation.
 struct OverviewPage {

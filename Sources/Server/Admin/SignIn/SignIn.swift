@@ -1,6 +1,6 @@
-import Logging
 import Hummingbird
 import Ledger
+import Logging
 import Tracking
 
 /// Signing in and out.

@@ -1,7 +1,7 @@
-import Subscriptions
 import Hummingbird
 import Ledger
 import Metrics
+import Subscriptions
 import Tracking
 
 /// `POST /v1/notifications/{token}`: stores Apple's notification and brings the next check of its subscription forward.
