@@ -37,12 +37,12 @@ extension Tracker {
     ) async throws -> [Result<StoredUpload, any Error>] {
         do {
             return try await ledger.intake.store(uploads, completing: part).map { .success($0) }
-        } catch where error.storageFailure?.isAboutAValue == true {
+        } catch let error where error.storageFailure?.isAboutAValue == true {
             var stored: [Result<StoredUpload, any Error>] = []
             for upload in uploads {
                 do {
                     stored += try await ledger.intake.store([upload]).map { .success($0) }
-                } catch where error.storageFailure?.isAboutAValue == true {
+                } catch let error where error.storageFailure?.isAboutAValue == true {
                     stored.append(.failure(error))
                 }
             }

@@ -1,4 +1,5 @@
 import SeededRandom
+import Postgres
 import Subscriptions
 import TestSupport
 import Testing
