@@ -1,12 +1,18 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-/// Of every target. Warnings are errors where we test, never in a user's build: tomorrow's compiler warns more.
-let settings: [SwiftSetting] =
+/// Whether `.ci/run` builds. Warnings are errors there, never in a user's build: tomorrow's compiler warns more.
+let isCI = Context.environment["CI"] != nil
+
+/// The settings of every target.
+let testSettings: [SwiftSetting] =
     [
         .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
-    ] + (Context.environment["CI"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])])
+    ] + (isCI ? [.unsafeFlags(["-warnings-as-errors"])] : [])
+
+/// The settings of the targets that tests exercise. The optimiser halves the processor time of a run of all tests.
+let settings = testSettings + (isCI ? [.unsafeFlags(["-O"])] : [])
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
@@ -101,37 +107,37 @@ let package = Package(
             path: "Tests/TestSupport", swiftSettings: settings),
         .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
         .testTarget(
-            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: settings),
+            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: testSettings),
         .testTarget(
             name: "AppStoreTests",
             dependencies: [
                 "AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, hummingbird, nioCore,
             ],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
             name: "PostgresTests",
             dependencies: ["Postgres", "AppStoreSimulator", "TestSupport"],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
-            name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: settings),
+            name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: testSettings),
         .testTarget(
-            name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: settings),
+            name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: testSettings),
         .testTarget(
             name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
             name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "TestSupport"],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
                 "perennial", "Tracking", "Server", "AppStoreSimulator", "SeededRandom", "TestSupport", asyncHTTPClient,
                 serviceLifecycle,
             ],
-            swiftSettings: settings),
-        .testTarget(name: "TidyTests", swiftSettings: settings),
+            swiftSettings: testSettings),
+        .testTarget(name: "TidyTests", swiftSettings: testSettings),
     ]
 )

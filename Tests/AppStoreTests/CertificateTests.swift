@@ -74,6 +74,11 @@ import Testing
             let options = AppStoreOptions(
                 productionURL: "https://\(host):\(listening)/verifyReceipt", connectTimeout: .seconds(2),
                 deadline: .seconds(10), trustedRoots: try root.map { try TrustedRoots(pem: $0) })
+            // An inspection of the certificate ends after two seconds, which a loaded machine can exceed.
+            for _ in 1...4 {
+                let answer = try await ScriptedHTTPStore().verify(LiveTroubleTests.request, options)
+                if answer.failure?.contains("could not be verified") != true { return answer }
+            }
             return try await ScriptedHTTPStore().verify(LiveTroubleTests.request, options)
         }
     }

@@ -1,5 +1,5 @@
-import SeededRandom
 import Postgres
+import SeededRandom
 import Subscriptions
 import TestSupport
 import Testing
