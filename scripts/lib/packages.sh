@@ -1,16 +1,16 @@
 # shellcheck shell=bash
 # The prerequisites of a build: system packages and a Swift toolchain.
 
-# The manifest needs 6.1; an older toolchain would fail with an obscure message.
+# The pinned packages need 6.2; an older toolchain would fail with an obscure message.
 require_swift() {
     local version
     command -v swift >/dev/null 2>&1 ||
-        fail "No swift on the PATH: install Swift 6.1 or newer from https://www.swift.org/install and try again."
+        fail "No swift on the PATH: install Swift 6.2 or newer from https://www.swift.org/install and try again."
     version=$(swift --version 2>/dev/null) || true
     [[ $version =~ Swift\ version\ ([0-9]+)\.([0-9]+) ]] ||
-        fail "'swift --version' does not work here: install Swift 6.1 or newer from https://www.swift.org/install."
-    if ((BASH_REMATCH[1] < 6 || (BASH_REMATCH[1] == 6 && BASH_REMATCH[2] < 1))); then
-        fail "Swift ${BASH_REMATCH[1]}.${BASH_REMATCH[2]} is too old: install 6.1 or newer from https://www.swift.org/install."
+        fail "'swift --version' does not work here: install Swift 6.2 or newer from https://www.swift.org/install."
+    if ((BASH_REMATCH[1] < 6 || (BASH_REMATCH[1] == 6 && BASH_REMATCH[2] < 2))); then
+        fail "Swift ${BASH_REMATCH[1]}.${BASH_REMATCH[2]} is too old: install 6.2 or newer from https://www.swift.org/install."
     fi
 }
 
