@@ -67,17 +67,20 @@ private let history = OncePerSuite(ReportFigureTests.withHistory)
     @Test func `what goes on at the same price is one stretch`() async throws {
         try await history.use { database in
             let stretches = """
-                SELECT string_agg(p.original_transaction_id || ' '
-                           || to_char(p.paying_from AT TIME ZONE 'UTC', 'DD Mon') || ' '
-                           || COALESCE(p.monthly_milliunits::text, '?'), ', '
-                           ORDER BY p.original_transaction_id, p.paying_from) AS told
+                SELECT p.original_transaction_id AS id, to_char(p.paying_from AT TIME ZONE 'UTC', 'DD Mon') AS day,
+                       p.monthly_milliunits::text AS price
                 FROM perennial.paying_as_known('infinity') p WHERE p.original_transaction_id IN ('A', 'E', 'H')
+                ORDER BY p.original_transaction_id, p.paying_from
                 """
-            let rows = try await database.query(Statement(name: "stretches", sql: stretches))
+            let told: [[String?]] = try await database.query(Statement(name: "stretches", sql: stretches)).map { row in
+                [try row.text("id"), try row.text("day"), try row.textIfPresent("price")]
+            }
             // A's two charges are alike; E's second costs more; the price of H's offer is unknown, and April is held.
-            #expect(
-                try rows.first?.text("told")
-                    == "A 08 Jan 10000, E 20 Jan 7500, E 20 Feb 10000, H 01 Feb ?, H 01 Mar 12000, H 01 Apr 12000")
+            let expected: [[String?]] = [
+                ["A", "08 Jan", "10000"], ["E", "20 Jan", "7500"], ["E", "20 Feb", "10000"],
+                ["H", "01 Feb", nil], ["H", "01 Mar", "12000"], ["H", "01 Apr", "12000"],
+            ]
+            #expect(told == expected)
         }
     }
 

@@ -138,14 +138,15 @@ private let shared = OncePerSuite(AdminWorld.withReceipt)
             let key = try #require(try await world.ledger.apps.key(withSecret: world.secret))
             let kept = try await world.database.query(
                 .init(name: "kept", sql: "SELECT actor, action, bundle_id FROM perennial.audit_log ORDER BY audit_id"))
-            #expect(
-                try kept.map { row in
-                    "\(try row.text("actor")) \(try row.text("action")) \(try row.textIfPresent("bundle_id") ?? "-")"
-                } == [
-                    "key \(read.id) admin.sign_in_refused -",
-                    "key \(ofOneApp.id) admin.sign_in_refused com.example.app",
-                    "key \(key.id) admin.signed_in -", "key \(key.id) admin.signed_out -",
-                ])
+            let told: [[String?]] = try kept.map { row in
+                [try row.text("actor"), try row.text("action"), try row.textIfPresent("bundle_id")]
+            }
+            let expected: [[String?]] = [
+                ["key \(read.id)", "admin.sign_in_refused", nil],
+                ["key \(ofOneApp.id)", "admin.sign_in_refused", "com.example.app"],
+                ["key \(key.id)", "admin.signed_in", nil], ["key \(key.id)", "admin.signed_out", nil],
+            ]
+            #expect(told == expected)
             #expect(journal.lines.count { $0.hasPrefix("warning a sign-in") } == 1, "\(journal.lines)")
             #expect(!journal.lines.contains { $0.contains("nonsense") || $0.contains("perennial_") })
         }

@@ -52,11 +52,15 @@ struct GrantRouteTests {
         return #"{"entitlement":"pro","actor":"kim","reason":"an outage","force":true\#(end)}"#
     }
 
-    private func basis(_ client: any TestClientProtocol, _ secret: String) async throws -> [String] {
+    private struct Right: Equatable {
+        let granted: Bool
+        let basis: String?
+    }
+
+    private func rights(_ client: any TestClientProtocol, _ secret: String) async throws -> [Right] {
         let body = try AnswerBody(await client.send(.get, Serving.entitlements, secret: secret))
         return try #require(body.list("entitlements")).map { right in
-            let (granted, basis) = (right["granted"] as? Bool, right["basis"] as? String)
-            return "\(granted == true) \(basis ?? "")"
+            Right(granted: right["granted"] as? Bool == true, basis: right["basis"] as? String)
         }
     }
 
@@ -71,10 +75,10 @@ struct GrantRouteTests {
                 #expect(given.status == .created, "\(String(buffer: given.body))")
                 let said = String(buffer: given.body)
                 #expect(said.contains(#""until":"\#(end.iso8601)""#) && said.contains(#""reason":"an outage""#))
-                #expect(try await basis(client, admin) == ["true by_hand"])
+                #expect(try await rights(client, admin) == [Right(granted: true, basis: "by_hand")])
                 let revoked = try await client.send(.delete, Self.revoking, secret: admin)
                 #expect(revoked.status == .ok && String(buffer: revoked.body).contains(#""ended_by":"lee""#))
-                #expect(try await basis(client, admin) == ["false by_hand"])
+                #expect(try await rights(client, admin) == [Right(granted: false, basis: "by_hand")])
                 try expectProblem(
                     try await client.send(.delete, Self.revoking, secret: admin), "not-found", status: 404)
             }
@@ -203,7 +207,7 @@ struct GrantRouteTests {
                     let given = try await client.send(.post, Self.grants, secret: admin, body: grant())
                     #expect(given.status == .created, "\(String(buffer: given.body))")
                     #expect(try await client.send(.delete, Self.revoking, secret: admin).status == .ok)
-                    #expect(try await basis(client, admin) == ["false by_hand"])
+                    #expect(try await rights(client, admin) == [Right(granted: false, basis: "by_hand")])
                     #expect(try await client.send(.get, "/readyz").status == .ok)
                 }
                 _ = try await own.operations.status()
