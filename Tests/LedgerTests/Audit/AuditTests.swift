@@ -5,9 +5,12 @@ import Testing
 
 @Suite("The audit has every write by a person or a key, with its author")
 struct AuditTests {
-    private func log(_ test: TestLedger) async throws -> [String] {
-        try await test.rows(
-            "SELECT actor, action, bundle_id, customer, receipt_id, detail FROM perennial.audit_log ORDER BY audit_id")
+    private func log(_ test: TestLedger) async throws -> [[Cell]] {
+        try await test.database.cells(
+            """
+            SELECT actor, action, bundle_id, customer, receipt_id, detail::text FROM perennial.audit_log
+            ORDER BY audit_id
+            """)
     }
 
     @Test("Commands are remembered by their user, requests by their key")
@@ -30,20 +33,21 @@ struct AuditTests {
             try await person.apps.revokeKey(key.id)
             _ = try await person.intake.openImport(
                 of: ImportedFile(name: "old.ndjson", byteCount: 7, firstBytes: [1], lastBytes: [1]))
-            let receipt = stored.receiptID
-            #expect(
-                try await log(test) == [
-                    "user kim app.added com.example.two - - {}",
-                    #"user kim app.changed com.example.two - - {"rate": "7.0"}"#,
-                    "user kim app.secret_rotated com.example.two - - {}",
-                    #"user kim catalog.applied com.example.two - - {"products": "1"}"#,
-                    #"user kim app.changed com.example.two - - {"notifications": "on"}"#,
-                    #"user kim app.changed com.example.two - - {"notifications": "off"}"#,
-                    #"user kim key.created com.example.two - - {"key": "\#(key.id)", "scope": "write"}"#,
-                    "key \(key.id) receipt.stored com.example.two ann \(receipt) {}",
-                    #"user kim key.revoked com.example.two - - {"key": "\#(key.id)"}"#,
-                    #"user kim import.opened - - - {"file": "old.ndjson", "bytes": "7"}"#,
-                ])
+            let app: Cell = "com.example.two"
+            let created = #"{"key": "\#(key.id)", "scope": "write"}"#
+            let expected: [[Cell]] = [
+                ["user kim", "app.added", app, nil, nil, "{}"],
+                ["user kim", "app.changed", app, nil, nil, #"{"rate": "7.0"}"#],
+                ["user kim", "app.secret_rotated", app, nil, nil, "{}"],
+                ["user kim", "catalog.applied", app, nil, nil, #"{"products": "1"}"#],
+                ["user kim", "app.changed", app, nil, nil, #"{"notifications": "on"}"#],
+                ["user kim", "app.changed", app, nil, nil, #"{"notifications": "off"}"#],
+                ["user kim", "key.created", app, nil, nil, .text(created)],
+                [.text("key \(key.id)"), "receipt.stored", app, "ann", .receipt(stored.receiptID), "{}"],
+                ["user kim", "key.revoked", app, nil, nil, .text(#"{"key": "\#(key.id)"}"#)],
+                ["user kim", "import.opened", nil, nil, nil, #"{"file": "old.ndjson", "bytes": "7"}"#],
+            ]
+            #expect(try await log(test) == expected)
         }
     }
 

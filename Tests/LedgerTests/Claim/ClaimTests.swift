@@ -102,8 +102,8 @@ struct ClaimTests {
             let fourth = try await test.ledger.claims.claim(
                 for: test.worker, [quota(test, .expiring, 5)], leaseSeconds: 60, now: now)
             #expect(fourth.isEmpty)
-            #expect(
-                try await test.text("SELECT lane, leased_by, crashes FROM ledger.poll_schedule") == "quarantine - 3")
+            try await test.expectRows(
+                "SELECT lane, leased_by, crashes FROM ledger.poll_schedule", [["quarantine", nil, 3]])
             var leases: [String] = []
             var alone: [Claim] = []
             for _ in 0..<9 {
@@ -119,7 +119,7 @@ struct ClaimTests {
             #expect(leases == ["480", "960", "1920", "3840", "7680", "15360", "30720", "61440", "61440"])
             let answer = Answer(from: test.at(-9), asOf: test.at(-1))
             try await test.settle(try #require(alone.first), answer.finding)
-            #expect(try await test.text("SELECT lane, crashes FROM ledger.poll_schedule") == "sweep 0")
+            try await test.expectRows("SELECT lane, crashes FROM ledger.poll_schedule", [["sweep", 0]])
         }
     }
 

@@ -18,8 +18,8 @@ struct WantTests {
         }
     }
 
-    private func schedule(_ test: TestLedger, _ instant: Instant) async throws -> String {
-        try await test.text(
+    private func schedule(_ test: TestLedger, _ instant: Instant) async throws -> [Cell] {
+        try await test.row(
             """
             SELECT due_at = $1::timestamptz AS due, scheduled_for = due_at AS scheduled, want_at, leased_by, lane
             FROM ledger.poll_schedule
@@ -33,9 +33,9 @@ struct WantTests {
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(0.1))
             try await test.settle(claim, .verified(Answer(from: test.at(-9), asOf: test.at(-1)).evidence))
-            #expect(try await schedule(test, test.at(0.1)) == "true true - - expiring")
+            #expect(try await schedule(test, test.at(0.1)) == [true, true, nil, nil, "expiring"])
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-0.5)))
-            #expect(try await schedule(test, test.at(0.1)) == "false true - - sweep")
+            #expect(try await schedule(test, test.at(0.1)) == [false, true, nil, nil, "sweep"])
         }
     }
 
@@ -46,7 +46,7 @@ struct WantTests {
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(900))
             try await test.settle(claim, .verified(Answer(from: test.at(-9), asOf: test.at(-1)).evidence))
-            #expect(try await schedule(test, test.at(900)) == "false true - - sweep")
+            #expect(try await schedule(test, test.at(900)) == [false, true, nil, nil, "sweep"])
         }
     }
 
@@ -61,7 +61,7 @@ struct WantTests {
             let third = try await test.claim(receipt)
             try await want(test, at: test.at(0))
             try await test.settle(third, rejected(.otherBundle, status: 0))
-            #expect(try await schedule(test, test.at(0)) == "true true - - expiring")
+            #expect(try await schedule(test, test.at(0)) == [true, true, nil, nil, "expiring"])
             try await test.check(receipt, rejected(.otherBundle, status: 0))
             #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0")
         }
@@ -75,7 +75,7 @@ struct WantTests {
             let claim = try await test.claim(receipt)
             try await want(test, at: test.at(-2))
             try await test.ledger.claims.release([claim])
-            #expect(try await schedule(test, test.at(-2)) == "true false - - sweep")
+            #expect(try await schedule(test, test.at(-2)) == [true, false, nil, nil, "sweep"])
             try await test.run("UPDATE ledger.poll_schedule SET want_at = now() - interval '1 s'")
             _ = try await test.claim(receipt)
             #expect(try await test.text("SELECT want_at FROM ledger.poll_schedule") == "-")

@@ -70,14 +70,13 @@ struct ConfirmTests {
             #expect(try await confirm(test, receipt, asOf: test.at(-1)))
             #expect(try await test.text(kept) == before)
             #expect(try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1") == spans)
-            #expect(
-                try await test.text(
-                    """
-                    SELECT s.as_of = $1::timestamptz AS moved, s.renewal_as_of = s.as_of AS renewal_moved,
-                           s.checked_at > $2::timestamptz AS checked, p.leased_by, p.attempts, p.lane,
-                           p.due_at = p.scheduled_for AND p.due_at = s.next_check_at AND p.due_at > now() AS planned
-                    FROM ledger.subscription s JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
-                    """, [.instant(test.at(-1)), .instant(test.now)]) == "true true true - 0 expiring true")
+            try await test.expectRows(
+                """
+                SELECT s.as_of = $1::timestamptz AS moved, s.renewal_as_of = s.as_of AS renewal_moved,
+                       s.checked_at > $2::timestamptz AS checked, p.leased_by, p.attempts, p.lane,
+                       p.due_at = p.scheduled_for AND p.due_at = s.next_check_at AND p.due_at > now() AS planned
+                FROM ledger.subscription s JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
+                """, with: [.instant(test.at(-1)), .instant(test.now)], [[true, true, true, nil, 0, "expiring", true]])
             #expect(try await test.text("SELECT count(*) FROM ledger.event") == "2")
             #expect(try await confirm(test, receipt, asOf: test.at(-0.5)))
         }
@@ -92,10 +91,9 @@ struct ConfirmTests {
                 try await test.run("UPDATE ledger.poll_schedule SET want_at = now()")
             }
             #expect(confirmed)
-            #expect(
-                try await test.text(
-                    "SELECT due_at <= now() AS due, want_at, lane, leased_by FROM ledger.poll_schedule")
-                    == "true - expiring -")
+            try await test.expectRows(
+                "SELECT due_at <= now() AS due, want_at, lane, leased_by FROM ledger.poll_schedule",
+                [[true, nil, "expiring", nil]])
         }
     }
 
@@ -108,12 +106,11 @@ struct ConfirmTests {
             #expect(try await confirm(test, receipt, asOf: test.at(-4)))
             #expect(try await confirm(test, receipt, asOf: test.at(-3)))
             try await tell(test, receipt, first.but { ($0.asOf, $0.willRenew) = (test.at(-1), false) }, "other")
-            let ends = try await test.rows(
+            try await test.expectRows(
                 """
                 SELECT first_as_of = $1::timestamptz AS first, last_as_of = $2::timestamptz AS last
                 FROM ledger.observation ORDER BY observation_id
-                """, [.instant(test.at(-9)), .instant(test.at(-3))])
-            #expect(ends == ["true true", "false false"])
+                """, with: [.instant(test.at(-9)), .instant(test.at(-3))], [[true, true], [false, false]])
             #expect(try await test.text("SELECT confirmed_as_of FROM ledger.poll_schedule") == "-")
         }
     }
@@ -180,13 +177,12 @@ struct ConfirmTests {
             let before = try await test.text(kept)
             #expect(try await confirm(test, receipt, asOf: test.at(-7)))
             #expect(try await test.text(kept) == before)
-            #expect(
-                try await test.text(
-                    """
-                    SELECT b.as_of = $1::timestamptz AS moved, b.checked_at > b.recorded_at AS checked,
-                           s.due_at > now() + interval '2 days' AS planned, s.leased_by
-                    FROM ledger.purchase b, ledger.poll_schedule s WHERE s.receipt_id = $2::bigint
-                    """, [.instant(test.at(-7)), .int8(receipt.number)]) == "true true true -")
+            try await test.expectRows(
+                """
+                SELECT b.as_of = $1::timestamptz AS moved, b.checked_at > b.recorded_at AS checked,
+                       s.due_at > now() + interval '2 days' AS planned, s.leased_by
+                FROM ledger.purchase b, ledger.poll_schedule s WHERE s.receipt_id = $2::bigint
+                """, with: [.instant(test.at(-7)), .int8(receipt.number)], [[true, true, true, nil]])
             #expect(try await confirm(test, receipt, asOf: test.at(-7.5)) == false)
             try await test.run("UPDATE ledger.poll_schedule SET leased_by = NULL")
             let refunded = purchase("7", at: test.at(-9), asOf: test.at(-6), refundedAt: test.at(-6.5))

@@ -37,11 +37,10 @@ struct FeedTests {
                 try await group.waitForAll()
             }
             while try await test.ledger.feed.sequence() > 0 {}
-            let events = try await test.text("SELECT count(*) FROM ledger.event")
-            #expect(
-                try await test.text("SELECT min(position), max(position), count(*) FROM ledger.event_feed")
-                    == "1 \(events) \(events)")
-            #expect(try await test.text("SELECT count(*) FROM perennial.event_log") == events)
+            let events = try await test.row("SELECT count(*) FROM ledger.event")[0]
+            try await test.expectRows(
+                "SELECT min(position), max(position), count(*) FROM ledger.event_feed", [[1, events, events]])
+            try await test.expectRows("SELECT count(*) FROM perennial.event_log", [[events]])
             #expect(
                 try await test.rows(
                     """

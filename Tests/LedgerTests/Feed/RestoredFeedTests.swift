@@ -63,15 +63,17 @@ struct RestoredFeedTests {
         #expect(try await ledger.feed.head().feed == reported.feed)
         let status = try await ledger.operations.status()
         #expect(status.feedID == reported.feed && status.feedFormerID == former.feed && status.feedRenewedAt != nil)
-        #expect(try await audited(database) == ["perennial feed.renewed \(former.feed) \(reported.feed) restored"])
+        let renewal: [Cell] = [
+            "perennial", "feed.renewed", .text(former.feed), .text(reported.feed), "restored",
+        ]
+        #expect(try await audited(database) == [renewal])
     }
 
-    private func audited(_ database: Database) async throws -> [String] {
-        let sql = """
-            SELECT concat_ws(' ', actor, action, detail ->> 'from', detail ->> 'to', detail ->> 'because') AS line
-            FROM perennial.audit_log
+    private func audited(_ database: Database) async throws -> [[Cell]] {
+        try await database.cells(
             """
-        return try await database.query(.test(sql)).map { try $0.text("line") }
+            SELECT actor, action, detail ->> 'from', detail ->> 'to', detail ->> 'because' FROM perennial.audit_log
+            """)
     }
 
     @Test("A dump in another cluster has a new feed", .timeLimit(.minutes(2)))
@@ -164,11 +166,11 @@ struct RestoredFeedTests {
                     #expect(try await ledger.feed.head() == FeedHead(feed: renewal.feed, position: 2))
                     #expect(try await ledger.feed.renew(insteadOf: reported.feed) == nil)
                     #expect(try await ledger.feed.head().feed == renewal.feed)
-                    #expect(
-                        try await audited(database) == [
-                            "perennial feed.renewed \(former.feed) \(reported.feed) restored",
-                            "user kim feed.renewed \(reported.feed) \(renewal.feed) by hand",
-                        ])
+                    let expected: [[Cell]] = [
+                        ["perennial", "feed.renewed", .text(former.feed), .text(reported.feed), "restored"],
+                        ["user kim", "feed.renewed", .text(reported.feed), .text(renewal.feed), "by hand"],
+                    ]
+                    #expect(try await audited(database) == expected)
                 }
             }
         }

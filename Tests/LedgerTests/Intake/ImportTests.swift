@@ -116,12 +116,11 @@ struct ImportTests {
                 return try await group.reduce(0, +)
             }
             #expect(new == 150)
-            #expect(
-                try await test.text(
-                    """
-                    SELECT (SELECT count(*) FROM ledger.receipt) AS a, (SELECT count(*) FROM ledger.customer) AS b,
-                           (SELECT count(*) FROM ledger.poll_schedule) AS c, (SELECT stored_lines FROM ledger.import) AS d
-                    """) == "150 37 150 {[1,33)}")
+            try await test.expectRows(
+                """
+                SELECT (SELECT count(*) FROM ledger.receipt) AS a, (SELECT count(*) FROM ledger.customer) AS b,
+                       (SELECT count(*) FROM ledger.poll_schedule) AS c, (SELECT stored_lines FROM ledger.import) AS d
+                """, [[150, 37, 150, "{[1,33)}"]])
             let pairs = Set(uploads.map { "\($0.receipt) \($0.customer)" }).count
             #expect(try await test.text("SELECT count(*) FROM ledger.upload") == "\(pairs)")
             #expect(try await test.text("SELECT count(*) FROM ledger.provisional") == "\(pairs)")
@@ -191,11 +190,11 @@ struct ImportTests {
         try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a", imported: true)
             #expect(try await test.upload("a") == receipt)
-            #expect(
-                try await test.text(
-                    "SELECT lane, due_at > now() AS waits, due_at < now() + interval '1 minute' AS soon FROM ledger.poll_schedule"
-                )
-                    == "new true true")
+            try await test.expectRows(
+                """
+                SELECT lane, due_at > now() AS waits, due_at < now() + interval '1 minute' AS soon
+                FROM ledger.poll_schedule
+                """, [["new", true, true]])
         }
     }
 

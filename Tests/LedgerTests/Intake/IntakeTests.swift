@@ -20,10 +20,8 @@ struct IntakeTests {
             #expect(Set(stored.map(\.receiptID)).count == 1)
             #expect(stored.map(\.isNew) == [true, false, false])
             #expect(try await test.ledger.intake.store(Array(uploads.prefix(1))).map(\.isNew) == [false])
-            #expect(
-                try await test.rows(
-                    "SELECT (SELECT count(*) FROM ledger.receipt), (SELECT count(*) FROM ledger.upload)")
-                    == ["1 2"])
+            try await test.expectRows(
+                "SELECT (SELECT count(*) FROM ledger.receipt), (SELECT count(*) FROM ledger.upload)", [[1, 2]])
             #expect(try await test.ledger.intake.store([]).isEmpty)
         }
     }
@@ -59,14 +57,14 @@ struct IntakeTests {
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
             let soon = "SELECT due_at < now() + interval '1 minute' AS soon, lane FROM ledger.poll_schedule"
-            #expect(try await test.text(soon) == "false sweep")
+            try await test.expectRows(soon, [[false, "sweep"]])
             try await test.upload("a", imported: true)
-            #expect(try await test.text(soon) == "false sweep")
+            try await test.expectRows(soon, [[false, "sweep"]])
             try await test.upload("a", by: "bob", imported: true)
-            #expect(try await test.text(soon) == "true expiring")
+            try await test.expectRows(soon, [[true, "expiring"]])
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-0.5)))
             try await test.upload("a")
-            #expect(try await test.text(soon) == "true expiring")
+            try await test.expectRows(soon, [[true, "expiring"]])
             let claim = try await test.claim(receipt)
             let leased = try await test.rows("SELECT s::text AS row FROM ledger.poll_schedule s")
             try await test.upload("a", by: "cid")

@@ -239,7 +239,7 @@ struct RoleTests {
                 #expect(try await ledger.feed.head().feed == told)
                 #expect(try await ledger.operations.status().feedID == told)
             }
-            #expect(try await test.rows("SELECT actor, action FROM perennial.audit_log") == ["perennial feed.renewed"])
+            try await test.expectRows("SELECT actor, action FROM perennial.audit_log", [["perennial", "feed.renewed"]])
         }
     }
 

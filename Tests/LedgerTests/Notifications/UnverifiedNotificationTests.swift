@@ -57,11 +57,10 @@ struct UnverifiedNotificationTests {
             var after = try await test.everything()
             for table in ["poll_schedule", "notification"] { (before[table], after[table]) = (nil, nil) }
             #expect(before == after)
-            #expect(
-                try await test.text(
-                    "SELECT version, kind, apple_id, environment, original_transaction_id, effect FROM ledger.notification"
-                )
-                    == "2 REFUND u1 Production 1000 pulled")
+            try await test.expectRows(
+                """
+                SELECT version, kind, apple_id, environment, original_transaction_id, effect FROM ledger.notification
+                """, [[2, "REFUND", "u1", "Production", "1000", "pulled"]])
             let claims = try await test.ledger.claims.claim(
                 for: test.worker, [Quota(app: test.app, lane: .expiring, receipts: 9)], leaseSeconds: 60,
                 now: test.at(0.01)

@@ -34,8 +34,8 @@ struct RepairTests {
         return try await test.violations()
     }
 
-    private func polling(_ test: TestLedger) async throws -> String {
-        try await test.text(
+    private func polling(_ test: TestLedger) async throws -> [Cell] {
+        try await test.row(
             """
             SELECT s.polled_by, p.lane, p.due_at <= s.next_check_at AS on_time, p.due_at <= now() AS due
             FROM ledger.subscription s LEFT JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
@@ -51,17 +51,19 @@ struct RepairTests {
             ] {
                 try await test.run(failure)
                 #expect(try await repair(test) == [])
-                #expect(try await polling(test) == "\(new) sweep true false", "\(failure)")
+                #expect(try await polling(test) == [.receipt(new), "sweep", true, false], "\(failure)")
             }
             try await test.run("UPDATE ledger.subscription SET next_check_at = now() - interval '1 s'")
             #expect(try await repair(test) == [])
-            #expect(try await polling(test) == "\(new) sweep true true")
-            let rows = try await test.rows(
+            #expect(try await polling(test) == [.receipt(new), "sweep", true, true])
+            try await test.expectRows(
                 """
                 SELECT actor, action, bundle_id, receipt_id, detail ->> 'check' AS c
                 FROM perennial.audit_log ORDER BY audit_id
-                """)
-            #expect(rows == Array(repeating: "user kim coverage.repaired com.example.app \(new) coverage", count: 3))
+                """,
+                Array(
+                    repeating: ["user kim", "coverage.repaired", "com.example.app", .receipt(new), "coverage"],
+                    count: 3))
         }
     }
 
@@ -73,13 +75,13 @@ struct RepairTests {
             try await test.run(
                 "UPDATE ledger.receipt SET rejections = 1, rejected_since = now() WHERE receipt_id = \(new)")
             #expect(try await repair(test) == [])
-            #expect(try await polling(test) == "\(old) expiring true true")
+            #expect(try await polling(test) == [.receipt(old), "expiring", true, true])
             try await test.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = \(old)")
             #expect(try await repair(test) == [])
-            #expect(try await polling(test) == "\(undated) expiring true true")
+            #expect(try await polling(test) == [.receipt(undated), "expiring", true, true])
             try await test.run("UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = \(undated)")
             #expect(try await repair(test) == [])
-            #expect(try await polling(test) == "- - - -", "nothing can vouch, so nothing is asked")
+            #expect(try await polling(test) == [nil, nil, nil, nil], "nothing can vouch, so nothing is asked")
             #expect(try await test.text("SELECT next_check_at FROM ledger.subscription") == "-")
         }
     }
@@ -90,8 +92,8 @@ struct RepairTests {
             for failure in ["polled_by = NULL, next_check_at = NULL", "next_check_at = NULL"] {
                 try await test.run("UPDATE ledger.subscription SET \(failure)")
                 #expect(try await repair(test) == [])
-                #expect(try await polling(test).hasPrefix("\(new) expiring "), "\(failure)")
-                #expect(try await polling(test).hasSuffix(" true"), "\(failure)")
+                #expect(try await polling(test).prefix(2) == [.receipt(new), "expiring"], "\(failure)")
+                #expect(try await polling(test)[3] == true, "\(failure)")
                 try await test.check(new, answer(test, made: -2, asOf: -1))
             }
         }
@@ -108,10 +110,10 @@ struct RepairTests {
                 SELECT leased_by IS NOT NULL AS leased, due_at > now() + interval '30 s' AS kept,
                        want_at <= now() AS wanted FROM ledger.poll_schedule WHERE receipt_id = \(new)
                 """
-            #expect(try await test.text(row) == "true true true")
+            try await test.expectRows(row, [[true, true, true]])
             try await test.settle(claim, outage)
-            #expect(try await polling(test).hasPrefix("\(new) expiring "))
-            #expect(try await polling(test).hasSuffix(" true"))
+            #expect(try await polling(test).prefix(2) == [.receipt(new), "expiring"])
+            #expect(try await polling(test)[3] == true)
             try await test.run(
                 """
                 UPDATE ledger.poll_schedule
@@ -119,9 +121,8 @@ struct RepairTests {
                 DELETE FROM ledger.poll_schedule WHERE receipt_id = \(old)
                 """)
             #expect(try await repair(test) == [])
-            #expect(
-                try await test.text("SELECT lane, due_at > now() AS kept, want_at FROM ledger.poll_schedule")
-                    == "quarantine true -")
+            try await test.expectRows(
+                "SELECT lane, due_at > now() AS kept, want_at FROM ledger.poll_schedule", [["quarantine", true, nil]])
         }
     }
 

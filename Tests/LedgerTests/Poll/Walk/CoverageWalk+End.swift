@@ -71,7 +71,7 @@ extension CoverageWalk {
         }
         guard !telling.isEmpty else { return nil }
         let isRunning = account.isRunning(at: try await test.ledger.now())
-        let known = try await test.text(
+        let known = try await test.row(
             """
             SELECT n.entitled,
                    COALESCE(ledger.can_poll(r, p), false) AS can_poll,
@@ -82,7 +82,7 @@ extension CoverageWalk {
             LEFT JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
             WHERE s.original_transaction_id = $1::text
             """, [.text(account.id.text)])
-        let isRight = isRunning ? known == "true true true" : known.hasPrefix("false")
+        let isRight = isRunning ? known == [true, true, true] : known[0] == false
         guard isRight else {
             throw Broken(
                 description:
