@@ -36,11 +36,11 @@ extension TestLedger {
         return contents
     }
 
-    /// The events of a subscription in order, such as `1.0 subscription.started`.
-    func events(of subscription: String = "1000") async throws -> [String] {
-        try await rows(
+    /// The events of a subscription in order: version, ordinal, kind.
+    func events(of subscription: String = "1000") async throws -> [[Cell]] {
+        try await database.cells(
             """
-            SELECT e.version || '.' || e.ordinal AS place, e.kind FROM ledger.event e
+            SELECT e.version, e.ordinal, e.kind FROM ledger.event e
             JOIN ledger.subscription s USING (subscription_id)
             WHERE s.original_transaction_id = $1::text ORDER BY e.version, e.ordinal
             """, [.text(subscription)])
@@ -53,20 +53,20 @@ extension TestLedger {
             [.text(subscription)])
     }
 
-    /// What one right looks like at an instant, as known at another.
+    /// One right at an instant, as known at another: granted, product, state, reason, environment, basis.
     func entitled(
         _ right: String = "monthly", _ customer: String = "ann", at valid: Instant? = nil, knownAt known: Instant? = nil
-    ) async throws -> String {
-        try await text(
+    ) async throws -> [Cell] {
+        try await row(
             """
             SELECT e.granted, e.product_id, e.state, e.reason, e.environment, e.basis FROM perennial.entitled_at(
                 'com.example.app', $1::text, $2::text, COALESCE($3::timestamptz, now()), COALESCE($4::timestamptz, now())) e
             """, [.text(customer), .text(right), .instant(valid), .instant(known)])
     }
 
-    /// The open timeline of a subscription, one line a span: days from `now`, state, reason.
-    func timeline(of subscription: String = "1000") async throws -> [String] {
-        try await rows(
+    /// The open timeline of a subscription, one row a span: days from `now`, state, reason, whether it is held.
+    func timeline(of subscription: String = "1000") async throws -> [[Cell]] {
+        try await database.cells(
             """
             SELECT round((extract(epoch FROM lower(p.valid) - $2::timestamptz) / 86400)::numeric, 2)::float8 AS day, p.state,
                    p.reason, p.allowed_until IS NOT NULL AS held

@@ -54,7 +54,7 @@ struct PollingTests {
             #expect(
                 try await test.text(
                     "SELECT due_at <= now() AS due FROM ledger.poll_schedule WHERE receipt_id = \(old)") == "true")
-            #expect(try await test.entitled() == "true monthly active - Production verified")
+            #expect(try await test.entitled() == [true, "monthly", "active", nil, "Production", "verified"])
             try await test.check(old, answer(test, made: -8, asOf: -1))
             try await test.check(new, answer(test, made: -2, asOf: -0.5))
             #expect(try await polledBy(test) == new.description)
@@ -69,10 +69,10 @@ struct PollingTests {
             let refused = try await test.check(only, rejected())
             #expect(refused.nextCheckAt != nil)
             #expect(try await scheduled(test) == [only.description])
-            #expect(try await test.entitled() == "true monthly active - Production verified")
+            #expect(try await test.entitled() == [true, "monthly", "active", nil, "Production", "verified"])
             try await test.check(only, answer(test, made: -8, asOf: -1))
             #expect(try await polledBy(test) == only.description)
-            #expect(try await test.text("SELECT rejections, rejected_since FROM ledger.receipt") == "0 -")
+            try await test.expectRows("SELECT rejections, rejected_since FROM ledger.receipt", [[0, nil]])
         }
     }
 
@@ -83,7 +83,7 @@ struct PollingTests {
             for _ in 0..<2 { #expect(try await test.check(receipt, rejected()).nextCheckAt != nil) }
             #expect(try await test.check(receipt, rejected()).nextCheckAt == nil)
             #expect(try await scheduled(test) == [])
-            #expect(try await test.text("SELECT outcome, rejections FROM ledger.receipt") == "rejected 3")
+            try await test.expectRows("SELECT outcome, rejections FROM ledger.receipt", [["rejected", 3]])
             try await test.upload("a", imported: true)
             #expect(try await scheduled(test) == [])
             try await test.upload("a")

@@ -10,9 +10,9 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
 @Suite("A manual grant stands beside what Apple says, with its author and reason", .serialized, reused)
 struct ManualGrantTests {
-    static let nothing = "false - - - - none"
-    static let given = "true - active - Production by_hand"
-    static let over = "false - expired other Production by_hand"
+    static let nothing: [Cell] = [false, nil, nil, nil, nil, "none"]
+    static let given: [Cell] = [true, nil, "active", nil, "Production", "by_hand"]
+    static let over: [Cell] = [false, nil, "expired", "other", "Production", "by_hand"]
 
     @discardableResult
     static func give(
@@ -44,9 +44,9 @@ struct ManualGrantTests {
             #expect(try await test.entitled(at: before) == Self.nothing)
             #expect(try await test.entitled(knownAt: before) == Self.nothing)
             #expect(try await test.entitled("monthly", "bob") == Self.nothing)
-            #expect(
-                try await test.rows("SELECT customer, entitlement, granted, basis FROM perennial.entitlement_now")
-                    == ["ann monthly true by_hand"])
+            try await test.expectRows(
+                "SELECT customer, entitlement, granted, basis FROM perennial.entitlement_now",
+                [["ann", "monthly", true, "by_hand"]])
             let right = try #require(
                 try await test.ledger.customers.entitlements(app: test.app.bundleID, customer: "ann").first)
             #expect(right.granted && right.basis == "by_hand" && right.until == test.at(10))
@@ -68,10 +68,11 @@ struct ManualGrantTests {
             #expect(try await test.entitled(at: test.at(5)) == Self.over)
             let again = await #expect(throws: LedgerError.self) { try await Self.revoke(in: test) }
             #expect(again?.kind == .notFound)
-            #expect(
-                try await test.rows(
-                    "SELECT given_by, ended_by, known_until IS NULL AS open FROM perennial.manual_grant_log ORDER BY known_from"
-                ) == ["kim - false", "kim lee true"])
+            try await test.expectRows(
+                """
+                SELECT given_by, ended_by, known_until IS NULL AS open FROM perennial.manual_grant_log
+                ORDER BY known_from
+                """, [["kim", nil, false], ["kim", "lee", true]])
         }
     }
 
@@ -94,7 +95,7 @@ struct ManualGrantTests {
         try await withLedger(in: reused) { test in
             let receipt = try await test.upload("a")
             try await test.check(receipt, Answer(from: test.at(-9), asOf: test.at(-1)))
-            let verified = "true monthly active - Production verified"
+            let verified: [Cell] = [true, "monthly", "active", nil, "Production", "verified"]
             try await Self.give(2, in: test)
             #expect(try await test.entitled() == verified, "Apple's end is later")
             try await Self.give(100, in: test)
@@ -103,7 +104,7 @@ struct ManualGrantTests {
             #expect(try await test.entitled() == verified)
             try await test.check(
                 receipt, Answer(from: test.at(-9), asOf: test.at(0)).but { $0.refunded = (0, test.at(-0.5)) })
-            #expect(try await test.entitled() == "false monthly revoked refund Production verified")
+            #expect(try await test.entitled() == [false, "monthly", "revoked", "refund", "Production", "verified"])
             try await Self.give(2, in: test)
             #expect(try await test.entitled() == Self.given)
         }
@@ -117,7 +118,7 @@ struct ManualGrantTests {
             try await Self.give(2, in: test)
             #expect(try await test.entitled() == Self.given)
             try await Self.revoke(in: test)
-            #expect(try await test.entitled() == "true monthly active - Sandbox verified")
+            #expect(try await test.entitled() == [true, "monthly", "active", nil, "Sandbox", "verified"])
         }
     }
 

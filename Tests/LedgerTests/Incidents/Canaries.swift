@@ -47,8 +47,8 @@ extension TestLedger {
     }
 
     /// The incidents: running or not, asked, refused.
-    func incidents() async throws -> [String] {
-        try await rows(
+    func incidents() async throws -> [[Cell]] {
+        try await database.cells(
             """
             SELECT CASE WHEN closed_at IS NULL THEN 'running' ELSE 'over' END AS state, asked, refused
             FROM ledger.incident ORDER BY incident_id

@@ -11,8 +11,8 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 @Suite("An incident makes no receipt suspect, and all its receipts are checked again", .serialized, reused)
 struct IncidentTests {
     /// Whether a receipt is on the schedule, and due within a minute.
-    private func scheduled(_ test: TestLedger) async throws -> [String] {
-        try await test.rows(
+    private func scheduled(_ test: TestLedger) async throws -> [[Cell]] {
+        try await test.database.cells(
             """
             SELECT r.receipt_id, p.due_at < now() + interval '1 minute' AS soon
             FROM ledger.receipt r LEFT JOIN ledger.poll_schedule p USING (receipt_id) ORDER BY 1
@@ -35,11 +35,12 @@ struct IncidentTests {
             #expect(try await test.rejections() == ["3", "1", "1", "1"])
             try await test.vouch(for: [receipts[3]])
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 5 4"])
-            #expect(
-                try await test.rows("SELECT rejections, rejected_since IS NULL FROM ledger.receipt ORDER BY receipt_id")
-                    == ["2 false", "0 true", "0 true", "0 true"])
-            #expect(try await scheduled(test) == receipts.map { "\($0) false" })
+            #expect(try await test.incidents() == [["running", 5, 4]])
+            try await test.expectRows(
+                "SELECT rejections, rejected_since IS NULL FROM ledger.receipt ORDER BY receipt_id",
+                [[2, false], [0, true], [0, true], [0, true]])
+            let later: [[Cell]] = receipts.map { [.receipt($0), false] }
+            #expect(try await scheduled(test) == later)
             // Once Apple vouches for it again, it polls again.
             try await test.vouch(for: [receipts[0]])
             #expect(
@@ -64,9 +65,9 @@ struct IncidentTests {
             #expect(try await test.rejections() == ["2", "2", "2", "2", "0"])
             #expect(
                 try await test.rows("SELECT subscription_id, polled_by FROM ledger.subscription ORDER BY 1") == before)
-            #expect(
-                try await test.rows("SELECT outcome, count(*) FROM ledger.observation GROUP BY 1 ORDER BY 1")
-                    == ["verified 4", "rejected 5"])
+            try await test.expectRows(
+                "SELECT outcome, count(*) FROM ledger.observation GROUP BY 1 ORDER BY 1",
+                [["verified", 4], ["rejected", 5]])
             let wrongSecret = try await test.refuse([receipts[3]], .wrongSecret)
             #expect(wrongSecret.map(\.outcome) == [.rejected])
             #expect(try await test.appNow().pause != nil)
@@ -105,7 +106,7 @@ struct IncidentTests {
             let unpolled = "SELECT count(*) FROM ledger.subscription WHERE polled_by IS NULL AND next_check_at IS NULL"
             #expect(try await test.text(unpolled) == "3")
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 3 3"])
+            #expect(try await test.incidents() == [["running", 3, 3]])
             #expect(try await test.text(unpolled) == "0")
             try await test.expectSound()
         }
@@ -119,24 +120,24 @@ struct IncidentTests {
             try await test.ledger.operations.watchCanaries()
             try await test.pass(minutes: 11)
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 10 10"], "Apple vouched for no receipt")
+            #expect(try await test.incidents() == [["running", 10, 10]], "Apple vouched for no receipt")
             try await test.vouch(for: Array(receipts[20..<40]))
             try await test.refuse([receipts[10]])
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 31 11"], "one of 21 is more than 2 %")
+            #expect(try await test.incidents() == [["running", 31, 11]], "one of 21 is more than 2 %")
             try await test.pass(minutes: 11)
             // One of those may be gone for good: it says nothing of Apple.
             try await test.refuse([receipts[0]])
             try await test.vouch(for: [receipts[1], receipts[11]])
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 33 11"], "two are too few to tell")
+            #expect(try await test.incidents() == [["running", 33, 11]], "two are too few to tell")
             try await test.vouch(for: [receipts[12]])
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["over 34 11"])
+            #expect(try await test.incidents() == [["over", 34, 11]])
             let due = try await scheduled(test)
             let refused = [0, 2, 3, 4, 5, 6, 7, 8, 9, 10]
             for (index, receipt) in receipts.enumerated() {
-                #expect(due[index] == "\(receipt) \(refused.contains(index))")
+                #expect(due[index] == [.receipt(receipt), .bool(refused.contains(index))])
             }
             let moments = try await test.text(
                 "SELECT count(DISTINCT due_at) FROM ledger.poll_schedule WHERE due_at < now() + interval '1 minute'")
@@ -154,14 +155,14 @@ struct IncidentTests {
             let gone = try await test.canaries(4)
             try await test.refuse(gone, .accountGone)
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 4 4"])
+            #expect(try await test.incidents() == [["running", 4, 4]])
             try await test.pass(minutes: 11)
             try await test.run("UPDATE ledger.incident SET closed_at = now()")
             for tries in 1...3 {
                 try await test.ledger.operations.watchCanaries()
                 try await test.refuse(gone, .accountGone)
                 try await test.ledger.operations.watchCanaries()
-                #expect(try await test.incidents() == ["over 4 4"])
+                #expect(try await test.incidents() == [["over", 4, 4]])
                 #expect(try await test.rejections() == Array(repeating: "\(tries)", count: 4))
                 try await test.pass(minutes: 12)
             }
@@ -170,7 +171,7 @@ struct IncidentTests {
             try await test.vouch(for: gone)
             try await test.refuse(gone)
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents().last == "running 8 4")
+            #expect(try await test.incidents().last == ["running", 8, 4])
         }
     }
 
@@ -185,16 +186,16 @@ struct IncidentTests {
             #expect(try await test.rows("SELECT s::text AS row FROM ledger.subscription s ORDER BY 1") == before)
             #expect(try await test.refuse([receipts[2]]).map(\.outcome) == [.rejected])
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 2 2"])
+            #expect(try await test.incidents() == [["running", 2, 2]])
             let shown = try await test.ledger.admin.incidents(limit: 10)
             #expect(shown.map(\.kind) == [.clock])
             #expect(shown.first?.lastReason.contains("180 minutes ahead") == true)
             try await test.pass(minutes: 11)
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 2 2"], "there was no answer since")
+            #expect(try await test.incidents() == [["running", 2, 2]], "there was no answer since")
             try await test.vouch(for: [receipts[0]])
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["over 3 2"])
+            #expect(try await test.incidents() == [["over", 3, 2]])
             #expect(try await test.text("SELECT count(*) FROM ledger.refusal WHERE NOT counts") == "0")
         }
     }
@@ -215,7 +216,7 @@ struct IncidentTests {
                 try await group.waitForAll()
             }
             try await test.ledger.operations.watchCanaries()
-            #expect(try await test.incidents() == ["running 40 40"])
+            #expect(try await test.incidents() == [["running", 40, 40]])
             #expect(try await test.rejections() == Array(repeating: "0", count: 40))
             #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "40")
             let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"

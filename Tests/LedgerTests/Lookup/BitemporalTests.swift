@@ -10,6 +10,8 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
 
 @Suite("Timelines keep what held at each time, and what was known of it when", .serialized, reused)
 struct BitemporalTests {
+    private static let nothing: [Cell] = [false, nil, nil, nil, nil, "none"]
+
     @Test("A lookup of the past answers what was known then")
     func knownThen() async throws {
         try await withLedger(in: reused) { test in
@@ -19,11 +21,11 @@ struct BitemporalTests {
             let started = try await test.ledger.now()
             let refund = Answer(from: test.at(-20), asOf: test.at(-1)).but { $0.refunded = (0, test.at(-10)) }
             try await test.check(receipt, refund)
-            let active = "true monthly active - Production verified"
-            let revoked = "false monthly revoked refund Production verified"
-            let table: [(valid: Double, known: Instant?, said: String)] = [
+            let active: [Cell] = [true, "monthly", "active", nil, "Production", "verified"]
+            let revoked: [Cell] = [false, "monthly", "revoked", "refund", "Production", "verified"]
+            let table: [(valid: Double, known: Instant?, said: [Cell])] = [
                 (0, nil, revoked), (-5, nil, revoked), (-15, nil, active), (-5, started, active), (0, started, active),
-                (-5, before, "false - - - - none"), (-25, nil, "false - - - - none"),
+                (-5, before, Self.nothing), (-25, nil, Self.nothing),
             ]
             for line in table {
                 #expect(
@@ -75,12 +77,11 @@ struct BitemporalTests {
                 receipt, purchase("p", at: test.at(-20), asOf: test.at(-5), refundedAt: test.at(-10)))
             let refunded = try await test.ledger.now()
             try await test.check(receipt, purchase("p", at: test.at(-20), asOf: test.at(-1)))
-            let (active, revoked) = (
-                "true coins active - Production verified", "false coins revoked refund Production verified"
-            )
-            let table: [(valid: Double, known: Instant?, said: String)] = [
+            let active: [Cell] = [true, "coins", "active", nil, "Production", "verified"]
+            let revoked: [Cell] = [false, "coins", "revoked", "refund", "Production", "verified"]
+            let table: [(valid: Double, known: Instant?, said: [Cell])] = [
                 (0, nil, active), (-5, nil, active), (-5, refunded, revoked), (-15, refunded, active),
-                (-5, bought, active), (-5, test.now, "false - - - - none"),
+                (-5, bought, active), (-5, test.now, Self.nothing),
             ]
             for line in table {
                 #expect(
@@ -122,10 +123,9 @@ struct BitemporalTests {
             let before = try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1")
             try await test.check(receipt, Answer(from: test.at(-20), asOf: test.at(-9)))
             #expect(try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1") == before)
-            #expect(
-                try await test.text(
-                    "SELECT count(*), max(last_as_of) = $1::timestamptz AS ends FROM ledger.observation",
-                    [.instant(test.at(-9))]) == "1 true")
+            try await test.expectRows(
+                "SELECT count(*), max(last_as_of) = $1::timestamptz AS ends FROM ledger.observation",
+                with: [.instant(test.at(-9))], [[1, true]])
             #expect(try await test.text("SELECT version FROM ledger.subscription") == "2")
         }
     }
@@ -134,10 +134,9 @@ struct BitemporalTests {
     func unknownCustomer() async throws {
         try await withLedger(in: reused) { test in
             let unknown = try await test.entitled("monthly", "unknown-customer")
-            #expect(unknown == "false - - - - none")
-            #expect(
-                try await test.rows("SELECT granted, basis FROM perennial.entitled_at('no.app', 'x', 'y', now())")
-                    == ["false none"])
+            #expect(unknown == Self.nothing)
+            try await test.expectRows(
+                "SELECT granted, basis FROM perennial.entitled_at('no.app', 'x', 'y', now())", [[false, "none"]])
             let listed = try await test.ledger.customers.entitlements(
                 app: "com.example.app", customer: "unknown-customer")
             #expect(listed.isEmpty)
@@ -169,16 +168,15 @@ struct BitemporalTests {
                 ($0.environment, $0.subscription) = (.sandbox, "9")
             }
             try await test.check(receipt, sandbox)
-            #expect(try await test.entitled() == "true monthly active - Sandbox verified")
+            #expect(try await test.entitled() == [true, "monthly", "active", nil, "Sandbox", "verified"])
             let early = Answer(from: test.at(-25), asOf: test.at(-1))
             try await test.check(
                 receipt, together([early, early.but { ($0.from, $0.subscription) = (test.at(-10), "2000") }]))
-            #expect(
-                try await test.rows(
-                    """
-                    SELECT environment, granted, round(extract(epoch FROM until - $1::timestamptz) / 86400) AS days
-                    FROM perennial.entitlement_now
-                    """, [.instant(test.now)]) == ["Production true 20"])
+            try await test.expectRows(
+                """
+                SELECT environment, granted, round(extract(epoch FROM until - $1::timestamptz) / 86400) AS days
+                FROM perennial.entitlement_now
+                """, with: [.instant(test.now)], [["Production", true, 20]])
             let ended = Answer(from: test.at(-80), asOf: test.at(-1)).but {
                 ($0.subscription, $0.product, $0.willRenew) = ("3000", "other", false)
             }
@@ -186,11 +184,11 @@ struct BitemporalTests {
             try await test.check(receipt, ended)
             try await test.check(try await test.upload("tester's"), live)
             #expect(
-                try await test.entitled("other") == "true other active - Sandbox verified",
+                try await test.entitled("other") == [true, "other", "active", nil, "Sandbox", "verified"],
                 "An ended subscription hides a live one.")
             try await test.check(
                 receipt, early.but { ($0.from, $0.asOf, $0.refunded) = (test.at(-25), test.at(0), (0, test.at(-1))) })
-            #expect(try await test.entitled() == "true monthly active - Production verified")
+            #expect(try await test.entitled() == [true, "monthly", "active", nil, "Production", "verified"])
         }
     }
 }

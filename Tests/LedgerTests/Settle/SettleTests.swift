@@ -25,15 +25,13 @@ struct SettleTests {
             #expect(refunded.subscriptions[0].verdict.state == .revoked)
             #expect(
                 try await test.events() == [
-                    "1.0 subscription.started", "2.0 ownership.assigned", "3.0 subscription.renewed",
-                    "4.0 refund.granted",
+                    [1, 0, "subscription.started"], [2, 0, "ownership.assigned"], [3, 0, "subscription.renewed"],
+                    [4, 0, "refund.granted"],
                 ])
-            #expect(
-                try await test.text("SELECT version, periods, will_renew FROM ledger.subscription") == "4 2 true")
-            #expect(
-                try await test.text(
-                    "SELECT customer, state, reason, entitled, periods, version FROM perennial.subscription_now")
-                    == "ann revoked refund false 2 4")
+            try await test.expectRows("SELECT version, periods, will_renew FROM ledger.subscription", [[4, 2, true]])
+            try await test.expectRows(
+                "SELECT customer, state, reason, entitled, periods, version FROM perennial.subscription_now",
+                [["ann", "revoked", "refund", false, 2, 4]])
             try await test.expectSound()
         }
     }
@@ -47,14 +45,13 @@ struct SettleTests {
             let before = try await test.timeline()
             try await test.check(old, Answer(from: test.at(-40), periods: 1, asOf: test.at(-20)))
             #expect(try await test.timeline() == before)
-            #expect(
-                try await test.text(
-                    "SELECT will_renew, periods, as_of = $1::timestamptz AS kept FROM ledger.subscription",
-                    [.instant(test.at(-1))]) == "false 2 true")
+            try await test.expectRows(
+                "SELECT will_renew, periods, as_of = $1::timestamptz AS kept FROM ledger.subscription",
+                with: [.instant(test.at(-1))], [[false, 2, true]])
             let earlier = Answer(from: test.at(-100), periods: 2, asOf: test.at(-45)).but { $0.line = "e" }
             try await test.check(old, earlier)
             #expect(try await test.text("SELECT periods FROM ledger.subscription") == "4")
-            #expect(try await test.entitled() == "true monthly active - Production verified")
+            #expect(try await test.entitled() == [true, "monthly", "active", nil, "Production", "verified"])
             try await test.expectSound()
         }
     }
@@ -68,15 +65,21 @@ struct SettleTests {
             }
             try await test.check(receipt, failed)
             try await test.check(receipt, failed.but { ($0.asOf, $0.graceUntil) = (test.at(-5), nil) })
-            #expect(try await test.entitled() == "true monthly grace_period - Production verified")
+            #expect(try await test.entitled() == [true, "monthly", "grace_period", nil, "Production", "verified"])
             let over = failed.but {
                 ($0.asOf, $0.graceUntil, $0.inRetry, $0.willRenew) = (test.at(-1), nil, false, false)
             }
             try await test.check(receipt, over)
-            let ended = ["-40 active - false", "-10 grace_period - false", "-1 expired billing_error false"]
+            let ended: [[Cell]] = [
+                [-40, "active", nil, false], [-10, "grace_period", nil, false],
+                [-1, "expired", "billing_error", false],
+            ]
             #expect(try await test.timeline() == ended)
-            #expect(try await test.entitled(at: test.at(-3)) == "true monthly grace_period - Production verified")
-            #expect(try await test.entitled().hasPrefix("false monthly expired billing_error"))
+            #expect(
+                try await test.entitled(at: test.at(-3)) == [
+                    true, "monthly", "grace_period", nil, "Production", "verified",
+                ])
+            #expect(try await test.entitled().prefix(4) == [false, "monthly", "expired", "billing_error"])
             try await test.check(receipt, over.but { $0.asOf = test.at(-0.5) })
             #expect(try await test.timeline() == ended, "as it was written down")
             try await test.expectSound()
@@ -127,7 +130,7 @@ struct SettleTests {
             let before = try await test.rows("SELECT s::text AS row FROM ledger.poll_schedule s")
             try await test.settle(lost, Answer(from: test.at(-10), asOf: test.at(-1)).finding)
             #expect(try await test.rows("SELECT s::text AS row FROM ledger.poll_schedule s") == before)
-            #expect(try await test.events().first == "1.0 subscription.started")
+            #expect(try await test.events().first == [1, 0, "subscription.started"])
         }
     }
 
