@@ -100,9 +100,9 @@ private let history = OncePerSuite(ReportFigureTests.withHistory)
         value: String, zone: String, instant: String
     ) async throws {
         try await history.use { database in
-            let told = "SELECT (perennial.instant('\(value)', '\(zone)') AT TIME ZONE 'UTC')::text AS told"
-            let row = try #require(try await database.query(Statement(name: told, sql: told)).first)
-            #expect(try row.text("told") == instant)
+            let query = "SELECT (perennial.instant('\(value)', '\(zone)') AT TIME ZONE 'UTC')::text AS instant"
+            let row = try #require(try await database.query(Statement(name: query, sql: query)).first)
+            #expect(try row.text("instant") == instant)
         }
     }
 

@@ -5,7 +5,6 @@ import Synchronization
 ///
 /// The last request for changes starts after the lookup, or at most `behindMillisecondsMax` before it. An answer
 /// therefore shows everything that was committed that long before the lookup.
-/// everything that was committed so long before its question.
 package final class RightsLookup: Sendable {
     /// Where an answer came from.
     package enum Source: String, Sendable, CaseIterable {
