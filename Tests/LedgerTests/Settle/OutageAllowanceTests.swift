@@ -130,7 +130,7 @@ struct OutageAllowanceTests {
             try await test.check(
                 receipt, answer(test, ended: 40, asked: 0).but { ($0.willRenew, $0.intent) = (false, "1") })
             try await test.expectRows(
-                "SELECT version, ordinal, kind FROM ledger.event WHERE kind LIKE '%expired'",
+                "SELECT version, ordinal, kind FROM ledger.event WHERE kind::text LIKE '%expired'",
                 [[3, 0, "subscription.expired"]])
             #expect(try await test.entitled() == [false, "monthly", "expired", "voluntary", "Production", "verified"])
             #expect(try await endAllowances(test.ledger) == 0)
@@ -176,7 +176,7 @@ struct OutageAllowanceTests {
             try await test.check(receipt, answer(test, ended: 40, asked: 41))
             try await endAllowances(test.ledger)
             let before = try await test.timeline()
-            let ends = "SELECT count(*) FROM ledger.event WHERE kind LIKE '%expired'"
+            let ends = "SELECT count(*) FROM ledger.event WHERE kind::text LIKE '%expired'"
             try await test.check(receipt, answer(test, ended: 40, asked: 45))
             #expect(try await test.timeline() == before)
             #expect(try await endAllowances(test.ledger) == 0)
