@@ -5,14 +5,14 @@ import PackageDescription
 let isCI = Context.environment["CI"] != nil
 
 /// The settings of every target.
-let testSettings: [SwiftSetting] =
+let settings: [SwiftSetting] =
     [
         .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
     ] + (isCI ? [.unsafeFlags(["-warnings-as-errors"])] : [])
 
 /// The settings of the targets that tests exercise. The optimiser halves the processor time of a run of all tests.
-let settings = testSettings + (isCI ? [.unsafeFlags(["-O"])] : [])
+let optimizedSettings = settings + (isCI ? [.unsafeFlags(["-O"])] : [])
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let asn1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
@@ -56,32 +56,34 @@ let package = Package(
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     ],
     targets: [
-        .target(name: "Subscriptions", swiftSettings: settings),
+        .target(name: "Subscriptions", swiftSettings: optimizedSettings),
         .target(
             name: "AppStore", dependencies: [asyncHTTPClient, nioCore, nioHTTP1, nioPosix, nioSSL],
-            swiftSettings: settings),
+            swiftSettings: optimizedSettings),
         .target(
             name: "SQL", path: "sql", exclude: ["README.md"],
             resources: [.embedInCode("migrations"), .embedInCode("queries"), .embedInCode("reports")],
-            swiftSettings: settings),
+            swiftSettings: optimizedSettings),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
-        .target(name: "Postgres", dependencies: ["CLibPQ", deque], swiftSettings: settings),
+        .target(name: "Postgres", dependencies: ["CLibPQ", deque], swiftSettings: optimizedSettings),
         .target(
-            name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto, deque], swiftSettings: settings),
+            name: "Ledger", dependencies: ["Subscriptions", "Postgres", "SQL", crypto, deque],
+            swiftSettings: optimizedSettings),
         .target(
             name: "Tracking",
             dependencies: ["Subscriptions", "AppStore", "Ledger", serviceLifecycle, logging, metrics],
-            swiftSettings: settings),
+            swiftSettings: optimizedSettings),
         .target(
             name: "Server",
             dependencies: [
                 "Subscriptions", "AppStore", "Ledger", "Tracking", hummingbird, mustache, nioCore, nioHTTP1,
                 serviceLifecycle, logging, metrics,
             ],
-            resources: [.embedInCode("HTTP/openapi.yaml"), .embedInCode("Admin/Templates")], swiftSettings: settings),
+            resources: [.embedInCode("HTTP/openapi.yaml"), .embedInCode("Admin/Templates")],
+            swiftSettings: optimizedSettings),
         .target(
             name: "AppStoreSimulator",
-            dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: settings),
+            dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: optimizedSettings),
         .executableTarget(
             name: "perennial",
             dependencies: [
@@ -90,13 +92,13 @@ let package = Package(
                 unixSignals,
                 yams,
             ],
-            swiftSettings: settings),
+            swiftSettings: optimizedSettings),
         .executableTarget(
             name: "Benchmarks",
             dependencies: [
                 "Subscriptions", "AppStore", "Postgres", "Ledger", argumentParser, asyncHTTPClient, nioCore, nioPosix,
             ],
-            path: "Benchmarks/Sources", swiftSettings: settings),
+            path: "Benchmarks/Sources", swiftSettings: optimizedSettings),
 
         .target(
             name: "TestSupport",
@@ -104,40 +106,40 @@ let package = Package(
                 "Subscriptions", "AppStore", "Postgres", "Ledger", "SQL", "Tracking", crypto, logging, metrics, nioCore,
                 nioPosix,
             ],
-            path: "Tests/TestSupport", swiftSettings: settings),
-        .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
+            path: "Tests/TestSupport", swiftSettings: optimizedSettings),
+        .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: optimizedSettings),
         .testTarget(
-            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: testSettings),
+            name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: settings),
         .testTarget(
             name: "AppStoreTests",
             dependencies: [
                 "AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, hummingbird, nioCore,
             ],
-            swiftSettings: testSettings),
+            swiftSettings: settings),
         .testTarget(
             name: "PostgresTests",
             dependencies: ["Postgres", "AppStoreSimulator", "TestSupport"],
-            swiftSettings: testSettings),
+            swiftSettings: settings),
         .testTarget(
-            name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: testSettings),
+            name: "LedgerTests", dependencies: ["Ledger", "SeededRandom", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: testSettings),
+            name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix],
-            swiftSettings: testSettings),
+            swiftSettings: settings),
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
-            swiftSettings: testSettings),
+            swiftSettings: settings),
         .testTarget(
             name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "TestSupport"],
-            swiftSettings: testSettings),
+            swiftSettings: settings),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
                 "perennial", "Tracking", "Server", "AppStoreSimulator", "SeededRandom", "TestSupport", asyncHTTPClient,
                 serviceLifecycle,
             ],
-            swiftSettings: testSettings),
-        .testTarget(name: "TidyTests", swiftSettings: testSettings),
+            swiftSettings: settings),
+        .testTarget(name: "TidyTests", swiftSettings: settings),
     ]
 )

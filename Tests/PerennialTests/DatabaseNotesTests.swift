@@ -12,7 +12,7 @@ import Tracking
     private final class LogLines: Sendable {
         private let kept = Mutex<[String]>([])
 
-        var told: [String] { kept.withLock { $0 }.filter { !$0.hasPrefix("debug") } }
+        var reported: [String] { kept.withLock { $0 }.filter { !$0.hasPrefix("debug") } }
 
         var logger: Logger {
             var logger = Logger(label: "test") { _ in Handler(lines: self) }
@@ -78,7 +78,7 @@ import Tracking
         await database.close()
         try await cluster.stop(immediate: true)
         try await cluster.remove()
-        let beginnings = lines.told.map { String($0.prefix { $0 != ";" && $0 != "," }) }
+        let beginnings = lines.reported.map { String($0.prefix { $0 != ";" && $0 != "," }) }
         let outage = [
             "error the database does not answer and is tried until it does", "info the database answers again",
         ]

@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test func `a value stays a value, whatever is in it`() async throws {
-        let report = ReportStatement("SELECT :'odd' AS told, 1 AS one;")
+        let report = ReportStatement("SELECT :'odd' AS reported, 1 AS one;")
         try await withTestDatabase { database, _ in
             for odd in ["'; DROP SCHEMA ledger; --", "\\'", "'\u{301}; SELECT 2 --", ":'odd'", "$1", "\n"] {
                 let listing = try await database.transaction { try Listing(of: report, [odd], in: $0) }

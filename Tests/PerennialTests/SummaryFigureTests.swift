@@ -38,7 +38,7 @@ struct SummaryFigureTests {
                     FROM (SELECT generate_series('2025-01-01', current_date - 1, interval '1 day')::date AS day) d
                     CROSS JOIN (SELECT DISTINCT currency FROM perennial.day_summary WHERE currency <> '') c
                     LEFT JOIN perennial.day_summary s
-                        ON s.day = d.day AND s.currency = c.currency AND s.environment = 'Production') told
+                        ON s.day = d.day AND s.currency = c.currency AND s.environment = 'Production') reported
                 WHERE mrr <> 0 ORDER BY day, currency
                 """),
         Comparison(
@@ -79,10 +79,10 @@ struct SummaryFigureTests {
             for one in Self.comparisons {
                 let statement = ReportStatement(try #require(Reports.all.first { $0.name == one.report }).text)
                 let values = try statement.values(one.variables, report: one.report)
-                let told = try await database.transaction { try Listing(of: statement, values, in: $0) }
+                let reported = try await database.transaction { try Listing(of: statement, values, in: $0) }
                 let summed = try await database.query(
                     .init(name: "summary of \(one.report)", sql: Listing.described(one.summary)))
-                let expected = try rows(of: told, one.columns)
+                let expected = try rows(of: reported, one.columns)
                 let actual = try rows(of: Listing(reportRows: summed), one.columns)
                 #expect(expected.count > 50)
                 #expect(expected == actual, "\(one.report)")

@@ -13,12 +13,12 @@ struct AgreementTests {
             try await world.work(seconds: 14)
             world.clock.stop()
             try await world.checkEverything()
-            let told = try await world.told()
+            let reported = try await world.reported()
             var renewals = 0
             // Receipts of iOS 6 show the newest period only, so that what was missed is missed.
             for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {
                 for truth in customer.subscriptions {
-                    try agree(truth, customer, told, renewals: &renewals)
+                    try agree(truth, customer, reported, renewals: &renewals)
                 }
             }
             #expect(renewals > 60, "the population hardly lived; this test would prove little")
@@ -28,14 +28,14 @@ struct AgreementTests {
     }
 
     private func agree(
-        _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ told: Reported, renewals: inout Int
+        _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ reported: Reported, renewals: inout Int
     ) throws {
         let id = truth.originalTransactionID
-        let now = try #require(told.subscriptions[id], "subscription \(id) of \(customer.customer) is unknown")
+        let now = try #require(reported.subscriptions[id], "subscription \(id) of \(customer.customer) is unknown")
         #expect(now.periods == truth.periods.count, "periods of \(id)")
         #expect(now.customer == customer.customer, "owner of \(id)")
         #expect(truth.agrees(with: now), "access of \(id) at \(customer.now)")
-        let events = told.events[id] ?? []
+        let events = reported.events[id] ?? []
         let later = truth.periods.count - (events.first?.periods ?? 1)
         let continued = events.count { Reported.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
         #expect(continued == later, "events of later periods of \(id): \(events.map(\.kind))")

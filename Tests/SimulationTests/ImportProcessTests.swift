@@ -71,8 +71,8 @@ extension ImportProcessTests {
             let file = try world.file(named: "promised.ndjson", [String(world.line(1).dropLast()) + promise])
             #expect(try await world.start([file]).said().status == 0)
             let asked = ["--app", "com.example.app", "--customer", "customer 1", "--format", "csv"]
-            let told = try await world.start(asked, command: "entitlements").said()
-            let row = try #require(told.text.split(whereSeparator: \.isNewline).last, "\(told.text)")
+            let reported = try await world.start(asked, command: "entitlements").said()
+            let row = try #require(reported.text.split(whereSeparator: \.isNewline).last, "\(reported.text)")
             #expect(
                 row.hasPrefix("monthly,yes,2") && row.hasSuffix("Z,monthly,active,,Production,provisional,,"), "\(row)")
         }

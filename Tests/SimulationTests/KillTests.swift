@@ -25,10 +25,10 @@ struct KillTests {
             #expect(status.lanes.reduce(0) { $0 + $1.overdue } == 0)
             world.clock.stop()
             try await world.checkEverything()
-            let told = try await world.told()
+            let reported = try await world.reported()
             for customer in world.simulator.truth() where !customer.accountDeleted {
                 for truth in customer.subscriptions {
-                    let now = try #require(told.subscriptions[truth.originalTransactionID])
+                    let now = try #require(reported.subscriptions[truth.originalTransactionID])
                     #expect(now.periods == truth.periods.count, "periods of \(truth.originalTransactionID)")
                     #expect(
                         truth.agrees(with: now), "access of \(truth.originalTransactionID)")

@@ -136,7 +136,7 @@ struct PretendWorld {
     }
 
     /// What the schema `perennial` says of the instant at which the store's clock stopped.
-    func told() async throws -> Reported {
+    func reported() async throws -> Reported {
         try await Reported(connectionString: connectionString, at: clock.simulatorClock.milliseconds())
     }
 

@@ -45,8 +45,8 @@ struct PruneProcessTests {
             ["pruned", nil, nil, nil], ["pruned", nil, nil, nil], ["rebuilt", nil, nil, nil],
             ["rebuilt", app, customer, nil], ["receipt.checked", app, nil, receipt],
         ]
-        let told: [[String?]] = try rows.map { row in try columns.map { try row.textIfPresent($0) } }
-        #expect(told == expected)
+        let reported: [[String?]] = try rows.map { row in try columns.map { try row.textIfPresent($0) } }
+        #expect(reported == expected)
         #expect(try rows.map { try $0.bool("is_dated") } == [true, true, false, false, false])
         await database.close()
     }

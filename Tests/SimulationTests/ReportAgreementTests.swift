@@ -27,21 +27,22 @@ struct ReportAgreementTests {
             try await world.work(seconds: 14)
             world.clock.stop()
             try await world.checkEverything()
-            let told = try await ReportedTrials(database)
+            let reported = try await ReportedTrials(database)
             var truths: [String: String] = [:]
             var leftOut = 0
             for truth in world.simulator.truth().flatMap(\.subscriptions) where truth.ownership == "PURCHASED" {
                 guard truth.periods.first?.isTrial == true else { continue }
                 let id = truth.originalTransactionID
-                let firstSight = try #require(told.firstSights[id], "\(id) is unknown")
+                let firstSight = try #require(reported.firstSights[id], "\(id) is unknown")
                 if truth.trialRuns(at: firstSight) { truths[id] = truth.trialOutcome } else { leftOut += 1 }
             }
-            #expect(told.outcomes == truths)
-            for (id, outcome) in told.outcomes {
-                #expect((outcome == "converted") == told.converted.contains(id), "\(id) in the feed")
-                #expect((outcome == "lost") == told.expired.contains(id), "\(id) in the feed")
+            #expect(reported.outcomes == truths)
+            for (id, outcome) in reported.outcomes {
+                #expect((outcome == "converted") == reported.converted.contains(id), "\(id) in the feed")
+                #expect((outcome == "lost") == reported.expired.contains(id), "\(id) in the feed")
             }
-            #expect(leftOut > 5 && told.converted.count > 5 && told.expired.count > 5, "this would prove little")
+            #expect(
+                leftOut > 5 && reported.converted.count > 5 && reported.expired.count > 5, "this would prove little")
             let counts = Dictionary(grouping: truths.values) { $0 }.mapValues(\.count)
             let columns = ["started", "converted", "lost", "undecided"]
             let sums = try await added(of: "trial_cohorts", columns, in: database)

@@ -90,12 +90,12 @@ struct Reported {
 extension SubscriptionTruth {
     /// Whether the reported access is right: what Apple's data give, and access from the end of a period until the next
     /// one is booked.
-    func agrees(with told: Reported.Now) -> Bool {
-        if told.awaitsRenewal { return told.entitled && autoRenewStatus && access == .none }
+    func agrees(with reported: Reported.Now) -> Bool {
+        if reported.awaitsRenewal { return reported.entitled && autoRenewStatus && access == .none }
         // A period that was charged ahead begins by the database's clock, which goes on when the store's has stopped.
-        if told.entitled, access == .none, autoRenewStatus, let last = periods.last, last.cancelled == nil {
+        if reported.entitled, access == .none, autoRenewStatus, let last = periods.last, last.cancelled == nil {
             return last.booked < last.purchase
         }
-        return told.entitled == (access != .none)
+        return reported.entitled == (access != .none)
     }
 }

@@ -35,10 +35,10 @@ import Tracking
             #expect(try world.simulator.act(CustomerAction(.refund), on: made.customer))
             let token = try await world.tracker.ledger.apps.openNotifications(of: "com.example.tracker")
             try await world.serving { port in
-                let told = try await world.post(
+                let reported = try await world.post(
                     #"{"notification_type":"REFUND","environment":"PROD","original_transaction_id":"\#(id)"}"#,
                     to: "/v1/notifications/\(token.text)", port: port)
-                #expect(told.contains("pulled"), "\(told)")
+                #expect(reported.contains("pulled"), "\(reported)")
                 try await until("the refund is in the feed") {
                     try await world.tracker.ledger.feed.read(after: 0, limit: 1000).events.contains {
                         $0.kind == "refund.granted" && $0.originalTransactionID.text == id

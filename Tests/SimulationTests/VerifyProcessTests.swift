@@ -50,13 +50,15 @@ struct VerifyProcessTests {
             let found = try await run(["--format", "json"], in: world)
             // On a slow machine the command tells its progress before.
             let json = found.said.drop { $0 != "{" }
-            let told = try #require(
+            let reported = try #require(
                 try? JSONDecoder().decode(Found.self, from: Data(json.utf8)), "\(found.said)")
-            #expect(found.status == 2 && told.found > 5 && told.left == told.found && told.repaired == 0)
-            #expect(told.checks == Invariant.allCases.map(\.rawValue).sorted())
-            #expect(told.violations.count == told.found)
-            #expect(told.violations.allSatisfy { $0.check.hasSuffix("coverage") })
-            #expect(told.violations.allSatisfy { $0.app == world.bundleID.text && $0.original_transaction_id != nil })
+            #expect(
+                found.status == 2 && reported.found > 5 && reported.left == reported.found && reported.repaired == 0)
+            #expect(reported.checks == Invariant.allCases.map(\.rawValue).sorted())
+            #expect(reported.violations.count == reported.found)
+            #expect(reported.violations.allSatisfy { $0.check.hasSuffix("coverage") })
+            #expect(
+                reported.violations.allSatisfy { $0.app == world.bundleID.text && $0.original_transaction_id != nil })
 
             let repaired = try await run(["--repair"], in: world)
             #expect(repaired.status == 0 && repaired.said.contains("It is repaired."), "\(repaired.said)")

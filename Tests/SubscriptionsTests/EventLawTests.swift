@@ -15,8 +15,8 @@ import Testing
     func everyPeriodIsToldOnceAsWhatItIs() {
         lives(700, seed: 11) { life, random in
             let answers = life.changes.map { life.answer(at: $0, using: &random) }
-            let told = settle(answers, policy: strictPolicy).events.flatMap { $0 }
-            #expect(beginnings(told) == life.told.map(\.kinds).joined(separator: " "), "\(random)")
+            let reported = settle(answers, policy: strictPolicy).events.flatMap { $0 }
+            #expect(beginnings(reported) == life.reported.map(\.kinds).joined(separator: " "), "\(random)")
         }
     }
 
@@ -28,7 +28,7 @@ import Testing
             let (state, events) = settle([answer], policy: strictPolicy)
             #expect(events.flatMap { $0 }.count == 1, "\(random)")
             let event = events.first?.first
-            #expect(event?.kind.rawValue == life.told.first?.kinds, "\(random)")
+            #expect(event?.kind.rawValue == life.reported.first?.kinds, "\(random)")
             #expect(event?.occurredAt == state?.startedAt, "\(random)")
             let isOver = state?.timeline.span(at: answer.asOf)?.entitled == false
             let isPast = (state?.periods ?? 0) > 1 || isOver
@@ -79,7 +79,7 @@ extension Life {
                 found.append((row.purchasedAt, "subscription.renewed"))
                 continue
             }
-            if told[index].kinds == "product.changed" {
+            if reported[index].kinds == "product.changed" {
                 found.append((row.purchasedAt, "product.changed"))
                 continue
             }

@@ -35,13 +35,14 @@ import Testing
             kinds[id, default: []].append(event.kind)
         }
         for period in result.state.facts.periods {
-            let told = period.transactionIDs.min().flatMap { kinds.removeValue(forKey: .text($0.text)) } ?? []
+            let reported = period.transactionIDs.min().flatMap { kinds.removeValue(forKey: .text($0.text)) } ?? []
             if before.facts.periods.contains(where: { $0.isSame(as: period) }) {
-                #expect(told == [], "\(period) was known, \(random)")
+                #expect(reported == [], "\(period) was known, \(random)")
                 continue
             }
-            let isOne = told.count == 1 || told.count == 2 && told[0] == .productChanged
-            #expect(isOne && told.count { Self.continuations.contains($0) } <= 1, "\(told) of \(period), \(random)")
+            let isOne = reported.count == 1 || reported.count == 2 && reported[0] == .productChanged
+            #expect(
+                isOne && reported.count { Self.continuations.contains($0) } <= 1, "\(reported) of \(period), \(random)")
         }
         #expect(kinds.isEmpty, "\(kinds) of no period, \(random)")
     }
@@ -117,8 +118,8 @@ private struct Listener {
     }
 
     /// Takes note of an event; says what is wrong with it.
-    mutating func hear(_ event: Event, of told: SubscriptionState) -> String? {
-        let period = told.facts.periods.first { period in
+    mutating func hear(_ event: Event, of reported: SubscriptionState) -> String? {
+        let period = reported.facts.periods.first { period in
             period.transactionIDs.min().map { event.detail["transaction_id"] == .text($0.text) } ?? false
         }
         let isNews = event.detail["backfill"] == nil
@@ -138,9 +139,9 @@ private struct Listener {
         case .billingGraceExpired: state = event.detail["reason"] == nil ? .billingRetry : .expired
         case .refundGranted, .familyRevoked:
             guard let period, period.purchasedAt >= lastStart else { return nil }
-            if period.purchasedAt > told.asOf { mayBeRevoked = true } else { state = .revoked }
+            if period.purchasedAt > reported.asOf { mayBeRevoked = true } else { state = .revoked }
         case .refundReversed, .subscriptionExtended, .subscriptionShortened:
-            (state, isCorrected) = (told.timeline.span(at: told.asOf)?.state ?? state, true)
+            (state, isCorrected) = (reported.timeline.span(at: reported.asOf)?.state ?? state, true)
         case .subscriptionStarted, .trialStarted, .autoRenewDisabled, .autoRenewEnabled, .productChangeScheduled,
             .productChangeWithdrawn, .priceIncreasePending, .priceIncreaseAccepted, .purchaseMade, .purchaseRefunded,
             .ownershipAssigned, .ownershipTransferred:

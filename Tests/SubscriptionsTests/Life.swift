@@ -20,7 +20,7 @@ struct Life {
     private(set) var pending: [(from: Double, renewal: Renewal)] = []
     private(set) var truths: [Truth] = []
     /// The kinds of the event that each period must have, in the order in which Apple shows the periods.
-    private(set) var told: [(from: Double, kinds: String)] = []
+    private(set) var reported: [(from: Double, kinds: String)] = []
 
     var head: TransactionRow { rows[rows.count - 1][rows[rows.count - 1].count - 1].row }
     var now: Double = 0
@@ -90,7 +90,7 @@ struct Life {
         default: break
         }
         rows.append([(shown ?? start, made)])
-        told.append((shown ?? start, kinds))
+        reported.append((shown ?? start, kinds))
         change(shown ?? start) {
             $0 = Renewal(productID: product, renewsToProductID: product, willRenew: true)
         }

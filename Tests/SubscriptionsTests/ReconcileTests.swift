@@ -232,11 +232,11 @@ private let stories: [EventStory] = [
 
     @Test("Every kind of subscription event is reported")
     func everyKindOfSubscriptionEventIsTold() {
-        let told = stories.reduce(into: Set<String>()) { told, story in
-            for kinds in story.kinds { told.formUnion(kinds.split(separator: " ").map(String.init)) }
+        let reported = stories.reduce(into: Set<String>()) { reported, story in
+            for kinds in story.kinds { reported.formUnion(kinds.split(separator: " ").map(String.init)) }
         }
         let elsewhere: Set = ["purchase.made", "purchase.refunded", "ownership.assigned", "ownership.transferred"]
-        #expect(told.union(elsewhere) == Set(EventKind.allCases.map(\.rawValue)))
+        #expect(reported.union(elsewhere) == Set(EventKind.allCases.map(\.rawValue)))
     }
 
     @Test("The same answer again is nothing", arguments: stories)

@@ -74,14 +74,14 @@ private let rareStories: [[SubscriptionEvidence]] = {
         var reached: [State: Set<State>] = [:]
         func follow(_ answers: [SubscriptionEvidence], _ policy: Policy, _ random: Seeded) {
             var state: SubscriptionState?
-            var told: Set<EventKind> = []
+            var reported: Set<EventKind> = []
             for answer in answers {
                 let (step, periods) = (change(state, answer, policy), state?.periods)
                 state = step.state
                 // A next period may be refunded before it begins: that is an event at once, or known from the first.
-                told.formUnion(step.kinds.intersection(takenBack))
+                reported.formUnion(step.kinds.intersection(takenBack))
                 if periods == nil, answer.transactions.contains(where: { $0.cancelledAt != nil }) {
-                    told.formUnion(takenBack)
+                    reported.formUnion(takenBack)
                 }
                 // What appeared and is over again has changed the state more than once.
                 guard let from = step.from, let to = step.to, from != to, to == .active || step.state.periods == periods
@@ -94,7 +94,7 @@ private let rareStories: [[SubscriptionEvidence]] = {
                     Issue.record("\(from) to \(to) is not listed, \(random)")
                     continue
                 }
-                let heard = to == .revoked ? told : step.kinds
+                let heard = to == .revoked ? reported : step.kinds
                 #expect(kinds.isEmpty || !kinds.isDisjoint(with: heard), "\(from) to \(to), \(random)")
             }
         }

@@ -128,9 +128,9 @@ import Testing
     @Test("An answer that was not read in full does not end access")
     func anAnswerThatWasNotReadInFullDoesNotEndAccess() {
         func isInOutageAllowance(_ settings: Renewal, isComplete: Bool) -> Bool {
-            var told = evidence(31, [row("1", 0, 30)], [subscriptionID: settings])
-            told.isComplete = isComplete
-            let facts = SubscriptionFacts(told.slice(of: subscriptionID))
+            var reported = evidence(31, [row("1", 0, 30)], [subscriptionID: settings])
+            reported.isComplete = isComplete
+            let facts = SubscriptionFacts(reported.slice(of: subscriptionID))
             return OutageAllowance(of: facts, timeline: Timeline(of: facts, policy: strictPolicy))
                 .applies(at: day(31), asOf: facts.asOf, policy: strictPolicy)
         }

@@ -11,9 +11,9 @@ extension AppStoreClient {
     ///
     /// - Parameters:
     /// - options: addresses and limits.
-    /// - client: made with `options.clientConfiguration` on one event loop; the caller shuts it down. With several loops
-    ///   async-http-client 1.37.0 stops the process where a connection closes between an early answer and the end of the
-    ///   request: the pool hears of the idle connection after its end.
+    /// - client: made with `options.clientConfiguration` on one event loop; the caller shuts it down. Several loops are
+    ///   not safe: async-http-client 1.37.0 stops the process if a connection closes between an early answer and the end
+    ///   of its request.
     /// - note: called from any thread; never gets a secret or a receipt.
     package static func live(
         _ options: AppStoreOptions, client: HTTPClient, note: @escaping @Sendable (String) -> Void

@@ -39,10 +39,10 @@ struct RecogniseTests {
             let answer = Answer(from: test.at(-9), asOf: test.at(-0.5)).but {
                 $0.subscription = OriginalTransactionID("s\(receipts[0])")
             }
-            let told = Settlement(
+            let reported = Settlement(
                 claim: try await test.claim(receipts[0]), finding: answer.finding, body: [1], latestReceipt: nil,
                 fingerprint: fingerprint)
-            _ = try await test.ledger.settlements.settleInFull([told])
+            _ = try await test.ledger.settlements.settleInFull([reported])
             #expect(try await test.text(counted) == "3")
             let equal = EqualAnswer(
                 to: try await test.claim(receipts[0]), fingerprint: fingerprint, asOf: test.at(-0.2))

@@ -198,9 +198,9 @@ struct EqualLookupTests {
             for time in times where !began.contains(time) {
                 for right in ["monthly", "yearly"] as [ProductID] {
                     let expected = moment.said(right, at: time, policy: policy)
-                    let told = try await asked(right, of: "c\(history)", at: time, knownAt: moment.at, in: test)
+                    let reported = try await asked(right, of: "c\(history)", at: time, knownAt: moment.at, in: test)
                     #expect(
-                        told == expected,
+                        reported == expected,
                         "seed \(seed), history \(history), \(right) at \(time.iso8601) as known at \(moment.at.iso8601)"
                     )
                 }

@@ -229,15 +229,15 @@ struct RoleTests {
                 UPDATE ledger.feed SET place = 'elsewhere';
                 ALTER TABLE ledger.feed ENABLE TRIGGER renewed_elsewhere;
                 """)
-            let told = try await acting(as: "perennial_report", on: test) { _, database in
+            let reported = try await acting(as: "perennial_report", on: test) { _, database in
                 try await database.query(.test("SELECT feed_id::text AS id FROM perennial.feed_now")).first?.text("id")
             }
             try await acting(as: role, on: test) { ledger, _ in
-                #expect(try await ledger.feed.head().feed == told)
+                #expect(try await ledger.feed.head().feed == reported)
                 let renewal = try await ledger.feed.checkPlace()
-                #expect(renewal?.feed == told)
-                #expect(try await ledger.feed.head().feed == told)
-                #expect(try await ledger.operations.status().feedID == told)
+                #expect(renewal?.feed == reported)
+                #expect(try await ledger.feed.head().feed == reported)
+                #expect(try await ledger.operations.status().feedID == reported)
             }
             try await test.expectRows("SELECT actor, action FROM perennial.audit_log", [["perennial", "feed.renewed"]])
         }

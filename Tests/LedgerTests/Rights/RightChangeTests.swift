@@ -60,8 +60,8 @@ struct RightChangeTests {
                 let again = renewed.but { $0.asOf = test.at(hours) }
                 let before = try #require(try await test.ledger.customers.rightChanges(since: nil))
                 try await test.check(receipt, again)
-                let told = try #require(try await test.ledger.customers.rightChanges(since: before.look))
-                #expect(told.extent == .these([]) && told.checks.map(\.asOf) == [again.asOf])
+                let reported = try #require(try await test.ledger.customers.rightChanges(since: before.look))
+                #expect(reported.extent == .these([]) && reported.checks.map(\.asOf) == [again.asOf])
             }
             #expect(
                 try await touches("ann", in: test) {

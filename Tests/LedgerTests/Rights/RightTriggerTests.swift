@@ -69,7 +69,7 @@ struct RightTriggerTests {
     @Test("A checked subscription is reported with its clocks; one that changes, or has none, is read again")
     func checks() async throws {
         try await withTwoCustomers { test in
-            func told(_ change: String) async throws -> RightChanges? {
+            func reported(_ change: String) async throws -> RightChanges? {
                 let before = try await test.ledger.customers.rightChanges(since: nil)
                 try await test.run("UPDATE ledger.subscription SET \(change)")
                 return try await test.ledger.customers.rightChanges(since: before?.look)
@@ -79,11 +79,11 @@ struct RightTriggerTests {
                 thing: .subscription(1), asOf: Instant(milliseconds: 1_767_225_601_000),
                 checkedAt: Instant(milliseconds: 1_767_225_602_500))
             for more in ["", ", next_check_at = now(), periods = 9"] {
-                let checked = try await told(clocks + more)
+                let checked = try await reported(clocks + more)
                 #expect(checked?.extent == .these([]) && checked?.checks == [check])
             }
             for change in [clocks + ", expires_at = expires_at + interval '1 day'", "environment = 'Sandbox'"] {
-                let changed = try await told(change)
+                let changed = try await reported(change)
                 #expect(changed?.extent == .these([.subscription(1)]) && changed?.checks == [])
             }
         }
@@ -97,9 +97,9 @@ struct RightTriggerTests {
             for (change, isCheck) in [("checked_at = now()", true), ("revoked_at = now()", false)] {
                 let before = try await test.ledger.customers.rightChanges(since: nil)
                 try await test.run("UPDATE ledger.purchase SET \(change)")
-                let told = try await test.ledger.customers.rightChanges(since: before?.look)
-                #expect(told?.checks.map(\.thing) == (isCheck ? [.purchase(1)] : []))
-                #expect(told?.extent == .these(isCheck ? [] : [.purchase(1)]))
+                let reported = try await test.ledger.customers.rightChanges(since: before?.look)
+                #expect(reported?.checks.map(\.thing) == (isCheck ? [.purchase(1)] : []))
+                #expect(reported?.extent == .these(isCheck ? [] : [.purchase(1)]))
             }
         }
     }

@@ -18,12 +18,12 @@ struct RightsLookupTests {
     private func compare(_ lookup: RightsLookup, in test: TestLedger, after step: String) async throws {
         for _ in 0..<20 {
             let before = try await test.ledger.customers.entitlements(of: names(in: test))
-            let told = try await lookup.rights(of: names(in: test)).map(\.entitlements)
+            let reported = try await lookup.rights(of: names(in: test)).map(\.entitlements)
             let toldAgain = try await lookup.rights(of: names(in: test)).map(\.entitlements)
             let remembered = names(in: test).map { lookup.remembered(of: $0)?.entitlements }
             guard try await test.ledger.customers.entitlements(of: names(in: test)) == before else { continue }
             for (known, read) in zip(remembered, before) { #expect(known == nil || known == read, "after \(step)") }
-            #expect(told == before, "after \(step)")
+            #expect(reported == before, "after \(step)")
             #expect(toldAgain == before, "again after \(step)")
             return
         }
@@ -117,9 +117,9 @@ struct RightsLookupTests {
                             let right = "right \(round)"
                             _ = try await test.ledger.customers.grant(
                                 right, to: name, of: app, until: nil, deciding: decision)
-                            let told = try await lookup.rights(of: [CustomerName(AppCustomerID(name), of: app)])[0]
+                            let reported = try await lookup.rights(of: [CustomerName(AppCustomerID(name), of: app)])[0]
                                 .entitlements
-                            #expect(told.contains { $0.name == right && $0.granted }, "\(name) lost \(right)")
+                            #expect(reported.contains { $0.name == right && $0.granted }, "\(name) lost \(right)")
                         }
                     }
                 }
@@ -180,14 +180,14 @@ struct RightsLookupTests {
             let lookup = RightsLookup(test.ledger)
             for _ in 0..<2 { _ = try await lookup.rights(of: [ann, bob]) }
             _ = try await test.ledger.customers.grant("second", to: "ann", of: app, until: nil, deciding: decision)
-            var told: [String]?
-            for _ in 0..<10_000 where told != ["first", "second"] {
+            var reported: [String]?
+            for _ in 0..<10_000 where reported != ["first", "second"] {
                 // The test waits only for bob; it reads ann's answer once that is remembered.
                 if lookup.remembered(of: bob) == nil { _ = try await lookup.rights(of: [bob]) }
-                told = lookup.remembered(of: ann)?.entitlements.map(\.name) ?? told
+                reported = lookup.remembered(of: ann)?.entitlements.map(\.name) ?? reported
                 try await Task.sleep(for: .milliseconds(2))
             }
-            #expect(told == ["first", "second"])
+            #expect(reported == ["first", "second"])
         }
     }
 

@@ -183,16 +183,16 @@ struct RightsMemoryTests {
         at place: SourceLocation = #_sourceLocation
     ) {
         let rights = memory.rights(of: ann, at: noon, askedAt: memory.begin(at: at(5)))
-        let told = rights?.entitlements.flatMap { [$0.asOf, $0.checkedAt] }
-        #expect(told == clocks, why, sourceLocation: place)
+        let reported = rights?.entitlements.flatMap { [$0.asOf, $0.checkedAt] }
+        #expect(reported == clocks, why, sourceLocation: place)
     }
 
     @Test("After an answer of Apple's that said the same it holds, with the clocks of that")
     func checked() {
         var memory = Self.knowing(Self.given())
         for second in [1, 2] as [Int64] {
-            let told = Self.changes(checks: [Self.check(after: second), Self.check(after: 9, of: 9)])
-            memory.note(told, lookingSince: memory.begin(at: Self.at(Int(second))))
+            let reported = Self.changes(checks: [Self.check(after: second), Self.check(after: 9, of: 9)])
+            memory.note(reported, lookingSince: memory.begin(at: Self.at(Int(second))))
             let clocks = [
                 Self.noon + .seconds(second - 1), Self.noon + .seconds(second), nil, nil, Self.noon, Self.noon,
             ]
@@ -214,15 +214,15 @@ struct RightsMemoryTests {
 
     @Test("Where it is not sure that a check is newer, or what it makes of the answer, that is read again")
     func checkedUnsure() {
-        let told = Self.changes(checks: [Self.check(after: 1)])
+        let reported = Self.changes(checks: [Self.check(after: 1)])
         var memory = Self.knowing(Self.given(isTied: true))
-        memory.note(told, lookingSince: memory.begin(at: Self.at(1)))
+        memory.note(reported, lookingSince: memory.begin(at: Self.at(1)))
         Self.expect(nil, in: &memory)
         // A look that began before the answer was read tells a check that the answer may have seen, or a later one.
         memory = Self.knowing()
         let (mark, look) = (memory.begin(at: Self.at(1)), memory.begin(at: Self.at(2)))
         memory.keep(Self.given(), of: Self.ann, readSince: mark, until: Self.at(3))
-        memory.note(told, lookingSince: look)
+        memory.note(reported, lookingSince: look)
         Self.expect(nil, in: &memory)
         memory.keep(Self.given(), of: Self.ann, readSince: memory.begin(at: Self.at(3)), until: Self.at(4))
         Self.expect([Self.noon, Self.noon, nil, nil, Self.noon, Self.noon], in: &memory)

@@ -108,8 +108,8 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
             let later = Answer(from: test.at(-40), asOf: test.at(-1)).but { ($0.subscription, $0.periods) = ("s1", 2) }
             try await test.check(try await test.upload("r1"), later)
             #expect(try await untold(test) == "1")
-            let told = "SELECT count(*)::text FROM perennial.revenue_as_known('infinity')"
-            #expect(try await test.text(told) == "4")
+            let reported = "SELECT count(*)::text FROM perennial.revenue_as_known('infinity')"
+            #expect(try await test.text(reported) == "4")
             try await summariseAll(test)
             #expect(try await untold(test) == "0")
             #expect(try await test.text(stored) == "4")

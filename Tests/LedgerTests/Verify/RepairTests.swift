@@ -201,9 +201,9 @@ struct VerifyTurnTests {
             #expect(try await test.ledger.operations.invariantStandings() == [])
             try await test.ledger.operations.writeInvariants([.feed: (0, 0), .coverage: (3, 2)])
             try await test.ledger.operations.writeInvariants([.feed: (1, 0)])
-            let told = try await test.ledger.operations.invariantStandings()
-            #expect(told.map(\.name) == ["coverage", "feed"])
-            #expect(told.map(\.violations) == [3, 1] && told.map(\.left) == [1, 1])
+            let reported = try await test.ledger.operations.invariantStandings()
+            #expect(reported.map(\.name) == ["coverage", "feed"])
+            #expect(reported.map(\.violations) == [3, 1] && reported.map(\.left) == [1, 1])
         }
     }
 }

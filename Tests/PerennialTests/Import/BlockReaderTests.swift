@@ -17,7 +17,7 @@ import Testing
         return found
     }
 
-    static func told(_ block: LineBlock) -> [String] {
+    static func reported(_ block: LineBlock) -> [String] {
         zip(block.numbers, block.lines).map { number, line in
             switch line {
             case .bytes(let range): "\(number):\(String(decoding: block.bytes[range], as: UTF8.self))"
@@ -33,7 +33,7 @@ import Testing
         for enough in [1, 4, 1 << 20] {
             limits.blockBytesEnough = enough
             let blocks = try await Self.blocks(text, limits)
-            #expect(blocks.flatMap(Self.told) == ["1:a", "2:", "3:bcd", "4:too long", "5:end"])
+            #expect(blocks.flatMap(Self.reported) == ["1:a", "2:", "3:bcd", "4:too long", "5:end"])
             #expect(blocks.allSatisfy { (1...blockLines).contains($0.lines.count) })
             var end = 0
             for block in blocks {
@@ -42,7 +42,7 @@ import Testing
             }
             #expect(end == text.utf8.count)
             #expect(try await Self.blocks("", limits).isEmpty)
-            #expect(try await Self.blocks("0123456789", limits).flatMap(Self.told) == ["1:too long"])
+            #expect(try await Self.blocks("0123456789", limits).flatMap(Self.reported) == ["1:too long"])
         }
     }
 
@@ -54,7 +54,9 @@ import Testing
         for block in whole {
             let rest = try await Self.blocks(
                 text, limits, from: block.offsets.upperBound, line: block.numbers.upperBound)
-            #expect(rest.flatMap(Self.told) == Array(whole.flatMap(Self.told).dropFirst(block.numbers.upperBound - 1)))
+            #expect(
+                rest.flatMap(Self.reported)
+                    == Array(whole.flatMap(Self.reported).dropFirst(block.numbers.upperBound - 1)))
         }
     }
 

@@ -38,10 +38,10 @@ import Testing
 
     @Test func `a thousand bad lines are listed, the rest is counted`() {
         var lines = BadLines()
-        let told = (1...3_000).compactMap { lines.sentence(for: StoredBlock.BadLine(number: $0, reason: "odd")) }
-        #expect(told.count == 1_001)
-        #expect(told.first == "line 1: odd")
-        #expect(told.last == "More than 1000 lines are bad; from line 1001 on they are only counted.")
+        let reported = (1...3_000).compactMap { lines.sentence(for: StoredBlock.BadLine(number: $0, reason: "odd")) }
+        #expect(reported.count == 1_001)
+        #expect(reported.first == "line 1: odd")
+        #expect(reported.last == "More than 1000 lines are bad; from line 1001 on they are only counted.")
     }
 }
 

@@ -148,8 +148,8 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
                 ))
             #expect(try audit.map { try $0.text("actor").hasPrefix("key ") } == [true])
             #expect(try audit.map { try $0.text("bundle_id") } == ["com.example.app"])
-            let told = try await browser.get(path + "?result=checked").text
-            #expect(told.contains(ReceiptPage.CheckResult.checked.sentence))
+            let reported = try await browser.get(path + "?result=checked").text
+            #expect(reported.contains(ReceiptPage.CheckResult.checked.sentence))
             #expect(try await !browser.get(path + "?result=%3Cb%3E").text.contains("role=\"status\""))
             let missing = try await browser.post("/admin/receipts/0/check", ["form_token": token])
             #expect(missing.status == .notFound)

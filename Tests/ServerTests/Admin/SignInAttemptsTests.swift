@@ -61,8 +61,8 @@ import Tracking
                     _ = try await browser.post("/admin/session", ["key": "nonsense"], from: headers)
                 }
             }
-            let told = journal.lines.compactMap { $0.firstMatch(of: /"address": "?([0-9a-f.:\/]+)/)?.output.1 }
-            #expect(told == ["127.0.0.1", "192.0.2.9", "127.0.0.1", "2001:db8:1:2::/64"], "\(journal.lines)")
+            let reported = journal.lines.compactMap { $0.firstMatch(of: /"address": "?([0-9a-f.:\/]+)/)?.output.1 }
+            #expect(reported == ["127.0.0.1", "192.0.2.9", "127.0.0.1", "2001:db8:1:2::/64"], "\(journal.lines)")
         }
     }
 

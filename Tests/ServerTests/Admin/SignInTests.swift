@@ -138,7 +138,7 @@ private let shared = OncePerSuite(AdminWorld.withReceipt)
             let key = try #require(try await world.ledger.apps.key(withSecret: world.secret))
             let kept = try await world.database.query(
                 .init(name: "kept", sql: "SELECT actor, action, bundle_id FROM perennial.audit_log ORDER BY audit_id"))
-            let told: [[String?]] = try kept.map { row in
+            let reported: [[String?]] = try kept.map { row in
                 [try row.text("actor"), try row.text("action"), try row.textIfPresent("bundle_id")]
             }
             let expected: [[String?]] = [
@@ -146,7 +146,7 @@ private let shared = OncePerSuite(AdminWorld.withReceipt)
                 ["key \(ofOneApp.id)", "admin.sign_in_refused", "com.example.app"],
                 ["key \(key.id)", "admin.signed_in", nil], ["key \(key.id)", "admin.signed_out", nil],
             ]
-            #expect(told == expected)
+            #expect(reported == expected)
             #expect(journal.lines.count { $0.hasPrefix("warning a sign-in") } == 1, "\(journal.lines)")
             #expect(!journal.lines.contains { $0.contains("nonsense") || $0.contains("perennial_") })
         }

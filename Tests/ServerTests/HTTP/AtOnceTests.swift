@@ -92,22 +92,22 @@ struct AtOnceTests {
             #expect(status(Serving.entitlements, served.secret) == nil)
             let kim = CustomerName("kim", of: ServedLedger.app)
             // Rights are forgotten after milliseconds: an answer counts only if kim's rights are still known after it.
-            func told(_ path: String, _ secret: String?) async throws -> Int? {
+            func reported(_ path: String, _ secret: String?) async throws -> Int? {
                 for _ in 0..<100 {
                     _ = try await lookups.rights.rights(of: [kim])
-                    let told = status(path, secret)
-                    if status(Serving.entitlements, served.secret) == 200 { return told }
+                    let reported = status(path, secret)
+                    if status(Serving.entitlements, served.secret) == 200 { return reported }
                 }
                 Issue.record("nothing is answered at once")
                 return nil
             }
-            #expect(try await told(Serving.entitlements, served.secret) == 200)
-            #expect(try await told(Serving.entitlements, other) == nil, "of another app")
-            #expect(try await told(Serving.entitlements, nil) == nil)
-            #expect(try await told(Serving.entitlements, TestKey.unknown.secret) == nil)
-            for path in Self.otherPaths { #expect(try await told(path, served.secret) == nil, "\(path)") }
+            #expect(try await reported(Serving.entitlements, served.secret) == 200)
+            #expect(try await reported(Serving.entitlements, other) == nil, "of another app")
+            #expect(try await reported(Serving.entitlements, nil) == nil)
+            #expect(try await reported(Serving.entitlements, TestKey.unknown.secret) == nil)
+            for path in Self.otherPaths { #expect(try await reported(path, served.secret) == nil, "\(path)") }
             for expected in [200, 200, nil, nil] {
-                #expect(try await told(Serving.entitlements, limited) == expected)
+                #expect(try await reported(Serving.entitlements, limited) == expected)
             }
         }
     }

@@ -42,10 +42,10 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
                     #expect(sent.status == .accepted, "\(text.debugDescription): \(String(buffer: sent.body))")
                     #expect(sent.headers[.location]?.contains("\n") == false)
                     let path = "/v1/apps/com.example.app/customers/" + Self.encoded(text)
-                    let told = try await client.send(.get, path, secret: served.secret)
+                    let reported = try await client.send(.get, path, secret: served.secret)
                     // Foundation's reader drops a byte order mark from a text, so the name is compared as it was written.
-                    #expect(String(buffer: told.body).contains(#""customer":\#(try json(text))"#))
-                    let record = try AnswerBody(told)
+                    #expect(String(buffer: reported.body).contains(#""customer":\#(try json(text))"#))
+                    let record = try AnswerBody(reported)
                     #expect(record.object("unverified_receipts")?["count"] as? Int == 1, "\(text.debugDescription)")
                     let rights = try await client.send(.get, path + "/entitlements", secret: served.secret)
                     #expect(rights.status == .ok)
@@ -107,11 +107,11 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
                     #expect(String(buffer: revoked.body).contains(#""ended_by":\#(word)"#))
                 }
                 let customers = try Self.oddTexts.map(json).joined(separator: ",")
-                let told = try await client.send(
+                let reported = try await client.send(
                     .post, "/v1/apps/com.example.app/entitlements:batch", secret: served.secret,
                     body: #"{"customers":[\#(customers)]}"#)
-                #expect(told.status == .ok)
-                var rest = Substring(String(buffer: told.body))
+                #expect(reported.status == .ok)
+                var rest = Substring(String(buffer: reported.body))
                 for text in Self.oddTexts {
                     let found = try #require(rest.firstRange(of: #""customer":\#(try json(text))"#), "\(text)")
                     rest = rest[found.upperBound...]
@@ -154,10 +154,10 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
                     ),
                     (.post, Serving.receipts + "?wait=1", Sample.upload(Sample.receipt()), "query's wait; "),
                 ]
-                for (method, path, body, told) in cases {
+                for (method, path, body, name) in cases {
                     let answer = try await client.send(method, path, secret: served.secret, body: body)
                     try expectProblem(answer, "invalid", status: 400)
-                    #expect(try AnswerBody(answer).text("detail")?.contains(told) == true, "\(path): \(answer.body)")
+                    #expect(try AnswerBody(answer).text("detail")?.contains(name) == true, "\(path): \(answer.body)")
                 }
                 #expect(try await served.ledger.customers.receipts().isEmpty)
                 // What takes no names does not mind them: a probe may carry one.

@@ -55,8 +55,10 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
             try await wait("the end is not logged") {
                 journal.lines.contains { $0.contains("room for connections again") }
             }
-            let told = journal.lines.filter { $0.contains("room for connections again") }
-            #expect(told.count == 1 && told[0].contains(#""refused": 0"#) && told[0].contains("127.0.0.1"), "\(told)")
+            let reported = journal.lines.filter { $0.contains("room for connections again") }
+            #expect(
+                reported.count == 1 && reported[0].contains(#""refused": 0"#) && reported[0].contains("127.0.0.1"),
+                "\(reported)")
         }
     }
 

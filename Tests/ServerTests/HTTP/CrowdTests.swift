@@ -104,8 +104,8 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
             }
             let last = "GET /healthz HTTP/1.1\r\n\(key)X-Request-Id: number-60\r\nConnection: close\r\n\r\n"
             let answer = try await RawExchange.send(requests.joined() + last, port: port)
-            let told = answer.matches(of: #/X-Request-Id: number-(\d+)/#).map { Int($0.output.1) }
-            #expect(told == Array(0...60))
+            let reported = answer.matches(of: #/X-Request-Id: number-(\d+)/#).map { Int($0.output.1) }
+            #expect(reported == Array(0...60))
             #expect(answer.matches(of: #/HTTP/1.1 (\d+)/#).map(\.output.1).prefix(3) == ["200", "200", "405"])
         }
     }

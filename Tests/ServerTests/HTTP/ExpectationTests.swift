@@ -77,9 +77,9 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
             // An expectation in HTTP/1.0 is none, and an entitlement is not answered at once but as any other request.
             let key = "Authorization: Bearer \(served.secret)\r\n"
             let post = "POST \(Self.batch) HTTP/1.0\r\n\(key)\(field)Expect: 100-continue\r\n"
-            let told = try await RawExchange.send(
+            let reported = try await RawExchange.send(
                 post + "Content-Length: \(Self.body.utf8.count)\r\n\r\n\(Self.body)", port: port)
-            #expect(told.hasPrefix("HTTP/1.1 200 OK\r\n"), "\(told)")
+            #expect(reported.hasPrefix("HTTP/1.1 200 OK\r\n"), "\(reported)")
             let rights = try await RawExchange.send(
                 "GET \(Serving.entitlements) HTTP/1.0\r\n\(key)\(field)\r\n", port: port)
             #expect(rights.hasPrefix("HTTP/1.1 200 OK\r\n") && rights.contains("Connection: close\r\n"), "\(rights)")

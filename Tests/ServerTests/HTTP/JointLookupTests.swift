@@ -30,10 +30,10 @@ struct JointLookupTests {
 
     /// Lets `names` ask while the lookup of "first" is under way. Returns each one's answer, nil for an error, and the
     /// statements.
-    private func together(_ names: [String]) async -> (told: [String: String?], asked: [[String]]) {
+    private func together(_ names: [String]) async -> (reported: [String: String?], asked: [[String]]) {
         let watched = Watched()
         let joint = JointLookup(by: watched.ask)
-        let told = await withTaskGroup(of: (String, String?).self) { group in
+        let reported = await withTaskGroup(of: (String, String?).self) { group in
             func ask(_ name: String) {
                 group.addTask {
                     (name, try? await joint.answer(about: CustomerName(AppCustomerID(name), of: Self.app)).first?.name)
@@ -48,29 +48,29 @@ struct JointLookupTests {
             watched.opener.yield()
             return await group.reduce(into: [String: String?]()) { $0[$1.0] = .some($1.1) }
         }
-        return (told, watched.asked.withLock(\.self))
+        return (reported, watched.asked.withLock(\.self))
     }
 
     @Test("The first goes at once and alone; all who wait go together, and each gets their own answer")
     func oneStatementForAll() async {
         let names = (0..<20).map { "c\($0)" }
-        let (told, asked) = await together(names)
+        let (reported, asked) = await together(names)
         #expect(asked == [["first"], names])
-        #expect(told == Dictionary(uniqueKeysWithValues: (["first"] + names).map { ($0, $0) }))
+        #expect(reported == Dictionary(uniqueKeysWithValues: (["first"] + names).map { ($0, $0) }))
     }
 
     @Test("A statement has a bounded number of questions")
     func bounded() async {
         let names = (0..<JointLookup<[Entitlement]>.questionsMax + 3).map { "c\($0)" }
-        let (told, asked) = await together(names)
+        let (reported, asked) = await together(names)
         #expect(asked.map(\.count) == [1, JointLookup<[Entitlement]>.questionsMax, 3])
-        #expect(told.count == names.count + 1 && told.allSatisfy { $0.key == $0.value })
+        #expect(reported.count == names.count + 1 && reported.allSatisfy { $0.key == $0.value })
     }
 
     @Test("A question that fails fails no other question")
     func oneBreaks() async {
-        let (told, asked) = await together(["a", "bad", "b"])
-        #expect(told == ["first": "first", "a": "a", "b": "b", "bad": nil])
+        let (reported, asked) = await together(["a", "bad", "b"])
+        #expect(reported == ["first": "first", "a": "a", "b": "b", "bad": nil])
         #expect(asked.prefix(2) == [["first"], ["a", "bad", "b"]])
         #expect(asked.dropFirst(2).map { $0.joined() }.sorted() == ["a", "b", "bad"])
     }
@@ -83,8 +83,8 @@ struct JointLookupTests {
         }
         for _ in 0..<3 {
             await #expect(throws: Broken()) { try await joint.answer(about: CustomerName("bad", of: Self.app)) }
-            let told = try await joint.answer(about: CustomerName("kim", of: Self.app))
-            #expect(told.map(\.name) == ["kim"] && joint.waiting == 0)
+            let reported = try await joint.answer(about: CustomerName("kim", of: Self.app))
+            #expect(reported.map(\.name) == ["kim"] && joint.waiting == 0)
         }
     }
 }

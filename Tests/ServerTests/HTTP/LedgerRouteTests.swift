@@ -166,8 +166,8 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
                 }
             }
         }
-        let told = journal.lines.filter { $0.hasPrefix("warning Apple gave no answer") }
-        #expect(told.count == 1 && told[0].contains("proxy.internal: refused (errno: 111)"), "\(journal.lines)")
+        let reported = journal.lines.filter { $0.hasPrefix("warning Apple gave no answer") }
+        #expect(reported.count == 1 && reported[0].contains("proxy.internal: refused (errno: 111)"), "\(journal.lines)")
     }
 
     @Test(

@@ -26,8 +26,8 @@ import Testing
             _ = try await client.send(.get, lookup, secret: TestKey.read.secret)
             let requestID = try #require(AnswerBody(refused).text("request_id"))
             // The connections report once that the database is away; the requests do not repeat it.
-            let told = journal.lines.filter { $0.hasPrefix("debug a request could not") && $0.contains(requestID) }
-            #expect(told.count == 1, "\(journal.lines)")
+            let reported = journal.lines.filter { $0.hasPrefix("debug a request could not") && $0.contains(requestID) }
+            #expect(reported.count == 1, "\(journal.lines)")
             #expect(!journal.lines.contains { $0.hasPrefix("warning") || $0.hasPrefix("error") })
         }
         await database.close()

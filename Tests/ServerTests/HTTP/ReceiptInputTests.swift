@@ -40,8 +40,8 @@ import Tracking
             try await client.send(.post, Serving.receipts, secret: TestKey.write.secret, body: body)
         }
         try expectProblem(response, "invalid", status: 400)
-        let told = try #require(AnswerBody(response).text("detail"))
-        #expect(told.hasPrefix(detail) && !told.contains("hidden"))
+        let reported = try #require(AnswerBody(response).text("detail"))
+        #expect(reported.hasPrefix(detail) && !reported.contains("hidden"))
     }
 
     /// 4.35 and 1.005 are what binary fractions get wrong.

@@ -81,10 +81,10 @@ import Tracking
         try await ServedLedger.with { served in
             let store = slowStore()
             let answers = try await sendToBoth(["kim", "lee"], appStore: store, served: served)
-            let told = answers.map(\.ownership)
+            let reported = answers.map(\.ownership)
             #expect(answers.allSatisfy { $0.status == 200 })
-            #expect(told.count { $0 == ["refused"] } == 2, "\(told)")
-            #expect(told.count { $0 == ["assigned"] || $0 == ["held"] } == 2, "\(told)")
+            #expect(reported.count { $0 == ["refused"] } == 2, "\(reported)")
+            #expect(reported.count { $0 == ["assigned"] || $0 == ["held"] } == 2, "\(reported)")
             #expect(store.callCount == 1)
         }
     }

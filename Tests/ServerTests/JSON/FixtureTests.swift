@@ -37,11 +37,11 @@ import Tracking
             #expect(json["outcome"] as? String == "rejected")
             return
         }
-        let told = try #require(json["subscriptions"] as? [[String: Any]])
-        #expect(told.count == subscriptions.count)
-        for (told, subscription) in zip(told, subscriptions) {
+        let reported = try #require(json["subscriptions"] as? [[String: Any]])
+        #expect(reported.count == subscriptions.count)
+        for (reported, subscription) in zip(reported, subscriptions) {
             for (key, value) in subscription {
-                #expect(told[key] as? NSObject == value as? NSObject, "\(key)")
+                #expect(reported[key] as? NSObject == value as? NSObject, "\(key)")
             }
         }
     }

@@ -98,12 +98,12 @@ struct PoolerTests {
     private func agree(_ world: PretendWorld, _ direct: String) async throws {
         world.clock.stop()
         try await world.checkEverything()
-        let told = try await Reported(connectionString: direct, at: world.clock.simulatorClock.milliseconds())
+        let reported = try await Reported(connectionString: direct, at: world.clock.simulatorClock.milliseconds())
         var periods = 0
         for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {
             for truth in customer.subscriptions {
                 let id = truth.originalTransactionID
-                let now = try #require(told.subscriptions[id], "subscription \(id) is unknown")
+                let now = try #require(reported.subscriptions[id], "subscription \(id) is unknown")
                 #expect(now.periods == truth.periods.count, "periods of \(id)")
                 #expect(truth.agrees(with: now), "access of \(id)")
                 periods += truth.periods.count

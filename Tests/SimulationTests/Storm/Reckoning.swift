@@ -6,7 +6,7 @@ import Testing
 /// What the ledger says in the end and said on the way, beside what the store knows.
 struct Reckoning {
     let simulator: Simulator
-    let told: Reported
+    let reported: Reported
     let spans: [String: [ReportedSpan]]
     /// Subscriptions that an undated receipt contains, which is a property list and begins with a brace. Its answers show the newest period only, so periods in between are
     /// known later than the ones after them.
@@ -15,7 +15,7 @@ struct Reckoning {
 
     init(_ world: PretendWorld) async throws {
         simulator = world.simulator
-        told = try await world.told()
+        reported = try await world.reported()
         let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
         spans = try await ReportedSpan.all(in: database)
         undated = try await Set(
@@ -50,7 +50,7 @@ struct Reckoning {
 
     var summary: String {
         let refusals = spans.values.joined().filter { $0.refusal(before: .max) != nil }.count
-        return "\(told.subscriptions.count) subscriptions, \(changes) events, \(simulator.callCount) calls, "
+        return "\(reported.subscriptions.count) subscriptions, \(changes) events, \(simulator.callCount) calls, "
             + "\(refusals) ends of access looked at"
     }
 
@@ -65,7 +65,7 @@ struct Reckoning {
     func expectAgreement() {
         for (customer, truth) in comparable {
             let id = truth.originalTransactionID
-            guard let now = told.subscriptions[id] else {
+            guard let now = reported.subscriptions[id] else {
                 Issue.record("subscription \(id) of \(customer.customer) is unknown")
                 continue
             }
@@ -79,7 +79,7 @@ struct Reckoning {
     func expectEveryChangeOnce() {
         for (_, truth) in comparable where !undated.contains(truth.originalTransactionID) {
             let id = truth.originalTransactionID
-            let events = told.events[id] ?? []
+            let events = reported.events[id] ?? []
             #expect(events.first.map { Reported.beginnings.contains($0.kind) } == true, "beginning of \(id)")
             #expect(events.count { Reported.beginnings.contains($0.kind) } == 1, "beginnings of \(id)")
             let continued = events.filter { Reported.continuations.contains($0.kind) || $0.isReplacement(in: truth) }

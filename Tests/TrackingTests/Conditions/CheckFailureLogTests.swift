@@ -45,7 +45,7 @@ struct TroubleLogTests {
         }
 
         /// The beginnings of the lines above debug, up to the first comma, colon or semicolon.
-        var told: [String] {
+        var reported: [String] {
             journal.lines.filter { !$0.hasPrefix("debug") && !$0.hasPrefix("trace") }.map { line in
                 String(line.prefix { !",:;[".contains($0) }).trimmingSuffix(" ")
             }
@@ -61,7 +61,7 @@ struct TroubleLogTests {
         try await World.with { world in
             try await world.ask(Self.vouched, times: 5)
             await world.tracker.seeStandings()
-            #expect(world.told == [])
+            #expect(world.reported == [])
         }
     }
 
@@ -69,13 +69,13 @@ struct TroubleLogTests {
     func secrets() async throws {
         try await World.with { world in
             try await world.ask(Self.status(21004))
-            #expect(world.told == ["error Apple refuses the shared secret (21004)"])
+            #expect(world.reported == ["error Apple refuses the shared secret (21004)"])
             // Answers that Apple gives without a look at the secret tell nothing of it.
             try await world.ask(Self.status(21010))
             try await world.ask(Self.vouched, previousSecret: true)
             try await world.ask(Self.vouched)
             #expect(
-                world.told == [
+                world.reported == [
                     "error Apple refuses the shared secret (21004)", "info Apple accepts the shared secret again",
                     "warning Apple refuses the shared secret and accepts the previous one",
                     "info Apple accepts the shared secret",
@@ -90,7 +90,7 @@ struct TroubleLogTests {
             try await world.ask(Self.odd)
             try await world.ask(nil)
             #expect(
-                world.told == [
+                world.reported == [
                     "warning Apple gave no answer and is asked again by and by",
                     "warning rows of Apple's answers cannot be read",
                 ])
@@ -118,14 +118,14 @@ struct TroubleLogTests {
                 """)
             try await see("UPDATE ledger.incident SET closed_at = now()")
             #expect(
-                world.told == [
+                world.reported == [
                     "warning checks of an app are paused and go on by themselves",
                     "warning Apple asks for fewer calls or has too much to do",
                     "warning Apple refuses receipts that it vouched for before",
                     "info Apple vouches for receipts again",
                 ])
-            for told in ["why", "1.0 calls a second of 50.0", "4 of 9 answers"] {
-                #expect(world.journal.lines.contains { $0.contains(told) }, "\(told)")
+            for reported in ["why", "1.0 calls a second of 50.0", "4 of 9 answers"] {
+                #expect(world.journal.lines.contains { $0.contains(reported) }, "\(reported)")
             }
         }
     }
@@ -139,7 +139,7 @@ struct TroubleLogTests {
                 UPDATE ledger.app_budget SET failures = 5
                 """)
             for _ in 0..<3 { await world.tracker.seeStandings() }
-            #expect(world.told == ["warning Apple gives no answers"])
+            #expect(world.reported == ["warning Apple gives no answers"])
         }
     }
 
@@ -148,7 +148,7 @@ struct TroubleLogTests {
         try await World.with { world in
             try await world.ask(Self.status(21004), times: 1)
             await world.tracker.seeStandings()
-            #expect(world.told == ["error Apple refuses the shared secret (21004)"])
+            #expect(world.reported == ["error Apple refuses the shared secret (21004)"])
         }
     }
 
@@ -159,7 +159,7 @@ struct TroubleLogTests {
                 await world.tracker.attempt("claim receipts") { throw LedgerError(.mismatch, "no") }
                 await world.tracker.attempt("settle answers") { throw DatabaseError(.cannotConnect, "away") }
             }
-            #expect(world.told == ["warning could not claim receipts"])
+            #expect(world.reported == ["warning could not claim receipts"])
         }
     }
 
@@ -176,7 +176,7 @@ struct TroubleLogTests {
             try await running
             world.tracker.logChecks(since: .now)
             let sums = world.journal.lines.filter { $0.hasPrefix("info checked") }
-            #expect(sums.count == 1 && world.told.count == 1)
+            #expect(sums.count == 1 && world.reported.count == 1)
             for field in ["checks\": 7", "equal\": 2", "changed\": 1", "events\": 2", "refused\": 3", "no_answer\": 1"]
             {
                 #expect(sums.first?.contains(field) == true, "\(field): \(sums)")

@@ -69,8 +69,8 @@ struct ConditionLogTests {
     func limit() {
         var book = ConditionLog()
         let conditions = (0...ConditionLog.conditionsMax).map { Condition.work("do \($0)") }
-        let told = conditions.compactMap { book.raise($0, by: "r", at: start) }
-        #expect(told.count == ConditionLog.conditionsMax)
+        let reported = conditions.compactMap { book.raise($0, by: "r", at: start) }
+        #expect(reported.count == ConditionLog.conditionsMax)
         #expect(book.clear(conditions[ConditionLog.conditionsMax], at: at(1)) == nil)
     }
 

@@ -25,23 +25,23 @@ struct VerdictBook {
 
     /// What differs from the golden: a readable piece for each answer, in order of name. Where the environment asks for
     /// it, this writes the present blocks instead, and says so.
-    func differences(from told: [String: String]) throws -> [String] {
+    func differences(from reported: [String: String]) throws -> [String] {
         guard ProcessInfo.processInfo.environment[Self.writeVariable] != "1" else {
-            let text = told.sorted { $0.key < $1.key }.map(\.value).joined(separator: "\n\n") + "\n"
+            let text = reported.sorted { $0.key < $1.key }.map(\.value).joined(separator: "\n\n") + "\n"
             try Data(text.utf8).write(to: file)
             return ["\(file.lastPathComponent) was written anew, because \(Self.writeVariable) is 1"]
         }
         let known = try blocks()
-        return Set(known.keys).union(told.keys).sorted().compactMap { name in
-            guard let old = known[name] else { return "\(name) has no golden; now it is:\n\(told[name] ?? "")" }
-            guard let new = told[name] else { return "\(name) has a golden, but there is no such answer" }
+        return Set(known.keys).union(reported.keys).sorted().compactMap { name in
+            guard let old = known[name] else { return "\(name) has no golden; now it is:\n\(reported[name] ?? "")" }
+            guard let new = reported[name] else { return "\(name) has a golden, but there is no such answer" }
             return old == new ? nil : Self.difference(old, new)
         }
     }
 
     /// All lines of both, `-` before those of the golden alone and `+` before those that are new.
-    static func difference(_ golden: String, _ told: String) -> String {
-        let (old, new) = (golden.split(separator: "\n"), told.split(separator: "\n"))
+    static func difference(_ golden: String, _ reported: String) -> String {
+        let (old, new) = (golden.split(separator: "\n"), reported.split(separator: "\n"))
         var (removed, inserted): (Set<Int>, Set<Int>) = ([], [])
         for change in new.difference(from: old) {
             switch change {

@@ -13,12 +13,14 @@ import Testing
     func ourOwnAnswersMeanWhatTheirGoldensSay() throws {
         let answers = try OwnAnswers.all()
         #expect(!answers.isEmpty)
-        let told = answers.map { answer in
+        let reported = answers.map { answer in
             let block = VerdictText.block(
                 of: answer.name, body: answer.body, bundleID: Self.bundleID, previous: answer.before)
             return (answer.name, block)
         }
-        for difference in try VerdictBook("answers.verdicts").differences(from: Dictionary(told) { _, last in last }) {
+        for difference in try VerdictBook("answers.verdicts").differences(
+            from: Dictionary(reported) { _, last in last })
+        {
             Issue.record("\(difference)")
         }
     }
@@ -26,10 +28,11 @@ import Testing
     @Test("Shared answers mean what their goldens say")
     func sharedAnswersMeanWhatTheirGoldensSay() throws {
         guard let folder = SharedAnswers.folder else { return }
-        let told = try SharedAnswers.all(in: folder).filter(\.isAnswer).map { answer in
+        let reported = try SharedAnswers.all(in: folder).filter(\.isAnswer).map { answer in
             (answer.name, VerdictText.block(of: answer.name, body: answer.body, bundleID: nil))
         }
-        for difference in try VerdictBook("shared.verdicts").differences(from: Dictionary(told) { _, last in last }) {
+        for difference in try VerdictBook("shared.verdicts").differences(from: Dictionary(reported) { _, last in last })
+        {
             Issue.record("\(difference)")
         }
     }
