@@ -9,6 +9,7 @@ extension Queries {
     package static let verifyFeed = SQLFile("verify_feed", PackageResources.verify_feed_sql)
     package static let verifyLeases = SQLFile("verify_leases", PackageResources.verify_leases_sql)
     package static let verifyLimit = SQLFile("verify_limit", PackageResources.verify_limit_sql)
+    package static let verifyNextApps = SQLFile("verify_next_apps", PackageResources.verify_next_apps_sql)
     package static let verifyNextEvents = SQLFile("verify_next_events", PackageResources.verify_next_events_sql)
     package static let verifyNextOwnerships = SQLFile(
         "verify_next_ownerships", PackageResources.verify_next_ownerships_sql)
@@ -23,6 +24,7 @@ extension Queries {
     package static let verifyScheduled = SQLFile("verify_scheduled", PackageResources.verify_scheduled_sql)
     package static let verifySubscriptions = SQLFile("verify_subscriptions", PackageResources.verify_subscriptions_sql)
     package static let verifySummaries = SQLFile("verify_summaries", PackageResources.verify_summaries_sql)
+    package static let verifySums = SQLFile("verify_sums", PackageResources.verify_sums_sql)
     package static let verifyTimeline = SQLFile("verify_timeline", PackageResources.verify_timeline_sql)
     package static let verifyWanted = SQLFile("verify_wanted", PackageResources.verify_wanted_sql)
     package static let writeInvariants = SQLFile("write_invariants", PackageResources.write_invariants_sql)

@@ -9,6 +9,8 @@ package struct TrackerOptions: Sendable {
     package var leaseSeconds: Double
     /// Where checks run, ideally where Apple's answers arrive. Nil: on Swift's own threads.
     package var executor: (any TaskExecutor)?
+    /// Seconds from the start of a worker to its first look for a turn to verify the ledger, and between two looks.
+    package var verifyRestSeconds = 30.0
 
     /// Creates options, with the defaults of production.
     package init(leaseSeconds: Double = 60, executor: (any TaskExecutor)? = nil) {

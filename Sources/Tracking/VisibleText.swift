@@ -25,3 +25,8 @@ extension Unicode.Scalar {
 
     fileprivate var isLayout: Bool { self == "\n" || self == "\t" }
 }
+
+extension BinaryInteger {
+    /// Returns the number with its noun: `1 line`, `2 lines`.
+    package func of(_ one: String, _ many: String) -> String { "\(self) \(self == 1 ? one : many)" }
+}

@@ -29,6 +29,8 @@ struct ImportProcessTests {
             let whole = try await world.start(["--again", file]).said()
             #expect(whole.text.contains("30000 (0 new, 30000 known before)"), "\(whole.text)")
             #expect(try await world.counts() == [30_000, 30_000, 30_000, 30_000])
+            let operations = SubscriptionLedger(database: world.database).operations
+            try await operations.expectNoViolations(otherwise: VerifyTerms(leaseSeconds: 60, speedup: 1))
         }
     }
 

@@ -69,6 +69,7 @@ struct ReportAgreementTests {
         try await withTestDatabase { database, connectionString in
             try await PretendWorld.with(options, leaseSeconds: 10, connectionString: connectionString) { world in
                 try await body(world, database)
+                try await world.expectNoViolations()
             }
         }
     }

@@ -38,6 +38,7 @@ struct StopAndGoTests {
             #expect(try row.int8("incidents") == 0)
             #expect(try row.int8("refused") > 4, "hardly any account was deleted; this test would prove little")
             #expect(try row.int8("most") <= 4)
+            try await world.expectNoViolations()
         }
     }
 }

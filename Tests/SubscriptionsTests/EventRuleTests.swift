@@ -7,6 +7,21 @@ import Testing
         .trialConverted, .subscriptionRenewed, .subscriptionRecovered, .subscriptionReactivated,
     ]
 
+    @Test("A change that took place is not withdrawn, although Apple still reports the renewal before it")
+    func reportedLate() {
+        let (month, week) = (row("1", 0, 30), row("2", 30, 37, product: "weekly"))
+        let rows = [month, week, row("3", 37, 402, product: "yearly")]
+        let (_, events) = settle([
+            answer(1, [month], renewal(to: "weekly")), answer(45, rows, renewal(to: "weekly")),
+            answer(46, rows, renewal(product: "yearly")),
+        ])
+        #expect(
+            kinds(events) == [
+                "subscription.started",
+                "product.changed subscription.renewed product.changed subscription.renewed", "",
+            ])
+    }
+
     @Test("Each new period yields one kind or only a change")
     func eachNewPeriodYieldsOneKindOrOnlyAChange() {
         for offset in 0..<UInt64(1_500) {

@@ -94,6 +94,34 @@ struct RenewalFactsTests {
         #expect(lagging?.facts.currentRenewal?.value == renewal(), "an answer without the row speaks of the one before")
     }
 
+    @Test("What Apple repeats of an earlier period while a later one runs never ends the later one")
+    func repeatedWhileRunning() {
+        let recovered = [month, row("2", 30, 60)]
+        let repeated = renewal(intent: "2", retry: true, grace: 46)
+        let expected =
+            "0 active monthly | 30 active monthly | 60 awaiting_renewal/renewal monthly"
+            + " | 60.083 expired/unknown monthly"
+        let table: [(String, [SubscriptionEvidence])] = [
+            ("in the answer with the recovery", [answer(33, recovered, repeated)]),
+            ("later without the row", [answer(33, recovered, repeated), answer(40, recovered)]),
+            (
+                "later without the flag",
+                [answer(33, recovered, repeated), answer(40, recovered, Renewal(productID: "monthly"))]
+            ),
+        ]
+        for (name, answers) in table {
+            let state = settle([answer(31, [month], inGrace)] + answers).state
+            #expect(state.map { drawing($0.timeline) } == expected, "\(name)")
+            #expect(
+                state?.outageAllowance
+                    == OutageAllowance(expected: true, accessEndsAt: day(60) + standardPolicy.leeway), "\(name)")
+        }
+        let failed = settle([answer(33, recovered, repeated), answer(61, recovered, repeated)]).state
+        #expect(
+            failed.map { drawing($0.timeline) }
+                == "0 active monthly | 30 active monthly | 60 billing_retry monthly", "said after the end, it counts")
+    }
+
     @Test("Merging is commutative, associative and idempotent, of one instant too")
     func laws() {
         var random = Seeded(seed: 31)

@@ -145,47 +145,57 @@ JOIN ledger.app a USING (app_id)
 GROUP BY a.bundle_id, s.environment, n.day, n.currency;
 COMMENT ON VIEW perennial.day_recomputed IS 'The figures of each UTC day as the full history gives them';
 
+CREATE FUNCTION perennial.rows_differing_of(streams bigint[])
+RETURNS TABLE (
+    stream_id bigint, at timestamptz, bundle_id text, environment text, currency text, figure text, difference bigint)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT (r.reported).stream_id, (r.reported).occurred_at, (r.reported).bundle_id, (r.reported).environment,
+           COALESCE((r.reported).currency, ''), 'revenue_rows', sum(r.sign)
+    FROM (
+        SELECT t AS reported, 1 AS sign FROM perennial.summary_revenue t WHERE t.stream_id = ANY (streams)
+        UNION ALL
+        SELECT ROW(h.*)::perennial.summary_revenue, -1 FROM perennial.revenue_of('infinity', streams) h) r
+    GROUP BY r.reported HAVING sum(r.sign) <> 0
+    UNION ALL
+    SELECT (r.reported).stream_id, (r.reported).paying_from, (r.reported).bundle_id, (r.reported).environment,
+           COALESCE((r.reported).currency, ''), 'paying_rows', sum(r.sign)
+    FROM (
+        SELECT t AS reported, 1 AS sign FROM perennial.summary_paying t WHERE t.stream_id = ANY (streams)
+        UNION ALL
+        SELECT ROW(h.*)::perennial.summary_paying, -1 FROM perennial.paying_of('infinity', streams) h) r
+    GROUP BY r.reported HAVING sum(r.sign) <> 0
+    UNION ALL
+    SELECT (r.reported).stream_id, (r.reported).expires_at, (r.reported).bundle_id, (r.reported).environment, '',
+           'renewal_rows', sum(r.sign)
+    FROM (
+        SELECT t AS reported, 1 AS sign FROM perennial.summary_renewal t WHERE t.stream_id = ANY (streams)
+        UNION ALL
+        SELECT ROW(h.*)::perennial.summary_renewal, -1 FROM perennial.renewals_of('infinity', streams) h) r
+    GROUP BY r.reported HAVING sum(r.sign) <> 0
+    UNION ALL
+    SELECT (r.reported).stream_id, (r.reported).started_at, (r.reported).bundle_id, (r.reported).environment, '',
+           'trial_rows', sum(r.sign)
+    FROM (
+        SELECT t AS reported, 1 AS sign FROM perennial.summary_trial t WHERE t.stream_id = ANY (streams)
+        UNION ALL
+        SELECT ROW(h.*)::perennial.summary_trial, -1 FROM perennial.trial_runs_of('infinity', streams) h) r
+    GROUP BY r.reported HAVING sum(r.sign) <> 0
+$$;
+COMMENT ON FUNCTION perennial.rows_differing_of IS
+    'Summary rows of summarised subscriptions that their history does not give (difference 1 and more), and rows of '
+    'the history that the summaries lack (-1 and less)';
+
 CREATE FUNCTION perennial.rows_differing()
-RETURNS TABLE (at timestamptz, bundle_id text, environment text, currency text, figure text, difference bigint)
+RETURNS TABLE (
+    stream_id bigint, at timestamptz, bundle_id text, environment text, currency text, figure text, difference bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
     slice bigint[];
 BEGIN
     FOR slice IN SELECT * FROM perennial.slices() LOOP
-        slice := ARRAY(SELECT k.stream_id FROM perennial.summarised k WHERE k.stream_id = ANY (slice));
-        RETURN QUERY
-        SELECT (r.reported).occurred_at, (r.reported).bundle_id, (r.reported).environment, COALESCE((r.reported).currency, ''),
-               'revenue_rows', sum(r.sign)
-        FROM (
-            SELECT t AS reported, 1 AS sign FROM perennial.summary_revenue t WHERE t.stream_id = ANY (slice)
-            UNION ALL
-            SELECT ROW(h.*)::perennial.summary_revenue, -1 FROM perennial.revenue_of('infinity', slice) h) r
-        GROUP BY r.reported HAVING sum(r.sign) <> 0;
-        RETURN QUERY
-        SELECT (r.reported).paying_from, (r.reported).bundle_id, (r.reported).environment, COALESCE((r.reported).currency, ''),
-               'paying_rows', sum(r.sign)
-        FROM (
-            SELECT t AS reported, 1 AS sign FROM perennial.summary_paying t WHERE t.stream_id = ANY (slice)
-            UNION ALL
-            SELECT ROW(h.*)::perennial.summary_paying, -1 FROM perennial.paying_of('infinity', slice) h) r
-        GROUP BY r.reported HAVING sum(r.sign) <> 0;
-        RETURN QUERY
-        SELECT (r.reported).expires_at, (r.reported).bundle_id, (r.reported).environment, '', 'renewal_rows', sum(r.sign)
-        FROM (
-            SELECT t AS reported, 1 AS sign FROM perennial.summary_renewal t WHERE t.stream_id = ANY (slice)
-            UNION ALL
-            SELECT ROW(h.*)::perennial.summary_renewal, -1 FROM perennial.renewals_of('infinity', slice) h) r
-        GROUP BY r.reported HAVING sum(r.sign) <> 0;
-        RETURN QUERY
-        SELECT (r.reported).started_at, (r.reported).bundle_id, (r.reported).environment, '', 'trial_rows', sum(r.sign)
-        FROM (
-            SELECT t AS reported, 1 AS sign FROM perennial.summary_trial t WHERE t.stream_id = ANY (slice)
-            UNION ALL
-            SELECT ROW(h.*)::perennial.summary_trial, -1 FROM perennial.trial_runs_of('infinity', slice) h) r
-        GROUP BY r.reported HAVING sum(r.sign) <> 0;
+        RETURN QUERY SELECT * FROM perennial.rows_differing_of(
+            ARRAY(SELECT k.stream_id FROM perennial.summarised k WHERE k.stream_id = ANY (slice)));
     END LOOP;
 END $$;
-COMMENT ON FUNCTION perennial.rows_differing IS
-    'Summary rows that the history does not give (difference 1 and more), and rows of the history that the '
-    'summaries lack (-1 and less)';
+COMMENT ON FUNCTION perennial.rows_differing IS 'perennial.rows_differing_of for every summarised subscription';

@@ -16,6 +16,8 @@ struct Examination: Sendable {
     let next: SQLFile
     /// The most keys in one slice.
     let keysMax: Int32
+    /// The longest time for one statement of a look, in milliseconds; a slice that takes longer is made smaller.
+    var lookMillisecondsMax: Int32 = 5_000
     /// Returns the violations in a slice.
     let look: @Sendable (KeySlice, VerifyTerms, [Int32: App], Transaction) throws -> [Violation]
 
@@ -38,14 +40,19 @@ struct Examination: Sendable {
         statement(.events, Queries.verifyEvents, over: Queries.verifyNextEvents),
         statement(.feed, Queries.verifyFeed, over: Queries.verifyNextPositions),
         statement(.summaries, Queries.verifySummaries, over: Queries.verifyNextSubscriptions, keysMax: 500),
+        // An app's sums cannot be examined in parts: ten million shares take some ten seconds.
+        statement(
+            .summarySums, Queries.verifySums, over: Queries.verifyNextApps, keysMax: 1, lookMillisecondsMax: 120_000),
     ]
 
     /// Makes an examination of one invariant, by a statement that returns its violations.
     private static func statement(
         _ invariant: Invariant, _ file: SQLFile, over next: SQLFile, keysMax: Int32 = 2_000,
-        _ more: @escaping @Sendable (VerifyTerms) -> [Parameter] = { _ in [] }
+        lookMillisecondsMax: Int32 = 5_000, _ more: @escaping @Sendable (VerifyTerms) -> [Parameter] = { _ in [] }
     ) -> Examination {
-        Examination(invariants: [invariant], next: next, keysMax: keysMax) { slice, terms, _, transaction in
+        Examination(
+            invariants: [invariant], next: next, keysMax: keysMax, lookMillisecondsMax: lookMillisecondsMax
+        ) { slice, terms, _, transaction in
             try transaction.query(file, slice.parameters + more(terms)).map { try Violation(invariant, row: $0) }
         }
     }

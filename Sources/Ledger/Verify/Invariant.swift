@@ -4,7 +4,7 @@ package enum Invariant: String, Sendable, CaseIterable {
     case coverage
     /// The same for a one-time purchase that is checked for refunds.
     case purchaseCoverage = "purchase_coverage"
-    /// A subscription that needs checks is polled by one of the receipts that can vouch for it.
+    /// A subscription is polled by one of the receipts that can vouch for it.
     case poller
     /// The next check is stored, and is no later than the schedule's rules say.
     case nextCheck = "next_check"
@@ -29,6 +29,8 @@ package enum Invariant: String, Sendable, CaseIterable {
     case feed
     /// The summaries match the history of each subscription.
     case summaries
+    /// The sums of the summaries match the shares of the subscriptions.
+    case summarySums = "summary_sums"
 }
 
 extension Invariant {
@@ -36,7 +38,9 @@ extension Invariant {
     package var isRepairable: Bool {
         switch self {
         case .coverage, .purchaseCoverage, .poller, .nextCheck, .age: true
-        case .facts, .timeline, .ownership, .scheduled, .wanted, .leases, .events, .feed, .summaries: false
+        case .facts, .timeline, .ownership, .scheduled, .wanted, .leases, .events, .feed, .summaries,
+            .summarySums:
+            false
         }
     }
 
@@ -63,7 +67,7 @@ extension Invariant {
             "Keep a dump of the database and report it: a settlement and its events are one transaction."
         case .feed:
             "Keep a dump of the database and report it; consumers read the subscription's state again."
-        case .summaries:
+        case .summaries, .summarySums:
             "A worker's round through all subscriptions puts it right; `perennial report summaries_check` names the days."
         }
     }

@@ -49,7 +49,7 @@ extension Invariant {
         switch self {
         case .poller, .nextCheck, .age: true
         case .coverage, .purchaseCoverage, .facts, .timeline, .ownership, .scheduled, .wanted, .leases, .events, .feed,
-            .summaries:
+            .summaries, .summarySums:
             false
         }
     }

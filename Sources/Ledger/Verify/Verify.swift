@@ -12,8 +12,6 @@ package struct VerifyStep: Sendable {
 }
 
 extension LedgerOperations {
-    /// The longest time for one statement of a look, in milliseconds; a slice that takes longer is made smaller.
-    static let lookMillisecondsMax: Int32 = 5_000
     /// The maximum number of violations that may wait for a second look.
     static let suspectsMax = 1_000
 
@@ -96,7 +94,7 @@ extension LedgerOperations {
     ) async throws -> [Violation] {
         try await database.transaction { transaction in
             try transaction.query(Queries.holdSnapshot)
-            try transaction.query(Queries.verifyLimit, [.int4(Self.lookMillisecondsMax)])
+            try transaction.query(Queries.verifyLimit, [.int4(examination.lookMillisecondsMax)])
             return try examination.look(slice, terms, apps, transaction)
         }
     }

@@ -62,12 +62,11 @@ private struct StoredSubscription {
         }
     }
 
-    /// Returns a problem when no receipt polls it although one could, and the rules want a check.
+    /// Returns a problem when no receipt polls it although one could.
     func pollerTrouble(_ row: Row) throws -> String? {
-        guard draft.polling.storedPoller == nil, let candidate = try row.int8IfPresent("candidate"),
-            let next = planned(at: now)
-        else { return nil }
-        return "nothing polls it, receipt \(candidate) could, and a check is due by \(next.iso8601)"
+        guard draft.polling.storedPoller == nil, let candidate = try row.int8IfPresent("candidate") else { return nil }
+        let next = planned(at: now).map { "a check is due by \($0.iso8601)" } ?? "no check is due"
+        return "nothing polls it, receipt \(candidate) could, and \(next)"
     }
 
     /// The problem that the stored plan is later than the rules give both at the last answer and now.
@@ -104,7 +103,7 @@ private struct StoredSubscription {
             state: isInOutageAllowance ? .awaitingRenewal : span.state,
             reason: isInOutageAllowance ? .renewal : span.reason,
             answeredAt: checkedAt, expiresAt: state.expiresAt, accessEndsAt: span.entitledUntil, since: span.from,
-            chargedAt: state.headStartsAt)
+            chargedAt: state.headStartsAt, isRenewalOff: state.willRenew == false)
     }
 
     /// Returns a difference between the columns and timeline and what follows from the facts. The length of the outage

@@ -26,7 +26,7 @@ extension StateChange {
     }
 
     private func productDrafts(_ old: Renewal, _ new: Renewal) -> [Draft] {
-        guard let oldHead = before.lastProduct, let head = after.lastProduct else { return [] }
+        guard let oldHead = before.lastProduct, let head = after.lastProduct, new.concerns(head) else { return [] }
         let (was, isNow) = (old.change(from: oldHead), new.change(from: head))
         let tookPlace = was.map(isNew) ?? false
         if let isNow, isNow != was || tookPlace {

@@ -63,6 +63,19 @@ package struct RenewalFacts: Hashable, Sendable {
         return merged
     }
 
+    /// Returns the facts without those that Apple stated before the end of the period.
+    ///
+    /// A reason for the end, a failed charge and grace exist only after an end (Apple:
+    /// "responseBody.Pending_renewal_info"). Stated while a period runs, they are about an earlier one.
+    func after(_ end: Instant) -> RenewalFacts {
+        var facts = self
+        if row.asOf < end { facts.row = Fact(row.value.withoutIntent, origin: row.origin) }
+        if let said = inBillingRetry?.asOf, said < end { facts.inBillingRetry = nil }
+        if let said = graceExpiresAt?.asOf, said < end { facts.graceExpiresAt = nil }
+        if let gaveUpAt, gaveUpAt < end { facts.gaveUpAt = nil }
+        return facts
+    }
+
     /// The end of grace: Apple's date, or the first earlier answer that shows that Apple gave up, unless Apple stated
     /// the date again since and it still stands. Access until then remains granted, whatever Apple states later.
     var graceEndsAt: Instant? {
@@ -85,6 +98,13 @@ extension Renewal {
     fileprivate var isGivenUp: Bool {
         guard let expirationIntent else { return false }
         return expirationIntent != "2" || inBillingRetry == false
+    }
+
+    /// The same without the reason for an end.
+    fileprivate var withoutIntent: Renewal {
+        var rest = self
+        rest.expirationIntent = nil
+        return rest
     }
 
     /// The fields whose absence is a denial, without those whose absence means nothing.

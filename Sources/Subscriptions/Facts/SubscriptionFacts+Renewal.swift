@@ -6,7 +6,7 @@ extension SubscriptionFacts {
     /// the deciding one.
     ///
     /// Information about an earlier period never ends a later one. The later period supersedes it, even if it starts at
-    /// the old expiry, long before Apple gave that information.
+    /// the old expiry, long before Apple gave that information, and even if Apple repeats it while the later one runs.
     var currentRenewalFacts: RenewalFacts? {
         guard let index = Period.indexOfLast(in: periods) else { return renewal.map(RenewalFacts.init) }
         let last = periods[index]
@@ -14,6 +14,6 @@ extension SubscriptionFacts {
             .reduce(last.renewal) { known, said in
                 guard let known, known.asOf >= said.asOf else { return said }
                 return known
-            }
+            }?.after(last.expiresAt)
     }
 }

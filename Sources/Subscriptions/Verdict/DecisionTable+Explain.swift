@@ -88,10 +88,14 @@ extension DecisionTable {
 }
 
 extension Renewal {
-    /// Returns the product that will replace the given one; nil if the same product renews or the change already
-    /// happened.
+    /// Returns the product that will replace the given one; nil if the same product renews, if the change already
+    /// happened, or if the renewal is another product's.
     func change(from product: ProductID) -> ProductID? {
-        guard let next = renewsToProductID, next != productID, next != product else { return nil }
+        guard concerns(product), let next = renewsToProductID, next != productID, next != product else { return nil }
         return next
     }
+
+    /// Whether it is the renewal of the given product: Apple may still report that of a product which another one
+    /// replaced.
+    func concerns(_ product: ProductID) -> Bool { productID == product }
 }

@@ -38,7 +38,7 @@ struct DecisionTable {
 
     /// Returns the renewal information about the end of a period.
     func renewal(of index: Int) -> RenewalFacts? {
-        index == last ? currentRenewal : facts.periods[index].renewal
+        index == last ? currentRenewal : facts.periods[index].renewal?.after(facts.periods[index].expiresAt)
     }
 
     /// Every instant at which the verdict may change, starting at the first purchase or the newest answer, if that is

@@ -53,7 +53,7 @@ extension Explanation.ExplainedSubscription {
             "subscription \(state.facts.originalTransactionID): \(verdict.productID)",
             "  \(verdict.state.rawValue)\(reason): \(access)",
             "  expires \(verdict.expiresAt.iso8601), \(renewal)\(flags)",
-            "  \(state.periods == 1 ? "1 period" : "\(state.periods) periods") since \(state.startedAt.iso8601)",
+            "  \(state.periods.of("period", "periods")) since \(state.startedAt.iso8601)",
         ] + verdict.because.map { "  because \($0.rule): \($0.path) = \($0.value)" }
     }
 }

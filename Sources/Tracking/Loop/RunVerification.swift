@@ -3,17 +3,14 @@ import Ledger
 import Logging
 
 extension Worker {
-    /// Seconds from the start of a worker to its first look for a turn, and between two looks.
-    static let verifyRestSeconds = 30.0
-
     /// Verifies the invariants when it is this worker's turn: coverage often, everything once a day.
     func runVerification(as worker: WorkerID) async {
-        await rest(seconds: Self.verifyRestSeconds)
+        await rest(seconds: tracker.options.verifyRestSeconds)
         while !isStopping() {
             for turn in VerifyTurn.allCases where !isStopping() {
                 await tracker.attempt("check the promises") { try await tracker.verify(turn, as: worker) }
             }
-            await rest(seconds: Self.verifyRestSeconds)
+            await rest(seconds: tracker.options.verifyRestSeconds)
         }
     }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Ledger
 import Server
 import Subscriptions
+import Tracking
 
 /// `perennial catalog`
 struct CatalogCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import Ledger
 import Subscriptions
+import Tracking
 
 /// An estimate, as far as one is possible, of when Apple has been asked about everything that waits for a first answer.
 struct CheckForecast {

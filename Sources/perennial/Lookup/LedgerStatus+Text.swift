@@ -1,6 +1,7 @@
 import Ledger
 import Server
 import Subscriptions
+import Tracking
 
 extension LedgerStatus {
     /// The status for human readers.
@@ -21,8 +22,9 @@ extension LedgerStatus {
         parts += incidents.map(\.text)
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
         if let until = provisional.until {
-            let count = provisional.isMore ? "more than \(ProvisionalCount.countedMax)" : "\(provisional.receipts)"
-            parts.append("Provisional: \(count) unverified receipts give access by your word, until \(until.iso8601)")
+            let receipts = provisional.receipts.of("unverified receipt gives", "unverified receipts give")
+            let more = provisional.isMore ? "more than " : ""
+            parts.append("Provisional: \(more)\(receipts) access by your word, until \(until.iso8601)")
         }
         parts.append(
             (feedLines + ["Last verified answer: \(lastCheckedAt?.iso8601 ?? "none yet")"]).joined(separator: "\n"))
@@ -30,7 +32,8 @@ extension LedgerStatus {
     }
 
     private var feedLines: [String] {
-        var lines = ["Feed: position \(feedPosition), \(unsequencedEvents) events without a position yet, id \(feedID)"]
+        let waiting = unsequencedEvents.of("event", "events")
+        var lines = ["Feed: position \(feedPosition), \(waiting) without a position yet, id \(feedID)"]
         if let feedFormerID {
             lines.append(
                 "The feed has this id \(feedRenewedAt.map { "since \($0.iso8601)" } ?? "from now on") instead of "

@@ -1,6 +1,7 @@
 import Ledger
 import Server
 import Subscriptions
+import Tracking
 
 /// The result of a verification so far.
 struct VerifySum {
@@ -21,15 +22,14 @@ struct VerifySum {
     var left: Int { found.count { !$0.isRepaired } }
 
     /// The progress.
-    var note: String { "\(keys) rows looked at, \(found.count) violations" }
+    var note: String { "\(keys.of("row", "rows")) looked at, \(found.count.of("violation", "violations"))" }
 
     /// The result in one line.
     var sentence: String {
-        let looked = invariants.count == 1 ? "1 invariant" : "\(invariants.count) invariants"
+        let looked = invariants.count.of("invariant", "invariants")
         guard !found.isEmpty else { return "No violation of \(looked)." }
-        let violations = found.count == 1 ? "1 violation" : "\(found.count) violations"
         let repaired = found.count - left
-        return "\(violations) of \(looked), repaired: \(repaired), left: \(left)."
+        return "\(found.count.of("violation", "violations")) of \(looked), repaired: \(repaired), left: \(left)."
     }
 
     /// The result as JSON with stable keys.

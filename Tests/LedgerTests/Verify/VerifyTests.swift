@@ -1,4 +1,3 @@
-import Dispatch
 import Postgres
 import Subscriptions
 import TestSupport
@@ -33,6 +32,19 @@ struct VerifyTests {
         Broken(
             .coverage, "asked about at",
             "UPDATE ledger.poll_schedule SET due_at = due_at + interval '2 minutes' WHERE receipt_id = 1"),
+        Broken(
+            .coverage, "asked about at",
+            """
+            UPDATE ledger.poll_schedule SET leased_by = 1, scheduled_for = scheduled_for + interval '2 minutes'
+            WHERE receipt_id = 1
+            """),
+        Broken(
+            .coverage, "leaves it out and another one does not",
+            """
+            INSERT INTO ledger.receipt_subscription (receipt_id, subscription_id)
+            SELECT 2, subscription_id FROM ledger.subscription;
+            UPDATE ledger.receipt_subscription SET omitted_at = now() WHERE receipt_id = 1
+            """),
         Broken(.coverage, "was erased", "UPDATE ledger.receipt SET erased_at = now() WHERE receipt_id = 1"),
         Broken(
             .coverage, "never vouched",
@@ -92,10 +104,19 @@ struct VerifyTests {
         Broken(
             .summaries, "another share of",
             "UPDATE ledger.summary_share SET active = active + 1 WHERE active > 0"),
+        Broken(.summaries, "other paying rows", "UPDATE ledger.summary_paying SET product_id = 'other'"),
+        Broken(.summaries, "other revenue rows", "DELETE FROM ledger.summary_revenue"),
+        Broken(.summaries, "other renewal rows", "UPDATE ledger.summary_renewal SET was_awaited = NOT was_awaited"),
+        Broken(
+            .summaries, "other trial rows",
+            """
+            INSERT INTO ledger.summary_trial (subscription_id, product_id, started_at, ends_at)
+            SELECT subscription_id, 'monthly', now(), now() FROM ledger.summarised
+            """),
     ]
 
     /// A subscription that renewed, a one-time purchase, and a receipt that nothing is known of.
-    fileprivate static func withLife(_ body: (TestLedger) async throws -> Void) async throws {
+    static func withLife(_ body: (TestLedger) async throws -> Void) async throws {
         try await withLedger { test in
             let receipt = try await test.upload("a")
             let first = Answer(from: test.at(-40), asOf: test.at(-20)).but { $0.createdAt = test.at(-39) }
@@ -183,6 +204,7 @@ struct VerifyTests {
             let receipt = ReceiptID(1)
             try await test.run("UPDATE ledger.subscription SET next_check_at = now()")
             #expect(try await test.violations([.coverage]).count == 1)
+            try await test.run("UPDATE ledger.poll_schedule SET scheduled_for = now() WHERE receipt_id = 1")
             let claim = try await test.claim(receipt)
             #expect(try await test.violations([.coverage]) == [], "leased")
             try await test.settle(claim, outage)
@@ -201,43 +223,6 @@ struct VerifyTests {
             #expect(try await test.violations([.coverage]).count == 1)
             try await test.check(receipt, rejected(.wrongSecret))
             #expect(try await test.violations([.coverage]) == [], "the app is paused")
-        }
-    }
-
-    @Test("What is over when it is looked at again was work under way")
-    func underWay() async throws {
-        try await Self.withLife { test in
-            try await test.run("UPDATE ledger.poll_schedule SET due_at = due_at + interval '1 day'")
-            var (found, looks) = ([Violation](), 0)
-            try await test.ledger.operations.verify([.coverage], test.verifyTerms) { step in
-                looks += 1
-                found += step.violations
-                if looks == 1 {
-                    try await test.run("UPDATE ledger.poll_schedule SET due_at = due_at - interval '1 day'")
-                }
-            }
-            #expect(found == [] && looks == 2)
-        }
-    }
-
-    @Test("A look waits for no lock of a settlement")
-    func lockless() async throws {
-        try await withLedger(connections: 4) { test in
-            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
-            let isLocked = AsyncStream.makeStream(of: Void.self)
-            let isOver = DispatchSemaphore(value: 0)
-            async let holding: Void = test.database.transaction { transaction in
-                for table in ["receipt", "poll_schedule", "subscription", "ownership", "event", "event_feed"] {
-                    try transaction.script("LOCK TABLE ledger.\(table) IN EXCLUSIVE MODE")
-                }
-                isLocked.continuation.yield()
-                isOver.wait()
-            }
-            for await _ in isLocked.stream { break }
-            let found = try await test.violations()
-            isOver.signal()
-            try await holding
-            #expect(found == [])
         }
     }
 

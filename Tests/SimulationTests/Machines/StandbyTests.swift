@@ -33,6 +33,7 @@ struct StandbyTests {
             try await whileTheStandbyIsAway(world, direct.api, served.api, standby)
             try await whileThePrimaryIsAway(world, served.api, primary)
             for server in [direct, served] { try await server.end() }
+            try await world.expectNoViolations()
         }
         for cluster in [standby, primary] {
             try await cluster.stop(immediate: true)

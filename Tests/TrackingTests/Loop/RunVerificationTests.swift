@@ -52,4 +52,20 @@ struct RunVerificationTests {
             #expect(try await ledger.operations.invariantStandings().count == Invariant.allCases.count)
         }
     }
+
+    @Test("A running worker verifies the ledger by itself", .timeLimit(.minutes(1)))
+    func byItself() async throws {
+        try await ServedLedger.with { served in
+            var options = TrackerOptions()
+            options.verifyRestSeconds = 0.05
+            let tracker = Tracker(
+                ledger: served.ledger, appStore: .answering(nil), options: options, logger: Journal().logger)
+            let worker = Task { try await Worker(tracker).run() }
+            while try await served.ledger.operations.invariantStandings().count < Invariant.allCases.count {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            worker.cancel()
+            _ = await worker.result
+        }
+    }
 }

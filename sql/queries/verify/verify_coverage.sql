@@ -1,7 +1,7 @@
 -- Verify: returns what needs a check, after key $1 up to $2, but whose polling receipt cannot vouch or is scheduled
--- more than $3 seconds later; one-time purchases if $4, else subscriptions. Exceptions: a leased receipt is scheduled
--- when its lease ends, one whose last answer was not verified backs off, and one in quarantine keeps its schedule.
--- While an app is paused, nothing is late.
+-- more than $3 seconds later; one-time purchases if $4, else subscriptions. Exceptions: the schedule of a leased receipt
+-- is the one before its claim or a wish since then, one whose last answer was not verified backs off, and one in
+-- quarantine keeps its schedule. While an app is paused, nothing is late.
 WITH polled AS (
     SELECT s.subscription_id AS key, s.app_id, s.environment, s.original_transaction_id, NULL AS product_id, s.polled_by,
            s.next_check_at
@@ -27,11 +27,19 @@ CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.receipt r ON r.receipt_id = w.polled_by
 LEFT JOIN ledger.poll_schedule p ON p.receipt_id = w.polled_by
 CROSS JOIN LATERAL (
+    SELECT CASE WHEN p.leased_by IS NULL THEN p.due_at ELSE LEAST(p.want_at, p.scheduled_for) END AS at) schedule
+CROSS JOIN LATERAL (
     SELECT CASE
         WHEN r.erased_at IS NOT NULL THEN 'its polling receipt was erased'
         WHEN r.verified_at IS NULL THEN 'Apple never vouched for its polling receipt'
         WHEN NOT EXISTS (SELECT FROM holder h WHERE h.key = w.key AND h.receipt_id = w.polled_by)
             THEN 'its polling receipt does not hold it'
+        WHEN p.leased_by IS NULL
+         AND EXISTS (SELECT FROM holder h WHERE h.key = w.key AND h.receipt_id = w.polled_by AND h.omitted_at IS NOT NULL)
+         AND EXISTS (
+            SELECT FROM holder h JOIN ledger.receipt o USING (receipt_id) LEFT JOIN ledger.poll_schedule q USING (receipt_id)
+            WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q))
+            THEN 'its polling receipt leaves it out and another one does not'
         WHEN p.leased_by IS NULL AND NOT ledger.can_poll(r, p) AND EXISTS (
             SELECT FROM holder h JOIN ledger.receipt o USING (receipt_id) LEFT JOIN ledger.poll_schedule q USING (receipt_id)
             WHERE h.key = w.key AND h.omitted_at IS NULL AND ledger.can_poll(o, q))
@@ -39,11 +47,11 @@ CROSS JOIN LATERAL (
                 WHEN r.rejections > 0 THEN 'Apple refused it' WHEN p.lane = 'quarantine' THEN 'it crashes workers'
                 ELSE p.attempts || ' calls brought no answer' END)
         WHEN p.receipt_id IS NULL THEN 'its polling receipt is not scheduled'
-        WHEN p.leased_by IS NOT NULL OR p.backs_off OR p.lane = 'quarantine' THEN NULL
-        WHEN p.due_at > GREATEST(w.next_check_at, now(), b.paused_until, g.paused_until)
+        WHEN p.backs_off OR p.lane = 'quarantine' THEN NULL
+        WHEN schedule.at > GREATEST(w.next_check_at, now(), b.paused_until, g.paused_until)
                 + make_interval(secs => $3::float8)
             THEN format('its polling receipt is asked about at %s UTC, the check is wanted at %s UTC',
-                        date_trunc('second', p.due_at AT TIME ZONE 'UTC'),
+                        date_trunc('second', schedule.at AT TIME ZONE 'UTC'),
                         date_trunc('second', w.next_check_at AT TIME ZONE 'UTC'))
         END AS detail) trouble
 WHERE trouble.detail IS NOT NULL

@@ -35,8 +35,8 @@ extension AdminSite {
         let attempt = SignInAttempts.Attempt(from: context.source(of: request), withSecret: secret)
         if let seconds = attempts.secondsToWait(before: attempt) {
             var page = try signInPage(
-                "Too many sign-ins with this key failed. Try again in \(seconds) seconds.", status: .tooManyRequests
-            )
+                "Too many sign-ins with this key failed. Try again in \(seconds.of("second", "seconds")).",
+                status: .tooManyRequests)
             page.headers[.retryAfter] = String(seconds)
             return page
         }

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import Ledger
+@testable import Tracking
+@testable import perennial
+
+@Suite("Commands report their result in one or two lines") struct ResultTextTests {
+    private func report(asked: Int, left: Int = 0, why: [String] = [], unanswered: [String] = []) -> OnceReport {
+        OnceReport(
+            asked: asked, left: left, why: why, unanswered: unanswered.count, unansweredBecause: unanswered)
+    }
+
+    @Test("A run that asked about everything succeeds, and names the receipts without a usable answer")
+    func unanswered() {
+        let malformed = report(asked: 2, unanswered: ["receipt 1: Apple says 21002"])
+        #expect(
+            malformed.text == """
+                Asked Apple about 2 receipts; none is left.
+                No usable answer about 1 receipt, to be asked about again:
+                  receipt 1: Apple says 21002
+                """)
+        #expect(malformed.failure == nil)
+        #expect(report(asked: 1).text == "Asked Apple about 1 receipt; none is left.")
+    }
+
+    @Test("A run that left something due fails with the reasons")
+    func left() {
+        let late = report(asked: 1, left: 1, why: ["the app is paused"])
+        #expect(late.text == "Asked Apple about 1 receipt; 1 is left.")
+        #expect(late.failure?.description == "Apple was not asked about 1 due receipt: the app is paused")
+        #expect(
+            report(asked: 1, left: 2).failure?.description == "Apple was not asked about 2 due receipts: see the log")
+    }
+
+    @Test("A verification counts one row and one violation in the singular")
+    func verified() {
+        var sum = VerifySum(invariants: [.feed])
+        sum.add(VerifyStep(invariants: [.feed], keys: 1, violations: []))
+        #expect(sum.note == "1 row looked at, 0 violations")
+        #expect(sum.sentence == "No violation of 1 invariant.")
+    }
+}
