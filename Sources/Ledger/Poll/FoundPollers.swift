@@ -8,6 +8,8 @@ struct FoundPollers: Sendable {
     /// The pollers of one subscription or purchase.
     struct Entry: Hashable, Sendable {
         let poller: ReceiptID?
+        /// Whether the last answer about the poller left it out.
+        let pollerOmits: Bool
         /// Nil where the poller can go on, and where there is no other receipt.
         let successor: PollingDraft.Successor?
         /// Whether an answer speaks of it.
@@ -44,6 +46,7 @@ struct FoundPollers: Sendable {
         for row in rows {
             let entry = Entry(
                 poller: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
+                pollerOmits: try row.bool("poller_omits"),
                 successor: try row.int8IfPresent("successor").map {
                     PollingDraft.Successor(receipt: ReceiptID($0), omits: try row.bool("successor_omits"))
                 }, isNamed: try row.bool("named"))
@@ -63,10 +66,12 @@ struct FoundPollers: Sendable {
     }
 
     /// Throws `PollersChanged` if another transaction made or unmade a successor before the locks. Only transactions
-    /// that may need a successor look again: those in which a receipt cannot go on, or polls what no answer names.
+    /// that may need a successor look again: those in which a receipt cannot go on, or polls what no answer names or
+    /// what its own last answer left out.
     func requireUnchanged(in transaction: Transaction) throws {
         let entries = Array(subscriptions.values) + purchases.values
-        guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed }) else { return }
+        guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed || $0.pollerOmits })
+        else { return }
         let now = try FoundPollers(question, in: transaction)
         let isSame =
             now.subscriptions.allSatisfy { $1.hasSuccessor(of: subscriptions[$0]) }

@@ -53,13 +53,15 @@ struct PollingDraft: Sendable {
     /// Requests a check of the schedule although no answer came; an overdue check stays overdue.
     mutating func review(by moment: Instant?) { (isReviewed, wantedBy) = (true, moment) }
 
-    /// Chooses the newest receipt that can vouch. The present poller goes on until a newer one comes.
+    /// Chooses the newest receipt that can vouch. The present poller goes on until a newer one comes, unless the answer
+    /// about it, now or the last time (`pollerOmits`), leaves the subscription out.
     ///
     /// A poller that cannot go on stays where no other receipt can take over: it may recover. A successor whose answers
     /// also leave it out is chosen only when the poller is refused or silent.
-    mutating func choose(_ successor: Successor?, by fitness: ReceiptFitness) {
+    mutating func choose(_ successor: Successor?, pollerOmits: Bool, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false
-        var best = isAble && !isOmitted ? poller : nil
+        let isLeftOut = isOmitted || (pollerOmits && !(poller.map(offers.contains) ?? false))
+        var best = isAble && !isLeftOut ? poller : nil
         var candidates = offers
         if best == nil, let successor, !successor.omits || (offers.isEmpty && !isAble) {
             candidates.append(successor.receipt)

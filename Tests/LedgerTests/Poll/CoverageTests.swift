@@ -128,6 +128,24 @@ struct CoverageTests {
         }
     }
 
+    @Test("What the polling receipt left out while no other could go on is polled by the next one whose answer holds it")
+    func omittedEarlier() async throws {
+        try await withLedger(in: coverageDatabase) { test in
+            let (a, b) = (try await test.upload("a"), try await test.upload("b"))
+            try await test.check(b, answer(test, from: -9, made: -8, asOf: -4))
+            try await test.check(a, answer(test, from: -9, made: -2, asOf: -3))
+            try await test.upload("b")
+            try await test.check(b, rejected())
+            try await test.check(a, answer(test, from: -9, made: -2, asOf: -2).but { $0.subscription = "2000" })
+            let poller = "SELECT polled_by FROM ledger.subscription WHERE original_transaction_id = '1000'"
+            #expect(try await test.text(poller) == a.description)
+            try await test.expectSound()
+            try await test.check(b, answer(test, from: -9, made: -8, asOf: -1))
+            #expect(try await test.text(poller) == b.description)
+            try await test.expectSound()
+        }
+    }
+
     @Test("The original receipt is asked again, within a minute, after the newest one left out what is polled")
     func original() async throws {
         try await withLedger(in: coverageDatabase) { test in

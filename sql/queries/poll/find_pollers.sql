@@ -2,7 +2,7 @@
 -- cannot go on; locks nothing. It covers subscriptions by key ($3 apps, $4 environments, $5 ids), purchases by key ($6
 -- apps, $7 environments, $8 ids, $9 products), both by row ($10 subscriptions, $11 purchases), and everything that
 -- receipts $1 poll. Receipts $2 cannot go on. The newest receipt takes over; one whose answers omit the item only if
--- all do.
+-- all do. poller_omits: the last answer about the poller omitted the subscription.
 WITH subscription AS MATERIALIZED (
     SELECT s.subscription_id, s.polled_by, true AS named
     FROM unnest($3::int[], $4::text[], $5::text[]) AS k(app_id, environment, original_transaction_id)
@@ -31,14 +31,18 @@ WITH subscription AS MATERIALIZED (
     SELECT t.*, t.polled_by IS NOT NULL AND t.polled_by <> ALL($2::bigint[]) AND (
                t.polled_by = ANY($1::bigint[]) OR EXISTS (
                    SELECT FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-                   WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s))) AS can_poll
+                   WHERE r.receipt_id = t.polled_by AND ledger.can_poll(r, s))) AS can_poll,
+           EXISTS (
+               SELECT FROM ledger.receipt_subscription l
+               WHERE l.subscription_id = t.subscription_id AND l.receipt_id = t.polled_by AND l.omitted_at IS NOT NULL)
+               AS poller_omits
     FROM (
         SELECT subscription_id, NULL::bigint AS purchase_id, polled_by, bool_or(named) AS named
         FROM subscription GROUP BY subscription_id, polled_by
         UNION ALL
         SELECT NULL, purchase_id, polled_by, bool_or(named) FROM purchase GROUP BY purchase_id, polled_by) t
 )
-SELECT t.subscription_id, t.purchase_id, t.polled_by, t.can_poll, t.named, successor.receipt_id AS successor,
+SELECT t.subscription_id, t.purchase_id, t.polled_by, t.poller_omits, t.named, successor.receipt_id AS successor,
        successor.omits AS successor_omits
 FROM thing t
 LEFT JOIN LATERAL (
@@ -51,4 +55,4 @@ LEFT JOIN LATERAL (
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
     WHERE l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
     ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor
-    ON NOT t.can_poll OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named)
+    ON NOT t.can_poll OR t.poller_omits OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named)
