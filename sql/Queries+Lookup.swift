@@ -5,7 +5,6 @@ extension Queries {
         "customer_subscriptions", PackageResources.customer_subscriptions_sql)
     package static let customerTimeline = SQLFile("customer_timeline", PackageResources.customer_timeline_sql)
     package static let customerUnverified = SQLFile("customer_unverified", PackageResources.customer_unverified_sql)
-    package static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     package static let findCustomer = SQLFile("find_customer", PackageResources.find_customer_sql)
     package static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
     package static let gaugeApps = SQLFile("gauge_apps", PackageResources.gauge_apps_sql)

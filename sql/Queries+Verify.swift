@@ -5,11 +5,14 @@ extension Queries {
     package static let readVerifyTerms = SQLFile("read_verify_terms", PackageResources.read_verify_terms_sql)
     package static let takeVerifyTurn = SQLFile("take_verify_turn", PackageResources.take_verify_turn_sql)
     package static let verifyCoverage = SQLFile("verify_coverage", PackageResources.verify_coverage_sql)
+    package static let verifyEntitlements = SQLFile("verify_entitlements", PackageResources.verify_entitlements_sql)
     package static let verifyEvents = SQLFile("verify_events", PackageResources.verify_events_sql)
     package static let verifyFeed = SQLFile("verify_feed", PackageResources.verify_feed_sql)
     package static let verifyLeases = SQLFile("verify_leases", PackageResources.verify_leases_sql)
     package static let verifyLimit = SQLFile("verify_limit", PackageResources.verify_limit_sql)
     package static let verifyNextApps = SQLFile("verify_next_apps", PackageResources.verify_next_apps_sql)
+    package static let verifyNextCustomers = SQLFile(
+        "verify_next_customers", PackageResources.verify_next_customers_sql)
     package static let verifyNextEvents = SQLFile("verify_next_events", PackageResources.verify_next_events_sql)
     package static let verifyNextOwnerships = SQLFile(
         "verify_next_ownerships", PackageResources.verify_next_ownerships_sql)

@@ -13,6 +13,7 @@ CREATE TABLE ledger.app (
     sandbox_leeway_ms       bigint NOT NULL DEFAULT 300000,
     outage_allowance_ms     bigint NOT NULL DEFAULT 2592000000,
     pre_check_spread_ms     bigint NOT NULL DEFAULT 600000,
+    catalog_changed_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     created_at              timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT app_bundle_id_unique UNIQUE (bundle_id),
     CONSTRAINT app_bundle_id_is_short CHECK (bundle_id <> '' AND length(bundle_id) <= 255),
@@ -30,6 +31,8 @@ COMMENT ON COLUMN ledger.app.notification_digest IS
     'SHA-256 of the secret in the address that App Store Connect has for notifications; null: the server accepts none';
 COMMENT ON COLUMN ledger.app.sweep IS
     'How often the worker looks for refunds: normal, or relaxed, which is half as often, for an app with notifications';
+COMMENT ON COLUMN ledger.app.catalog_changed_at IS
+    'When the catalog changed last; another instant outdates the stored entitlements of the app''s customers';
 COMMENT ON COLUMN ledger.app.leeway_ms IS 'Milliseconds of access after an expiry while Perennial expects a renewal';
 COMMENT ON COLUMN ledger.app.sandbox_leeway_ms IS 'The same in the sandbox, in milliseconds';
 COMMENT ON COLUMN ledger.app.outage_allowance_ms IS

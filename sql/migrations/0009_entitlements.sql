@@ -1,4 +1,4 @@
--- What customers may use: the sources besides Apple, and the functions that every lookup goes through.
+-- What customers may use: the sources besides Apple, and when each source gives which entitlement.
 CREATE TABLE ledger.manual_grant (
     manual_grant_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     customer_id    bigint NOT NULL REFERENCES ledger.customer,
@@ -44,21 +44,44 @@ COMMENT ON TABLE ledger.provisional IS
 COMMENT ON COLUMN ledger.provisional.stated_at IS 'When the import came, by our clock';
 COMMENT ON COLUMN ledger.provisional.since IS 'When an import brought it first; the 90 days begin then';
 
+CREATE TYPE ledger.entitlement_span AS (
+    starts           timestamptz,
+    ends             timestamptz,
+    place            int,
+    entitlement      text,
+    granted          boolean,
+    until            timestamptz,
+    product_id       text,
+    state            text,
+    reason           text,
+    environment      ledger.environment,
+    basis            text,
+    expires_at       timestamptz,
+    subscription_id  bigint,
+    purchase_id      bigint,
+    manual_grant_id  bigint
+);
+COMMENT ON TYPE ledger.entitlement_span IS
+    'What one source says of one entitlement from starts until ends (half-open). place orders the sources: 1 what '
+    'Apple or a running manual grant says, 2 provisional, 3 a manual grant that is over. until: the end of access if '
+    'nothing changes; expires_at: Apple''s expiry where a subscription does not grant. The source is one of the last '
+    'three; none where it is provisional';
+
 -- Each step is a set of all customers together, found from the step before by index. OFFSET 0 keeps the planner to
--- that: it takes "known at this instant" to be rare and would read the spans of all customers. A clock that is later
--- than known_at is null, because the clocks that it replaced are not kept.
-CREATE FUNCTION ledger.right_source(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
-RETURNS TABLE (
-    customer_id bigint, place int, entitlement text, granted boolean, until timestamptz, product_id text, state text,
-    reason text, environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz,
-    expires_at timestamptz, subscription_id bigint, purchase_id bigint, manual_grant_id bigint)
+-- that: it takes "known at this instant" to be rare and would read the spans of all customers.
+CREATE FUNCTION ledger.entitlement_spans(
+    customer_ids bigint[], since timestamptz, catalog_at timestamptz, known_at timestamptz)
+RETURNS TABLE (customer_id bigint, span ledger.entitlement_span)
 LANGUAGE sql STABLE AS $$
     WITH owned AS MATERIALIZED (
-        SELECT o.customer_id, o.subscription_id, o.purchase_id FROM ledger.ownership o
-        WHERE o.customer_id = ANY(customer_ids) AND o.valid @> valid_at AND o.known @> known_at
-    ), span AS MATERIALIZED (
-        SELECT o.customer_id, s.subscription_id, s.app_id, s.environment, s.as_of, s.checked_at, s.expires_at,
-               reported.valid, reported.state, reported.reason, reported.entitled, reported.product_id, reported.allowed_until
+        SELECT o.customer_id, o.subscription_id, o.purchase_id, COALESCE(lower(o.valid), '-infinity') AS owned_from,
+               COALESCE(upper(o.valid), 'infinity') AS owned_until
+        FROM ledger.ownership o
+        WHERE o.customer_id = ANY(customer_ids) AND o.known @> known_at AND NOT o.valid << tstzrange(since, NULL)
+    ), reported AS MATERIALIZED (
+        SELECT o.customer_id, o.owned_from, o.owned_until, s.subscription_id, s.app_id, s.environment, s.expires_at,
+               lower(c.valid) AS starts, COALESCE(upper(c.valid), 'infinity') AS ends, c.state, c.reason, c.entitled,
+               c.product_id, c.allowed_until
         FROM owned o
         CROSS JOIN LATERAL (
             SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
@@ -69,18 +92,17 @@ LANGUAGE sql STABLE AS $$
             SELECT c.* FROM ledger.subscription_span c
             WHERE c.subscription_id = o.subscription_id AND NOT upper_inf(c.known) AND c.known @> known_at
               AND known_at < 'infinity'
-            OFFSET 0) reported
+            OFFSET 0) c
     ), bought AS MATERIALIZED (
-        SELECT o.customer_id, p.purchase_id, p.app_id, p.environment, p.product_id, p.as_of, p.checked_at,
-               COALESCE(reported.revoked_at <= valid_at, false) AS revoked
+        SELECT o.customer_id, o.owned_from, o.owned_until, p.purchase_id, p.app_id, p.environment, p.product_id,
+               c.purchased_at, COALESCE(c.revoked_at, 'infinity') AS revoked_at
         FROM owned o
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
         CROSS JOIN LATERAL (
             SELECT p.purchased_at, p.revoked_at WHERE COALESCE(p.facts_recorded_at, p.first_recorded_at) <= known_at
             UNION ALL
             SELECT h.purchased_at, h.revoked_at FROM ledger.purchase_history h
-            WHERE h.purchase_id = p.purchase_id AND h.known @> known_at) reported
-        WHERE reported.purchased_at <= valid_at
+            WHERE h.purchase_id = p.purchase_id AND h.known @> known_at) c
     ), stated AS MATERIALIZED (
         SELECT newest.*, r.app_id
         FROM (
@@ -91,129 +113,84 @@ LANGUAGE sql STABLE AS $$
         CROSS JOIN LATERAL (
             SELECT r.app_id, r.first_verified_at FROM ledger.receipt r
             WHERE r.receipt_id = newest.receipt_id OFFSET 0) r
-        WHERE newest.since <= valid_at AND COALESCE(r.first_verified_at > known_at, true)
+        WHERE COALESCE(r.first_verified_at > known_at, true)
     ), product AS MATERIALIZED (
         SELECT p.app_id, p.product_id, g.entitlement
-        FROM (SELECT span.app_id, span.product_id FROM span
-              UNION SELECT bought.app_id, bought.product_id FROM bought
-              UNION SELECT stated.app_id, stated.product_id FROM stated) p
-        CROSS JOIN LATERAL ledger.grants(p.app_id, p.product_id, valid_at, known_at) g
-    ), past AS MATERIALIZED (
-        SELECT DISTINCT s.subscription_id, g.entitlement
-        FROM span s JOIN product g USING (app_id, product_id)
-        WHERE s.entitled AND lower(s.valid) <= valid_at
+        FROM (SELECT r.app_id, r.product_id FROM reported r
+              UNION SELECT b.app_id, b.product_id FROM bought b
+              UNION SELECT s.app_id, s.product_id FROM stated s) p
+        CROSS JOIN LATERAL ledger.grants(p.app_id, p.product_id, catalog_at, known_at) g
+    ), given AS MATERIALIZED (
+        -- The entitlements that each subscription ever gave, or will give, from the first time on.
+        SELECT r.subscription_id, g.entitlement, min(r.starts) AS first_at
+        FROM reported r JOIN product g USING (app_id, product_id)
+        WHERE r.entitled
+        GROUP BY r.subscription_id, g.entitlement
     ), outlook AS (
-        SELECT s.subscription_id, p.entitlement, bool_or(s.valid @> valid_at AND g.entitlement IS NOT NULL) AS given,
-               min(lower(s.valid)) FILTER (
-                   WHERE lower(s.valid) > valid_at AND (g.entitlement IS NULL OR s.state <> s.current_state)) AS changes
-        FROM (
-            SELECT span.*, max(span.state) FILTER (WHERE span.valid @> valid_at)
-                OVER (PARTITION BY span.subscription_id) AS current_state
-            FROM span) s
-        JOIN past p USING (subscription_id)
+        SELECT r.*, e.entitlement, e.first_at, g.entitlement IS NOT NULL AS gives
+        FROM reported r JOIN given e USING (subscription_id)
         LEFT JOIN product g
-            ON g.app_id = s.app_id AND g.product_id = s.product_id AND g.entitlement = p.entitlement
-        GROUP BY s.subscription_id, p.entitlement
+            ON g.app_id = r.app_id AND g.product_id = r.product_id AND g.entitlement = e.entitlement
+        WHERE r.ends > GREATEST(since, e.first_at)
+    ), following AS (
+        SELECT o.*, (
+            SELECT min(n.starts) FROM outlook n
+            WHERE n.customer_id = o.customer_id AND n.subscription_id = o.subscription_id
+              AND n.owned_from = o.owned_from AND n.entitlement = o.entitlement AND n.starts > o.starts
+              AND (NOT n.gives OR n.state <> o.state)) AS changes
+        FROM outlook o
+    ), source AS (
+        -- A period without access splits where the outage allowance ends.
+        SELECT o.customer_id, o.owned_from, o.owned_until, GREATEST(p.starts, o.first_at) AS starts, p.ends, 1 AS place,
+               o.entitlement, granted,
+               CASE WHEN granted THEN CASE WHEN p.allowed THEN o.allowed_until ELSE o.changes END END AS until,
+               o.product_id, CASE WHEN p.allowed THEN 'awaiting_renewal' ELSE o.state::text END AS state,
+               CASE WHEN p.allowed THEN 'renewal' ELSE o.reason::text END AS reason, o.environment,
+               'verified' AS basis, CASE WHEN NOT granted THEN o.expires_at END AS expires_at, o.subscription_id,
+               NULL::bigint AS purchase_id, NULL::bigint AS manual_grant_id
+        FROM following o
+        CROSS JOIN LATERAL (
+            SELECT o.starts, LEAST(o.ends, o.allowed_until) AS ends, true AS allowed WHERE o.allowed_until IS NOT NULL
+            UNION ALL
+            SELECT GREATEST(o.starts, o.allowed_until), o.ends, false) p
+        CROSS JOIN LATERAL (SELECT o.gives AND (o.entitled OR p.allowed) AS granted) g
+        UNION ALL
+        SELECT b.customer_id, b.owned_from, b.owned_until, p.starts, p.ends, 1, g.entitlement, NOT p.revoked, NULL,
+               b.product_id, CASE WHEN p.revoked THEN 'revoked' ELSE 'active' END, CASE WHEN p.revoked THEN 'refund' END,
+               b.environment, 'verified', NULL, NULL, b.purchase_id, NULL
+        FROM bought b JOIN product g USING (app_id, product_id)
+        CROSS JOIN LATERAL (VALUES
+            (b.purchased_at, b.revoked_at, false),
+            (GREATEST(b.purchased_at, b.revoked_at), 'infinity'::timestamptz, true)) p(starts, ends, revoked)
+        UNION ALL
+        SELECT h.customer_id, '-infinity', 'infinity', p.starts, p.ends, CASE WHEN p.granted THEN 1 ELSE 3 END,
+               h.entitlement, p.granted, CASE WHEN p.granted THEN upper(h.valid) END, NULL,
+               CASE WHEN p.granted THEN 'active' ELSE 'expired' END, CASE WHEN NOT p.granted THEN 'other' END,
+               'Production', 'by_hand', NULL, NULL, NULL, h.manual_grant_id
+        FROM (
+            SELECT h.*, COALESCE(lead(lower(h.valid)) OVER (
+                PARTITION BY h.customer_id, h.entitlement ORDER BY lower(h.valid)), 'infinity') AS next_at
+            FROM ledger.manual_grant h
+            WHERE h.customer_id = ANY(customer_ids) AND h.known @> known_at) h
+        CROSS JOIN LATERAL (VALUES
+            (lower(h.valid), COALESCE(upper(h.valid), 'infinity'), true),
+            (COALESCE(upper(h.valid), 'infinity'), h.next_at, false)) p(starts, ends, granted)
+        UNION ALL
+        SELECT s.customer_id, '-infinity', 'infinity', p.starts, p.ends, 2, g.entitlement, p.runs,
+               CASE WHEN p.runs THEN s.until END, s.product_id, CASE WHEN p.runs THEN 'active' ELSE 'expired' END,
+               CASE WHEN NOT p.runs THEN 'unknown' END, s.environment, 'provisional', NULL, NULL, NULL, NULL
+        FROM stated s JOIN product g USING (app_id, product_id)
+        CROSS JOIN LATERAL (VALUES (s.since, s.until, true), (s.until, 'infinity'::timestamptz, false)) p(starts, ends, runs)
     )
-    SELECT s.customer_id, 1, o.entitlement, granted,
-           CASE WHEN granted THEN CASE WHEN allowed THEN s.allowed_until ELSE o.changes END END, s.product_id,
-           CASE WHEN allowed THEN 'awaiting_renewal' ELSE s.state::text END,
-           CASE WHEN allowed THEN 'renewal' ELSE s.reason::text END, s.environment, 'verified',
-           CASE WHEN s.checked_at <= known_at THEN s.as_of END,
-           CASE WHEN s.checked_at <= known_at THEN s.checked_at END,
-           CASE WHEN NOT granted THEN s.expires_at END, s.subscription_id, NULL::bigint, NULL::bigint
-    FROM outlook o JOIN span s USING (subscription_id)
-    CROSS JOIN LATERAL (SELECT ledger.is_in_outage_allowance(s.valid, s.allowed_until, valid_at) AS allowed) h
-    CROSS JOIN LATERAL (SELECT o.given AND (s.entitled OR allowed) AS granted) g
-    WHERE s.valid @> valid_at
-    UNION ALL
-    SELECT b.customer_id, 1, g.entitlement, NOT b.revoked, NULL, b.product_id,
-           CASE WHEN b.revoked THEN 'revoked' ELSE 'active' END, CASE WHEN b.revoked THEN 'refund' END, b.environment,
-           'verified',
-           CASE WHEN b.checked_at <= known_at THEN b.as_of END,
-           CASE WHEN b.checked_at <= known_at THEN b.checked_at END,
-           NULL, NULL, b.purchase_id, NULL
-    FROM bought b JOIN product g USING (app_id, product_id)
-    UNION ALL
-    SELECT h.customer_id, CASE WHEN granted THEN 1 ELSE 3 END, h.entitlement, granted,
-           CASE WHEN granted THEN upper(h.valid) END, NULL, CASE WHEN granted THEN 'active' ELSE 'expired' END,
-           CASE WHEN NOT granted THEN 'other' END, 'Production', 'by_hand', NULL, NULL, NULL, NULL, NULL,
-           h.manual_grant_id
-    FROM (
-        SELECT DISTINCT ON (h.customer_id, h.entitlement) h.*
-        FROM ledger.manual_grant h
-        WHERE h.customer_id = ANY(customer_ids) AND h.known @> known_at AND lower(h.valid) <= valid_at
-        ORDER BY h.customer_id, h.entitlement, lower(h.valid) DESC) h
-    CROSS JOIN LATERAL (SELECT h.valid @> valid_at AS granted) g
-    UNION ALL
-    SELECT s.customer_id, 2, g.entitlement, runs, CASE WHEN runs THEN s.until END, s.product_id,
-           CASE WHEN runs THEN 'active' ELSE 'expired' END, CASE WHEN NOT runs THEN 'unknown' END, s.environment,
-           'provisional', NULL, NULL, NULL, NULL, NULL, NULL
-    FROM stated s JOIN product g USING (app_id, product_id)
-    CROSS JOIN LATERAL (SELECT s.until > valid_at AS runs) r
+    SELECT s.customer_id,
+           ROW(l.starts, l.ends, s.place, s.entitlement, s.granted, s.until, s.product_id, s.state, s.reason,
+               s.environment, s.basis, s.expires_at, s.subscription_id, s.purchase_id,
+               s.manual_grant_id)::ledger.entitlement_span
+    FROM source s
+    CROSS JOIN LATERAL (
+        SELECT GREATEST(s.starts, s.owned_from) AS starts, LEAST(s.ends, s.owned_until) AS ends) l
+    WHERE l.ends > GREATEST(since, l.starts)
 $$;
-COMMENT ON FUNCTION ledger.right_source IS
-    'Every source that gives, or gave, customers an entitlement at valid_at as known at known_at (infinity: all '
-    'that is known). place orders the sources: 1 what Apple or a running manual grant says, 2 provisional, 3 a '
-    'manual grant that is over. expires_at is Apple''s expiry where a subscription does not grant';
-
--- The function runs as its owner, so that readers of the schema perennial need no privilege on the ledger. It is
--- PL/pgSQL, because a session then plans it once and not at every call. It joins by hashes: the planner does not know
--- how many customers a call names, and would otherwise go through all rows in memory once per customer.
-CREATE FUNCTION ledger.entitlement_sources(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
-RETURNS TABLE (
-    customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
-    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz,
-    subscription_id bigint, purchase_id bigint, is_tied boolean)
-LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off
-AS $$
-#variable_conflict use_column
-DECLARE
-    instant timestamptz := COALESCE(entitlement_sources.valid_at, now());
-    knowledge timestamptz :=
-        CASE WHEN entitlement_sources.known_at < now() THEN entitlement_sources.known_at ELSE 'infinity' END;
-    -- The customer that each name meant then, as in ledger.customer_at.
-    who bigint[] := ARRAY(
-        SELECT COALESCE(m.into_id, n.customer_id)
-        FROM unnest(customer_ids) WITH ORDINALITY AS n(customer_id, place)
-        LEFT JOIN LATERAL (
-            SELECT m.into_id FROM ledger.customer_merge m
-            WHERE m.customer_id = n.customer_id AND m.applies @> LEAST(instant, knowledge) OFFSET 0) m ON true
-        ORDER BY n.place);
-BEGIN
-    RETURN QUERY
-    SELECT DISTINCT ON (n.asked, e.entitlement)
-        n.asked, e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason, e.environment, e.basis, e.as_of,
-        e.checked_at, e.expires_at, e.subscription_id, e.purchase_id,
-        count(*) OVER (PARTITION BY n.asked, e.entitlement, e.place, e.environment, e.granted, e.until, e.basis) > 1
-    FROM unnest(customer_ids, who) AS n(asked, found)
-    JOIN ledger.right_source(who, instant, knowledge) e ON e.customer_id = n.found
-    ORDER BY n.asked, e.entitlement, e.place, e.granted DESC, e.environment, e.until DESC NULLS FIRST, e.basis DESC,
-             e.checked_at DESC, e.product_id;
-END
-$$;
-REVOKE EXECUTE ON FUNCTION ledger.entitlement_sources(bigint[], timestamptz, timestamptz) FROM PUBLIC;
-COMMENT ON FUNCTION ledger.entitlement_sources IS
-    'What customers may use, one row per customer and entitlement. The winner among several sources: the lower '
-    'place, then the one that grants, then production, then the latest end, then what Apple says over a grant by '
-    'hand, then the newest check. So an expired production subscription does not hide a live sandbox one. '
-    'subscription_id and purchase_id name the winner; is_tied: another source differs in clocks alone, so a check '
-    'may make that one the winner. valid_at null: now. A known_at that is null or not past stands for all that is '
-    'known, because a standby''s clock may be behind what it knows';
-
-CREATE FUNCTION ledger.entitlements(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
-RETURNS TABLE (
-    customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
-    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT s.customer_id, s.entitlement, s.granted, s.until, s.product_id, s.state, s.reason, s.environment, s.basis,
-           s.as_of, s.checked_at, s.expires_at
-    FROM ledger.entitlement_sources(entitlements.customer_ids, entitlements.valid_at, entitlements.known_at) s;
-END
-$$;
-COMMENT ON FUNCTION ledger.entitlements IS
-    'What customers may use, one row per customer and entitlement: ledger.entitlement_sources without the sources';
+COMMENT ON FUNCTION ledger.entitlement_spans IS
+    'Everything that gives, or gave, customers an entitlement, by the spans that end after since, with the catalog of '
+    'catalog_at, as known at known_at (infinity: all that is known)';

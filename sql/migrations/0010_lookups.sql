@@ -1,267 +1,156 @@
--- What servers may remember of lookups: what an answer rests on, and, by transaction, what has changed.
+-- The read model of lookups: what each customer may use from now on, and the functions that every lookup goes through.
 
--- Servers remember answers and ask before each use what has changed since they read them (docs/lookups.md). Both tables
--- are unlogged, because they serve running servers only: a crash empties them, and a server forgets everything when the
--- log is gone or is another one.
-CREATE UNLOGGED TABLE ledger.right_change (
-    xid                    xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    customers              bigint[],
-    subscriptions          bigint[],
-    purchases              bigint[],
-    checked_subscriptions  bigint[],
-    checked_purchases      bigint[],
-    as_ofs                 timestamptz[],
-    checked_ats            timestamptz[]
-);
-CREATE INDEX right_change_by_transaction ON ledger.right_change (xid);
-COMMENT ON TABLE ledger.right_change IS
-    'One row per statement that changed something: a server reads the answers that rest on these things again once '
-    'the transaction is committed, and all answers where the row names nothing';
-COMMENT ON COLUMN ledger.right_change.xid IS 'The transaction of the statement';
-COMMENT ON COLUMN ledger.right_change.checked_subscriptions IS
-    'Subscriptions that only moved their clocks: a server writes the clocks into its answers and need not read them '
-    'again';
-COMMENT ON COLUMN ledger.right_change.checked_purchases IS 'The same of one-time purchases';
-COMMENT ON COLUMN ledger.right_change.as_ofs IS
-    'The new as_of of the checked subscriptions and then of the checked purchases, in order';
-COMMENT ON COLUMN ledger.right_change.checked_ats IS 'Their new checked_at, in the same order';
+-- A transaction that changes what customers may use computes their rows anew before it commits. Changes of the catalog
+-- make rows outdated, and a worker renews those; lookups compute what is outdated or missing.
+CREATE TABLE ledger.current_entitlements (
+    customer_id         bigint PRIMARY KEY REFERENCES ledger.customer ON DELETE CASCADE,
+    app_id              int NOT NULL,
+    catalog_changed_at  timestamptz NOT NULL,
+    spans               ledger.entitlement_span[] NOT NULL,
+    subscriptions       bigint[] NOT NULL,
+    purchases           bigint[] NOT NULL
+) WITH (fillfactor = 90);
+CREATE INDEX current_entitlements_by_catalog ON ledger.current_entitlements (app_id, catalog_changed_at);
+COMMENT ON TABLE ledger.current_entitlements IS
+    'What a customer may use from the last change on; a customer without a row has it computed at each lookup. A '
+    'merged name has the row of the customer whom it means';
+COMMENT ON COLUMN ledger.current_entitlements.catalog_changed_at IS
+    'The catalog by which it was computed (ledger.app.catalog_changed_at); another one outdates it';
+COMMENT ON COLUMN ledger.current_entitlements.spans IS
+    'All spans that end after the change, or ended up to an hour before it, because a standby''s clock may be behind';
+COMMENT ON COLUMN ledger.current_entitlements.subscriptions IS
+    'The subscriptions in spans, whose clocks a lookup reads by key';
+COMMENT ON COLUMN ledger.current_entitlements.purchases IS 'The one-time purchases in spans, likewise';
 
-CREATE UNLOGGED TABLE ledger.right_log (
-    is_only          boolean PRIMARY KEY DEFAULT true,
-    log_id           uuid NOT NULL DEFAULT gen_random_uuid(),
-    forgotten_below  xid8 NOT NULL DEFAULT pg_snapshot_xmin(pg_current_snapshot()),
-    forgets_next     xid8 NOT NULL DEFAULT pg_snapshot_xmin(pg_current_snapshot()),
-    noted_at         timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT right_log_is_only CHECK (is_only)
-);
-INSERT INTO ledger.right_log DEFAULT VALUES;
-COMMENT ON TABLE ledger.right_log IS 'The log of changes, one row, or none after a crash';
-COMMENT ON COLUMN ledger.right_log.forgotten_below IS 'Changes of transactions before this one are deleted';
-COMMENT ON COLUMN ledger.right_log.forgets_next IS
-    'Changes of transactions before this one are deleted next, a minute after noted_at';
-
-CREATE FUNCTION ledger.prune_right_log() RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION ledger.compute_entitlements(customer_ids bigint[]) RETURNS SETOF ledger.current_entitlements
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off
+AS $$
 DECLARE
-    due ledger.right_log;
+    at timestamptz := GREATEST(
+        clock_timestamp(),
+        (SELECT max(a.catalog_changed_at) FROM ledger.customer c JOIN ledger.app a USING (app_id)
+         WHERE c.customer_id = ANY(customer_ids)));
 BEGIN
-    DELETE FROM ledger.right_log l
-    WHERE l.forgets_next > pg_snapshot_xmax(pg_current_snapshot())
-       OR EXISTS (SELECT FROM ledger.right_change c WHERE c.xid >= pg_snapshot_xmax(pg_current_snapshot()));
-    IF FOUND THEN DELETE FROM ledger.right_change; END IF;
-    INSERT INTO ledger.right_log DEFAULT VALUES ON CONFLICT DO NOTHING;
-    SELECT l.* INTO due FROM ledger.right_log l
-    WHERE l.noted_at < now() - interval '1 minute' FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN RETURN; END IF;
-    DELETE FROM ledger.right_change c WHERE c.xid < due.forgets_next;
-    UPDATE ledger.right_log
-    SET forgotten_below = due.forgets_next, forgets_next = pg_snapshot_xmin(pg_current_snapshot()), noted_at = now();
+    RETURN QUERY
+    SELECT c.customer_id, c.app_id, a.catalog_changed_at,
+           COALESCE(array_agg(s.span ORDER BY s.span) FILTER (WHERE NOT s.span IS NULL), '{}'),
+           COALESCE(array_agg(DISTINCT (s.span).subscription_id) FILTER (WHERE (s.span).subscription_id IS NOT NULL), '{}'),
+           COALESCE(array_agg(DISTINCT (s.span).purchase_id) FILTER (WHERE (s.span).purchase_id IS NOT NULL), '{}')
+    FROM ledger.customer c
+    JOIN ledger.app a USING (app_id)
+    LEFT JOIN ledger.entitlement_spans(customer_ids, at - interval '1 hour', at, 'infinity') s USING (customer_id)
+    WHERE c.customer_id = ANY(customer_ids)
+    GROUP BY c.customer_id, c.app_id, a.catalog_changed_at;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION ledger.prune_right_log() FROM PUBLIC;
-COMMENT ON FUNCTION ledger.prune_right_log IS
-    'Begins a log where there is none, or only that of another cluster, whose transactions this one has yet to '
-    'reach; deletes changes that no server which asks every minute needs. One caller at a time does so';
+COMMENT ON FUNCTION ledger.compute_entitlements IS
+    'The rows of customers in ledger.current_entitlements as they are to be now. It is PL/pgSQL, because a session '
+    'then plans it once. It joins by hashes: the planner does not know how many customers a call names, and would '
+    'otherwise go through all rows in memory once per customer';
 
--- The functions below write the log. They run as their owner, so that a role that may change entitlements needs no
--- right on the log and cannot keep a change from it. The transition table "changed" has the changed rows, and "before"
--- has the old ones.
-CREATE FUNCTION ledger.note_customers() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION ledger.entitlement_differences(customer_ids bigint[])
+RETURNS TABLE (customer_id bigint, entitlement text, stored text, computed text)
+LANGUAGE sql STABLE AS $$
+    WITH stored AS MATERIALIZED (
+        SELECT v.* FROM ledger.current_entitlements v JOIN ledger.app a USING (app_id)
+        WHERE v.customer_id = ANY(customer_ids) AND v.catalog_changed_at = a.catalog_changed_at
+    ), span AS (
+        SELECT v.customer_id, s AS span, true AS is_stored FROM stored v CROSS JOIN LATERAL unnest(v.spans) s
+        UNION ALL
+        SELECT e.customer_id, s, false
+        FROM ledger.compute_entitlements(ARRAY(SELECT v.customer_id FROM stored v)) e
+        CROSS JOIN LATERAL unnest(e.spans) s
+    ), differing AS (
+        SELECT s.customer_id, s.span, bool_or(s.is_stored) AS is_stored FROM span s
+        WHERE (s.span).ends > now()
+        GROUP BY s.customer_id, s.span HAVING count(*) <> 2
+    )
+    SELECT d.customer_id, (d.span).entitlement, string_agg(d.span::text, ' ' ORDER BY d.span) FILTER (WHERE d.is_stored),
+           string_agg(d.span::text, ' ' ORDER BY d.span) FILTER (WHERE NOT d.is_stored)
+    FROM differing d
+    GROUP BY d.customer_id, (d.span).entitlement
+$$;
+COMMENT ON FUNCTION ledger.entitlement_differences IS
+    'Customers and entitlements about which something else is stored than their sources give from now on, with the '
+    'spans that only one of them has. Leaves out what another catalog or an import outdated';
+
+CREATE FUNCTION ledger.entitlement_sources(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
+RETURNS TABLE (customer_id bigint, source ledger.entitlement_span, as_of timestamptz, checked_at timestamptz)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    stored bigint[] := '{}';
 BEGIN
-    INSERT INTO ledger.right_change (customers)
-    SELECT array_agg(DISTINCT c.customer_id) FROM changed c HAVING count(*) > 0;
-    RETURN NULL;
+    IF entitlement_sources.valid_at = now() AND entitlement_sources.known_at = 'infinity' THEN
+        stored := ARRAY(
+            SELECT v.customer_id FROM ledger.current_entitlements v JOIN ledger.app a USING (app_id)
+            WHERE v.customer_id = ANY(customer_ids) AND v.catalog_changed_at = a.catalog_changed_at);
+    END IF;
+    RETURN QUERY
+    WITH span AS MATERIALIZED (
+        SELECT v.customer_id, s AS source
+        FROM ledger.current_entitlements v CROSS JOIN LATERAL unnest(v.spans) s
+        WHERE v.customer_id = ANY(stored)
+        UNION ALL
+        SELECT e.customer_id, e.span
+        FROM ledger.entitlement_spans(
+            ARRAY(SELECT unnest(customer_ids) EXCEPT SELECT unnest(stored)),
+            entitlement_sources.valid_at, entitlement_sources.valid_at, entitlement_sources.known_at) e
+    )
+    SELECT s.customer_id, s.source, c.as_of, c.checked_at
+    FROM span s
+    LEFT JOIN LATERAL (
+        SELECT b.as_of, b.checked_at FROM ledger.subscription b
+        WHERE b.subscription_id = (s.source).subscription_id AND b.checked_at <= entitlement_sources.known_at
+        UNION ALL
+        SELECT p.as_of, p.checked_at FROM ledger.purchase p
+        WHERE p.purchase_id = (s.source).purchase_id AND p.checked_at <= entitlement_sources.known_at) c ON true
+    WHERE (s.source).starts <= entitlement_sources.valid_at AND (s.source).ends > entitlement_sources.valid_at;
 END
 $$;
-COMMENT ON FUNCTION ledger.note_customers IS 'Notes the customers of the changed rows';
+COMMENT ON FUNCTION ledger.entitlement_sources IS
+    'Every source that gives, or gave, customers an entitlement at valid_at as known at known_at (infinity: all that '
+    'is known), with its clocks; those later than known_at are null, because the clocks that they replaced are not '
+    'kept. For now() and all knowledge it reads ledger.current_entitlements';
 
-CREATE FUNCTION ledger.note_subscriptions() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO ledger.right_change (subscriptions)
-    SELECT array_agg(DISTINCT c.subscription_id) FROM changed c HAVING count(*) > 0;
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION ledger.note_subscriptions IS 'Notes the subscriptions of the changed rows';
-
-CREATE FUNCTION ledger.note_checked_subscriptions() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO ledger.right_change (subscriptions, checked_subscriptions, as_ofs, checked_ats)
-    SELECT array_agg(c.subscription_id) FILTER (WHERE NOT o.only_clocks),
-           array_agg(c.subscription_id) FILTER (WHERE o.only_clocks),
-           array_agg(c.as_of) FILTER (WHERE o.only_clocks), array_agg(c.checked_at) FILTER (WHERE o.only_clocks)
-    FROM changed c
-    JOIN before b USING (subscription_id)
-    CROSS JOIN LATERAL (
-        SELECT (c.app_id, c.environment, c.expires_at) IS NOT DISTINCT FROM (b.app_id, b.environment, b.expires_at)
-               AND num_nulls(c.as_of, c.checked_at) = 0 AS only_clocks) o
-    HAVING count(*) > 0;
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION ledger.note_checked_subscriptions IS
-    'Notes updated subscriptions, with the clocks alone where nothing else changed. Entitlements rest on app_id, '
-    'environment, expires_at and the clocks of the row; changes of its spans are noted apart';
-
-CREATE FUNCTION ledger.note_checked_purchases() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO ledger.right_change (purchases, checked_purchases, as_ofs, checked_ats)
-    SELECT array_agg(c.purchase_id) FILTER (WHERE NOT o.only_clocks),
-           array_agg(c.purchase_id) FILTER (WHERE o.only_clocks),
-           array_agg(c.as_of) FILTER (WHERE o.only_clocks), array_agg(c.checked_at) FILTER (WHERE o.only_clocks)
-    FROM changed c
-    JOIN before b USING (purchase_id)
-    CROSS JOIN LATERAL (
-        SELECT (c.app_id, c.environment, c.product_id, c.purchased_at, c.revoked_at, c.first_recorded_at,
-                c.facts_recorded_at)
-               IS NOT DISTINCT FROM
-               (b.app_id, b.environment, b.product_id, b.purchased_at, b.revoked_at, b.first_recorded_at,
-                b.facts_recorded_at)
-               AND num_nulls(c.as_of, c.checked_at) = 0 AS only_clocks) o
-    HAVING count(*) > 0;
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION ledger.note_checked_purchases IS
-    'Notes updated one-time purchases, with the clocks alone where nothing else changed';
-
-CREATE FUNCTION ledger.note_customers_of_receipt() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO ledger.right_change (customers)
-    SELECT array_agg(DISTINCT p.customer_id) FROM ledger.provisional p WHERE p.receipt_id = NEW.receipt_id
-    HAVING count(*) > 0;
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION ledger.note_customers_of_receipt IS
-    'Notes the customers with a provisional entitlement of a receipt, which ends with the receipt''s first verified '
-    'answer';
-
-CREATE FUNCTION ledger.note_everybody() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO ledger.right_change DEFAULT VALUES;
-    RETURN NULL;
-END
-$$;
-COMMENT ON FUNCTION ledger.note_everybody IS 'Notes a change that may concern every customer';
-
--- A new subscription or purchase has no owner yet, and no answer rests on a new customer: these inserts need no note.
-CREATE TRIGGER rights_noted_on_insert AFTER INSERT ON ledger.ownership REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.ownership REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.ownership REFERENCING OLD TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_insert AFTER INSERT ON ledger.manual_grant REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.manual_grant REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.manual_grant REFERENCING OLD TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_insert AFTER INSERT ON ledger.provisional REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.provisional REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.provisional REFERENCING OLD TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_insert AFTER INSERT ON ledger.customer_merge REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.customer_merge REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.customer_merge REFERENCING OLD TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.customer REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.customer REFERENCING OLD TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_customers();
-CREATE TRIGGER rights_noted_on_insert AFTER INSERT ON ledger.subscription_span REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_subscriptions();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.subscription_span REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_subscriptions();
-CREATE TRIGGER rights_noted_on_delete AFTER DELETE ON ledger.subscription_span REFERENCING OLD TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_subscriptions();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.subscription
-    REFERENCING OLD TABLE AS before NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_checked_subscriptions();
-CREATE TRIGGER rights_noted_on_update AFTER UPDATE ON ledger.purchase
-    REFERENCING OLD TABLE AS before NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_checked_purchases();
-CREATE TRIGGER rights_noted_on_verification AFTER UPDATE OF first_verified_at ON ledger.receipt
-    FOR EACH ROW WHEN (OLD.first_verified_at IS DISTINCT FROM NEW.first_verified_at)
-    EXECUTE FUNCTION ledger.note_customers_of_receipt();
-CREATE TRIGGER rights_noted AFTER INSERT OR UPDATE OR DELETE ON ledger.catalog_grant
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_everybody();
-CREATE TRIGGER rights_noted AFTER UPDATE OF bundle_id ON ledger.app
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger.note_everybody();
-
-CREATE FUNCTION ledger.right_basis(customer_ids bigint[])
+-- The function runs as its owner, so that readers of the schema perennial need no privilege on the ledger.
+CREATE FUNCTION ledger.entitlements(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
-    customer_id bigint, customers bigint[], subscriptions bigint[], purchases bigint[], lasts_until timestamptz)
+    customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
+    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off
 AS $$
 #variable_conflict use_column
+DECLARE
+    instant timestamptz := COALESCE(entitlements.valid_at, now());
+    knowledge timestamptz := CASE WHEN entitlements.known_at < now() THEN entitlements.known_at ELSE 'infinity' END;
+    -- The customer that each name meant then, as in ledger.customer_at.
+    who bigint[] := ARRAY(
+        SELECT COALESCE(m.into_id, n.customer_id)
+        FROM unnest(customer_ids) WITH ORDINALITY AS n(customer_id, place)
+        LEFT JOIN LATERAL (
+            SELECT m.into_id FROM ledger.customer_merge m
+            WHERE m.customer_id = n.customer_id AND m.applies @> LEAST(instant, knowledge) OFFSET 0) m ON true
+        ORDER BY n.place);
 BEGIN
     RETURN QUERY
-    WITH who AS MATERIALIZED (
-        SELECT n.customer_id, COALESCE(m.into_id, n.customer_id) AS whose, m.changes
-        FROM unnest(customer_ids) AS n(customer_id)
-        CROSS JOIN LATERAL (
-            SELECT max(m.into_id) FILTER (WHERE m.applies @> now()) AS into_id,
-                   min(b.at) FILTER (WHERE b.at > now()) AS changes
-            FROM ledger.customer_merge m CROSS JOIN unnest(ARRAY[lower(m.applies), upper(m.applies)]) AS b(at)
-            WHERE m.customer_id = n.customer_id OFFSET 0) m
-    ), owned AS MATERIALIZED (
-        SELECT o.* FROM ledger.ownership o
-        WHERE o.customer_id = ANY(ARRAY(SELECT w.whose FROM who w)) AND upper_inf(o.known)
-    ), boundary AS (
-        SELECT o.customer_id, lower(o.valid) AS starts, upper(o.valid) AS ends FROM owned o
-        UNION ALL
-        SELECT o.customer_id, s.starts, s.ends FROM owned o
-        CROSS JOIN LATERAL (
-            SELECT lower(s.valid) AS starts, s.allowed_until AS ends FROM ledger.subscription_span s
-            WHERE s.subscription_id = o.subscription_id AND upper_inf(s.known) OFFSET 0) s
-        UNION ALL
-        SELECT o.customer_id, p.starts, p.ends FROM owned o
-        CROSS JOIN LATERAL (
-            SELECT p.purchased_at AS starts, p.revoked_at AS ends FROM ledger.purchase p
-            WHERE p.purchase_id = o.purchase_id OFFSET 0) p
-        UNION ALL
-        SELECT p.customer_id, p.since, p.until FROM ledger.provisional p
-        WHERE p.customer_id = ANY(ARRAY(SELECT w.whose FROM who w))
-        UNION ALL
-        SELECT h.customer_id, lower(h.valid), upper(h.valid) FROM ledger.manual_grant h
-        WHERE h.customer_id = ANY(ARRAY(SELECT w.whose FROM who w)) AND upper_inf(h.known)
-    ), changing AS (
-        SELECT b.customer_id, LEAST(
-            min(b.starts) FILTER (WHERE b.starts > now()), min(b.ends) FILTER (WHERE b.ends > now())) AS changes
-        FROM boundary b GROUP BY b.customer_id
-    ), things AS (
-        SELECT o.customer_id,
-               array_agg(DISTINCT o.subscription_id) FILTER (WHERE o.subscription_id IS NOT NULL) AS subscriptions,
-               array_agg(DISTINCT o.purchase_id) FILTER (WHERE o.purchase_id IS NOT NULL) AS purchases
-        FROM owned o GROUP BY o.customer_id
-    )
-    SELECT w.customer_id, ARRAY[w.customer_id, w.whose], COALESCE(t.subscriptions, '{}'), COALESCE(t.purchases, '{}'),
-           LEAST(
-               w.changes, c.changes,
-               (SELECT min(lower(g.valid)) FROM ledger.catalog_grant g
-                WHERE upper_inf(g.known) AND lower(g.valid) > now()),
-               (SELECT min(upper(g.valid)) FROM ledger.catalog_grant g
-                WHERE upper_inf(g.known) AND upper(g.valid) > now()))
-    FROM who w
-    LEFT JOIN things t ON t.customer_id = w.whose
-    LEFT JOIN changing c ON c.customer_id = w.whose;
+    SELECT DISTINCT ON (n.asked, s.entitlement)
+        n.asked, s.entitlement, s.granted, s.until, s.product_id, s.state, s.reason, s.environment, s.basis, e.as_of,
+        e.checked_at, s.expires_at
+    FROM unnest(customer_ids, who) AS n(asked, found)
+    JOIN ledger.entitlement_sources(who, instant, knowledge) e ON e.customer_id = n.found
+    CROSS JOIN LATERAL (SELECT (e.source).*) s
+    ORDER BY n.asked, s.entitlement, s.place, s.granted DESC, s.environment, s.until DESC NULLS FIRST,
+             s.basis COLLATE "C" DESC, e.checked_at DESC, s.product_id COLLATE "C", s.subscription_id, s.purchase_id;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION ledger.right_basis(bigint[]) FROM PUBLIC;
-COMMENT ON FUNCTION ledger.right_basis IS
-    'What answers about customers rest on now: the customers themselves and those whose name they share, what these '
-    'own or will own, and until when time alone does not change the answer (lasts_until null: never). It finds each '
-    'step as ledger.right_source does';
+COMMENT ON FUNCTION ledger.entitlements IS
+    'What customers may use, one row per customer and entitlement. The winner among several sources: the lower '
+    'place, then the one that grants, then production, then the latest end, then what Apple says over a manual '
+    'grant, then the newest check. So an expired production subscription does not hide a live sandbox one. '
+    'valid_at null: now. A known_at that is null or not past stands for all that is known, because a standby''s '
+    'clock may be behind what it knows. Swift has the same rule as EntitlementSource.precedes';

@@ -46,18 +46,16 @@ extension LedgerApps {
         }
         // A grant with an empty entitlement name marks each product as named by the catalog.
         let grants = products.flatMap { product in
-            ([""] + product.entitlements).map { (product: product.id.text, right: $0) }
+            ([""] + product.entitlements).map { (product: product.id.text, entitlement: $0) }
         }
         _ = try await app(bundleID)
         try await database.transaction { transaction in
             guard let row = try transaction.query(Queries.lockCatalog, [.text(bundleID.text)]).first else { return }
             let app = Parameter.int4(try row.int4("app_id"))
-            // Read under the lock, so that of two catalogs the one applied later also has the later time.
-            guard let clock = try transaction.query(Queries.readClock).first else { return }
-            let recordedAt = Parameter.timestamptz(microseconds: try clock.timestamptz("recorded_at"))
-            let rights = [app, .texts(grants.map(\.product)), .texts(grants.map(\.right)), recordedAt]
-            try transaction.query(Queries.insertGrants, rights)
-            try transaction.query(Queries.endGrants, rights)
+            let recordedAt = Parameter.timestamptz(microseconds: try row.timestamptz("recorded_at"))
+            let granted = [app, .texts(grants.map(\.product)), .texts(grants.map(\.entitlement)), recordedAt]
+            try transaction.query(Queries.insertGrants, granted)
+            try transaction.query(Queries.endGrants, granted)
             try transaction.query(Queries.deleteProducts, [app, .texts(products.map(\.id.text))])
             try transaction.query(
                 Queries.upsertProducts,

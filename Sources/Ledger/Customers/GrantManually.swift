@@ -22,6 +22,7 @@ extension LedgerCustomers {
             }
             try grants.end(entitlement, deciding: decision, in: transaction)
             let given = try grants.begin(entitlement, until: until, deciding: decision, in: transaction)
+            try grants.storeEntitlements(in: transaction)
             try ledger.audit(
                 .grantGiven, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
             return given
@@ -44,6 +45,7 @@ extension LedgerCustomers {
             guard let grants = try ManualGrants(of: customer, appID: app.id, in: transaction),
                 let ended = try grants.end(entitlement, deciding: decision, in: transaction).first
             else { throw nothing }
+            try grants.storeEntitlements(in: transaction)
             try ledger.audit(
                 .grantRevoked, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
             return ended
@@ -81,6 +83,11 @@ struct ManualGrants {
             throw LedgerError(.mismatch, "The database gave no time.")
         }
         recordedMicroseconds = try clock.timestamptz("recorded_at")
+    }
+
+    /// Stores what the customer may use after the changes.
+    func storeEntitlements(in transaction: Transaction) throws {
+        try EntitledCustomers(locking: [customer], in: transaction).store(in: transaction)
     }
 
     /// Ends the running grants of an entitlement, nil for all; returns the ended grants, with their former ends.

@@ -138,6 +138,8 @@ extension UploadBatch {
                 .texts(said.map(\.word.productID.text)), .instants(said.map(\.word.until)),
                 .texts(said.map(\.word.environment.rawValue)),
             ])
+        let promised = Set(said.map { CustomerID(number: customers[$0.place]) })
+        try EntitledCustomers(locking: promised, in: transaction).outdate(in: transaction)
     }
 
     /// Limits a date to a range that PostgreSQL can store; devices send any date, and dates further away do not change

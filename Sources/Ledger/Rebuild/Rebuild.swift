@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 extension LedgerOperations {
-    /// Returns how many subscriptions and purchases a rebuild would examine.
+    /// Returns how many subscriptions, purchases and customers a rebuild would examine.
     package func rebuildable(_ scope: RebuildScope) async throws -> Int64 {
         try await query(Queries.countRebuildable, [.text(scope.app?.text), .text(scope.customer)])
             .first?.int8("things") ?? 0
@@ -31,6 +31,7 @@ extension LedgerOperations {
             switch place {
             case .subscriptions(let after): return try run.subscriptions(after: after, in: transaction)
             case .purchases(let after): return try run.purchases(after: after, in: transaction)
+            case .entitlements(let after): return try run.entitlements(after: after, in: transaction)
             }
         }
     }

@@ -14,12 +14,15 @@ package struct RebuildScope: Sendable {
     }
 }
 
-/// The place that a rebuild has reached: subscriptions first, then one-time purchases, each in the order of their keys.
+/// The place that a rebuild has reached: subscriptions first, then one-time purchases, then customers, each in the order
+/// of their keys.
 package enum RebuildPlace: Sendable, Hashable {
     /// After the subscription with this key; 0 to begin.
     case subscriptions(after: Int64)
     /// After the purchase with this key; 0 to begin.
     case purchases(after: Int64)
+    /// After the stored entitlements of the customer with this key; 0 to begin.
+    case entitlements(after: Int64)
 
     /// The start of a rebuild.
     package static let start = RebuildPlace.subscriptions(after: 0)
@@ -47,7 +50,7 @@ package struct RebuildGap: Sendable, Hashable {
 
 /// The result of one batch of a rebuild, after its commit.
 package struct RebuildBatch: Sendable {
-    /// Subscriptions or purchases that were examined.
+    /// Subscriptions, purchases or customers that were examined.
     package var examined = 0
     /// Those of them that were rewritten.
     package var corrected = 0

@@ -73,7 +73,11 @@ struct RebuildRun {
     func purchases(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
         let ids = try transaction.query(Queries.findPurchasesAfter, limits(after: after))
             .map { try $0.int8("purchase_id") }
-        guard let last = ids.max() else { return RebuildBatch() }
+        guard let last = ids.max() else {
+            var done = RebuildBatch()
+            done.next = .entitlements(after: 0)
+            return done
+        }
         let pollers = try LockedPollers(purchases: ids, in: transaction)
         let rows = try transaction.query(Queries.lockRebuiltPurchases, [.int8s(ids)])
         var run = try SettlementRun(
@@ -112,14 +116,39 @@ struct RebuildRun {
         }
         return batch
     }
+
+    /// Compares what is stored of the next customers' entitlements with what their sources give.
+    func entitlements(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
+        let ids = try transaction.query(Queries.findEntitledAfter, limits(after: after))
+            .map { try $0.int8("customer_id") }
+        guard let last = ids.max() else { return RebuildBatch() }
+        let entitled = try EntitledCustomers(locking: Set(ids.map(CustomerID.init(number:))), in: transaction)
+        let differing = try transaction.query(Queries.compareEntitlements, [.int8s(ids)])
+        var batch = RebuildBatch()
+        batch.examined = ids.count
+        batch.next = .entitlements(after: last)
+        batch.differences = try differing.map { row in
+            RebuildDifference(
+                subject: "\(try row.text("bundle_id")) customer \(try row.text("name"))",
+                fact: "entitlement \(try row.text("entitlement"))", stored: try row.textIfPresent("stored"),
+                rebuilt: try row.textIfPresent("computed"))
+        }
+        if correcting, !differing.isEmpty {
+            try entitled.store(in: transaction)
+            batch.corrected = Set(try differing.map { try $0.int8("customer_id") }).count
+        }
+        return batch
+    }
 }
 
 extension SettlementRun {
     /// Writes corrections, and schedules the checks of what was corrected.
     fileprivate mutating func writeCorrected(in transaction: Transaction) throws {
         try planPolling()
+        let entitled = try lockEntitled(in: transaction)
         try writeDrafts(in: transaction)
         try writePolling(in: transaction)
+        try entitled.store(in: transaction)
     }
 }
 

@@ -6,19 +6,27 @@ extension SettlementRun {
     /// Writes the result of folding the batch, and gives leases back.
     mutating func write(in transaction: Transaction) throws -> [Settled] {
         let plans = try makePlans()
-        try writeDrafts(in: transaction)
         let fresh = plans.filter { !isRepeated($0.settlement) }
+        let entitled = try lockEntitled(verifying: verifiedFirst(fresh), in: transaction)
+        try writeDrafts(in: transaction)
         let ids = try reserveIDs(observations: fresh.count, periods: 0, in: transaction).observations
         let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
         try writeReceipts(fresh, kept, in: transaction)
         let scheduled = try writeSchedules(fresh, in: transaction)
         try writePolling(scheduled: scheduled, in: transaction)
+        try entitled.store(in: transaction)
         // Last, because the canaries' watch may be using the same rows.
         try writeRefusals(fresh, in: transaction)
         return plans.map(settled(by:))
     }
 
-    /// Writes the folded subscriptions and purchases.
+    /// Returns the receipts that Apple vouches for for the first time.
+    private func verifiedFirst(_ plans: [ReceiptPlan]) -> [ReceiptID] {
+        plans.map(\.settlement).filter { $0.evidence != nil }.map(\.claim.receiptID)
+            .filter { receipts[$0]?.verifiedAt == nil }
+    }
+
+    /// Writes the folded subscriptions and purchases, with their owners locked by `lockEntitled`.
     func writeDrafts(in transaction: Transaction) throws {
         let checked = subscriptions.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
         let periods = checked.flatMap { draft in

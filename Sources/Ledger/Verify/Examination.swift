@@ -37,6 +37,7 @@ struct Examination: Sendable {
         statement(.wanted, Queries.verifyWanted, over: Queries.verifyNextReceipts) { [.float8($0.leaseSeconds)] },
         statement(.leases, Queries.verifyLeases, over: Queries.verifyNextReceipts),
         statement(.ownership, Queries.verifyOwnership, over: Queries.verifyNextOwnerships),
+        statement(.entitlements, Queries.verifyEntitlements, over: Queries.verifyNextCustomers, keysMax: 500),
         statement(.events, Queries.verifyEvents, over: Queries.verifyNextEvents),
         statement(.feed, Queries.verifyFeed, over: Queries.verifyNextPositions),
         statement(.summaries, Queries.verifySummaries, over: Queries.verifyNextSubscriptions, keysMax: 500),

@@ -16,6 +16,8 @@ package enum Invariant: String, Sendable, CaseIterable {
     case timeline
     /// A subscription or purchase has one owner at a time.
     case ownership
+    /// What is stored of a customer's entitlements is what their sources give.
+    case entitlements
     /// A receipt without any usable answer from Apple is scheduled.
     case scheduled
     /// A check that is wanted by a certain time is not forgotten.
@@ -38,7 +40,7 @@ extension Invariant {
     package var isRepairable: Bool {
         switch self {
         case .coverage, .purchaseCoverage, .poller, .nextCheck, .age: true
-        case .facts, .timeline, .ownership, .scheduled, .wanted, .leases, .events, .feed, .summaries,
+        case .facts, .timeline, .ownership, .entitlements, .scheduled, .wanted, .leases, .events, .feed, .summaries,
             .summarySums:
             false
         }
@@ -57,6 +59,8 @@ extension Invariant {
             "Run `perennial rebuild --app APP`; if it stays, restore the constraint subscription_span_says_one_thing."
         case .ownership:
             "Run `perennial customer assign` to say whose it is, and restore the constraints of ledger.ownership."
+        case .entitlements:
+            "Run `perennial rebuild --app APP`, which stores what the sources give."
         case .scheduled:
             "Run `perennial receipt check --receipt ID`, which asks Apple and schedules it."
         case .wanted:

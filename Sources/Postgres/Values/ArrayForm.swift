@@ -38,7 +38,7 @@ extension ColumnType {
 }
 
 extension UnsafeRawBufferPointer {
-    fileprivate func tail(from offset: Int) -> UnsafeRawBufferPointer {
+    func tail(from offset: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: self[offset...])
     }
 }

@@ -66,29 +66,19 @@ package struct HTTPServer: Service {
     package func run() async throws {
         logger.info("server started", metadata: ["connections_max": "\(limits.connectionsMax)"])
         // Cancelled and awaited when the application ends.
-        async let _: Void = tracker.maintainRightLog()
+        async let _: Void = tracker.maintainFeedPlace()
         try await application.run()
         logger.info("server stopped")
     }
 
     /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
-        let authenticator = APIKeyAuthenticator(keys: keys)
-        let counters = RequestCounters(registry: metrics)
-        let counted = LookupCounters(registry: metrics)
-        let lookups = GetEntitlements(
-            tracker: tracker, apps: KnownApps(tracker.ledger),
-            rights: RightsLookup(tracker.ledger) { source, answers in counted.count(answers, from: source) })
-        let atOnce = EntitlementsAtOnce(lookups: lookups, authenticator: authenticator, counters: counters)
-        // `EntitlementsAtOnce` logs nothing. At debug level every request takes the usual way, which logs it.
-        let isLogged = logger.logLevel <= .debug
         let room = ConnectionLimit(connectionsMax: limits.connectionsMax, logger: logger)
         return Application(
-            router: router(authenticator, lookups, counters),
+            router: router,
             server: HTTPServerBuilder {
                 let connection = ClosingWhenAsked(connection: HTTP1Channel(responder: $0, configuration: http))
-                let answering = AnsweringAtOnce(connection: connection) { isLogged ? nil : atOnce.answer($0) }
-                return OnEventLoop(connection: LimitedConnection(connection: answering, room: room))
+                return OnEventLoop(connection: LimitedConnection(connection: connection, room: room))
             },
             configuration: ApplicationConfiguration(
                 address: .hostname(host, port: port), serverName: Self.name,
@@ -110,21 +100,20 @@ package struct HTTPServer: Service {
                 maxHeaderFieldCount: limits.headerFieldsMax))
     }
 
-    private func router(
-        _ authenticator: APIKeyAuthenticator, _ lookups: GetEntitlements, _ counters: RequestCounters
-    ) -> ListingRouter {
+    private var router: ListingRouter {
         let router = ListingRouter()
-        router.add(middleware: CountRequests(counters: counters))
+        let authenticator = APIKeyAuthenticator(keys: keys)
+        let (apps, counters) = (KnownApps(tracker.ledger), LookupCounters(registry: metrics))
+        router.add(middleware: CountRequests(counters: RequestCounters(registry: metrics)))
         router.add(middleware: ProblemMiddleware())
         router.add(middleware: ContinueMiddleware())
         let brief = router.group().add(middleware: RequireWholePath())
         let routes = brief.group().add(middleware: OffEventLoop())
         let keyed = routes.behind(authenticator)
-        let (apps, rights) = (lookups.apps, lookups.rights)
         PostReceipt(tracker: tracker, limits: limits).addRoute(to: keyed)
         GetReceipt(ledger: tracker.ledger).addRoute(to: keyed)
-        lookups.addRoute(to: brief.behind(authenticator))
-        PostBatch(tracker: tracker, apps: apps, rights: rights, limits: limits).addRoute(to: keyed)
+        GetEntitlements(tracker: tracker, apps: apps, counters: counters).addRoute(to: brief.behind(authenticator))
+        PostBatch(tracker: tracker, apps: apps, counters: counters, limits: limits).addRoute(to: keyed)
         GetCustomer(tracker: tracker, apps: apps).addRoute(to: keyed)
         GrantRoutes(ledger: tracker.ledger, limits: limits).addRoutes(to: keyed)
         GetEvents(ledger: tracker.ledger).addRoute(to: keyed)

@@ -58,19 +58,19 @@ final class RequestCounters: Sendable {
 
 /// The counters of lookups by the source of their answers.
 struct LookupCounters: Sendable {
-    private let fromMemory: Counter
-    private let fromDatabase: Counter
+    private let stored: Counter
+    private let computed: Counter
 
     init(registry: MetricsRegistry) {
-        fromMemory = registry.counter(.lookups, [("source", RightsLookup.Source.memory.rawValue)])
-        fromDatabase = registry.counter(.lookups, [("source", RightsLookup.Source.database.rawValue)])
+        stored = registry.counter(.lookups, [("source", CustomerEntitlements.Source.stored.rawValue)])
+        computed = registry.counter(.lookups, [("source", CustomerEntitlements.Source.computed.rawValue)])
     }
 
-    /// Counts answers that came from one source.
-    func count(_ answers: Int, from source: RightsLookup.Source) {
+    /// Counts one answer.
+    func count(_ source: CustomerEntitlements.Source) {
         switch source {
-        case .memory: fromMemory.increment(by: answers)
-        case .database: fromDatabase.increment(by: answers)
+        case .stored: stored.increment()
+        case .computed: computed.increment()
         }
     }
 }

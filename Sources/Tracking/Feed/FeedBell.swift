@@ -31,6 +31,14 @@ extension Tracker {
             metadata: ["feed": "\(renewal.feed)", "former": "\(renewal.former)"])
     }
 
+    /// Checks once a minute where the feed lives, until shutdown.
+    package func maintainFeedPlace() async {
+        while !isStopping() {
+            await checkFeedPlace()
+            await rest(seconds: 60)
+        }
+    }
+
     /// Gives the events of this process their positions until shutdown. `runMaintenance` finds events that were missed
     /// or that other processes left.
     func keepFeed() async {

@@ -78,7 +78,7 @@ package struct Worker: Service {
         return nil
     }
 
-    /// Does the periodic jobs: the feed, ends of outage allowances, incidents, old notifications, room for next month.
+    /// Does the periodic jobs: the feed, ends of outage allowances, outdated entitlements, incidents, old notifications, room for next month.
     private func runMaintenance() async {
         var rounds = 0
         while !isStopping() {
@@ -87,6 +87,9 @@ package struct Worker: Service {
             if rounds % 20 == 0 {
                 await tracker.attempt("end exhausted allowances") {
                     _ = try await tracker.ledger.settlements.endAllowances()
+                }
+                await tracker.attempt("renew outdated entitlements") {
+                    try await tracker.ledger.customers.renewAllEntitlements()
                 }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
                 await tracker.seeStandings()
@@ -104,11 +107,10 @@ package struct Worker: Service {
         }
     }
 
-    /// Removes a bounded number of old notifications and workers, and changes that no server asks about any more.
+    /// Removes a bounded number of old notifications and workers.
     func removeWhatIsOld() async {
         await tracker.attempt("remove old notifications") { try await tracker.ledger.intake.pruneNotifications() }
         await tracker.attempt("forget old workers") { try await tracker.ledger.claims.forgetWorkers() }
-        await tracker.pruneRightLog()
     }
 
     private func sequenceFeed() async {

@@ -106,7 +106,7 @@ struct RebuildSum {
 
     /// Returns the result in one line.
     func sentence(verifying: Bool) -> String {
-        let looked = "Subscriptions and purchases looked at: \(examined)"
+        let looked = "Subscriptions, purchases and customers looked at: \(examined)"
         let found =
             differences == 0 ? "they are what the observations give" : "facts that differed: \(differences)"
         let done = verifying || differences == 0 ? "" : "; corrected: \(corrected)"

@@ -53,7 +53,7 @@ struct PlanTests {
             let plan = try await explain(
                 test,
                 """
-                SELECT * FROM ledger.right_source(ARRAY[$1::bigint], now(), 'infinity')
+                SELECT * FROM ledger.entitlement_spans(ARRAY[$1::bigint], now(), now(), 'infinity')
                 """, [.int8(77)])
             for table in ["subscription", "subscription_span", "ownership"] {
                 #expect(!plan.contains("Seq Scan on \(table) "), "\(plan)")
@@ -64,7 +64,7 @@ struct PlanTests {
                     """
                     SET LOCAL plan_cache_mode = force_generic_plan;
                     PREPARE lookup (bigint, timestamptz) AS
-                    SELECT * FROM ledger.right_source(ARRAY[$1], $2, 'infinity')
+                    SELECT * FROM ledger.entitlement_spans(ARRAY[$1], $2, $2, 'infinity')
                     """)
                 return try transaction.query(.test("EXPLAIN ANALYZE EXECUTE lookup (77, now())"))
                     .map { try $0.text("QUERY PLAN") }.joined(separator: "\n")

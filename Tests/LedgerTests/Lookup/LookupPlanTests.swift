@@ -63,7 +63,7 @@ struct LookupPlanTests {
     func indexes() async throws {
         try await filled.use { test in
             let lines = try await plan(
-                "COSTS OFF", "SELECT * FROM ledger.right_source(ARRAY[7, 8]::bigint[], now(), 'infinity')",
+                "COSTS OFF", "SELECT * FROM ledger.entitlement_spans(ARRAY[7, 8]::bigint[], now(), now(), 'infinity')",
                 in: test)
             #expect(lines.contains { $0.contains("subscription_span") }, "the functions were not looked into: \(lines)")
             #expect(lines.filter { $0.contains("Seq Scan") } == [])

@@ -128,7 +128,7 @@ struct CoverageTests {
         }
     }
 
-    @Test("What the polling receipt left out while no other could go on is polled by the next one whose answer holds it")
+    @Test("What the poller left out while no other receipt could go on goes to the next one whose answer holds it")
     func omittedEarlier() async throws {
         try await withLedger(in: coverageDatabase) { test in
             let (a, b) = (try await test.upload("a"), try await test.upload("b"))

@@ -23,6 +23,21 @@ struct VerifyLookTests {
         }
     }
 
+    @Test("Entitlements that are stored otherwise than their sources give are named with the customer")
+    func entitlements() async throws {
+        try await VerifyTests.withLife { test in
+            try await test.run("UPDATE ledger.current_entitlements SET spans[1].granted = NOT spans[1].granted")
+            let details = ["ann", "bob"].map { customer in
+                "what is stored of \(customer == "ann" ? "monthly" : "coins") for customer \(customer) is not what its sources give"
+            }
+            let found = try await test.violations([.entitlements])
+            #expect(found.map(\.detail) == details)
+            #expect(found.first?.sentence.hasPrefix("entitlements: com.example.app: what is stored") == true)
+            try await test.run("UPDATE ledger.app SET catalog_changed_at = clock_timestamp()")
+            #expect(try await test.violations([.entitlements]) == [], "outdated, it is computed")
+        }
+    }
+
     @Test("A subscription that nothing polls is found where no check is due any more, too")
     func restingWithoutPoller() async throws {
         try await withLedger { test in

@@ -24,11 +24,11 @@ import Testing
         speedup: Int = 1
     ) -> EntitlementLookup {
         EntitlementLookup(
-            bundleID: "com.example.app", customer: "kim", time: time, knownAt: knownAt, now: now,
+            bundleID: "com.example.app", customer: "kim", time: time, knownAt: knownAt,
             terms: FreshnessTerms(
                 production: .standard(for: .production, speedup: speedup),
                 sandbox: .standard(for: .sandbox, speedup: speedup), leaseSeconds: 60),
-            rights: Rights(entitlements))
+            found: CustomerEntitlements(entitlements: entitlements, now: now, source: .stored))
     }
 
     private static let day: Int64 = 86_400_000
@@ -95,17 +95,17 @@ import Testing
     @Test("The tag follows the meaning")
     func theTagFollowsTheMeaning() throws {
         let active = [Self.entitlement(.active, endsIn: 90_000)]
-        let tag = try #require(Self.lookup(active).answer(ifNoneMatch: []).head.headerFields[.eTag])
+        let tag = try #require(Self.lookup(active).response(ifNoneMatch: []).headers[.eTag])
         let later = Self.lookup(active, now: Self.now + .seconds(20))
-        #expect(later.answer(ifNoneMatch: []).head.headerFields[.eTag] == tag)
-        let unchanged = later.answer(ifNoneMatch: ["\"other\", \(tag)"]).head
-        #expect(unchanged.status == .notModified && unchanged.headerFields[.eTag] == tag)
+        #expect(later.response(ifNoneMatch: []).headers[.eTag] == tag)
+        let unchanged = later.response(ifNoneMatch: ["\"other\", \(tag)"])
+        #expect(unchanged.status == .notModified && unchanged.headers[.eTag] == tag)
         for changed in [
             Self.lookup([Self.entitlement(.expired, endsIn: nil)]), Self.lookup([]),
             Self.lookup(active, time: Self.now),
         ] {
-            #expect(changed.answer(ifNoneMatch: [tag]).head.status == .ok)
-            #expect(changed.answer(ifNoneMatch: []).head.headerFields[.eTag] != tag)
+            #expect(changed.response(ifNoneMatch: [tag]).status == .ok)
+            #expect(changed.response(ifNoneMatch: []).headers[.eTag] != tag)
         }
     }
 
@@ -114,8 +114,8 @@ import Testing
     func theTagOutlivesACheck() throws {
         let before = Self.lookup([Self.entitlement(.active, endsIn: 90_000, checkedAgo: .minutes(5))])
         let after = Self.lookup([Self.entitlement(.active, endsIn: 90_000)])
-        let tag = try #require(before.answer(ifNoneMatch: []).head.headerFields[.eTag])
-        #expect(after.answer(ifNoneMatch: [tag]).head.status == .notModified)
+        let tag = try #require(before.response(ifNoneMatch: []).headers[.eTag])
+        #expect(after.response(ifNoneMatch: [tag]).status == .notModified)
         var tags: Set<String> = [tag]
         for (name, entitlement) in [
             ("longer", Self.entitlement(.active, endsIn: 90_001)),
@@ -128,7 +128,7 @@ import Testing
             ("by hand", Self.entitlement(.active, endsIn: 90_000, basis: "by_hand")),
             ("old", Self.entitlement(.active, endsIn: 90_000, checkedAgo: .days(35))),
         ] {
-            let other = try #require(Self.lookup([entitlement]).answer(ifNoneMatch: []).head.headerFields[.eTag])
+            let other = try #require(Self.lookup([entitlement]).response(ifNoneMatch: []).headers[.eTag])
             #expect(tags.insert(other).inserted, "\(name)")
         }
     }

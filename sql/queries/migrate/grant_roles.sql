@@ -13,7 +13,7 @@ GRANT INSERT, UPDATE ON
     ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.verified_minute, ledger.apple_breaker,
     ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress,
     ledger.summarised, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal, ledger.summary_trial,
-    ledger.verify_turn, ledger.invariant
+    ledger.verify_turn, ledger.invariant, ledger.current_entitlements
     TO perennial_worker, perennial_api;
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
@@ -35,6 +35,3 @@ REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC
 GRANT EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) TO perennial_worker, perennial_api, perennial_owner;
 GRANT EXECUTE ON FUNCTION ledger.drop_empty_observation_months(timestamptz) TO perennial_owner;
 GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perennial_api;
-GRANT EXECUTE ON FUNCTION ledger.prune_right_log(), ledger.right_basis(bigint[]),
-    ledger.entitlement_sources(bigint[], timestamptz, timestamptz)
-    TO perennial_worker, perennial_api, perennial_owner;

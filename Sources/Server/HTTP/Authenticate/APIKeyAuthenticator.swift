@@ -22,17 +22,6 @@ struct APIKeyAuthenticator: RouterMiddleware {
         return try await next(request, context)
     }
 
-    /// Returns the key of a request if it is known without a query and covers `scope` for the app.
-    func knownKey(in headers: HTTPFields, for bundleID: BundleID, needs scope: Scope) -> APIKey? {
-        guard let secret = Self.secret(in: headers), let key = keys.knownKey(withSecret: secret),
-            key.scope.covers(scope), key.bundleID == nil || key.bundleID == bundleID
-        else { return nil }
-        return key
-    }
-
-    /// Takes one of the requests that a key has left. Returns false when none is left.
-    func takeRequest(of key: APIKey) -> Bool { limiter.secondsToWait(of: key.id, at: key.rate) == nil }
-
     /// Returns the bearer token. The case of the scheme does not matter (RFC 6750, section 2.1).
     private static func secret(in headers: HTTPFields) -> String? {
         let parts = headers[values: .authorization].first?.split(separator: " ", maxSplits: 1) ?? []

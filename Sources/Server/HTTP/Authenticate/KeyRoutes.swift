@@ -12,8 +12,7 @@ extension RouterGroup where Context == KeyContext {
     /// Returns routes whose paths name no app. They must not reveal any app but the key's. `query` lists the allowed
     /// query names.
     func ofAnyApp(needing scope: Scope, query: [String] = []) -> RouterGroup<KeyContext> {
-        let routes = group().add(middleware: RequireScope(scope: scope)).add(middleware: RequireQuery(known: query))
-        return scope == .read ? routes : routes.add(middleware: OutlastMemories())
+        group().add(middleware: RequireScope(scope: scope)).add(middleware: RequireQuery(known: query))
     }
 
     /// Returns routes whose paths have the parameter `{bundle}`. A route gets its app only from the context. `query`
@@ -48,18 +47,5 @@ private struct RequireQuery: RouterMiddleware {
     ) async throws -> Response {
         try request.requireQuery(known: known)
         return try await next(request, context)
-    }
-}
-
-/// Middleware that waits after a write until every server's lookups show it, so that a caller who got its response can
-/// read it anywhere.
-private struct OutlastMemories: RouterMiddleware {
-    func handle(
-        _ request: Request, context: KeyContext, next: (Request, KeyContext) async throws -> Response
-    ) async throws -> Response {
-        let response = try await next(request, context)
-        // Cancelled only when no caller waits for the response any more.
-        try? await Task.sleep(for: .milliseconds(RightsLookup.behindMillisecondsMax))
-        return response
     }
 }

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Hummingbird
 import Ledger
 import Subscriptions
 
@@ -10,53 +11,53 @@ struct EntitlementLookup: Sendable {
     let time: Instant?
     /// The instant whose knowledge counts; nil is all knowledge.
     let knownAt: Instant?
-    /// The time of the request, which replaces an absent instant.
-    let now: Instant
+    /// The entitlements, with the database's clock, which replaces an absent instant.
+    let found: CustomerEntitlements
     /// The freshness of all entitlements together.
     let freshness: Freshness
-    private let rendered: RenderedEntitlements
 
-    /// Creates an answer with the entitlements `rights`, requested at `now`. The age of answers depends on `terms`.
+    /// Creates an answer from what was found. The age of answers depends on `terms`.
     init(
-        bundleID: BundleID, customer: String, time: Instant?, knownAt: Instant?, now: Instant, terms: FreshnessTerms,
-        rights: Rights
+        bundleID: BundleID, customer: String, time: Instant?, knownAt: Instant?, terms: FreshnessTerms,
+        found: CustomerEntitlements
     ) {
         self.bundleID = bundleID
         self.customer = customer
         self.time = time
         self.knownAt = knownAt
-        self.now = now
+        self.found = found
         // A `knownAt` in the future means everything known now.
-        let known = min(knownAt ?? now, now)
-        freshness = Freshness(of: rights.entitlements.map { $0.freshness(at: time ?? now, now: known, terms) })
-        rendered = rights.rendered(by: RenderedEntitlements.init)
+        let known = min(knownAt ?? found.now, found.now)
+        freshness = Freshness(
+            of: found.entitlements.map { $0.freshness(at: time ?? found.now, now: known, terms) })
     }
 
     /// Returns the answer, or 304 when the caller has it already.
-    func answer(ifNoneMatch: [String]) -> WrittenAnswer {
+    func response(ifNoneMatch: [String]) -> Response {
         let tag = entityTag
         // A client must revalidate a stored response each time, because a purchase has to show at once.
         let headers: HTTPFields = [.eTag: tag.description, .cacheControl: "private, no-cache", .vary: "Authorization"]
-        guard !tag.isNamed(in: ifNoneMatch) else { return WrittenAnswer(nil, status: .notModified, headers: headers) }
-        return WrittenAnswer(text, headers: headers)
+        guard !tag.isNamed(in: ifNoneMatch) else { return Response(status: .notModified, headers: headers) }
+        return Response(text, headers: headers)
     }
 
     /// The tag of the answer's meaning. It leaves out the time of the request, which would make every answer different,
     /// and the clocks of Apple's answers, which would change it with every check.
     private var entityTag: EntityTag {
-        rendered.tag.joined(with: [
-            .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
-            .bool(freshness.isStale),
-        ])
+        EntityTag(
+            found.entitlements.flatMap(\.meaning) + [
+                .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
+                .bool(freshness.isStale),
+            ])
     }
 
     private var text: JSONText {
         JSONText(members: [
             "app": .value(.string(bundleID.text)),
-            "at": .value(.string((time ?? now).iso8601)),
+            "at": .value(.string((time ?? found.now).iso8601)),
             "customer": .value(.string(customer)),
-            "entitlements": .written(rendered.text),
-            "known_at": .value(.string((knownAt ?? now).iso8601)),
+            "entitlements": .value(.array(found.entitlements.map(\.json))),
+            "known_at": .value(.string((knownAt ?? found.now).iso8601)),
             "max_age_s": .value(.optional(freshness.ageSecondsMax)),
             "stale": .value(.bool(freshness.isStale)),
         ])
@@ -66,24 +67,10 @@ struct EntitlementLookup: Sendable {
     var entry: JSONText {
         JSONText(members: [
             "customer": .value(.string(customer)),
-            "entitlements": .written(rendered.text),
+            "entitlements": .value(.array(found.entitlements.map(\.json))),
             "max_age_s": .value(.optional(freshness.ageSecondsMax)),
             "stale": .value(.bool(freshness.isStale)),
         ])
-    }
-}
-
-/// Entitlements written for responses: the part that does not depend on the time of the request.
-struct RenderedEntitlements: Sendable {
-    /// The list as JSON.
-    let text: JSONText
-    /// The tag of the list's meaning.
-    let tag: EntityTag
-
-    /// Writes some entitlements.
-    init(_ entitlements: [Entitlement]) {
-        text = JSONText(.array(entitlements.map(\.json)))
-        tag = EntityTag(entitlements.flatMap(\.meaning))
     }
 }
 

@@ -1,4 +1,3 @@
-import Foundation
 import Hummingbird
 import Ledger
 import Subscriptions
@@ -11,7 +10,7 @@ struct PostBatch: Sendable {
 
     let tracker: Tracker
     let apps: KnownApps
-    let rights: RightsLookup
+    let counters: LookupCounters
     let limits: ServerLimits
 
     /// The body of the request.
@@ -36,23 +35,21 @@ struct PostBatch: Sendable {
             let time = try question.at.map { try Instant(asked: $0, as: "The body's at") }
             let knownAt = try question.knownAt.map { try Instant(asked: $0, as: "The body's known_at") }
             let terms = tracker.terms(of: try await apps.require(context.bundleID))
-            let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-            let names = question.customers.map { CustomerName(AppCustomerID($0), of: context.bundleID) }
-            let found =
-                time == nil && knownAt == nil
-                ? try await rights.rights(of: names)
-                : try await tracker.ledger.customers.rights(of: names, at: time, knownAt: knownAt)
-            let answers = zip(question.customers, found).map { customer, rights in
+            let found = try await tracker.ledger.customers.entitlements(
+                of: question.customers.map { CustomerName(AppCustomerID($0), of: context.bundleID) }, at: time,
+                knownAt: knownAt)
+            for answer in found { counters.count(answer.source) }
+            let answers = zip(question.customers, found).map { customer, found in
                 EntitlementLookup(
-                    bundleID: context.bundleID, customer: customer, time: time, knownAt: knownAt, now: now,
-                    terms: terms, rights: rights
-                ).entry
+                    bundleID: context.bundleID, customer: customer, time: time, knownAt: knownAt, terms: terms,
+                    found: found)
             }
+            let now = answers[0].found.now
             return Response(
                 JSONText(members: [
                     "app": .value(.string(context.bundleID.text)),
                     "at": .value(.string((time ?? now).iso8601)),
-                    "customers": .written(JSONText(elements: answers)),
+                    "customers": .written(JSONText(elements: answers.map(\.entry))),
                     "known_at": .value(.string((knownAt ?? now).iso8601)),
                 ]))
         }

@@ -1,33 +1,18 @@
 import Postgres
+import SQL
 import SeededRandom
 import Subscriptions
 import Testing
 
 @testable import Ledger
 
-@Suite("What is remembered is what would be read")
-struct RightsLookupTests {
+@Suite("What is stored of entitlements is what their sources give")
+struct StoredEntitlementsTests {
     private static let names = ["ann", "bob", "cat", "dan"]
     private static let steps = 60
 
     private func names(in test: TestLedger) -> [CustomerName] {
         (Self.names + ["unknown-customer"]).map { CustomerName(AppCustomerID($0), of: test.app.bundleID) }
-    }
-
-    /// Compares both; again when the clock passed an instant between two reads.
-    private func compare(_ lookup: RightsLookup, in test: TestLedger, after step: String) async throws {
-        for _ in 0..<20 {
-            let before = try await test.ledger.customers.entitlements(of: names(in: test))
-            let reported = try await lookup.rights(of: names(in: test)).map(\.entitlements)
-            let toldAgain = try await lookup.rights(of: names(in: test)).map(\.entitlements)
-            let remembered = names(in: test).map { lookup.remembered(of: $0)?.entitlements }
-            guard try await test.ledger.customers.entitlements(of: names(in: test)) == before else { continue }
-            for (known, read) in zip(remembered, before) { #expect(known == nil || known == read, "after \(step)") }
-            #expect(reported == before, "after \(step)")
-            #expect(toldAgain == before, "again after \(step)")
-            return
-        }
-        Issue.record("the answers never rest, after \(step)")
     }
 
     /// Makes one random change, or lets time pass; returns its description.
@@ -36,7 +21,7 @@ struct RightsLookupTests {
         let other = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
         let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "seed"))
         let receipt = "r\(Int.random(in: 0..<3, using: &random))"
-        let kind = Int.random(in: 0..<13, using: &random)
+        let kind = Int.random(in: 0..<15, using: &random)
         do {
             switch kind {
             case 0: try await test.check(try await test.upload(receipt, by: customer), answer(in: test, using: &random))
@@ -59,6 +44,10 @@ struct RightsLookupTests {
                     purchase(id, at: test.at(-2), asOf: try await test.ledger.now(), refundedAt: refund))
             case 9: _ = try await test.ledger.customers.erase(customer, of: app, deciding: decision)
             case 10, 11: try await say(again: kind == 10 ? "1000" : "2000", in: test)
+            case 12:
+                let names = [["pro"], ["basic"], ["pro", "basic"], []].randomElement(using: &random) ?? []
+                try await test.ledger.apps.applyCatalog([CatalogProduct(id: "monthly", entitlements: names)], to: app)
+            case 13: _ = try await test.ledger.customers.renewEntitlements()
             default: try await test.run("SELECT pg_sleep(0.06)")
             }
         } catch let error as LedgerError {
@@ -89,46 +78,60 @@ struct RightsLookupTests {
         return answer
     }
 
-    @Test("A remembered answer equals a new read after every change, at every time", arguments: [1, 2, 3] as [UInt64])
+    @Test(
+        "After every kind of change a lookup finds what the sources give, now and at every boundary",
+        arguments: [1, 2, 3] as [UInt64])
     func agree(seed: UInt64) async throws {
         try await withLedger { test in
             var random = Seeded(seed: seed)
             print(random)
-            let lookup = RightsLookup(test.ledger)
-            var remembered = 0
+            var stored = 0
             for _ in 0..<Self.steps {
                 let step = try await act(in: test, using: &random)
-                try await compare(lookup, in: test, after: step)
-                remembered = max(remembered, lookup.rememberedCount)
+                stored += try await compare(in: test, after: step)
             }
-            #expect(remembered == Self.names.count)
+            #expect(stored > Self.steps, "hardly anything was stored; this test would prove little")
         }
     }
 
-    @Test("While others write, no answer is older than the question")
+    @Test("Two writers of one customer lose no change, and every lookup shows what was committed before it")
     func beside() async throws {
-        try await withLedger(connections: 4) { test in
+        try await withLedger(connections: 6) { test in
             let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a race"))
-            let lookup = RightsLookup(test.ledger)
             try await withThrowingTaskGroup { group in
-                for name in Self.names {
+                for writer in 0..<4 {
                     group.addTask {
-                        for round in 0..<40 {
-                            let right = "right \(round)"
+                        for round in 0..<25 {
+                            let entitlement = "right \(writer) \(round)"
                             _ = try await test.ledger.customers.grant(
-                                right, to: name, of: app, until: nil, deciding: decision)
-                            let reported = try await lookup.rights(of: [CustomerName(AppCustomerID(name), of: app)])[0]
-                                .entitlements
-                            #expect(reported.contains { $0.name == right && $0.granted }, "\(name) lost \(right)")
+                                entitlement, to: "ann", of: app, until: nil, deciding: decision)
+                            let found = try await test.ledger.customers.entitlements(app: app, customer: "ann")
+                            #expect(found.contains { $0.name == entitlement && $0.granted }, "\(entitlement) is lost")
                         }
+                    }
+                }
+                group.addTask {
+                    for round in 0..<25 {
+                        try await test.ledger.apps.applyCatalog(
+                            [CatalogProduct(id: "monthly", entitlements: ["pro \(round)"])], to: app)
+                        try await test.ledger.customers.renewAllEntitlements()
+                    }
+                }
+                group.addTask {
+                    for round in 0..<25 {
+                        let id = "p\(round)"
+                        try await test.check(
+                            try await test.upload(id, by: "ann"), purchase(id, at: test.at(-2), asOf: test.at(-1)))
                     }
                 }
                 try await group.waitForAll()
             }
+            #expect(try await test.violations([.entitlements]) == [])
+            #expect(try await compare(in: test, after: "the race") == 1)
         }
     }
 
-    @Test("Ids that Unicode takes for one are two customers, each with their own rights")
+    @Test("Ids that Unicode takes for one are two customers, each with entitlements of their own")
     func spellings() async throws {
         try await withLedger { test in
             let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a name"))
@@ -136,18 +139,10 @@ struct RightsLookupTests {
             for (right, name) in zip(["one", "two"], spellings) {
                 _ = try await test.ledger.customers.grant(right, to: name, of: app, until: nil, deciding: decision)
             }
-            let lookup = RightsLookup(test.ledger)
-            for _ in 0..<3 {
-                for (right, name) in zip(["one", "two"], spellings) {
-                    let customer = CustomerName(AppCustomerID(name), of: app)
-                    #expect(try await lookup.rights(of: [customer])[0].entitlements.map(\.name) == [right])
-                    let remembered = lookup.remembered(of: customer)?.entitlements.map(\.name)
-                    #expect(remembered == nil || remembered == [right])
-                }
-                let both = try await lookup.rights(of: spellings.map { CustomerName(AppCustomerID($0), of: app) })
-                #expect(both.map { $0.entitlements.map(\.name) } == [["one"], ["two"]])
-            }
-            #expect(lookup.rememberedCount == 2)
+            let both = try await test.ledger.customers.entitlements(
+                of: spellings.map { CustomerName(AppCustomerID($0), of: app) })
+            #expect(both.map { $0.entitlements.map(\.name) } == [["one"], ["two"]])
+            #expect(both.map(\.source) == [.stored, .stored])
         }
     }
 
@@ -160,52 +155,66 @@ struct RightsLookupTests {
                 }
                 try await test.check(try await test.upload(receipt), over)
             }
-            let lookup = RightsLookup(test.ledger)
-            #expect(try await lookup.rights(of: names(in: test))[0].entitlements.map(\.granted) == [false])
+            let ann = try await test.ledger.customers.entitlements(app: test.app.bundleID, customer: "ann")
+            #expect(ann.map(\.granted) == [false])
             for subscription in ["1000", "2000", "1000", "1000", "2000"] {
                 try await say(again: subscription, in: test)
-                try await compare(lookup, in: test, after: subscription)
+                _ = try await compare(in: test, after: subscription)
             }
         }
     }
+}
 
-    @Test("What changed of a customer who is asked about is read again before the next question")
-    func refreshes() async throws {
-        try await withLedger { test in
-            let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a change"))
-            let (ann, bob) = (CustomerName("ann", of: app), CustomerName("bob", of: app))
-            for name in ["ann", "bob"] {
-                _ = try await test.ledger.customers.grant("first", to: name, of: app, until: nil, deciding: decision)
+extension StoredEntitlementsTests {
+    /// Undoes what a comparison changes.
+    private struct Undone: Error {
+        let stored: Int
+    }
+
+    /// Compares what is stored with what the history functions give, in one snapshot: now by Swift and by SQL, and at
+    /// every later boundary, a millisecond before and after it, by Swift. Returns how many customers have it stored.
+    private func compare(in test: TestLedger, after step: String) async throws -> Int {
+        let names = names(in: test)
+        let parameters: [Parameter] = [.texts(names.map(\.bundleID.text)), .texts(names.map(\.id.text))]
+        do {
+            return try await test.database.transaction { transaction -> Int in
+                let rows = try transaction.query(Queries.currentEntitlements, parameters)
+                let now = try #require(rows.first).timestamptz("now")
+                let stored = try StoredEntitlements.read(rows, of: names.count)
+                func found(_ instant: Int64?) throws -> [[Entitlement]] {
+                    let rows = try transaction.query(
+                        Queries.entitlements, parameters + [.timestamptz(microseconds: instant), .instant(nil)])
+                    return try Self.byPlace(rows, of: names.count)
+                }
+                let byStored = try found(nil)
+                let boundaries = Set(stored.flatMap { $0?.spans ?? [] }.flatMap { [$0.starts, $0.ends] })
+                for boundary in boundaries where boundary > now && boundary < .max {
+                    for instant in [boundary - 1_000, boundary, boundary + 1_000] where instant > now {
+                        for (stored, computed) in zip(stored, try found(instant)) {
+                            let swift = stored?.entitlements(at: instant)
+                            #expect(swift == nil || swift == computed, "at \(instant - now) µs after \(step)")
+                        }
+                    }
+                }
+                try transaction.script("UPDATE ledger.current_entitlements SET catalog_changed_at = '-infinity'")
+                let computed = try found(nil)
+                #expect(byStored == computed, "SQL after \(step)")
+                for (stored, computed) in zip(stored, computed) {
+                    let swift = stored?.entitlements(at: now)
+                    #expect(swift == nil || swift == computed, "Swift after \(step)")
+                }
+                throw Undone(stored: stored.count { $0?.spans?.isEmpty == false })
             }
-            let lookup = RightsLookup(test.ledger)
-            for _ in 0..<2 { _ = try await lookup.rights(of: [ann, bob]) }
-            _ = try await test.ledger.customers.grant("second", to: "ann", of: app, until: nil, deciding: decision)
-            var reported: [String]?
-            for _ in 0..<10_000 where reported != ["first", "second"] {
-                // The test waits only for bob; it reads ann's answer once that is remembered.
-                if lookup.remembered(of: bob) == nil { _ = try await lookup.rights(of: [bob]) }
-                reported = lookup.remembered(of: ann)?.entitlements.map(\.name) ?? reported
-                try await Task.sleep(for: .milliseconds(2))
-            }
-            #expect(reported == ["first", "second"])
+        } catch let undone as Undone {
+            return undone.stored
         }
     }
 
-    @Test("Asked again, the rights are not read again; without a log they always are")
-    func reads() async throws {
-        try await withLedger { test in
-            let lookup = RightsLookup(test.ledger)
-            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
-            let ann = [CustomerName("ann", of: test.app.bundleID)]
-            _ = try await lookup.rights(of: ann)
-            let first = try await lookup.rights(of: ann)[0].entitlements
-            // The triggers do not see this change; only a new read of the database does.
-            try await test.run(
-                "SET LOCAL session_replication_role = replica; UPDATE ledger.subscription SET checked_at = checked_at + interval '1 h'"
-            )
-            #expect(try await lookup.rights(of: ann)[0].entitlements == first)
-            try await test.run("TRUNCATE ledger.right_change, ledger.right_log")
-            #expect(try await lookup.rights(of: ann)[0].entitlements != first)
+    private static func byPlace(_ rows: [Row], of count: Int) throws -> [[Entitlement]] {
+        var found = [[Entitlement]](repeating: [], count: count)
+        for row in rows where try row.isNull("entitlement") == false {
+            found[Int(try row.int8("place")) - 1].append(try Entitlement(row: row))
         }
+        return found
     }
 }

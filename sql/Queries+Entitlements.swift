@@ -1,0 +1,12 @@
+/// Statements that read and store what customers may use.
+extension Queries {
+    package static let currentEntitlements = SQLFile(
+        "current_entitlements", PackageResources.current_entitlements_sql)
+    package static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
+    package static let findOutdatedEntitlements = SQLFile(
+        "find_outdated_entitlements", PackageResources.find_outdated_entitlements_sql)
+    package static let lockEntitled = SQLFile("lock_entitled", PackageResources.lock_entitled_sql)
+    package static let outdateEntitlements = SQLFile(
+        "outdate_entitlements", PackageResources.outdate_entitlements_sql)
+    package static let storeEntitlements = SQLFile("store_entitlements", PackageResources.store_entitlements_sql)
+}
