@@ -2,6 +2,8 @@
 extension Queries {
     package static let currentEntitlements = SQLFile(
         "current_entitlements", PackageResources.current_entitlements_sql)
+    package static let currentEntitlementsOfMany = SQLFile(
+        "current_entitlements_of_many", PackageResources.current_entitlements_of_many_sql)
     package static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
     package static let findOutdatedEntitlements = SQLFile(
         "find_outdated_entitlements", PackageResources.find_outdated_entitlements_sql)

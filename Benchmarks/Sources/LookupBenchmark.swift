@@ -10,8 +10,11 @@ struct LookupBenchmark: AsyncParsableCommand {
         abstract:
             "Asks for entitlements: beside a constant route, and while a worker checks at full speed, or at a rate.")
 
-    @Option(help: "Customers that are asked about.")
-    var customers = 50_000
+    @Option(help: "Customers that are asked about, in random order and each once at most while they last.")
+    var customers = 1_000_000
+
+    @Option(help: "Further customers, whose receipts the worker checks meanwhile.")
+    var checked = 50_000
 
     @Option(help: "Seconds of each load.")
     var seconds = 10.0
@@ -32,24 +35,26 @@ struct LookupBenchmark: AsyncParsableCommand {
     var realTime = 10
 
     private static let port = 8_192
-    /// How long the first lookups take: too short a time to ask about a customer twice.
-    private static let firstSeconds = 2.0
 
     func run() async throws { try await World.with(measure) }
 
     private func measure(_ world: World) async throws {
-        try await world.startSimulator(customers: customers, nice: 19)
+        try await world.startSimulator(customers: checked, nice: 19)
         try await world.run(["import", try await world.saveReceipts().path])
         // The second answer is about the newest receipt and differs once from the first.
         for _ in 0..<2 {
             try await world.makeEverythingDue()
             try await world.run(["worker", "--once"])
         }
+        let file = try World.value("BENCHMARKS") + "/lib/fill_customers.sql"
+        try world.psql([
+            world.connectionString, "--set=customers=\(customers)", "--set=app=\(World.app)", "--file=\(file)",
+        ])
         let key =
             try await world.run(["key", "create", "--scope", "read", "--rate", "0"]).split(separator: "\n").last ?? ""
         try world.start("server", ["serve", "--http-port", "\(Self.port)"])
         try await Task.sleep(for: .seconds(2))
-        try await atFullSpeed(key: String(key))
+        try await atFullSpeed(world, key: String(key))
         if rate > 0 {
             try await world.run(["app", "set", World.app.text, "--rate", "\(rate)", "--burst", "\(max(rate / 10, 1))"])
         }
@@ -63,18 +68,28 @@ struct LookupBenchmark: AsyncParsableCommand {
         try await besideAWorker(world, key: String(key))
     }
 
-    private func atFullSpeed(key: String) async throws {
+    private func atFullSpeed(_ world: World, key: String) async throws {
         let load = LoadGenerator(port: Self.port, connections: connections)
-        let constant = try await load.run(seconds: seconds) { _ in Self.request("/healthz", key: key) }
-        print(constant.line("constant route"))
-        let first = try await load.run(seconds: Self.firstSeconds) { lookup($0, key: key) }
-        print(first.line("lookups of customers asked about for the first time"))
-        print("first lookups over constant route: \((first.rate / constant.rate).shown)")
-        // Each customer once: the next measurement shows lookups as they go on from then on.
-        _ = try await load.run(seconds: 1.5 * Double(customers) / first.rate) { lookup($0, key: key) }
-        let lookups = try await load.run(seconds: seconds) { lookup($0, key: key) }
-        print(lookups.line("lookups"))
+        let constant = try await measured(world, "constant route") {
+            try await load.run(seconds: seconds) { _ in Self.request("/healthz", key: key) }
+        }
+        let lookups = try await measured(world, "lookups") {
+            try await load.run(seconds: seconds) { lookup($0, key: key) }
+        }
         print("lookups over constant route: \((lookups.rate / constant.rate).shown)")
+    }
+
+    /// Runs a load; prints its rate, its times, and what it cost each process.
+    private func measured(
+        _ world: World, _ name: String, _ load: () async throws -> LoadResult
+    ) async throws -> LoadResult {
+        let before = world.processorSeconds()
+        let result = try await load()
+        let used = world.processorSeconds().merging(before) { $0 - $1 }
+        print(result.line(name))
+        let count = result.latencies.count
+        print(Measurement(count: count, seconds: result.seconds, processorSeconds: used).line("  the same"))
+        return result
     }
 
     /// The same rate of lookups while a worker asks about every receipt as fast as it can, and before and after that; at the
@@ -115,7 +130,7 @@ struct LookupBenchmark: AsyncParsableCommand {
 
     private func lookup(_ number: Int, key: String) -> ByteBuffer {
         let digits = String(number &* 7919 % customers)
-        let name = "c" + String(repeating: "0", count: 6 - digits.count) + digits
+        let name = "f" + String(repeating: "0", count: 7 - digits.count) + digits
         return Self.request("/v1/apps/\(World.app)/customers/\(name)/entitlements", key: key)
     }
 

@@ -2,7 +2,10 @@ extension Instant {
     /// ISO 8601 in UTC with milliseconds, such as `2026-11-20T12:00:00.000Z`.
     ///
     /// Years outside 0–9999 are clamped to that range: Apple gives none, and other readers reject them.
-    package var iso8601: String {
+    package var iso8601: String { String(decoding: iso8601Bytes, as: UTF8.self) }
+
+    /// The same text in ASCII.
+    package var iso8601Bytes: [UInt8] {
         let earliest: Int64 = -62_167_219_200_000
         let latest: Int64 = 253_402_300_799_999
         let clamped = min(max(milliseconds, earliest), latest)
@@ -24,7 +27,7 @@ extension Instant {
         put(rest / 60_000 % 60, upTo: 16)
         put(rest / 1000 % 60, upTo: 19)
         put(rest % 1000, upTo: 23)
-        return String(decoding: text, as: UTF8.self)
+        return text
     }
 
     /// Creates an instant from ISO 8601: a date alone (midnight UTC) or a date and time with `Z`, an offset such as

@@ -132,13 +132,20 @@ LANGUAGE sql STABLE AS $$
         LEFT JOIN product g
             ON g.app_id = r.app_id AND g.product_id = r.product_id AND g.entitlement = e.entitlement
         WHERE r.ends > GREATEST(since, e.first_at)
+    ), numbered AS (
+        -- A run is a stretch of one state that gives the entitlement; access changes where the next run begins.
+        SELECT m.*, count(*) FILTER (WHERE m.begins_run) OVER (
+            PARTITION BY m.subscription_id, m.customer_id, m.owned_from, m.entitlement ORDER BY m.starts) AS run
+        FROM (
+            SELECT o.*, NOT o.gives OR o.state IS DISTINCT FROM lag(o.state) OVER (
+                PARTITION BY o.subscription_id, o.customer_id, o.owned_from, o.entitlement ORDER BY o.starts)
+                AS begins_run
+            FROM outlook o) m
     ), following AS (
-        SELECT o.*, (
-            SELECT min(n.starts) FROM outlook n
-            WHERE n.customer_id = o.customer_id AND n.subscription_id = o.subscription_id
-              AND n.owned_from = o.owned_from AND n.entitlement = o.entitlement AND n.starts > o.starts
-              AND (NOT n.gives OR n.state <> o.state)) AS changes
-        FROM outlook o
+        SELECT n.*, min(n.starts) OVER (
+            PARTITION BY n.subscription_id, n.customer_id, n.owned_from, n.entitlement ORDER BY n.run
+            RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS changes
+        FROM numbered n
     ), source AS (
         -- A period without access splits where the outage allowance ends.
         SELECT o.customer_id, o.owned_from, o.owned_until, GREATEST(p.starts, o.first_at) AS starts, p.ends, 1 AS place,

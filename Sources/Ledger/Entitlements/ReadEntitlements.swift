@@ -69,7 +69,13 @@ extension LedgerCustomers {
     private func stored(
         of customers: [CustomerName], fromPrimary: Bool
     ) async throws -> [CustomerEntitlements?] {
-        let rows = try await read(Queries.currentEntitlements, Self.parameters(customers), fromPrimary: fromPrimary)
+        let rows =
+            customers.count == 1
+            ? try await read(
+                Queries.currentEntitlements, [.text(customers[0].bundleID.text), .text(customers[0].id.text)],
+                fromPrimary: fromPrimary)
+            : try await read(
+                Queries.currentEntitlementsOfMany, Self.parameters(customers), fromPrimary: fromPrimary)
         return try StoredEntitlements.read(rows, of: customers.count).map { $0?.answer }
     }
 

@@ -28,7 +28,7 @@ struct Attempt {
 ///
 /// For the server, everything up to a Sync is one transaction: when one read fails, the later ones of its batch do not
 /// run. `receive` returns them to be sent again, which is safe because they are reads. In a borrowed session such a
-/// transaction also carries its own settings, and the next one waits for its end: a pooler that sees one end while the
+/// transaction also carries its own settings. One batch is under way at a time: a pooler that sees one end while the
 /// next is in flight may already lend the session to another client.
 struct Pipeline {
     private enum Entry {
@@ -48,15 +48,9 @@ struct Pipeline {
     private var lastCancellation: Moment?
     /// The number of reads in flight.
     private(set) var inFlight = 0
-    /// The number of further reads that may be sent.
-    var room: Int {
-        switch connection.session {
-        case .own: Self.inFlightMax - inFlight
-        case .borrowed: entries.isEmpty ? Self.inFlightMax : 0
-        }
-    }
-    /// The most reads in flight on one connection.
-    private static let inFlightMax = 1_024
+    /// Whether the next batch may be sent. Reads that arrive while a batch is under way wait for its end: they become
+    /// one larger batch, which costs the server and this thread fewer turns.
+    var isIdle: Bool { entries.isEmpty }
     /// Whether bytes wait to be written.
     private(set) var needsFlush = false
 

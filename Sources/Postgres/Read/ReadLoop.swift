@@ -136,8 +136,8 @@ final class ReadLoop {
     }
 
     private func dispatch(at now: Moment) {
-        while let (index, room) = roomiest() {
-            let batch = nextBatch(atMost: min(room, Self.batchMax))
+        while let index = idlePlace {
+            let batch = nextBatch(atMost: Self.batchMax)
             guard !batch.isEmpty, case .up(var pipeline) = places[index] else { return }
             places[index] = .opening
             pipeline.send(batch, at: now)
@@ -154,13 +154,11 @@ final class ReadLoop {
         return batch.filter { !$0.call.caller.isFinished }
     }
 
-    private func roomiest() -> (index: Int, room: Int)? {
-        var best: (index: Int, room: Int)?
-        for (index, place) in places.enumerated() {
-            guard case .up(let pipeline) = place else { continue }
-            if pipeline.room > best?.room ?? 0 { best = (index, pipeline.room) }
+    /// The slot of a connection without a batch under way.
+    private var idlePlace: Int? {
+        places.firstIndex { place in
+            if case .up(let pipeline) = place { pipeline.isIdle } else { false }
         }
-        return best
     }
 
     private func sleep(from now: Moment) {
@@ -184,7 +182,7 @@ final class ReadLoop {
     /// Returns how long to sleep: briefly while callers wait, so that limits are exact to a tenth of a second.
     private func sleepLimit(from now: Moment) -> Duration {
         let waiting = pool.park()
-        if waiting > 0, roomiest() != nil { return .zero }
+        if waiting > 0, idlePlace != nil { return .zero }
         if waiting == 0, isIdle { return .seconds(1) }
         var limit = Duration.milliseconds(100)
         for case .down(let until) in places { limit = min(limit, max(until - now, .milliseconds(1))) }

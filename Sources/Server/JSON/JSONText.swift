@@ -1,3 +1,5 @@
+import Subscriptions
+
 /// JSON for programs: one line, sorted names, unescaped slashes.
 ///
 /// The text is the same as that of `JSONEncoder`, which takes many times longer: every response is written here.
@@ -5,38 +7,72 @@ struct JSONText {
     /// The text in UTF-8.
     private(set) var bytes: [UInt8] = []
 
-    /// A value to write, or one that is written already.
-    enum Part {
-        case value(JSONValue)
-        case written(JSONText)
-    }
-
     /// Writes a value.
     init(_ value: JSONValue) {
         bytes.reserveCapacity(512)
         write(value)
     }
 
-    /// Writes an object whose members come in the order of their names.
-    init(members: KeyValuePairs<String, Part>) {
-        bytes.reserveCapacity(768)
-        write(all: members, between: "{", "}") { text, member in
-            text.write(text: member.key)
-            text.put(":")
-            text.write(member.value)
-        }
+    /// Writes an object; `members` writes its members in the order of their names.
+    init(_ members: (inout JSONText) -> Void) {
+        bytes.reserveCapacity(1_024)
+        object(members)
     }
 
-    /// Writes a list.
-    init(elements: [JSONText]) {
-        write(all: elements, between: "[", "]") { $0.bytes += $1.bytes }
+    /// Writes an object; `members` writes its members in the order of their names.
+    mutating func object(_ members: (inout JSONText) -> Void) {
+        put("{")
+        members(&self)
+        put("}")
     }
 
-    private mutating func write(_ part: Part) {
-        switch part {
-        case .value(let value): write(value)
-        case .written(let text): bytes += text.bytes
-        }
+    /// Writes a member with text, or `null`.
+    mutating func member(_ name: StaticString, _ text: String?) {
+        begin(name)
+        if let text { write(text: text) } else { put("null") }
+    }
+
+    /// Writes a member that is true or false.
+    mutating func member(_ name: StaticString, _ flag: Bool) {
+        begin(name)
+        put(flag ? "true" : "false")
+    }
+
+    /// Writes a member with a whole number, or `null`.
+    mutating func member(_ name: StaticString, _ number: Int64?) {
+        begin(name)
+        if let number { bytes += String(number).utf8 } else { put("null") }
+    }
+
+    /// Writes a member with an instant in ISO 8601, or `null`.
+    mutating func member(_ name: StaticString, _ instant: Instant?) {
+        begin(name)
+        guard let instant else { return put("null") }
+        put("\"")
+        bytes += instant.iso8601Bytes
+        put("\"")
+    }
+
+    /// Writes a member with a value.
+    mutating func member(_ name: StaticString, _ value: JSONValue) {
+        begin(name)
+        write(value)
+    }
+
+    /// Writes a member with a list; `write` writes each element.
+    mutating func member<Element>(
+        _ name: StaticString, each elements: [Element], _ write: (inout JSONText, Element) -> Void
+    ) {
+        begin(name)
+        self.write(all: elements, between: "[", "]", each: write)
+    }
+
+    /// Writes the name of a member; only an object's first one follows its brace.
+    private mutating func begin(_ name: StaticString) {
+        if bytes.last != UInt8(ascii: "{") { put(",") }
+        put("\"")
+        put(name)
+        put("\":")
     }
 
     private mutating func write(_ value: JSONValue) {

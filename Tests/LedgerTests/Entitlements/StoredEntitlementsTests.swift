@@ -178,7 +178,7 @@ extension StoredEntitlementsTests {
         let parameters: [Parameter] = [.texts(names.map(\.bundleID.text)), .texts(names.map(\.id.text))]
         do {
             return try await test.database.transaction { transaction -> Int in
-                let rows = try transaction.query(Queries.currentEntitlements, parameters)
+                let rows = try transaction.query(Queries.currentEntitlementsOfMany, parameters)
                 let now = try #require(rows.first).timestamptz("now")
                 let stored = try StoredEntitlements.read(rows, of: names.count)
                 func found(_ instant: Int64?) throws -> [[Entitlement]] {

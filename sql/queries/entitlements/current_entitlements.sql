@@ -1,8 +1,9 @@
--- Lookup: returns what is stored of the present entitlements of customers ($2) of apps ($1), and the clocks of their
--- sources: a row per customer and source, at least one per customer. place is the customer's number, from 1; no spans:
--- nothing is stored, or another catalog outdated it; no customer_id: the customer is unknown.
-SELECT n.place, now() AS now, c.customer_id, v.spans, k.subscription_id, k.purchase_id, k.as_of, k.checked_at
-FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(bundle_id, name, place)
+-- Lookup: returns what is stored of the present entitlements of customer $2 of app $1, and the clocks of their sources:
+-- a row per source, at least one. No spans: nothing is stored, or another catalog outdated it; no customer_id: the
+-- customer is unknown. PostgreSQL plans it once, because its parameters are no arrays.
+SELECT 1::bigint AS place, now() AS now, c.customer_id, v.spans, k.subscription_id, k.purchase_id, k.as_of,
+       k.checked_at
+FROM (VALUES ($1::text, $2::text)) AS n(bundle_id, name)
 LEFT JOIN ledger.app a USING (bundle_id)
 LEFT JOIN LATERAL (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id

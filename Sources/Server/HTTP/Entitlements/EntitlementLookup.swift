@@ -44,58 +44,64 @@ struct EntitlementLookup: Sendable {
     /// The tag of the answer's meaning. It leaves out the time of the request, which would make every answer different,
     /// and the clocks of Apple's answers, which would change it with every check.
     private var entityTag: EntityTag {
-        EntityTag(
-            found.entitlements.flatMap(\.meaning) + [
-                .string(bundleID.text), .string(customer), .optional(time?.iso8601), .optional(knownAt?.iso8601),
-                .bool(freshness.isStale),
-            ])
+        var tag = EntityTag()
+        for entitlement in found.entitlements { tag.add(meaningOf: entitlement) }
+        tag.add(bundleID.text)
+        tag.add(customer)
+        tag.add(time)
+        tag.add(knownAt)
+        tag.add(freshness.isStale)
+        return tag
     }
 
     private var text: JSONText {
-        JSONText(members: [
-            "app": .value(.string(bundleID.text)),
-            "at": .value(.string((time ?? found.now).iso8601)),
-            "customer": .value(.string(customer)),
-            "entitlements": .value(.array(found.entitlements.map(\.json))),
-            "known_at": .value(.string((knownAt ?? found.now).iso8601)),
-            "max_age_s": .value(.optional(freshness.ageSecondsMax)),
-            "stale": .value(.bool(freshness.isStale)),
-        ])
+        JSONText {
+            $0.member("app", bundleID.text)
+            $0.member("at", time ?? found.now)
+            writeAnswer(to: &$0, knownAt: knownAt ?? found.now)
+        }
     }
 
-    /// The answer as an element of a batch.
-    var entry: JSONText {
-        JSONText(members: [
-            "customer": .value(.string(customer)),
-            "entitlements": .value(.array(found.entitlements.map(\.json))),
-            "max_age_s": .value(.optional(freshness.ageSecondsMax)),
-            "stale": .value(.bool(freshness.isStale)),
-        ])
+    /// Writes the answer as an element of a batch.
+    func writeEntry(to text: inout JSONText) { text.object { writeAnswer(to: &$0, knownAt: nil) } }
+
+    private func writeAnswer(to text: inout JSONText, knownAt: Instant?) {
+        text.member("customer", customer)
+        text.member("entitlements", each: found.entitlements) { $0.write($1) }
+        if let knownAt { text.member("known_at", knownAt) }
+        text.member("max_age_s", freshness.ageSecondsMax)
+        text.member("stale", freshness.isStale)
     }
 }
 
-extension Entitlement {
-    /// Its content without the clocks of Apple's answers.
-    fileprivate var meaning: [JSONValue] {
-        [
-            .string(name), .bool(granted), .optional(until?.milliseconds), .optional(productID?.text),
-            .optional(state), .optional(reason), .string(environment.rawValue), .string(basis),
-        ]
+extension EntityTag {
+    /// Adds the content of an entitlement without the clocks of Apple's answers.
+    fileprivate mutating func add(meaningOf entitlement: Entitlement) {
+        add(entitlement.name)
+        add(entitlement.granted)
+        add(entitlement.until)
+        add(entitlement.productID?.text)
+        add(entitlement.state)
+        add(entitlement.reason)
+        add(entitlement.environment.rawValue)
+        add(entitlement.basis)
     }
+}
 
-    /// The entitlement as lookups report it.
-    var json: JSONValue {
-        [
-            "entitlement": .string(name),
-            "granted": .bool(granted),
-            "until": .optional(until?.iso8601),
-            "product_id": .optional(productID?.text),
-            "state": .optional(state),
-            "reason": .optional(reason),
-            "environment": .string(environment.rawValue),
-            "basis": .string(basis),
-            "as_of": .optional(asOf?.iso8601),
-            "checked_at": .optional(checkedAt?.iso8601),
-        ]
+extension JSONText {
+    /// Writes an entitlement as lookups report it.
+    mutating func write(_ entitlement: Entitlement) {
+        object {
+            $0.member("as_of", entitlement.asOf)
+            $0.member("basis", entitlement.basis)
+            $0.member("checked_at", entitlement.checkedAt)
+            $0.member("entitlement", entitlement.name)
+            $0.member("environment", entitlement.environment.rawValue)
+            $0.member("granted", entitlement.granted)
+            $0.member("product_id", entitlement.productID?.text)
+            $0.member("reason", entitlement.reason)
+            $0.member("state", entitlement.state)
+            $0.member("until", entitlement.until)
+        }
     }
 }

@@ -1,22 +1,31 @@
+import Subscriptions
+
 /// A weak entity tag (RFC 9110, section 8.8), equal for two answers of the same meaning.
 ///
 /// Its fingerprint, FNV-1a with 64 bits, detects changes. It does not protect against forgery.
 struct EntityTag: Sendable, Hashable, CustomStringConvertible {
-    private let fingerprint: UInt64
+    private var fingerprint: UInt64 = 0xCBF2_9CE4_8422_2325
 
-    /// Creates the tag of some values.
-    init(_ values: [JSONValue]) {
-        self.init(values, behind: 0xCBF2_9CE4_8422_2325)
+    /// Adds text; nil differs from every text.
+    mutating func add(_ text: String?) {
+        if let text { for byte in text.utf8 { add(byte) } } else { add(Self.absence) }
+        add(Self.end)
     }
 
-    private init(_ values: [JSONValue], behind start: UInt64) {
-        fingerprint = JSONText(.array(values)).bytes.reduce(start) { hash, byte in
-            (hash ^ UInt64(byte)) &* 0x100_0000_01B3
-        }
+    /// Adds a truth value.
+    mutating func add(_ flag: Bool) { add(flag ? UInt8(1) : 0) }
+
+    /// Adds an instant.
+    mutating func add(_ instant: Instant?) {
+        guard let instant else { return add(Self.absence) }
+        withUnsafeBytes(of: instant.milliseconds.littleEndian) { for byte in $0 { add(byte) } }
+        add(Self.end)
     }
 
-    /// Returns the tag of these values and some more.
-    func joined(with values: [JSONValue]) -> EntityTag { EntityTag(values, behind: fingerprint) }
+    /// Bytes that no UTF-8 has.
+    private static let (absence, end) = (UInt8(0xFE), UInt8(0xFF))
+
+    private mutating func add(_ byte: UInt8) { fingerprint = (fingerprint ^ UInt64(byte)) &* 0x100_0000_01B3 }
 
     /// The tag in the syntax of the header.
     var description: String {

@@ -46,12 +46,12 @@ struct PostBatch: Sendable {
             }
             let now = answers[0].found.now
             return Response(
-                JSONText(members: [
-                    "app": .value(.string(context.bundleID.text)),
-                    "at": .value(.string((time ?? now).iso8601)),
-                    "customers": .written(JSONText(elements: answers.map(\.entry))),
-                    "known_at": .value(.string((knownAt ?? now).iso8601)),
-                ]))
+                JSONText {
+                    $0.member("app", context.bundleID.text)
+                    $0.member("at", time ?? now)
+                    $0.member("customers", each: answers) { $1.writeEntry(to: &$0) }
+                    $0.member("known_at", knownAt ?? now)
+                })
         }
     }
 }

@@ -59,15 +59,16 @@ struct PostReceipt: Sendable {
     ) async throws -> Response {
         let entitlements = try await tracker.ledger.customers.entitlements(
             app: submission.bundleID, customer: submission.customer, fromPrimary: true)
-        return Response([
-            "app": .string(submission.bundleID.text),
-            "customer": .string(submission.customer),
-            "receipt_id": .string(settled.receiptID.description),
-            "outcome": .string(settled.outcome.rawValue),
-            "subscriptions": .array(settled.subscriptions.map { $0.json(for: customer) }),
-            "entitlements": .array(entitlements.map(\.json)),
-            "next_check_at": .optional(settled.nextCheckAt?.iso8601),
-        ])
+        return Response(
+            JSONText {
+                $0.member("app", submission.bundleID.text)
+                $0.member("customer", submission.customer)
+                $0.member("entitlements", each: entitlements) { $0.write($1) }
+                $0.member("next_check_at", settled.nextCheckAt)
+                $0.member("outcome", settled.outcome.rawValue)
+                $0.member("receipt_id", settled.receiptID.description)
+                $0.member("subscriptions", .array(settled.subscriptions.map { $0.json(for: customer) }))
+            })
     }
 
     private func accepted(

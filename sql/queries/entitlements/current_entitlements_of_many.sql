@@ -1,0 +1,16 @@
+-- Lookup: current_entitlements for customers ($2) of apps ($1) in one statement; place is the customer's number, from 1.
+SELECT n.place, now() AS now, c.customer_id, v.spans, k.subscription_id, k.purchase_id, k.as_of, k.checked_at
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(bundle_id, name, place)
+LEFT JOIN ledger.app a USING (bundle_id)
+LEFT JOIN LATERAL (
+    SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
+    FROM ledger.customer c WHERE c.app_id = a.app_id AND c.name = n.name OFFSET 0) c ON true
+LEFT JOIN LATERAL (
+    SELECT v.* FROM ledger.current_entitlements v
+    WHERE v.customer_id = c.customer_id AND v.catalog_changed_at = a.catalog_changed_at OFFSET 0) v ON true
+LEFT JOIN LATERAL (
+    SELECT s.subscription_id, NULL::bigint AS purchase_id, s.as_of, s.checked_at
+    FROM ledger.subscription s WHERE s.subscription_id = ANY(v.subscriptions)
+    UNION ALL
+    SELECT NULL, p.purchase_id, p.as_of, p.checked_at FROM ledger.purchase p WHERE p.purchase_id = ANY(v.purchases)) k
+    ON true
