@@ -28,9 +28,6 @@ CREATE TABLE ledger.catalog_grant (
         (app_id WITH =, product_id WITH =, entitlement WITH =, valid WITH &&, known WITH &&)
 );
 CREATE INDEX catalog_grant_open ON ledger.catalog_grant (app_id, product_id) WHERE upper_inf(known);
--- These find the next instant at which the catalog changes by itself.
-CREATE INDEX catalog_grant_begins ON ledger.catalog_grant (lower(valid)) WHERE upper_inf(known);
-CREATE INDEX catalog_grant_ends ON ledger.catalog_grant (upper(valid)) WHERE upper_inf(known);
 COMMENT ON TABLE ledger.catalog_grant IS 'Which product grants which entitlement. A change closes known and adds a row';
 COMMENT ON COLUMN ledger.catalog_grant.entitlement IS
     'The entitlement; empty: the catalog names the product, so it does not grant its own id';
