@@ -65,7 +65,7 @@ extension LedgerCustomers {
         return found.compactMap(\.self)
     }
 
-    /// Returns what is stored, nil for a customer about whom nothing current is stored.
+    /// Returns what is stored; nil for a customer about whom nothing current is stored, and for an unknown one.
     private func stored(
         of customers: [CustomerName], fromPrimary: Bool
     ) async throws -> [CustomerEntitlements?] {

@@ -4,12 +4,12 @@ import Subscriptions
 /// What is stored about one customer, collected from the rows of `current_entitlements`.
 struct StoredEntitlements {
     private let now: Int64
-    /// All stored spans; nil when what is stored cannot be used.
-    let spans: [EntitlementSpan]?
+    /// All stored spans.
+    let spans: [EntitlementSpan]
     private var ofSubscription: [Int64: EntitlementSource.Clocks] = [:]
     private var ofPurchase: [Int64: EntitlementSource.Clocks] = [:]
 
-    /// Reads the rows of `count` customers; nil for a customer without a row.
+    /// Reads the rows of `count` customers; nil for a customer about whom nothing current is stored.
     static func read(_ rows: [Row], of count: Int) throws -> [StoredEntitlements?] {
         var stored = [StoredEntitlements?](repeating: nil, count: count)
         for row in rows {
@@ -22,9 +22,7 @@ struct StoredEntitlements {
 
     private init(_ row: Row) throws {
         now = try row.timestamptz("now")
-        spans =
-            try row.isNull("customer_id")
-            ? [] : row.compositesIfPresent("spans", "entitlement_span") { EntitlementSpan(&$0) }
+        spans = try row.composites("spans", "entitlement_span") { EntitlementSpan(&$0) }
     }
 
     private mutating func addClocks(_ row: Row) throws {
@@ -36,23 +34,19 @@ struct StoredEntitlements {
         if let purchase = try row.int8IfPresent("purchase_id") { ofPurchase[purchase] = clocks }
     }
 
-    /// What holds now; nil when it has to be computed.
-    var answer: CustomerEntitlements? {
-        entitlements(at: now).map {
-            CustomerEntitlements(entitlements: $0, now: Instant(microseconds: now), source: .stored)
-        }
+    /// What holds now.
+    var answer: CustomerEntitlements {
+        CustomerEntitlements(entitlements: entitlements(at: now), now: Instant(microseconds: now), source: .stored)
     }
 
-    /// Returns the winner of each entitlement at an instant, in microseconds; nil when what is stored cannot be used.
-    func entitlements(at microseconds: Int64) -> [Entitlement]? {
-        spans.map { spans in
-            let sources = spans.filter { $0.holds(at: microseconds) }.map { span in
-                EntitlementSource(
-                    span: span,
-                    clocks: span.subscriptionID.flatMap { ofSubscription[$0] }
-                        ?? span.purchaseID.flatMap { ofPurchase[$0] })
-            }
-            return sources.winners.map(Entitlement.init(from:))
+    /// Returns the winner of each entitlement at an instant, in microseconds.
+    func entitlements(at microseconds: Int64) -> [Entitlement] {
+        let sources = spans.filter { $0.holds(at: microseconds) }.map { span in
+            EntitlementSource(
+                span: span,
+                clocks: span.subscriptionID.flatMap { ofSubscription[$0] }
+                    ?? span.purchaseID.flatMap { ofPurchase[$0] })
         }
+        return sources.winners.map(Entitlement.init(from:))
     }
 }

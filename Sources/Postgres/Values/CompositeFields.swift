@@ -48,16 +48,16 @@ package struct CompositeFields {
 }
 
 extension Row {
-    /// The column as an array of a composite type; nil when the column is NULL. `read` reads the fields in the order of
-    /// the type, and returns nil for a value that it does not accept.
-    package func compositesIfPresent<Value>(
+    /// The column as an array of a composite type. `read` reads the fields in the order of the type, and returns nil for
+    /// a value that it does not accept.
+    package func composites<Value>(
         _ column: String, _ name: String, _ read: @escaping @Sendable (inout CompositeFields) -> Value?
-    ) throws(DatabaseError) -> [Value]? {
+    ) throws(DatabaseError) -> [Value] {
         let type = ColumnType<Value>(name: name) { _, bytes in
             var fields = CompositeFields(bytes)
             let value = read(&fields)
             return fields.isComplete ? value : nil
         }
-        return try filledIfPresent(column, type)
+        return try filled(column, type)
     }
 }

@@ -179,7 +179,8 @@ extension StoredEntitlementsTests {
         do {
             return try await test.database.transaction { transaction -> Int in
                 let rows = try transaction.query(Queries.currentEntitlementsOfMany, parameters)
-                let now = try #require(rows.first).timestamptz("now")
+                let clock = try transaction.query(.test("SELECT now() AS now"))
+                let now = try #require(clock.first).timestamptz("now")
                 let stored = try StoredEntitlements.read(rows, of: names.count)
                 func found(_ instant: Int64?) throws -> [[Entitlement]] {
                     let rows = try transaction.query(
@@ -203,7 +204,7 @@ extension StoredEntitlementsTests {
                     let swift = stored?.entitlements(at: now)
                     #expect(swift == nil || swift == computed, "Swift after \(step)")
                 }
-                throw Undone(stored: stored.count { $0?.spans?.isEmpty == false })
+                throw Undone(stored: stored.count { $0?.spans.isEmpty == false })
             }
         } catch let undone as Undone {
             return undone.stored

@@ -1,11 +1,11 @@
 -- Lookup: current_entitlements for customers ($2) of apps ($1) in one statement; place is the customer's number, from 1.
-SELECT n.place, now() AS now, c.customer_id, v.spans, k.subscription_id, k.purchase_id, k.as_of, k.checked_at
+SELECT n.place, now() AS now, v.spans, k.subscription_id, k.purchase_id, k.as_of, k.checked_at
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(bundle_id, name, place)
-LEFT JOIN ledger.app a USING (bundle_id)
-LEFT JOIN LATERAL (
+JOIN ledger.app a USING (bundle_id)
+JOIN LATERAL (
     SELECT COALESCE(c.merged_into, c.customer_id) AS customer_id
     FROM ledger.customer c WHERE c.app_id = a.app_id AND c.name = n.name OFFSET 0) c ON true
-LEFT JOIN LATERAL (
+JOIN LATERAL (
     SELECT v.* FROM ledger.current_entitlements v
     WHERE v.customer_id = c.customer_id AND v.catalog_changed_at = a.catalog_changed_at OFFSET 0) v ON true
 LEFT JOIN LATERAL (
