@@ -1,5 +1,6 @@
 /// Statements about the catalog and the entitlements that its products grant.
 extension Queries {
+    package static let changeCatalog = SQLFile("change_catalog", PackageResources.change_catalog_sql)
     package static let deleteProducts = SQLFile("delete_products", PackageResources.delete_products_sql)
     package static let endGrants = SQLFile("end_grants", PackageResources.end_grants_sql)
     package static let insertGrants = SQLFile("insert_grants", PackageResources.insert_grants_sql)

@@ -5,9 +5,9 @@ extension Queries {
     package static let currentEntitlementsOfMany = SQLFile(
         "current_entitlements_of_many", PackageResources.current_entitlements_of_many_sql)
     package static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
-    package static let findOutdatedEntitlements = SQLFile(
-        "find_outdated_entitlements", PackageResources.find_outdated_entitlements_sql)
     package static let lockEntitled = SQLFile("lock_entitled", PackageResources.lock_entitled_sql)
+    package static let lockOutdatedEntitlements = SQLFile(
+        "lock_outdated_entitlements", PackageResources.lock_outdated_entitlements_sql)
     package static let outdateEntitlements = SQLFile(
         "outdate_entitlements", PackageResources.outdate_entitlements_sql)
     package static let storeEntitlements = SQLFile("store_entitlements", PackageResources.store_entitlements_sql)

@@ -1,11 +1,12 @@
 -- The read model of lookups: what each customer may use from now on, and the functions that every lookup goes through.
 
--- A transaction that changes what customers may use computes their rows anew before it commits. Changes of the catalog
--- make rows outdated, and a worker renews those; lookups compute what is outdated or missing.
+-- A transaction that changes what customers may use computes their rows anew before it commits. A new catalog and an
+-- import outdate rows, and a worker renews those; lookups compute what is outdated or missing.
 CREATE TABLE ledger.current_entitlements (
     customer_id         bigint PRIMARY KEY REFERENCES ledger.customer ON DELETE CASCADE,
     app_id              int NOT NULL,
     catalog_changed_at  timestamptz NOT NULL,
+    computed_at         timestamptz NOT NULL,
     spans               ledger.entitlement_span[] NOT NULL,
     subscriptions       bigint[] NOT NULL,
     purchases           bigint[] NOT NULL
@@ -16,8 +17,10 @@ COMMENT ON TABLE ledger.current_entitlements IS
     'merged name has the row of the customer whom it means';
 COMMENT ON COLUMN ledger.current_entitlements.catalog_changed_at IS
     'The catalog by which it was computed (ledger.app.catalog_changed_at); another one outdates it';
-COMMENT ON COLUMN ledger.current_entitlements.spans IS
-    'All spans that end after the change, or ended up to an hour before it, because a standby''s clock may be behind';
+COMMENT ON COLUMN ledger.current_entitlements.computed_at IS
+    'When it was computed. A lookup never asks about an earlier instant, though a standby''s clock may be behind; a row '
+    'of more than an hour ahead was computed while the clock was wrong, and is not used';
+COMMENT ON COLUMN ledger.current_entitlements.spans IS 'All spans that end after computed_at';
 COMMENT ON COLUMN ledger.current_entitlements.subscriptions IS
     'The subscriptions in spans, whose clocks a lookup reads by key';
 COMMENT ON COLUMN ledger.current_entitlements.purchases IS 'The one-time purchases in spans, likewise';
@@ -33,13 +36,13 @@ DECLARE
          WHERE c.customer_id = ANY(customer_ids)));
 BEGIN
     RETURN QUERY
-    SELECT c.customer_id, c.app_id, a.catalog_changed_at,
+    SELECT c.customer_id, c.app_id, a.catalog_changed_at, at,
            COALESCE(array_agg(s.span ORDER BY s.span) FILTER (WHERE NOT s.span IS NULL), '{}'),
            COALESCE(array_agg(DISTINCT (s.span).subscription_id) FILTER (WHERE (s.span).subscription_id IS NOT NULL), '{}'),
            COALESCE(array_agg(DISTINCT (s.span).purchase_id) FILTER (WHERE (s.span).purchase_id IS NOT NULL), '{}')
     FROM ledger.customer c
     JOIN ledger.app a USING (app_id)
-    LEFT JOIN ledger.entitlement_spans(customer_ids, at - interval '1 hour', at, 'infinity') s USING (customer_id)
+    LEFT JOIN ledger.entitlement_spans(customer_ids, at, at, 'infinity') s USING (customer_id)
     WHERE c.customer_id = ANY(customer_ids)
     GROUP BY c.customer_id, c.app_id, a.catalog_changed_at;
 END
@@ -62,9 +65,9 @@ LANGUAGE sql STABLE AS $$
         FROM ledger.compute_entitlements(ARRAY(SELECT v.customer_id FROM stored v)) e
         CROSS JOIN LATERAL unnest(e.spans) s
     ), differing AS (
-        SELECT s.customer_id, s.span, bool_or(s.is_stored) AS is_stored FROM span s
+        SELECT s.customer_id, s.span, sum(CASE WHEN s.is_stored THEN 1 ELSE -1 END) > 0 AS is_stored FROM span s
         WHERE (s.span).ends > now()
-        GROUP BY s.customer_id, s.span HAVING count(*) <> 2
+        GROUP BY s.customer_id, s.span HAVING sum(CASE WHEN s.is_stored THEN 1 ELSE -1 END) <> 0
     )
     SELECT d.customer_id, (d.span).entitlement, string_agg(d.span::text, ' ' ORDER BY d.span) FILTER (WHERE d.is_stored),
            string_agg(d.span::text, ' ' ORDER BY d.span) FILTER (WHERE NOT d.is_stored)
@@ -87,15 +90,16 @@ BEGIN
     IF entitlement_sources.valid_at = now() AND entitlement_sources.known_at = 'infinity' THEN
         stored := ARRAY(
             SELECT v.customer_id FROM ledger.current_entitlements v JOIN ledger.app a USING (app_id)
-            WHERE v.customer_id = ANY(customer_ids) AND v.catalog_changed_at = a.catalog_changed_at);
+            WHERE v.customer_id = ANY(customer_ids) AND v.catalog_changed_at = a.catalog_changed_at
+              AND v.computed_at <= now() + interval '1 hour');
     END IF;
     RETURN QUERY
     WITH span AS MATERIALIZED (
-        SELECT v.customer_id, s AS source
+        SELECT v.customer_id, s AS source, GREATEST(now(), v.computed_at) AS instant
         FROM ledger.current_entitlements v CROSS JOIN LATERAL unnest(v.spans) s
         WHERE v.customer_id = ANY(stored)
         UNION ALL
-        SELECT e.customer_id, e.span
+        SELECT e.customer_id, e.span, entitlement_sources.valid_at
         FROM ledger.entitlement_spans(
             ARRAY(SELECT unnest(customer_ids) EXCEPT SELECT unnest(stored)),
             entitlement_sources.valid_at, entitlement_sources.valid_at, entitlement_sources.known_at) e
@@ -108,7 +112,7 @@ BEGIN
         UNION ALL
         SELECT p.as_of, p.checked_at FROM ledger.purchase p
         WHERE p.purchase_id = (s.source).purchase_id AND p.checked_at <= entitlement_sources.known_at) c ON true
-    WHERE (s.source).starts <= entitlement_sources.valid_at AND (s.source).ends > entitlement_sources.valid_at;
+    WHERE (s.source).starts <= s.instant AND (s.source).ends > s.instant;
 END
 $$;
 COMMENT ON FUNCTION ledger.entitlement_sources IS

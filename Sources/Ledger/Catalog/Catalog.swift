@@ -52,10 +52,15 @@ extension LedgerApps {
         try await database.transaction { transaction in
             guard let row = try transaction.query(Queries.lockCatalog, [.text(bundleID.text)]).first else { return }
             let app = Parameter.int4(try row.int4("app_id"))
-            let recordedAt = Parameter.timestamptz(microseconds: try row.timestamptz("recorded_at"))
+            // Read under the lock, so that of two catalogs the one applied later also has the later time.
+            guard let clock = try transaction.query(Queries.readClock).first else { return }
+            let recordedAt = Parameter.timestamptz(
+                microseconds: max(
+                    try clock.timestamptz("recorded_at"), try row.timestamptz("catalog_changed_at") + 1))
             let granted = [app, .texts(grants.map(\.product)), .texts(grants.map(\.entitlement)), recordedAt]
-            try transaction.query(Queries.insertGrants, granted)
-            try transaction.query(Queries.endGrants, granted)
+            let begun = try transaction.query(Queries.insertGrants, granted)
+            let ended = try transaction.query(Queries.endGrants, granted)
+            if !begun.isEmpty || !ended.isEmpty { try transaction.query(Queries.changeCatalog, [app, recordedAt]) }
             try transaction.query(Queries.deleteProducts, [app, .texts(products.map(\.id.text))])
             try transaction.query(
                 Queries.upsertProducts,

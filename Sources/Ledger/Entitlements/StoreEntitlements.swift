@@ -39,31 +39,39 @@ extension SettlementRun {
     /// after. `receipts` are vouched for for the first time, which ends what was provisional.
     func lockEntitled(verifying receipts: [ReceiptID] = [], in transaction: Transaction) throws -> EntitledCustomers {
         let owned =
-            subscriptions.values.filter { $0.version != $0.stored?.version ?? 0 }.map(\.ownership)
-            + purchases.values.filter { $0.version != $0.stored?.version ?? 0 }.map(\.ownership)
+            subscriptions.values.filter(\.changesEntitlements).map(\.ownership)
+            + purchases.values.filter(\.changesEntitlements).map(\.ownership)
         let owners = owned.flatMap { [$0.owner?.customer, $0.current?.customer].compactMap(\.self) }
         return try EntitledCustomers(locking: Set(owners), verifying: receipts, in: transaction)
     }
+}
+
+extension SubscriptionDraft {
+    /// Whether its owner, before or after, may use something else from now on. A timeline also changes without a new
+    /// version, such as with another outage allowance.
+    fileprivate var changesEntitlements: Bool {
+        version != stored?.version ?? 0 || ownership.isChanged || timelineChange.map { !$0.isEmpty } ?? false
+    }
+}
+
+extension PurchaseDraft {
+    fileprivate var changesEntitlements: Bool { version != stored?.version ?? 0 || ownership.isChanged }
 }
 
 extension LedgerCustomers {
     /// The most customers whose entitlements one transaction renews.
     private static let renewalsMax = 500
 
-    /// Renews stored entitlements that a new catalog or an import outdated; returns for how many customers. More may be
-    /// left when it returns the most of one transaction.
-    package func renewEntitlements() async throws -> Int {
-        let outdated = try await query(Queries.findOutdatedEntitlements, [.int4(Int32(Self.renewalsMax))])
-            .map { CustomerID(number: try $0.int8("customer_id")) }
-        guard !outdated.isEmpty else { return 0 }
+    /// Renews stored entitlements that a new catalog or an import outdated, in one short transaction. Returns whether
+    /// more may be left. Customers that another worker renews are left to it.
+    package func renewEntitlements() async throws -> Bool {
         try await database.transaction { transaction in
-            try EntitledCustomers(locking: Set(outdated), in: transaction).store(in: transaction)
+            let outdated = try transaction.query(
+                Queries.lockOutdatedEntitlements, [.int4(Int32(Self.renewalsMax))]
+            ).map { try $0.int8("customer_id") }
+            guard !outdated.isEmpty else { return false }
+            try transaction.query(Queries.storeEntitlements, [.int8s(outdated)])
+            return outdated.count == Self.renewalsMax
         }
-        return outdated.count
-    }
-
-    /// Renews all that is outdated, in batches.
-    package func renewAllEntitlements() async throws {
-        while try await renewEntitlements() == Self.renewalsMax {}
     }
 }

@@ -131,15 +131,15 @@ extension UploadBatch {
     private func storeProvisionals(of ids: [Int64], _ customers: [Int64], in transaction: Transaction) throws {
         let said = uploads.indices.compactMap { place in uploads[place].provisional.map { (place: place, word: $0) } }
         guard !said.isEmpty else { return }
-        try transaction.query(
+        let promised = try transaction.query(
             Queries.storeProvisionals,
             [
                 .int8s(said.map { ids[$0.place] }), .int8s(said.map { customers[$0.place] }),
                 .texts(said.map(\.word.productID.text)), .instants(said.map(\.word.until)),
                 .texts(said.map(\.word.environment.rawValue)),
-            ])
-        let promised = Set(said.map { CustomerID(number: customers[$0.place]) })
-        try EntitledCustomers(locking: promised, in: transaction).outdate(in: transaction)
+            ]
+        ).map { CustomerID(number: try $0.int8("customer_id")) }
+        try EntitledCustomers(locking: Set(promised), in: transaction).outdate(in: transaction)
     }
 
     /// Limits a date to a range that PostgreSQL can store; devices send any date, and dates further away do not change

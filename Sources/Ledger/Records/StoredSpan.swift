@@ -89,6 +89,9 @@ struct TimelineChange: Sendable, Hashable {
     /// Rows that are true instead.
     let opened: [StoredSpan]
 
+    /// Whether the rows stay as they are.
+    var isEmpty: Bool { closed.isEmpty && opened.isEmpty }
+
     init(from stored: [StoredSpan], to current: [StoredSpan]) {
         let (before, after) = (Set(stored), Set(current))
         closed = stored.filter { !after.contains($0) }.map(\.from)

@@ -5,16 +5,7 @@ import Subscriptions
 extension SettlementRun {
     /// Closes and inserts the spans of the timelines that changed.
     func writeTimelines(of drafts: [SubscriptionDraft], in transaction: Transaction) throws {
-        let changes = drafts.compactMap { draft in
-            draft.state.map { state in
-                (
-                    draft: draft,
-                    change: TimelineChange(
-                        from: draft.storedSpans,
-                        to: state.storedSpans(outageAllowance: draft.policy?.outageAllowance ?? .zero))
-                )
-            }
-        }
+        let changes = drafts.compactMap { draft in draft.timelineChange.map { (draft: draft, change: $0) } }
         let closed = changes.flatMap { entry in entry.change.closed.map { (entry.draft, $0) } }
         if !closed.isEmpty {
             try transaction.query(
@@ -27,6 +18,15 @@ extension SettlementRun {
         let opened = changes.flatMap { entry in entry.change.opened.map { SpanRow(draft: entry.draft, span: $0) } }
         guard !opened.isEmpty else { return }
         try transaction.query(Queries.insertSpans, rows: opened)
+    }
+}
+
+extension SubscriptionDraft {
+    /// How the stored timeline changes; nil when nothing was folded.
+    var timelineChange: TimelineChange? {
+        guard wasChecked, let state else { return nil }
+        return TimelineChange(
+            from: storedSpans, to: state.storedSpans(outageAllowance: policy?.outageAllowance ?? .zero))
     }
 }
 

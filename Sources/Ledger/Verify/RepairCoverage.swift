@@ -49,8 +49,7 @@ extension Invariant {
         switch self {
         case .poller, .nextCheck, .age: true
         case .coverage, .purchaseCoverage, .facts, .timeline, .ownership, .entitlements, .scheduled, .wanted, .leases,
-            .events, .feed,
-            .summaries, .summarySums:
+            .events, .feed, .summaries, .summarySums:
             false
         }
     }

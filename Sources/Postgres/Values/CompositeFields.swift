@@ -1,11 +1,13 @@
 /// The fields of one value of a composite type, read in the order of the type. A field that is NULL is nil.
 ///
-/// A field that is missing or has another type is nil too, and makes the whole value unreadable.
+/// A field that is missing or has another type is nil too, and makes the whole value unreadable. Fields behind those that
+/// are read are ignored: a later release may add some.
 package struct CompositeFields {
     private let bytes: UnsafeRawBufferPointer
     private var offset = 4
     private var left: Int
-    private var isReadable = true
+    /// Whether every field that was asked for has its type.
+    private(set) var isReadable = true
 
     /// Starts with the header, the number of fields.
     init(_ bytes: UnsafeRawBufferPointer) {
@@ -13,9 +15,6 @@ package struct CompositeFields {
         left = bytes.count < 4 ? 0 : Int(bytes.bigEndian(Int32.self))
         isReadable = bytes.count >= 4
     }
-
-    /// Whether every field was read, as the type that it has.
-    var isComplete: Bool { isReadable && left == 0 && offset == bytes.count }
 
     /// The next field as a `bool`.
     package mutating func bool() -> Bool? { next(.bool) }
@@ -56,7 +55,7 @@ extension Row {
         let type = ColumnType<Value>(name: name) { _, bytes in
             var fields = CompositeFields(bytes)
             let value = read(&fields)
-            return fields.isComplete ? value : nil
+            return fields.isReadable ? value : nil
         }
         return try filled(column, type)
     }

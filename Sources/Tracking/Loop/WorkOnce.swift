@@ -39,6 +39,7 @@ extension Worker {
             throw error
         }
         try await ledger.settlements.endAllowances()
+        while try await ledger.customers.renewEntitlements(), !isStopping() {}
         try await ledger.operations.watchCanaries()
         await tracker.seeStandings()
         try await ledger.feed.sequence()

@@ -53,6 +53,7 @@ package struct Worker: Service {
                 group.addTask { await loop.run { _ in isStopping() } }
                 group.addTask { await worker.runMaintenance() }
                 group.addTask { await worker.maintainSummaries() }
+                group.addTask { await worker.renewEntitlements() }
                 group.addTask { await worker.runVerification(as: id) }
                 group.addTask { await worker.tracker.keepFeed() }
             }
@@ -78,7 +79,7 @@ package struct Worker: Service {
         return nil
     }
 
-    /// Does the periodic jobs: the feed, ends of outage allowances, outdated entitlements, incidents, old notifications, room for next month.
+    /// Does the periodic jobs: the feed, ends of outage allowances, incidents, old notifications, room for next month.
     private func runMaintenance() async {
         var rounds = 0
         while !isStopping() {
@@ -87,9 +88,6 @@ package struct Worker: Service {
             if rounds % 20 == 0 {
                 await tracker.attempt("end exhausted allowances") {
                     _ = try await tracker.ledger.settlements.endAllowances()
-                }
-                await tracker.attempt("renew outdated entitlements") {
-                    try await tracker.ledger.customers.renewAllEntitlements()
                 }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
                 await tracker.seeStandings()
@@ -111,6 +109,17 @@ package struct Worker: Service {
     func removeWhatIsOld() async {
         await tracker.attempt("remove old notifications") { try await tracker.ledger.intake.pruneNotifications() }
         await tracker.attempt("forget old workers") { try await tracker.ledger.claims.forgetWorkers() }
+    }
+
+    /// Renews stored entitlements that are outdated, until shutdown. It rests as long as it works.
+    private func renewEntitlements() async {
+        while !isStopping() {
+            let start = ContinuousClock.now
+            let isBehind = await tracker.attempt("renew outdated entitlements") {
+                try await tracker.ledger.customers.renewEntitlements()
+            }
+            await rest(seconds: isBehind == true ? (ContinuousClock.now - start).seconds : 5)
+        }
     }
 
     private func sequenceFeed() async {

@@ -114,7 +114,7 @@ struct StoredEntitlementsTests {
                     for round in 0..<25 {
                         try await test.ledger.apps.applyCatalog(
                             [CatalogProduct(id: "monthly", entitlements: ["pro \(round)"])], to: app)
-                        try await test.ledger.customers.renewAllEntitlements()
+                        _ = try await test.ledger.customers.renewEntitlements()
                     }
                 }
                 group.addTask {
@@ -128,6 +128,48 @@ struct StoredEntitlementsTests {
             }
             #expect(try await test.violations([.entitlements]) == [])
             #expect(try await compare(in: test, after: "the race") == 1)
+        }
+    }
+
+    @Test("A timeline that changes without a new version is stored too, and so are equal promises")
+    func withoutVersion() async throws {
+        try await withLedger { test in
+            let receipt = try await test.upload("a")
+            let first = Answer(from: test.at(-9), asOf: test.at(-1))
+            try await test.check(receipt, first)
+            try await test.run("UPDATE ledger.app SET outage_allowance_ms = 60 * 86400000::bigint")
+            try await test.check(receipt, first.but { $0.asOf = test.at(-0.5) })
+            let allowance = """
+                SELECT max(s.ends - s.starts) > interval '40 days'
+                FROM ledger.current_entitlements v CROSS JOIN unnest(v.spans) s WHERE s.ends < 'infinity'
+                """
+            #expect(try await test.text(allowance) == "true")
+            #expect(try await test.text("SELECT version FROM ledger.subscription") == "2")
+            for said in ["said", "said too"] {
+                try await ProvisionalTests.say(9, of: "yearly", receipt: said, by: "ann", in: test)
+            }
+            _ = try await test.ledger.customers.renewEntitlements()
+            #expect(try await test.violations([.entitlements]) == [])
+        }
+    }
+
+    @Test("A lookup asks about no instant before the last change, though the clock of a standby is behind")
+    func behind() async throws {
+        try await withLedger { test in
+            let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a clock"))
+            _ = try await test.ledger.customers.grant("pro", to: "ann", of: app, until: nil, deciding: decision)
+            // As a clock that is 10 minutes behind sees it.
+            try await test.run(
+                """
+                UPDATE ledger.current_entitlements
+                SET computed_at = computed_at + interval '10 min', spans[1].starts = spans[1].starts + interval '10 min'
+                """)
+            let found = try await test.ledger.customers.entitlements(
+                of: [CustomerName("ann", of: app)])[0]
+            #expect(found.entitlements.map(\.granted) == [true] && found.source == .stored)
+            try await test.run("UPDATE ledger.current_entitlements SET computed_at = now() + interval '2 days'")
+            let computed = try await test.ledger.customers.entitlements(of: [CustomerName("ann", of: app)])[0]
+            #expect(computed.entitlements.map(\.granted) == [true] && computed.source == .computed)
         }
     }
 

@@ -23,3 +23,4 @@ INSERT INTO ledger.provisional (customer_id, receipt_id, product_id, stated_at, 
 SELECT customer_id, receipt_id, product_id, stated_at, since, until, environment::ledger.environment
 FROM bounded WHERE until <> COALESCE(stated, since)
 ON CONFLICT DO NOTHING
+RETURNING customer_id

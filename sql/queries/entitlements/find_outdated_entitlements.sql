@@ -1,8 +1,0 @@
--- Worker: returns at most $1 customers whose stored entitlements are outdated.
-SELECT v.customer_id
-FROM ledger.app a
-CROSS JOIN LATERAL (
-    SELECT v.customer_id FROM ledger.current_entitlements v
-    WHERE v.app_id = a.app_id AND v.catalog_changed_at < a.catalog_changed_at
-    ORDER BY v.catalog_changed_at LIMIT $1::int) v
-LIMIT $1::int
