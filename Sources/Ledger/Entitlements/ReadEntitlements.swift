@@ -22,8 +22,10 @@ package struct CustomerEntitlements: Sendable {
     package enum Source: String, Sendable, CaseIterable {
         /// What the last change stored about the customer.
         case stored
-        /// Computed from the history: for another instant, or because nothing current is stored.
+        /// Computed, because nothing current is stored.
         case computed
+        /// The history, for another instant than now.
+        case history
     }
 
     /// The entitlements, in the order of their names; none for an unknown customer.
@@ -53,13 +55,14 @@ extension LedgerCustomers {
         of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false
     ) async throws -> [CustomerEntitlements] {
         guard time == nil, knownAt == nil else {
-            return try await computed(of: customers, at: time, knownAt: knownAt, fromPrimary: fromPrimary)
+            return try await fromHistory(
+                of: customers, at: time, knownAt: knownAt, as: .history, fromPrimary: fromPrimary)
         }
         var found = try await stored(of: customers, fromPrimary: fromPrimary)
         let missing = found.indices.filter { found[$0] == nil }
         if !missing.isEmpty {
-            let computed = try await computed(
-                of: missing.map { customers[$0] }, at: nil, knownAt: nil, fromPrimary: fromPrimary)
+            let computed = try await fromHistory(
+                of: missing.map { customers[$0] }, at: nil, knownAt: nil, as: .computed, fromPrimary: fromPrimary)
             for (place, answer) in zip(missing, computed) { found[place] = answer }
         }
         return found.compactMap(\.self)
@@ -79,8 +82,9 @@ extension LedgerCustomers {
         return try StoredEntitlements.read(rows, of: customers.count).map { $0?.answer }
     }
 
-    private func computed(
-        of customers: [CustomerName], at time: Instant?, knownAt: Instant?, fromPrimary: Bool
+    private func fromHistory(
+        of customers: [CustomerName], at time: Instant?, knownAt: Instant?, as source: CustomerEntitlements.Source,
+        fromPrimary: Bool
     ) async throws -> [CustomerEntitlements] {
         let rows = try await read(
             Queries.entitlements, Self.parameters(customers) + [.instant(time), .instant(knownAt)],
@@ -89,7 +93,7 @@ extension LedgerCustomers {
         for row in rows {
             let place = Int(try row.int8("place")) - 1
             if found[place] == nil {
-                found[place] = CustomerEntitlements(now: try row.instant("now"), source: .computed)
+                found[place] = CustomerEntitlements(now: try row.instant("now"), source: source)
             }
             guard try row.isNull("entitlement") == false else { continue }
             found[place]?.entitlements.append(try Entitlement(row: row))

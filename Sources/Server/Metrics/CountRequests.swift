@@ -60,10 +60,13 @@ final class RequestCounters: Sendable {
 struct LookupCounters: Sendable {
     private let stored: Counter
     private let computed: Counter
+    private let history: Counter
 
     init(registry: MetricsRegistry) {
-        stored = registry.counter(.lookups, [("source", CustomerEntitlements.Source.stored.rawValue)])
-        computed = registry.counter(.lookups, [("source", CustomerEntitlements.Source.computed.rawValue)])
+        func counter(_ source: CustomerEntitlements.Source) -> Counter {
+            registry.counter(.lookups, [("source", source.rawValue)])
+        }
+        (stored, computed, history) = (counter(.stored), counter(.computed), counter(.history))
     }
 
     /// Counts one answer.
@@ -71,6 +74,7 @@ struct LookupCounters: Sendable {
         switch source {
         case .stored: stored.increment()
         case .computed: computed.increment()
+        case .history: history.increment()
         }
     }
 }

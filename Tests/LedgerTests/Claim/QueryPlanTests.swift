@@ -12,7 +12,7 @@ struct QueryPlanTests {
     /// Tables that grow with the number of customers.
     private static let large = [
         "receipt", "poll_schedule", "subscription", "subscription_span", "period", "upload", "customer", "ownership",
-        "purchase", "receipt_subscription", "transaction_alias",
+        "purchase", "receipt_subscription", "transaction_alias", "current_entitlements",
     ]
 
     /// Statements with arguments that mean something in the population below, and the indexes that they have to use.
@@ -59,6 +59,15 @@ struct QueryPlanTests {
         ),
         (Queries.readHeld, "\(ids)", ["receipt_subscription_of_receipt", "receipt_purchase_of_receipt"]),
         (Queries.entitlements, "'{app.1,app.2}', '{c77,c78}', NULL, NULL", ["customer_name_"]),
+        (
+            Queries.currentEntitlements, "'app.1', 'c77'",
+            ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey"]
+        ),
+        (
+            Queries.currentEntitlementsOfMany, "'{app.1,app.2}', '{c77,c78}'",
+            ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey"]
+        ),
+        (Queries.lockEntitled, "\(ids), \(ids)", ["customer_pkey"]),
     ]
 
     private static let ids = array { "\($0)" }
@@ -140,6 +149,9 @@ struct QueryPlanTests {
                false, 'monthly', 1 FROM ledger.subscription;
         INSERT INTO ledger.ownership (subscription_id, customer_id, valid, known)
         SELECT subscription_id, polled_by, tstzrange(now(), NULL), tstzrange(now(), NULL) FROM ledger.subscription;
+        INSERT INTO ledger.current_entitlements
+        SELECT c.customer_id, c.app_id, a.catalog_changed_at, now(), '{}', ARRAY[c.customer_id], ARRAY[c.customer_id]
+        FROM ledger.customer c JOIN ledger.app a USING (app_id);
         ANALYZE;
         """
 }

@@ -35,7 +35,7 @@ final class KeyCache: Sendable {
     }
 
     /// Returns the live key with the given secret if it is cached, or nil.
-    func knownKey(withSecret secret: String) -> APIKey? {
+    private func knownKey(withSecret secret: String) -> APIKey? {
         guard Self.couldBeSecret(secret) else { return nil }
         let (digest, now) = (KeyDigest(ofSecret: secret), now())
         return known.withLock { $0.value(for: digest, at: now) }

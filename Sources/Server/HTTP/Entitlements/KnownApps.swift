@@ -18,7 +18,7 @@ final class KnownApps: Sendable {
     }
 
     /// Returns the app if it is cached.
-    func known(_ bundleID: BundleID, at now: ContinuousClock.Instant) -> App? {
+    private func known(_ bundleID: BundleID, at now: ContinuousClock.Instant) -> App? {
         known.withLock { $0.value(for: bundleID, at: now) }
     }
 
