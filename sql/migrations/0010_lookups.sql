@@ -13,8 +13,8 @@ CREATE TABLE ledger.current_entitlements (
 ) WITH (fillfactor = 90);
 CREATE INDEX current_entitlements_by_catalog ON ledger.current_entitlements (app_id, catalog_changed_at);
 COMMENT ON TABLE ledger.current_entitlements IS
-    'What a customer may use from the last change on; a customer without a row has it computed at each lookup. A '
-    'merged name has the row of the customer whom it means';
+    'What a customer may use from the last change on. A customer without a row, or with an outdated one, has it '
+    'computed at each lookup. Lookups of a merged name read the row of the customer whom it means';
 COMMENT ON COLUMN ledger.current_entitlements.catalog_changed_at IS
     'The catalog by which it was computed (ledger.app.catalog_changed_at); another one outdates it';
 COMMENT ON COLUMN ledger.current_entitlements.computed_at IS

@@ -3,7 +3,7 @@ import SQL
 import Subscriptions
 
 /// Customers whose stored entitlements a transaction changes. They are locked by key, after the subscriptions and
-/// purchases and before their ownerships, so that two changes to one customer never lose one another.
+/// purchases, so that two changes to one customer never lose one another.
 struct EntitledCustomers {
     private let ids: [Int64]
 
@@ -27,7 +27,7 @@ struct EntitledCustomers {
         try transaction.query(Queries.storeEntitlements, [.int8s(ids)])
     }
 
-    /// Marks what is stored as outdated: lookups compute it until a worker renews it.
+    /// Marks what is stored as outdated, and what is not stored as missing: lookups compute it until a worker stores it.
     func outdate(in transaction: Transaction) throws {
         guard !ids.isEmpty else { return }
         try transaction.query(Queries.outdateEntitlements, [.int8s(ids)])

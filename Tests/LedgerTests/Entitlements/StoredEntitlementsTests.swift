@@ -148,7 +148,14 @@ struct StoredEntitlementsTests {
             for said in ["said", "said too"] {
                 try await ProvisionalTests.say(9, of: "yearly", receipt: said, by: "ann", in: test)
             }
+            try await ProvisionalTests.say(9, of: "yearly", receipt: "of an import alone", by: "eve", in: test)
+            func eve() async throws -> CustomerEntitlements {
+                try await test.ledger.customers.entitlements(of: [CustomerName("eve", of: test.app.bundleID)])[0]
+            }
+            #expect(try await eve().source == .computed)
             _ = try await test.ledger.customers.renewEntitlements()
+            let stored = try await eve()
+            #expect(stored.source == .stored && stored.entitlements.map(\.basis) == ["provisional"])
             #expect(try await test.violations([.entitlements]) == [])
         }
     }
