@@ -10,7 +10,7 @@ struct FoundPollers: Sendable {
         let poller: ReceiptID?
         /// Whether the last answer about the poller left it out.
         let pollerOmits: Bool
-        /// Nil where the poller can go on, and where there is no other receipt.
+        /// Nil where the poller can go on and does not leave it out, and where there is no other receipt.
         let successor: PollingDraft.Successor?
         /// Whether an answer speaks of it.
         let isNamed: Bool

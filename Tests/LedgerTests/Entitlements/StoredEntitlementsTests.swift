@@ -156,6 +156,10 @@ struct StoredEntitlementsTests {
             _ = try await test.ledger.customers.renewEntitlements()
             let stored = try await eve()
             #expect(stored.source == .stored && stored.entitlements.map(\.basis) == ["provisional"])
+            let nothing = Evidence(environment: .production, bundleID: "com.example.app", asOf: test.at(-0.1))
+            try await test.check(try await test.upload("of an import alone", by: "eve"), .verified(nothing))
+            let ended = try await eve()
+            #expect(ended.source == .stored && ended.entitlements.isEmpty, "the first verified answer ends a promise")
             #expect(try await test.violations([.entitlements]) == [])
         }
     }

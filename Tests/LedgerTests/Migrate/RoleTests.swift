@@ -116,6 +116,8 @@ struct RoleTests {
                     try await ledger.customers.entitlements(app: "com.example.app", customer: "bob").isEmpty == false)
                 try await own.run("UPDATE ledger.current_entitlements SET catalog_changed_at = '-infinity'")
                 #expect(try await ledger.customers.renewEntitlements() == false)
+                let outdated = "SELECT count(*) FROM ledger.current_entitlements WHERE catalog_changed_at = '-infinity'"
+                #expect(try await own.text(outdated) == "0")
             }
             #expect(try await test.owner() == "bob")
             #expect(

@@ -23,12 +23,12 @@ struct VerifyLookTests {
         }
     }
 
-    @Test("Entitlements that are stored otherwise than their sources give are named with the customer")
+    @Test("Entitlements that are stored otherwise than their sources give are named with the customer's key")
     func entitlements() async throws {
         try await VerifyTests.withLife { test in
             try await test.run("UPDATE ledger.current_entitlements SET spans[1].granted = NOT spans[1].granted")
-            let details = ["ann", "bob"].map { customer in
-                "what is stored of \(customer == "ann" ? "monthly" : "coins") for customer \(customer) is not what its sources give"
+            let details = [("monthly", 1), ("coins", 2)].map {
+                "what is stored of \($0) for the customer with the key \($1) is not what its sources give"
             }
             let found = try await test.violations([.entitlements])
             #expect(found.map(\.detail) == details)
