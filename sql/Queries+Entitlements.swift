@@ -5,7 +5,8 @@ extension Queries {
     package static let currentEntitlementsOfMany = SQLFile(
         "current_entitlements_of_many", PackageResources.current_entitlements_of_many_sql)
     package static let entitlements = SQLFile("entitlements", PackageResources.entitlements_sql)
-    package static let lockEntitled = SQLFile("lock_entitled", PackageResources.lock_entitled_sql)
+    package static let lockAffectedCustomers = SQLFile(
+        "lock_affected_customers", PackageResources.lock_affected_customers_sql)
     package static let lockOutdatedEntitlements = SQLFile(
         "lock_outdated_entitlements", PackageResources.lock_outdated_entitlements_sql)
     package static let outdateEntitlements = SQLFile(

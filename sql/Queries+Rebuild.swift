@@ -4,8 +4,9 @@ extension Queries {
         "compare_entitlements", PackageResources.compare_entitlements_sql)
     package static let countRebuildable = SQLFile("count_rebuildable", PackageResources.count_rebuildable_sql)
     package static let deleteAliases = SQLFile("delete_aliases", PackageResources.delete_aliases_sql)
-    package static let findEntitledAfter = SQLFile("find_entitled_after", PackageResources.find_entitled_after_sql)
     package static let findPurchasesAfter = SQLFile("find_purchases_after", PackageResources.find_purchases_after_sql)
+    package static let findStoredEntitlementsAfter = SQLFile(
+        "find_stored_entitlements_after", PackageResources.find_stored_entitlements_after_sql)
     package static let findSubscriptionsAfter = SQLFile(
         "find_subscriptions_after", PackageResources.find_subscriptions_after_sql)
     package static let insertCorrections = SQLFile("insert_corrections", PackageResources.insert_corrections_sql)

@@ -26,9 +26,9 @@ extension LedgerCustomers {
             let owner = CustomerID(number: try row.int8("customer_id"))
             let people = run.owners.union([owner])
             run.give(to: owner, named: try row.text("called"), because: .assignment)
-            let entitled = try run.lockEntitled(in: transaction)
+            let affected = try run.lockAffectedCustomers(in: transaction)
             let things = try run.writeHandOver(in: transaction)
-            try entitled.store(in: transaction)
+            try affected.store(in: transaction)
             if things > 0 {
                 try ledger.audit(
                     .ownerAssigned, app: bundleID, customer: customer, detail: ["original_transaction_id": id.text],

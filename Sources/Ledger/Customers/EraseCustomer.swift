@@ -53,7 +53,7 @@ extension LockedCustomers {
     ) throws -> CustomerErasure {
         let ids = Parameter.int8s(names.map(\.customer.number))
         let now = Parameter.timestamptz(microseconds: run.recordedMicroseconds)
-        let entitled = try EntitledCustomers(locking: Set(names.map(\.customer)), in: transaction)
+        let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
         run.release(from: Set(names.map(\.customer)))
         let things = try run.writeHandOver(in: transaction)
         try eraseReceipts(at: now, in: transaction)
@@ -66,7 +66,7 @@ extension LockedCustomers {
         guard let pseudonym = try renamed.first(where: { try $0.bool("is_head") })?.text("name") else {
             throw LedgerError(.mismatch, "The customer was not renamed; nothing was changed.")
         }
-        try entitled.store(in: transaction)
+        try affected.store(in: transaction)
         return CustomerErasure(
             pseudonym: pseudonym, receipts: soleReceipts.count, sharedReceipts: sharedReceipts.count, things: things)
     }

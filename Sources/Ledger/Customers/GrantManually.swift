@@ -87,7 +87,7 @@ struct ManualGrants {
 
     /// Stores what the customer may use after the changes.
     func storeEntitlements(in transaction: Transaction) throws {
-        try EntitledCustomers(locking: [customer], in: transaction).store(in: transaction)
+        try AffectedCustomers(locking: [customer], in: transaction).store(in: transaction)
     }
 
     /// Ends the running grants of an entitlement, nil for all; returns the ended grants, with their former ends.

@@ -57,7 +57,7 @@ extension LockedCustomers {
             throw LedgerError(.exists, "\(from) is a name of \(old.name); merge that one instead.")
         }
         let merged = names(of: old.customer)
-        let entitled = try EntitledCustomers(locking: Set(names.map(\.customer)), in: transaction)
+        let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
         run.give(from: Set(merged.map(\.customer)), to: new.customer, named: new.name, because: .merge)
         let things = try run.writeHandOver(in: transaction)
         try transaction.query(Queries.mergeUploads, [.int8(old.customer.number), .int8(new.customer.number)])
@@ -68,7 +68,7 @@ extension LockedCustomers {
                 .int8s(merged.map(\.customer.number)), .int8(new.customer.number),
                 .timestamptz(microseconds: run.recordedMicroseconds),
             ])
-        try entitled.store(in: transaction)
+        try affected.store(in: transaction)
         return CustomerMerge(into: new.name, wasMerged: false, things: things)
     }
 

@@ -48,11 +48,11 @@ extension LockedCustomers {
             subscriptions: Set(try merged.compactMap { try $0.int8IfPresent("subscription_id") }),
             purchases: Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") }),
             to: old.customer, named: old.name, because: .split)
-        let entitled = try EntitledCustomers(locking: [old.customer, head.customer], in: transaction)
+        let affected = try AffectedCustomers(locking: [old.customer, head.customer], in: transaction)
         let things = try run.writeHandOver(in: transaction)
         try transaction.query(
             Queries.splitName, [.int8(old.customer.number), .timestamptz(microseconds: run.recordedMicroseconds)])
-        try entitled.store(in: transaction)
+        try affected.store(in: transaction)
         return things
     }
 }

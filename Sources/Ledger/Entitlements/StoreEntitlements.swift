@@ -4,7 +4,7 @@ import Subscriptions
 
 /// Customers whose stored entitlements a transaction changes. They are locked by key, after the subscriptions and
 /// purchases, so that two changes to one customer never lose one another.
-struct EntitledCustomers {
+struct AffectedCustomers {
     private let ids: [Int64]
 
     /// Locks customers, and those with a provisional entitlement of `receipts`.
@@ -16,7 +16,7 @@ struct EntitledCustomers {
             return
         }
         ids = try transaction.query(
-            Queries.lockEntitled,
+            Queries.lockAffectedCustomers,
             [.int8s(customers.map(\.number)), .int8s(receipts.map(\.number))]
         ).map { try $0.int8("customer_id") }
     }
@@ -37,12 +37,14 @@ struct EntitledCustomers {
 extension SettlementRun {
     /// Locks the customers whose entitlements the folded subscriptions and purchases change: their owners, before and
     /// after. `receipts` are vouched for for the first time, which ends what was provisional.
-    func lockEntitled(verifying receipts: [ReceiptID] = [], in transaction: Transaction) throws -> EntitledCustomers {
+    func lockAffectedCustomers(verifying receipts: [ReceiptID] = [], in transaction: Transaction) throws
+        -> AffectedCustomers
+    {
         let owned =
             subscriptions.values.filter(\.changesEntitlements).map(\.ownership)
             + purchases.values.filter(\.changesEntitlements).map(\.ownership)
         let owners = owned.flatMap { [$0.owner?.customer, $0.current?.customer].compactMap(\.self) }
-        return try EntitledCustomers(locking: Set(owners), verifying: receipts, in: transaction)
+        return try AffectedCustomers(locking: Set(owners), verifying: receipts, in: transaction)
     }
 }
 

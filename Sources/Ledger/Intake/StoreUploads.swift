@@ -139,7 +139,7 @@ extension UploadBatch {
                 .texts(said.map(\.word.environment.rawValue)),
             ]
         ).map { CustomerID(number: try $0.int8("customer_id")) }
-        try EntitledCustomers(locking: Set(promised), in: transaction).outdate(in: transaction)
+        try AffectedCustomers(locking: Set(promised), in: transaction).outdate(in: transaction)
     }
 
     /// Limits a date to a range that PostgreSQL can store; devices send any date, and dates further away do not change

@@ -119,10 +119,10 @@ struct RebuildRun {
 
     /// Compares what is stored of the next customers' entitlements with what their sources give.
     func entitlements(after: Int64, in transaction: Transaction) throws -> RebuildBatch {
-        let ids = try transaction.query(Queries.findEntitledAfter, limits(after: after))
+        let ids = try transaction.query(Queries.findStoredEntitlementsAfter, limits(after: after))
             .map { try $0.int8("customer_id") }
         guard let last = ids.max() else { return RebuildBatch() }
-        let entitled = try EntitledCustomers(locking: Set(ids.map(CustomerID.init(number:))), in: transaction)
+        let affected = try AffectedCustomers(locking: Set(ids.map(CustomerID.init(number:))), in: transaction)
         let differing = try transaction.query(Queries.compareEntitlements, [.int8s(ids)])
         var batch = RebuildBatch()
         batch.examined = ids.count
@@ -134,7 +134,7 @@ struct RebuildRun {
                 rebuilt: try row.textIfPresent("computed"))
         }
         if correcting, !differing.isEmpty {
-            try entitled.store(in: transaction)
+            try affected.store(in: transaction)
             batch.corrected = Set(try differing.map { try $0.int8("customer_id") }).count
         }
         return batch
@@ -145,10 +145,10 @@ extension SettlementRun {
     /// Writes corrections, and schedules the checks of what was corrected.
     fileprivate mutating func writeCorrected(in transaction: Transaction) throws {
         try planPolling()
-        let entitled = try lockEntitled(in: transaction)
+        let affected = try lockAffectedCustomers(in: transaction)
         try writeDrafts(in: transaction)
         try writePolling(in: transaction)
-        try entitled.store(in: transaction)
+        try affected.store(in: transaction)
     }
 }
 

@@ -20,10 +20,10 @@ extension LedgerSettlements {
             let ended = run.endAllowances()
             guard !ended.isEmpty else { return 0 }
             try run.planPolling()
-            let entitled = try run.lockEntitled(in: transaction)
+            let affected = try run.lockAffectedCustomers(in: transaction)
             try run.writeDrafts(in: transaction)
             try run.writePolling(in: transaction)
-            try entitled.store(in: transaction)
+            try affected.store(in: transaction)
             try run.writeEndedAllowanceObservations(of: ended, in: transaction)
             return ended.count
         }

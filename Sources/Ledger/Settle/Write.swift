@@ -7,14 +7,14 @@ extension SettlementRun {
     mutating func write(in transaction: Transaction) throws -> [Settled] {
         let plans = try makePlans()
         let fresh = plans.filter { !isRepeated($0.settlement) }
-        let entitled = try lockEntitled(verifying: verifiedFirst(fresh), in: transaction)
+        let affected = try lockAffectedCustomers(verifying: verifiedFirst(fresh), in: transaction)
         try writeDrafts(in: transaction)
         let ids = try reserveIDs(observations: fresh.count, periods: 0, in: transaction).observations
         let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
         try writeReceipts(fresh, kept, in: transaction)
         let scheduled = try writeSchedules(fresh, in: transaction)
         try writePolling(scheduled: scheduled, in: transaction)
-        try entitled.store(in: transaction)
+        try affected.store(in: transaction)
         // Last, because the canaries' watch may be using the same rows.
         try writeRefusals(fresh, in: transaction)
         return plans.map(settled(by:))
@@ -26,7 +26,7 @@ extension SettlementRun {
             .filter { receipts[$0]?.verifiedAt == nil }
     }
 
-    /// Writes the folded subscriptions and purchases, with their owners locked by `lockEntitled`.
+    /// Writes the folded subscriptions and purchases, with their owners locked by `lockAffectedCustomers`.
     func writeDrafts(in transaction: Transaction) throws {
         let checked = subscriptions.values.filter(\.wasChecked).sorted { $0.rowID < $1.rowID }
         let periods = checked.flatMap { draft in

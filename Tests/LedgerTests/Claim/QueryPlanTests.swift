@@ -67,7 +67,7 @@ struct QueryPlanTests {
             Queries.currentEntitlementsOfMany, "'{app.1,app.2}', '{c77,c78}'",
             ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey"]
         ),
-        (Queries.lockEntitled, "\(ids), \(ids)", ["customer_pkey"]),
+        (Queries.lockAffectedCustomers, "\(ids), \(ids)", ["customer_pkey"]),
     ]
 
     private static let ids = array { "\($0)" }
