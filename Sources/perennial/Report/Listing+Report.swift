@@ -5,11 +5,10 @@ import Subscriptions
 
 extension Listing {
     /// The settings of a report's transaction. A report reads one snapshot of the data. Compiling its plan takes longer
-    /// than it saves, sorts should fit into memory, and rows of parallel workers and of an index cost less than
-    /// PostgreSQL assumes.
+    /// than it saves, sorts should fit into memory, and rows of parallel workers cost less than PostgreSQL assumes.
     private static let preparation = """
         SET TRANSACTION READ ONLY; SET LOCAL jit = off; SET LOCAL work_mem = '64MB';
-        SET LOCAL parallel_tuple_cost = 0.01; SET LOCAL random_page_cost = 1.1
+        SET LOCAL parallel_tuple_cost = 0.01
         """
 
     /// Runs a report with the values of its variables, alone in its transaction.
