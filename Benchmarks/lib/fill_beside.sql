@@ -89,7 +89,7 @@ CALL bench.copy(
 CALL bench.copy(
     'subscription',
     '{"original_transaction_id": "t.original_transaction_id || ''-'' || k",
-      "polled_by": "t.polled_by + k * 10000000", "answered_by": "t.answered_by + k * 10000000"}',
+      "polled_by": "t.polled_by + k * 10000000"}',
     :copies);
 CALL bench.copy('receipt_subscription', '{}', :copies);
 CALL bench.copy('period', '{}', :copies);

@@ -81,9 +81,10 @@ CREATE TABLE ledger.poll_schedule (
     confirmed_as_of    timestamptz,
     confirmed_at       timestamptz,
     fingerprint        bytea,
-    purchases          bigint[],
-    purchase_versions  bigint,
-    CONSTRAINT poll_schedule_purchases_have_versions CHECK ((purchases IS NULL) = (purchase_versions IS NULL)),
+    polled             text,
+    equal_until        timestamptz,
+    CONSTRAINT poll_schedule_fingerprint_has_plan CHECK
+        (fingerprint IS NULL OR num_nulls(polled, equal_until, confirmed_as_of) = 0),
     CONSTRAINT poll_schedule_confirmed_has_both_clocks CHECK ((confirmed_as_of IS NULL) = (confirmed_at IS NULL))
 ) WITH (
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000,
@@ -111,15 +112,18 @@ COMMENT ON COLUMN ledger.poll_schedule.backs_off IS
     'The last answer vouched for nothing, so due_at follows the back-off and may be later than the next check that '
     'the receipt polls for';
 COMMENT ON COLUMN ledger.poll_schedule.confirmed_as_of IS
-    'Apple''s clock of the newest answer that equals the last observation and is not yet written there';
+    'Apple''s clock of the newest answer with the present fingerprint. It counts for everything that the receipt '
+    'polls, and for its last observation: ledger.as_of and its siblings';
 COMMENT ON COLUMN ledger.poll_schedule.confirmed_at IS 'When that answer came, by our clock';
 COMMENT ON COLUMN ledger.poll_schedule.fingerprint IS
-    'Of the last verified answer without its clocks, and of the rules by which it was read; null: the next answer '
-    'is read in full';
-COMMENT ON COLUMN ledger.poll_schedule.purchases IS
-    'The one-time purchases that the fingerprinted answer held; null: none';
-COMMENT ON COLUMN ledger.poll_schedule.purchase_versions IS
-    'The sum of their versions at that time: the same sum means that none of them changed since';
+    'Of the last verified answer without its clocks, and of the rules by which it was read. It is set only if that '
+    'answer held everything that the receipt polls, and cleared when another answer changes any of it; null: the '
+    'next answer is read in full';
+COMMENT ON COLUMN ledger.poll_schedule.polled IS
+    'What the schedule needs to know of everything that the receipt polls, as of the fingerprinted answer. '
+    'PolledContents in Swift reads and writes it';
+COMMENT ON COLUMN ledger.poll_schedule.equal_until IS
+    'When time alone next changes something of that; from then on an equal answer is read in full';
 
 CREATE FUNCTION ledger.can_poll(r ledger.receipt, s ledger.poll_schedule)
 RETURNS boolean

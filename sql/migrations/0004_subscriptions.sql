@@ -6,7 +6,6 @@ CREATE TABLE ledger.subscription (
     original_transaction_id  text NOT NULL,
     group_id                 text,
     polled_by                bigint REFERENCES ledger.receipt ON DELETE SET NULL,
-    answered_by              bigint,
     will_renew               boolean,
     renewal_expected         boolean,
     renews_to_product_id     text,
@@ -41,8 +40,6 @@ COMMENT ON TABLE ledger.subscription IS
 COMMENT ON COLUMN ledger.subscription.group_id IS 'Apple''s subscription group';
 COMMENT ON COLUMN ledger.subscription.polled_by IS
     'The receipt that workers ask about it: the verified one with the newest receipt_created_at';
-COMMENT ON COLUMN ledger.subscription.answered_by IS
-    'The receipt whose answer spoke last; an equal answer about another receipt may say something new';
 COMMENT ON COLUMN ledger.subscription.renewal_expected IS
     'Whether access would end at access_ends_at only because no good news came';
 COMMENT ON COLUMN ledger.subscription.flags IS 'Flags of today that belong to no period, such as price_consent_pending';
@@ -60,11 +57,12 @@ COMMENT ON COLUMN ledger.subscription.renewal_path IS 'Where the row stands in A
 COMMENT ON COLUMN ledger.subscription.suspected IS
     'An earlier expiry that a newer answer gave without a reason, as a lagging replica may; a second equal answer '
     'confirms it';
-COMMENT ON COLUMN ledger.subscription.as_of IS 'Apple''s clock of the newest answer that changed the row';
-COMMENT ON COLUMN ledger.subscription.checked_at IS
-    'When that answer came, by our clock; the poller''s schedule may hold a later one';
+COMMENT ON COLUMN ledger.subscription.as_of IS
+    'Apple''s clock of the newest answer that was settled in full; ledger.as_of returns that of later equal ones';
+COMMENT ON COLUMN ledger.subscription.checked_at IS 'When that answer came, by our clock; see ledger.checked_at';
 COMMENT ON COLUMN ledger.subscription.recorded_at IS 'When the row changed last; it rises with each version';
-COMMENT ON COLUMN ledger.subscription.next_check_at IS 'When the next check is due; null: none is';
+COMMENT ON COLUMN ledger.subscription.next_check_at IS
+    'When the next check is due, as planned then; null: none is. See ledger.next_check_at';
 COMMENT ON COLUMN ledger.subscription.version IS 'Rises by one with each change';
 
 CREATE TABLE ledger.receipt_subscription (
@@ -247,16 +245,17 @@ COMMENT ON TABLE ledger.purchase IS
 COMMENT ON COLUMN ledger.purchase.transaction_ids IS 'Every transaction id under which Apple listed the purchase';
 COMMENT ON COLUMN ledger.purchase.polled_by IS 'The receipt that workers ask about it';
 COMMENT ON COLUMN ledger.purchase.facts IS 'Every fact with where and when it comes from';
-COMMENT ON COLUMN ledger.purchase.as_of IS 'Apple''s clock of the newest answer that changed the row';
-COMMENT ON COLUMN ledger.purchase.checked_at IS
-    'When that answer came, by our clock; the poller''s schedule may hold a later one';
+COMMENT ON COLUMN ledger.purchase.as_of IS
+    'Apple''s clock of the newest answer that was settled in full; ledger.as_of returns that of later equal ones';
+COMMENT ON COLUMN ledger.purchase.checked_at IS 'When that answer came, by our clock; see ledger.checked_at';
 COMMENT ON COLUMN ledger.purchase.first_recorded_at IS 'When the purchase was stored first, by our clock';
 COMMENT ON COLUMN ledger.purchase.recorded_at IS 'When the row changed last, by our clock';
 COMMENT ON COLUMN ledger.purchase.revocation_recorded_at IS 'When its refund was stored, by our clock';
 COMMENT ON COLUMN ledger.purchase.facts_recorded_at IS
     'Since when the row is as it is, in what figures depend on; null: since first_recorded_at. ledger.purchase_history '
     'has what was known before';
-COMMENT ON COLUMN ledger.purchase.next_check_at IS 'When the next look for a refund is due; null: none is';
+COMMENT ON COLUMN ledger.purchase.next_check_at IS
+    'When the next look for a refund is due, as planned then; null: none is. See ledger.next_check_at';
 
 CREATE TABLE ledger.receipt_purchase (
     receipt_id   bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
@@ -286,3 +285,45 @@ COMMENT ON COLUMN ledger.purchase_history.known IS 'When that was known, by our 
 -- The views compare environments as text: without these the planner takes each to be rare.
 CREATE STATISTICS ledger.subscription_environment ON (environment::text) FROM ledger.subscription;
 CREATE STATISTICS ledger.purchase_environment ON (environment::text) FROM ledger.purchase;
+
+-- The clocks of a subscription or purchase, whose last answers may have been equal ones: those are written in the
+-- schedule of the receipt that polls it. A poller that has no schedule row is null.
+CREATE FUNCTION ledger.as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(s.as_of, poller.confirmed_as_of) $$;
+CREATE FUNCTION ledger.as_of(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.as_of, poller.confirmed_as_of) $$;
+COMMENT ON FUNCTION ledger.as_of(ledger.subscription, ledger.poll_schedule) IS
+    'Apple''s clock of the newest answer about a subscription, from its row and its poller''s schedule';
+COMMENT ON FUNCTION ledger.as_of(ledger.purchase, ledger.poll_schedule) IS
+    'Apple''s clock of the newest answer about a one-time purchase, from its row and its poller''s schedule';
+
+CREATE FUNCTION ledger.checked_at(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(s.checked_at, poller.confirmed_at) $$;
+CREATE FUNCTION ledger.checked_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT GREATEST(p.checked_at, poller.confirmed_at) $$;
+COMMENT ON FUNCTION ledger.checked_at(ledger.subscription, ledger.poll_schedule) IS
+    'When the newest answer about a subscription came, by our clock';
+COMMENT ON FUNCTION ledger.checked_at(ledger.purchase, ledger.poll_schedule) IS
+    'When the newest answer about a one-time purchase came, by our clock';
+
+CREATE FUNCTION ledger.renewal_as_of(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN s.renewal_as_of = s.as_of THEN GREATEST(s.as_of, poller.confirmed_as_of) ELSE s.renewal_as_of END
+$$;
+COMMENT ON FUNCTION ledger.renewal_as_of IS
+    'Apple''s clock of a subscription''s renewal row: the newest answer''s, if the newest one in full held the row';
+
+CREATE FUNCTION ledger.next_check_at(s ledger.subscription, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN s.next_check_at IS NOT NULL AND poller.confirmed_at > s.checked_at THEN poller.scheduled_for
+           ELSE s.next_check_at END
+$$;
+CREATE FUNCTION ledger.next_check_at(p ledger.purchase, poller ledger.poll_schedule) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN p.next_check_at IS NOT NULL AND poller.confirmed_at > p.checked_at THEN poller.scheduled_for
+           ELSE p.next_check_at END
+$$;
+COMMENT ON FUNCTION ledger.next_check_at(ledger.subscription, ledger.poll_schedule) IS
+    'When the next check of a subscription is due: after equal answers, when its poller''s is; null: none is';
+COMMENT ON FUNCTION ledger.next_check_at(ledger.purchase, ledger.poll_schedule) IS
+    'When the next look for a refund of a one-time purchase is due; null: none is';

@@ -107,11 +107,15 @@ BEGIN
     SELECT s.customer_id, s.source, c.as_of, c.checked_at
     FROM span s
     LEFT JOIN LATERAL (
-        SELECT b.as_of, b.checked_at FROM ledger.subscription b
-        WHERE b.subscription_id = (s.source).subscription_id AND b.checked_at <= entitlement_sources.known_at
+        SELECT ledger.as_of(b, poller) AS as_of, ledger.checked_at(b, poller) AS checked_at
+        FROM ledger.subscription b LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = b.polled_by
+        WHERE b.subscription_id = (s.source).subscription_id
+          AND ledger.checked_at(b, poller) <= entitlement_sources.known_at
         UNION ALL
-        SELECT p.as_of, p.checked_at FROM ledger.purchase p
-        WHERE p.purchase_id = (s.source).purchase_id AND p.checked_at <= entitlement_sources.known_at) c ON true
+        SELECT ledger.as_of(p, poller), ledger.checked_at(p, poller)
+        FROM ledger.purchase p LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by
+        WHERE p.purchase_id = (s.source).purchase_id
+          AND ledger.checked_at(p, poller) <= entitlement_sources.known_at) c ON true
     WHERE (s.source).starts <= s.instant AND (s.source).ends > s.instant;
 END
 $$;

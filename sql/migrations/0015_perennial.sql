@@ -26,11 +26,12 @@ SELECT a.bundle_id,
        s.periods,
        s.started_at,
        s.version,
-       s.as_of,
-       s.checked_at
+       ledger.as_of(s, poller) AS as_of,
+       ledger.checked_at(s, poller) AS checked_at
 FROM ledger.subscription s
 JOIN ledger.app a USING (app_id)
-CROSS JOIN LATERAL (SELECT GREATEST(now(), s.as_of) AS at) clock
+LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
+CROSS JOIN LATERAL (SELECT GREATEST(now(), ledger.as_of(s, poller)) AS at) clock
 JOIN LATERAL (
     SELECT * FROM ledger.subscription_span p
     WHERE p.subscription_id = s.subscription_id AND upper_inf(p.known) AND lower(p.valid) <= clock.at
@@ -120,8 +121,11 @@ SELECT a.bundle_id, s.environment::text AS environment, s.subscription_id AS str
        s.will_renew, s.expires_at, s.renews_to_product_id,
        CASE WHEN s.renewal ->> 'promotional_offer_id' IS NOT NULL THEN 'promotional_offer'
             WHEN s.renewal ->> 'offer_code_ref_name' IS NOT NULL THEN 'offer_code' END AS offer,
-       'price_consent_pending' = ANY (s.flags) AS price_consent_pending, s.as_of, s.checked_at, s.next_check_at
-FROM ledger.subscription s JOIN ledger.app a USING (app_id)
+       'price_consent_pending' = ANY (s.flags) AS price_consent_pending, ledger.as_of(s, poller) AS as_of,
+       ledger.checked_at(s, poller) AS checked_at, ledger.next_check_at(s, poller) AS next_check_at
+FROM ledger.subscription s
+JOIN ledger.app a USING (app_id)
+LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
 WHERE s.version > 0;
 COMMENT ON VIEW perennial.renewal_now IS 'One row per subscription: what it renews to and when, by its newest facts';
 

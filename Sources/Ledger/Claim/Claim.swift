@@ -51,6 +51,13 @@ package struct Claim: Sendable {
     package let leaseToken: Int64
     /// The fingerprint of the last verified answer; nil when the next answer must be read in full.
     package private(set) var fingerprint: Fingerprint?
+    /// What the receipt polls, as of that answer; nil without a fingerprint.
+    let polled: PolledContents?
+
+    /// The database's clock: its clock at the claim and the time that passed here since.
+    package var databaseNow: Instant {
+        claimedAt + Delay(milliseconds: Int64((ContinuousClock.now - heldSince) / .milliseconds(1)))
+    }
 
     /// The same claim, whose answer is read in full even where it equals the last one.
     package var inFull: Claim {

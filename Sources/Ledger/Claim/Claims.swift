@@ -233,6 +233,7 @@ extension Claim {
             claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),
             dueAt: try row.instant("due_at"),
             worker: worker, leaseToken: try row.int8("lease_token"),
-            fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)))
+            fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)),
+            polled: try row.textIfPresent("polled").flatMap(PolledContents.init(text:)))
     }
 }

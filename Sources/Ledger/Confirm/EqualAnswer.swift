@@ -1,6 +1,4 @@
 import Crypto
-import Postgres
-import SQL
 package import Subscriptions
 
 /// The identity of an answer: all that Apple said except its clocks, and the rules by which we read it.
@@ -45,23 +43,5 @@ struct EqualAnswer: Sendable {
         self.claim = claim
         self.fingerprint = fingerprint
         self.asOf = asOf
-    }
-}
-
-extension LedgerSettlements {
-    /// Settles answers that equal the last ones, at a fraction of the cost: it moves clocks and returns leases.
-    ///
-    /// Returns the receipts that are settled by this. Others need a full settlement: time alone changed something, a
-    /// customer uploaded the receipt, another receipt has since reported its subscription, or the lease is lost. A
-    /// serialization failure returns none.
-    func confirm(_ answers: [EqualAnswer]) async throws -> Set<ReceiptID> {
-        guard !answers.isEmpty else { return [] }
-        do {
-            return try await database.transaction { transaction in
-                try ConfirmationRun(answers, in: transaction).write(in: transaction)
-            }
-        } catch let error as DatabaseError where error.isSerializationFailure {
-            return []
-        }
     }
 }

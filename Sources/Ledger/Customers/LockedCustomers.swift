@@ -38,6 +38,7 @@ struct LockedCustomers {
         let uploaded = try UploadedReceipts(of: ids, in: transaction)
         let pollers = try LockedPollers(
             uploaded.all, and: FoundPollers(polledBySole: uploaded, in: transaction), in: transaction)
+        try pollers.foldClocks(in: transaction)
         isBeingAsked = uploaded.all.contains { pollers.schedules[$0]?.isLeased ?? false }
         soleReceipts = uploaded.sole.map(\.number)
         sharedReceipts = uploaded.shared.map(\.number)

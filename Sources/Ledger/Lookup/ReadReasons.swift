@@ -84,7 +84,7 @@ private struct ReasonsReading {
             let replayed = replay.state(of: draft.key)
             let isReplayed = replayed?.facts.sameMeaning(as: stored.facts) ?? false
             let gap =
-                replay.gap(ofPurchase: draft.rowID, draft.key)
+                replay.gap(of: draft.replayed)
                 ?? (isReplayed ? nil : "What is stored is not what the answers say; run `perennial rebuild --verify`.")
             return PurchaseReasons(
                 id: PurchaseReasons.ID(rowID: draft.rowID), environment: draft.key.environment,

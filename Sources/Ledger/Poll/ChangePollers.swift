@@ -39,6 +39,7 @@ extension SettlementRun {
     ) throws {
         let found = try FoundPollers(question, in: transaction)
         let pollers = try LockedPollers(question.polledBy, and: found, in: transaction)
+        try pollers.foldClocks(in: transaction)
         let receipts = Parameter.int8s(question.polledBy.map(\.number))
         let subscriptions = try transaction.query(
             Queries.lockSubscriptions,

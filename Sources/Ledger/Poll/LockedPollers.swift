@@ -37,6 +37,14 @@ struct LockedPollers: Sendable {
             transaction.query(Queries.readReceipts, [ids]), RememberedReceipt.init(row:), by: \.receiptID)
     }
 
+    /// Moves the clocks of equal answers from the schedule rows to what the receipts poll and to their observations.
+    /// Whatever then changes pollers or schedules loses no clock.
+    func foldClocks(in transaction: Transaction) throws {
+        let confirmed = schedules.filter { $1.confirmedAsOf != nil }.map(\.key.number).sorted()
+        guard !confirmed.isEmpty else { return }
+        try transaction.query(Queries.foldClocks, [.int8s(confirmed)])
+    }
+
     /// Locks the pollers of rows that are about to change, and their successors.
     init(subscriptions: [Int64] = [], purchases: [Int64] = [], in transaction: Transaction) throws {
         var question = FoundPollers.Question()

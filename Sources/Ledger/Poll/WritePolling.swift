@@ -8,6 +8,7 @@ extension SettlementRun {
     /// A receipt that takes over is due at once.
     func writePolling(scheduled: Set<ReceiptID> = [], in transaction: Transaction) throws {
         try writeUnchecked(in: transaction)
+        try forgetFingerprints(scheduled: scheduled, in: transaction)
         try markOmissions(in: transaction)
         let turns = pollingTurns().filter { !scheduled.contains($0.key) }.sorted { $0.key < $1.key }
         guard !turns.isEmpty else { return }
@@ -18,6 +19,19 @@ extension SettlementRun {
                 .texts(turns.map(\.value.lane.rawValue)),
                 .int8s(turns.filter(\.value.isHandedOver).map(\.key.number)),
             ])
+    }
+
+    /// Forgets the last answers about the receipts that poll, or polled, what this transaction changed. Their equals
+    /// would no longer be the last word. Those that it scheduled have new fingerprints.
+    private func forgetFingerprints(scheduled: Set<ReceiptID>, in transaction: Transaction) throws {
+        let changed =
+            subscriptions.values.filter { $0.wasChecked || $0.polling.isChanged }.map(\.polling)
+            + purchases.values.filter { $0.wasChecked || $0.polling.isChanged }.map(\.polling)
+        let late = batch.map(\.claim).filter { pollers?.isLeaseLost($0) ?? false }.map(\.receiptID)
+        let outdated = Set(changed.flatMap { [$0.storedPoller, $0.poller] }.compactMap(\.self)).subtracting(scheduled)
+        guard !outdated.isEmpty || !late.isEmpty else { return }
+        try transaction.query(
+            Queries.forgetFingerprints, [.int8s(outdated.map(\.number).sorted()), .int8s(late.map(\.number).sorted())])
     }
 
     /// When a receipt has to be asked about for the locked subscriptions and purchases.

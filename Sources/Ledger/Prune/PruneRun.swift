@@ -41,7 +41,7 @@ struct PruneRun {
 
     private func isWhole(_ things: ReplayTargets, _ replay: Replay) -> Bool {
         things.allSubscriptions.allSatisfy { replay.gap(of: $0) == nil }
-            && things.allPurchases.allSatisfy { replay.gap(ofPurchase: $0.rowID, $0.key) == nil }
+            && things.allPurchases.allSatisfy { replay.gap(of: $0) == nil }
     }
 
     /// Drops as many of the answers as are not needed: all at once, else each half on its own.

@@ -22,7 +22,9 @@ struct ReplayTargets {
                 let key = PurchaseKey(originalTransactionID: id, productID: ProductID(try row.text("product_id")))
                 purchases[receipt, default: []].append(
                     Replay.PurchaseTarget(
-                        rowID: rowID, key: PurchaseRowKey(appID: appID, environment: environment, purchase: key)))
+                        rowID: rowID, key: PurchaseRowKey(appID: appID, environment: environment, purchase: key),
+                        polledBy: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
+                        asOf: try row.instant("as_of")))
             }
         }
     }

@@ -95,7 +95,7 @@ struct RebuildRun {
             let subject =
                 "\(try row.text("bundle_id")) \(key.environment.rawValue) purchase "
                 + "\(purchase.originalTransactionID) of \(purchase.productID)"
-            if let gap = replay.gap(ofPurchase: draft.rowID, key) {
+            if let gap = replay.gap(of: draft.replayed) {
                 batch.gaps.append(RebuildGap(subject: subject, reason: gap))
                 continue
             }
@@ -161,5 +161,8 @@ extension SubscriptionDraft {
 
 extension PurchaseDraft {
     /// The target of a replay that rebuilds it.
-    var replayed: Replay.PurchaseTarget { Replay.PurchaseTarget(rowID: rowID, key: key) }
+    var replayed: Replay.PurchaseTarget {
+        Replay.PurchaseTarget(
+            rowID: rowID, key: key, polledBy: polling.storedPoller, asOf: stored?.asOf ?? .distantPast)
+    }
 }

@@ -19,6 +19,8 @@ struct Replay {
     struct PurchaseTarget {
         let rowID: Int64
         let key: PurchaseRowKey
+        let polledBy: ReceiptID?
+        let asOf: Instant
     }
 
     /// The observations that were read, by number.
@@ -99,17 +101,20 @@ struct Replay {
         _ evidence: Evidence, _ observation: Observation, _ targets: [SubscriptionRowKey: Target],
         _ bought: [PurchaseTarget]
     ) {
-        // An equal answer counts for the purchases of its receipt, but only for the subscriptions that the receipt
-        // polls.
-        let isEqual = evidence.asOf > observation.firstAsOf
+        // An equal answer counts only for what its receipt polls.
+        func counts(at clock: Instant, polledBy poller: ReceiptID?) -> Bool {
+            evidence.asOf <= max(observation.firstAsOf, clock) || poller == observation.receiptID
+        }
         for target in targets.values where target.key.environment == evidence.environment {
-            guard !isEqual || evidence.asOf <= target.asOf || target.polledBy == observation.receiptID else { continue }
+            guard counts(at: target.asOf, polledBy: target.polledBy) else { continue }
             let slice = evidence.slice(of: target.key.id)
             if !slice.transactions.isEmpty { keep(slice, of: target.key, observation) }
         }
         for purchase in evidence.purchases {
             for target in bought
-            where target.key.environment == evidence.environment && target.key.purchase == purchase.key {
+            where target.key.environment == evidence.environment && target.key.purchase == purchase.key
+                && counts(at: target.asOf, polledBy: target.polledBy)
+            {
                 let place = Place(
                     asOf: purchase.asOf, receipt: observation.receiptID.number, observation: observation.id)
                 purchases[target.key, default: []].append((place, purchase))
@@ -164,8 +169,8 @@ struct Replay {
     }
 
     /// Returns why a purchase cannot be rebuilt in full; nil when all answers about it are stored.
-    func gap(ofPurchase rowID: Int64, _ key: PurchaseRowKey) -> String? {
-        gap(links.purchases[rowID], earliest: purchases[key]?.map(\.place).min()?.asOf)
+    func gap(of target: PurchaseTarget) -> String? {
+        gap(links.purchases[target.rowID], earliest: purchases[target.key]?.map(\.place).min()?.asOf)
     }
 
     private func gap(_ link: ReplayLinks.Link?, earliest: Instant?) -> String? {

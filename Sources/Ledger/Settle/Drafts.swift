@@ -29,7 +29,7 @@ struct SubscriptionDraft: Sendable {
     var events: [DraftEvent] = []
     var ownership = OwnershipDraft()
     var polling: PollingDraft
-    /// The receipt whose answer was folded last; nil after silence.
+    /// The receipt whose answer was folded last; nil after silence and before any.
     var answeredBy: ReceiptID?
     var policy: Policy?
     /// The instant of the last verified answer, in microseconds.

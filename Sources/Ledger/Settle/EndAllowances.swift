@@ -15,6 +15,7 @@ extension LedgerSettlements {
         let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
         return try await ledger.changingPollers { transaction in
             let pollers = try LockedPollers(subscriptions: ids, in: transaction)
+            try pollers.foldClocks(in: transaction)
             let rows = try transaction.query(Queries.lockEndedAllowances, [.int8s(ids)])
             var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, in: transaction)
             let ended = run.endAllowances()

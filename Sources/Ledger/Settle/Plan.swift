@@ -10,10 +10,8 @@ struct ReceiptPlan: Sendable {
     let rejections: Int
     let rejectedSince: Instant?
     let emptyAnswers: Int
-    /// Stored only when an equal answer next time would be no news.
-    var fingerprint: Fingerprint?
-    /// The one-time purchases in the fingerprinted answer.
-    var purchases = AnsweredPurchases()
+    /// What recognizes an equal answer next time; nil when that would be news.
+    var repetition: Repetition?
     /// Whether Apple's refusal counts as no answer, because an incident of the app is running.
     var isForgiven = false
     /// Whether to forget the newest receipt, because the answer about it left out something that is polled through it.
@@ -21,6 +19,14 @@ struct ReceiptPlan: Sendable {
 
     /// Whether Apple refused the receipt for the last time.
     var endsPolling: Bool { settlement.finding.refusal != nil && next == .retired }
+}
+
+/// What recognizes an answer that equals this one, and what follows from it.
+struct Repetition: Sendable {
+    let fingerprint: Fingerprint
+    /// Apple's clock of the first such answer.
+    let asOf: Instant
+    let polled: PolledContents
 }
 
 extension SettlementRun {
@@ -66,7 +72,6 @@ extension SettlementRun {
         let receipt = settlement.claim.receiptID
         let polled = subscriptions.values.filter { $0.polling.poller == receipt }
         let bought = purchases.values.filter { $0.polling.poller == receipt }
-        let held = settlement.purchases.compactMap { purchases[$0.key] }
         let isEmpty = evidence.transactions.isEmpty
         let empties = isEmpty ? (receipts[receipt]?.emptyAnswers ?? 0) + 1 : 0
         let isPolledElsewhere = !isEmpty && polled.isEmpty && bought.isEmpty
@@ -84,9 +89,27 @@ extension SettlementRun {
         return ReceiptPlan(
             settlement: settlement, next: next, lane: lane(of: next, polled: polled), attempts: 0, rejections: 0,
             rejectedSince: nil, emptyAnswers: empties,
-            fingerprint: isEmpty || isPolledElsewhere || omits || held.contains { $0.state?.asOf != evidence.asOf }
-                ? nil : settlement.fingerprint,
-            purchases: AnsweredPurchases(held), forgetsLatest: omits && settlement.claim.asksLatest)
+            repetition: isEmpty || isPolledElsewhere || omits
+                ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
+            forgetsLatest: omits && settlement.claim.asksLatest)
+    }
+
+    /// Returns what recognizes an equal answer next time; nil unless this answer was the last word on all that the
+    /// receipt polls and holds.
+    private func repetition(
+        of settlement: Settlement, _ polled: [SubscriptionDraft], _ bought: [PurchaseDraft], asOf: Instant,
+        policy: Policy
+    ) -> Repetition? {
+        let held = settlement.purchases.compactMap { purchases[$0.key] }
+        guard let fingerprint = settlement.fingerprint,
+            (held + bought).allSatisfy({ $0.state?.asOf == asOf }),
+            polled.allSatisfy({
+                $0.answeredBy == settlement.claim.receiptID && $0.state?.asOf == asOf && $0.state?.suspectedShrink == nil
+            })
+        else { return nil }
+        let contents = PolledContents(
+            subscriptions: polled.compactMap(\.state), purchases: bought.compactMap(\.state), asOf: asOf, policy: policy)
+        return Repetition(fingerprint: fingerprint, asOf: asOf, polled: contents)
     }
 
     private func rejectedPlan(_ settlement: Settlement, _ refusal: Refusal) -> ReceiptPlan {

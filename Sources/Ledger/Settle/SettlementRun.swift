@@ -32,6 +32,7 @@ struct SettlementRun {
         apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
         unable = []
         let pollers = try LockedPollers(ids, and: FoundPollers(of: batch, in: transaction), in: transaction)
+        try pollers.foldClocks(in: transaction)
         self.pollers = pollers
         // An outdated answer is treated as if Apple had not been asked.
         let batch = batch.filter { !pollers.isOutdated($0) }

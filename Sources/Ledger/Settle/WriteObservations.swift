@@ -36,20 +36,8 @@ extension SettlementRun {
             }
         }
         try extend(kept.filter(\.isRepeated).map { ($0.id, $0.recordedAt, $0.settlement.asOf) }, in: transaction)
-        try extend(confirmedBefore(plans), in: transaction)
         try insert(kept.filter { !$0.isRepeated }, in: transaction)
         return kept
-    }
-
-    /// Returns the observations that later equal answers confirmed, with the newest clock of those answers.
-    private func confirmedBefore(_ plans: [ReceiptPlan]) -> [(id: Int64, recordedAt: Int64, end: Instant)] {
-        plans.compactMap { plan in
-            let receipt = plan.settlement.claim.receiptID
-            guard let end = pollers?.schedules[receipt]?.confirmedAsOf, let id = receipts[receipt]?.observationID,
-                let recordedAt = receipts[receipt]?.observationRecordedAt
-            else { return nil }
-            return (id, recordedAt, end)
-        }
     }
 
     private func extend(

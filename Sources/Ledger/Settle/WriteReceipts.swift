@@ -24,7 +24,8 @@ extension SettlementRun {
         var retired: [ReceiptPlan] = []
         for plan in plans {
             switch plan.next {
-            case .at(let instant): due.append(ScheduleWrite(plan: plan, dueAt: instant))
+            case .at(let instant): due.append(
+                ScheduleWrite(plan: plan, dueAt: instant, recordedMicroseconds: recordedMicroseconds))
             case .retired: retired.append(plan)
             }
         }
@@ -37,10 +38,6 @@ extension SettlementRun {
                     worker, .int8s(retired.map(\.settlement.claim.receiptID.number)),
                     .int8s(retired.map(\.settlement.claim.leaseToken)),
                 ])
-        }
-        let late = plans.map(\.settlement.claim).filter { pollers?.isLeaseLost($0) ?? false }
-        if !late.isEmpty {
-            try transaction.query(Queries.forgetFingerprints, [.int8s(late.map(\.receiptID.number))])
         }
         try pauseApps(plans, in: transaction)
         return try Set(rows.map { ReceiptID(try $0.int8("receipt_id")) })
@@ -106,6 +103,7 @@ extension ReceiptWrite: ColumnarRow {
 struct ScheduleWrite {
     let plan: ReceiptPlan
     let dueAt: Instant
+    let recordedMicroseconds: Int64
 }
 
 extension ScheduleWrite: ColumnarRow {
@@ -115,9 +113,11 @@ extension ScheduleWrite: ColumnarRow {
         .instant("due_at", \.dueAt),
         .text("lane", \.plan.lane.rawValue),
         .int2("attempts") { Int16(clamping: max(0, $0.plan.attempts)) },
-        .bytea("fingerprint", \.plan.fingerprint?.bytes),
-        .text("purchases", \.plan.purchases.text),
-        .int8("purchase_versions", \.plan.purchases.versions),
+        .bytea("fingerprint", \.plan.repetition?.fingerprint.bytes),
+        .text("polled", \.plan.repetition?.polled.text),
+        .instant("equal_until", \.plan.repetition?.polled.lastsUntil),
+        .instant("as_of", \.plan.repetition?.asOf),
+        .microseconds("recorded_at", \.recordedMicroseconds),
         .bool("backs_off") { $0.plan.settlement.evidence == nil },
     ]
 }

@@ -81,7 +81,6 @@ extension SubscriptionWrite: ColumnarRow {
         .text("app_account_token", \.state.facts.appAccountToken),
         .instant("access_ends_at", \.state.outageAllowance.accessEndsAt),
         .bool("renewal_expected", \.state.outageAllowance.expected),
-        .int8("answered_by", \.draft.answeredBy?.number),
     ]
 }
 

@@ -15,8 +15,7 @@ struct Checked: Sendable {
     init(_ claim: Claim, _ answer: AppStoreAnswer) {
         self.claim = claim
         self.answer = answer
-        let held = ContinuousClock.now - claim.heldSince
-        answeredAt = claim.claimedAt + Delay(milliseconds: Int64(held.seconds * 1_000))
+        answeredAt = claim.databaseNow
         // An answer that was not read in full is read again each time: it may have said more than was read. So is one
         // with a wrong clock, because that is recorded.
         let clock = AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))

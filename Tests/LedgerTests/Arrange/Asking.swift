@@ -111,16 +111,17 @@ extension TestLedger {
         for (thing, link) in [("subscription", "receipt_subscription"), ("purchase", "receipt_purchase")] {
             let uncovered = try await rows(
                 """
-                SELECT t.original_transaction_id, t.polled_by, t.next_check_at, s.due_at, s.want_at
+                SELECT t.original_transaction_id, t.polled_by, next.check_at, s.due_at, s.want_at
                 FROM ledger.\(thing) t
                 LEFT JOIN ledger.receipt r ON r.receipt_id = t.polled_by
                 LEFT JOIN ledger.poll_schedule s ON s.receipt_id = t.polled_by
-                WHERE t.next_check_at IS NOT NULL AND NOT COALESCE(
+                CROSS JOIN LATERAL (SELECT ledger.next_check_at(t, s) AS check_at) next
+                WHERE next.check_at IS NOT NULL AND NOT COALESCE(
                     r.verified_at IS NOT NULL AND r.erased_at IS NULL
                     AND EXISTS (SELECT FROM ledger.\(link) l
                                 WHERE l.receipt_id = r.receipt_id AND l.\(thing)_id = t.\(thing)_id)
-                    AND (s.due_at <= t.next_check_at OR s.backs_off OR s.lane = 'quarantine'
-                         OR s.leased_by IS NOT NULL AND LEAST(s.want_at, s.scheduled_for) <= t.next_check_at), false)
+                    AND (s.due_at <= next.check_at OR s.backs_off OR s.lane = 'quarantine'
+                         OR s.leased_by IS NOT NULL AND LEAST(s.want_at, s.scheduled_for) <= next.check_at), false)
                 """)
             #expect(uncovered == [], "a \(thing) is not asked about in time")
         }

@@ -35,7 +35,7 @@ struct QueryPlanTests {
         (Queries.lockSchedules, "\(ids)", ["poll_schedule_pkey"]),
         (
             Queries.reschedule,
-            "1, \(ids), \(ids), \(times), \(lanes), \(small), \(bytes), \(texts), \(ids), \(flags)",
+            "1, \(ids), \(ids), \(times), \(lanes), \(small), \(bytes), \(texts), \(times), \(times), \(times), \(flags)",
             ["poll_schedule_pkey"]
         ),
         (
@@ -45,13 +45,12 @@ struct QueryPlanTests {
         ),
         (Queries.cover, "\(ids), \(times), \(lanes), \(ids)", ["poll_schedule_pkey", "receipt_pkey"]),
         (Queries.retire, "1, \(ids), \(ids)", ["poll_schedule_pkey"]),
-        (Queries.lockConfirmed, "1, \(ids), \(ids), \(bytes)", ["poll_schedule_pkey"]),
-        (Queries.lockPolled, "\(ids)", ["subscription_polled_by"]),
-        (Queries.readScheduleInputs, "\(ids)", ["subscription_pkey", "subscription_span_open"]),
         (
-            Queries.confirm, "1, now(), \(ids), \(times), \(times), \(lanes), \(ids), \(times)",
-            ["poll_schedule_pkey", "subscription_p"]
+            Queries.confirm, "1, \(ids), \(ids), \(bytes), \(times), \(times), \(lanes)",
+            ["poll_schedule_pkey"]
         ),
+        (Queries.foldClocks, "\(ids)", ["poll_schedule_pkey", "subscription_polled_by", "purchase_polled_by"]),
+        (Queries.forgetFingerprints, "\(ids), \(ids)", ["poll_schedule_pkey"]),
         (Queries.readSpans, "\(ids)", ["subscription_span_open"]),
         (
             Queries.findDigests, "\(small), \(bytes)",
@@ -61,11 +60,11 @@ struct QueryPlanTests {
         (Queries.entitlements, "'{app.1,app.2}', '{c77,c78}', NULL, NULL", ["customer_name_"]),
         (
             Queries.currentEntitlements, "'app.1', 'c77'",
-            ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey"]
+            ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey", "poll_schedule_pkey"]
         ),
         (
             Queries.currentEntitlementsOfMany, "'{app.1,app.2}', '{c77,c78}'",
-            ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey"]
+            ["customer_name_", "current_entitlements_pkey", "subscription_pkey", "purchase_pkey", "poll_schedule_pkey"]
         ),
         (Queries.lockAffectedCustomers, "\(ids), \(ids)", ["customer_pkey"]),
     ]
@@ -135,8 +134,8 @@ struct QueryPlanTests {
         INSERT INTO ledger.upload (receipt_id, customer_id, imported)
         SELECT receipt_id, receipt_id, false FROM ledger.receipt;
         INSERT INTO ledger.subscription (
-            app_id, environment, original_transaction_id, polled_by, answered_by, version, as_of, checked_at, recorded_at)
-        SELECT app_id, 'Production', 't' || receipt_id, receipt_id, receipt_id, 1, now(), now(), now() FROM ledger.receipt;
+            app_id, environment, original_transaction_id, polled_by, version, as_of, checked_at, recorded_at)
+        SELECT app_id, 'Production', 't' || receipt_id, receipt_id, 1, now(), now(), now() FROM ledger.receipt;
         INSERT INTO ledger.receipt_subscription SELECT polled_by, subscription_id FROM ledger.subscription;
         INSERT INTO ledger.purchase (app_id, environment, original_transaction_id, product_id, polled_by)
         SELECT app_id, 'Production', 'p' || receipt_id, 'lifetime', receipt_id FROM ledger.receipt;

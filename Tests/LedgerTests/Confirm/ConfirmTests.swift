@@ -72,9 +72,10 @@ struct ConfirmTests {
             #expect(try await test.rows("SELECT p::text AS row FROM ledger.subscription_span p ORDER BY 1") == spans)
             try await test.expectRows(
                 """
-                SELECT s.as_of = $1::timestamptz AS moved, s.renewal_as_of = s.as_of AS renewal_moved,
-                       s.checked_at > $2::timestamptz AS checked, p.leased_by, p.attempts, p.lane,
-                       p.due_at = p.scheduled_for AND p.due_at = s.next_check_at AND p.due_at > now() AS planned
+                SELECT ledger.as_of(s, p) = $1::timestamptz AS moved,
+                       ledger.renewal_as_of(s, p) = $1::timestamptz AS renewal_moved,
+                       ledger.checked_at(s, p) > $2::timestamptz AS checked, p.leased_by, p.attempts, p.lane,
+                       p.due_at = p.scheduled_for AND p.due_at = ledger.next_check_at(s, p) AND p.due_at > now() AS planned
                 FROM ledger.subscription s JOIN ledger.poll_schedule p ON p.receipt_id = s.polled_by
                 """, with: [.instant(test.at(-1)), .instant(test.now)], [[true, true, true, nil, 0, "expiring", true]])
             #expect(try await test.text("SELECT count(*) FROM ledger.event") == "2")
@@ -111,7 +112,9 @@ struct ConfirmTests {
                 SELECT first_as_of = $1::timestamptz AS first, last_as_of = $2::timestamptz AS last
                 FROM ledger.observation ORDER BY observation_id
                 """, with: [.instant(test.at(-9)), .instant(test.at(-3))], [[true, true], [false, false]])
-            #expect(try await test.text("SELECT confirmed_as_of FROM ledger.poll_schedule") == "-")
+            try await test.expectRows(
+                "SELECT confirmed_as_of = $1::timestamptz AS last FROM ledger.poll_schedule",
+                with: [.instant(test.at(-1))], [[true]])
         }
     }
 
@@ -179,7 +182,7 @@ struct ConfirmTests {
             #expect(try await test.text(kept) == before)
             try await test.expectRows(
                 """
-                SELECT b.as_of = $1::timestamptz AS moved, b.checked_at > b.recorded_at AS checked,
+                SELECT ledger.as_of(b, s) = $1::timestamptz AS moved, ledger.checked_at(b, s) > b.recorded_at AS checked,
                        s.due_at > now() + interval '2 days' AS planned, s.leased_by
                 FROM ledger.purchase b, ledger.poll_schedule s WHERE s.receipt_id = $2::bigint
                 """, with: [.instant(test.at(-7)), .int8(receipt.number)], [[true, true, true, nil]])
@@ -188,23 +191,6 @@ struct ConfirmTests {
             let refunded = purchase("7", at: test.at(-9), asOf: test.at(-6), refundedAt: test.at(-6.5))
             try await tell(test, other, refunded, "other")
             #expect(try await confirm(test, receipt, asOf: test.at(-5)) == false)
-        }
-    }
-
-    @Test("A purchase that is too old to be asked about has no next check after an equal answer")
-    func oldPurchase() async throws {
-        try await withLedger(in: reused) { test in
-            let receipt = try await test.upload("a")
-            guard case .verified(var evidence) = purchase("7", at: test.at(-9), asOf: test.at(-8)) else { return }
-            evidence.transactions += Answer(from: test.at(-20), asOf: test.at(-8)).evidence.transactions
-            try await tell(test, receipt, .verified(evidence))
-            let next = "SELECT next_check_at IS NOT NULL AS wanted FROM ledger.purchase"
-            #expect(try await test.text(next) == "true")
-            #expect(try await confirm(test, receipt, asOf: test.at(-7)))
-            #expect(try await test.text(next) == "true")
-            try await test.run("UPDATE ledger.purchase SET purchased_at = purchased_at - interval '90 days'")
-            #expect(try await confirm(test, receipt, asOf: test.at(-6)))
-            #expect(try await test.text(next) == "false")
         }
     }
 
@@ -225,42 +211,37 @@ struct ConfirmTests {
         }
     }
 
-    @Test("What a confirmation reads of a subscription is what its facts say")
-    func inputs() async throws {
+    @Test("What the schedule keeps of a receipt's contents is what its facts say")
+    func contents() async throws {
         try await withLedger(in: reused) { test in
             var random = Seeded(seed: 20_261_121)
             print(random)
+            let policy = test.app.policy(for: .production)
             for number in 0..<40 {
                 let id = OriginalTransactionID("s\(number)")
                 let receipt = try await test.upload("r\(number)")
                 let answer = Answer.random(id, around: test.now, using: &random)
                 try await tell(test, receipt, answer)
-                let ids = try await test.subscriptionIDs(of: id)
-                let rows = try await test.database.transaction {
-                    try $0.query(Queries.readScheduleInputs, [.int8s(ids)])
-                }
-                let state = reconcile(
-                    nil, with: answer.evidence.slice(of: id),
-                    policy: test.app.policy(for: .production)
-                ).state
-                let expected = try #require(
-                    ScheduleInput(
-                        of: state, at: state.asOf, policy: test.app.policy(for: .production)))
-                let read = try PolledScheduleInput(row: try #require(rows.first)).input
-                #expect(read.comparable == expected.comparable, "answer \(number): \(answer)")
+                let claim = try await test.claim(receipt)
+                let state = reconcile(nil, with: answer.evidence.slice(of: id), policy: policy).state
+                #expect(
+                    claim.polled
+                        == PolledContents(subscriptions: [state], purchases: [], asOf: state.asOf, policy: policy),
+                    "answer \(number): \(answer)")
             }
         }
     }
-}
 
-extension ScheduleInput {
-    /// A stored timeline joins active periods that follow each other; only where the last ends matters.
-    fileprivate var comparable: ScheduleInput {
-        var copy = self
-        if state == .active {
-            (copy.accessEndsAt, copy.since, copy.until) = (nil, expiresAt, until.map { _ in expiresAt })
+    @Test("A receipt whose purchases are too old to be asked about is settled in full")
+    func oldPurchases() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            try await tell(test, receipt, purchase("7", at: test.at(-9), asOf: test.at(-8)))
+            let (now, policy) = (test.now, test.app.policy(for: .production))
+            let polled = try #require(try await test.claim(receipt).polled)
+            #expect(polled.nextCheck(in: .production, now: now, seed: 1, policy: policy) != nil)
+            #expect(polled.nextCheck(in: .production, now: now + .days(90), seed: 1, policy: policy) == nil)
         }
-        return copy
     }
 }
 
@@ -281,13 +262,5 @@ extension Answer {
         if Bool.random(using: &random) { answer.graceUntil = days(-20, 20) }
         if Int.random(in: 0..<5, using: &random) == 0 { answer.refunded = (answer.periods - 1, answer.asOf) }
         return answer
-    }
-}
-
-extension TestLedger {
-    fileprivate func subscriptionIDs(of id: OriginalTransactionID) async throws -> [Int64] {
-        try await rows(
-            "SELECT subscription_id FROM ledger.subscription WHERE original_transaction_id = $1::text", [.text(id.text)]
-        ).compactMap { Int64($0) }
     }
 }

@@ -50,6 +50,7 @@ struct CoverageSimulationTests {
         for number in 1...Self.steps {
             do {
                 try await walk.step()
+                try await walk.expectNoClockFell()
             } catch  where !(error is CoverageWalk.Broken) {
                 throw CoverageWalk.Broken(description: "\(walk): \(error)")
             }

@@ -145,7 +145,10 @@ struct RebuildTests {
         try await damageable.use { test, library in
             try await test.database.putRowsBack()
             let keys = "SELECT p.period_id, p.purchased_at FROM ledger.period p ORDER BY 1"
-            let checks = "SELECT p.checked_at FROM ledger.purchase p ORDER BY p.purchase_id"
+            let checks = """
+                SELECT ledger.checked_at(p, poller) FROM ledger.purchase p
+                LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by ORDER BY p.purchase_id
+                """
             let (periods, events) = (
                 try await test.rows(keys), try await test.rows("SELECT e::text AS e FROM ledger.event e")
             )

@@ -134,7 +134,7 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
                 try $0.script(
                     """
                     UPDATE ledger.receipt SET asked_at = now() - interval '61 seconds';
-                    UPDATE ledger.poll_schedule SET confirmed_at = NULL, confirmed_as_of = NULL
+                    UPDATE ledger.poll_schedule SET fingerprint = NULL, confirmed_at = NULL, confirmed_as_of = NULL
                     """)
             }
             let checked = try await browser.post(path + "/check", ["form_token": token])

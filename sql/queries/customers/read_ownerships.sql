@@ -10,8 +10,10 @@ SELECT COALESCE(s.environment, p.environment)::text AS environment,
           AND upper_inf(n.known) AND lower(n.valid) = upper(o.valid)) AS went_to
 FROM ledger.ownership o
 LEFT JOIN ledger.subscription s ON s.subscription_id = o.subscription_id
+LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
 LEFT JOIN ledger.purchase p ON p.purchase_id = o.purchase_id
 LEFT JOIN ledger.subscription_span span
-    ON span.subscription_id = s.subscription_id AND upper_inf(span.known) AND span.valid @> GREATEST(now(), s.as_of)
+    ON span.subscription_id = s.subscription_id AND upper_inf(span.known)
+   AND span.valid @> GREATEST(now(), ledger.as_of(s, poller))
 WHERE o.customer_id = ANY($1::bigint[]) AND upper_inf(o.known)
 ORDER BY upper(o.valid) DESC NULLS FIRST, o.ownership_id DESC LIMIT $2::int

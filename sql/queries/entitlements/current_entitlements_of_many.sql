@@ -11,8 +11,12 @@ JOIN LATERAL (
     WHERE v.customer_id = c.customer_id AND v.catalog_changed_at = a.catalog_changed_at
       AND v.computed_at <= now() + interval '1 hour' OFFSET 0) v ON true
 LEFT JOIN LATERAL (
-    SELECT s.subscription_id, NULL::bigint AS purchase_id, s.as_of, s.checked_at
-    FROM ledger.subscription s WHERE s.subscription_id = ANY(v.subscriptions)
+    SELECT s.subscription_id, NULL::bigint AS purchase_id, ledger.as_of(s, poller) AS as_of,
+           ledger.checked_at(s, poller) AS checked_at
+    FROM ledger.subscription s LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
+    WHERE s.subscription_id = ANY(v.subscriptions)
     UNION ALL
-    SELECT NULL, p.purchase_id, p.as_of, p.checked_at FROM ledger.purchase p WHERE p.purchase_id = ANY(v.purchases)) k
+    SELECT NULL, p.purchase_id, ledger.as_of(p, poller), ledger.checked_at(p, poller)
+    FROM ledger.purchase p LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by
+    WHERE p.purchase_id = ANY(v.purchases)) k
     ON true

@@ -1,7 +1,9 @@
 -- Explain: returns the subscriptions in the receipts of customer $1 and those they own, with owner and start, at most
 -- $2.
 SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.original_transaction_id, s.polled_by, s.version,
-       s.as_of, s.checked_at, s.recorded_at, s.next_check_at, s.renewal, s.renewal_as_of, s.renewal_path, s.suspected,
+       ledger.as_of(s, d) AS as_of, ledger.checked_at(s, d) AS checked_at, s.recorded_at,
+       ledger.next_check_at(s, d) AS next_check_at, s.renewal, ledger.renewal_as_of(s, d) AS renewal_as_of,
+       s.renewal_path, s.suspected,
        s.leeway_ms, d.due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,
        lower(o.valid) AS owned_since, (
            SELECT e.kind::text FROM ledger.event e

@@ -25,8 +25,8 @@ WITH size AS MATERIALIZED (
            (SELECT max(v.minute) FROM ledger.verified_minute v) AS last_checked_at
     FROM size WHERE size.relname = 'subscription' AND size.is_large
     UNION ALL
-    SELECT count(*) FILTER (WHERE s.version > 0), max(s.checked_at)
-    FROM ledger.subscription s
+    SELECT count(*) FILTER (WHERE s.version > 0), max(ledger.checked_at(s, poller))
+    FROM ledger.subscription s LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
     WHERE NOT (SELECT size.is_large FROM size WHERE size.relname = 'subscription')
     LIMIT 1
 )

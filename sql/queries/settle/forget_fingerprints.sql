@@ -1,5 +1,8 @@
--- Settlement: clears the fingerprints of receipts ($1) whose newest observation came from a lost lease; the next answer
--- is read in full.
-UPDATE ledger.poll_schedule
-SET fingerprint = NULL, confirmed_as_of = NULL, confirmed_at = NULL
-WHERE receipt_id = ANY($1::bigint[])
+-- Settlement: clears the fingerprints of receipts ($1) that poll what this transaction changed; their next answers are
+-- read in full. It clears the clocks of equal answers too, which are folded, where the newest observation came from a
+-- lost lease ($2).
+UPDATE ledger.poll_schedule s
+SET fingerprint = NULL, polled = NULL, equal_until = NULL,
+    confirmed_as_of = CASE WHEN s.receipt_id <> ALL($2::bigint[]) THEN s.confirmed_as_of END,
+    confirmed_at = CASE WHEN s.receipt_id <> ALL($2::bigint[]) THEN s.confirmed_at END
+WHERE s.receipt_id = ANY($1::bigint[] || $2::bigint[]) AND s.confirmed_at IS NOT NULL

@@ -4,13 +4,14 @@
 -- quarantine keeps its schedule. While an app is paused, nothing is late.
 WITH polled AS (
     SELECT s.subscription_id AS key, s.app_id, s.environment, s.original_transaction_id, NULL AS product_id, s.polled_by,
-           s.next_check_at
-    FROM ledger.subscription s
+           ledger.next_check_at(s, poller) AS next_check_at
+    FROM ledger.subscription s LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = s.polled_by
     WHERE NOT $4::boolean AND s.subscription_id > $1::bigint AND s.subscription_id <= $2::bigint AND s.version > 0
       AND s.next_check_at IS NOT NULL
     UNION ALL
-    SELECT p.purchase_id, p.app_id, p.environment, p.original_transaction_id, p.product_id, p.polled_by, p.next_check_at
-    FROM ledger.purchase p
+    SELECT p.purchase_id, p.app_id, p.environment, p.original_transaction_id, p.product_id, p.polled_by,
+           ledger.next_check_at(p, poller)
+    FROM ledger.purchase p LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = p.polled_by
     WHERE $4::boolean AND p.purchase_id > $1::bigint AND p.purchase_id <= $2::bigint AND p.version > 0
       AND p.next_check_at IS NOT NULL
 ), holder AS NOT MATERIALIZED (

@@ -44,7 +44,7 @@ extension CoverageWalk {
             """)
     }
 
-    private func askEverything() async throws {
+    private mutating func askEverything() async throws {
         let asked = try await test.rows(
             """
             SELECT polled_by FROM ledger.subscription WHERE polled_by IS NOT NULL
@@ -55,6 +55,7 @@ extension CoverageWalk {
             guard let device = devices[id], let claim = try await claim(id, by: test.worker) else { continue }
             let now = try await test.ledger.now()
             try await settle([settlement(claim, truth(of: device, at: now))])
+            try await expectNoClockFell()
         }
     }
 
@@ -75,7 +76,7 @@ extension CoverageWalk {
             """
             SELECT n.entitled,
                    COALESCE(ledger.can_poll(r, p), false) AS can_poll,
-                   COALESCE(p.due_at <= s.next_check_at, false) AS in_time
+                   COALESCE(p.due_at <= ledger.next_check_at(s, p), false) AS in_time
             FROM perennial.subscription_now n
             JOIN ledger.subscription s USING (original_transaction_id)
             LEFT JOIN ledger.receipt r ON r.receipt_id = s.polled_by

@@ -1,3 +1,4 @@
+import Postgres
 import SeededRandom
 import Subscriptions
 
@@ -21,6 +22,12 @@ struct CoverageWalk: Sendable {
         var omits = false
     }
 
+    /// Apple's clock and ours of the newest answer about a subscription or purchase.
+    private struct Clocks {
+        let asOf: Instant
+        let checkedAt: Instant
+    }
+
     /// What a walk came upon, with all that repeats it.
     struct Broken: Error, CustomStringConvertible {
         let description: String
@@ -38,6 +45,8 @@ struct CoverageWalk: Sendable {
     /// Steps so far.
     var trail: [String] = []
     var hasErased = false
+    /// The clocks of everything after the last step.
+    private var clocks: [String: Clocks] = [:]
     let library = AnswerLibrary()
 
     private static let customers = ["ann", "bob", "cid", "dee"]
@@ -147,6 +156,28 @@ struct CoverageWalk: Sendable {
             return nil
         }
     }
+
+    /// No clock falls, whichever transaction moved it from a schedule row to what the receipt polls.
+    mutating func expectNoClockFell() async throws {
+        let rows = try await test.database.query(.test(Self.clocksNow), [])
+        for row in rows {
+            let now = Clocks(asOf: try row.instant("as_of"), checkedAt: try row.instant("checked_at"))
+            let thing = try row.text("thing")
+            if let before = clocks[thing], now.asOf < before.asOf || now.checkedAt < before.checkedAt {
+                throw Broken(description: "\(self): the clocks of \(thing) fell from \(before) to \(now)")
+            }
+            clocks[thing] = now
+        }
+    }
+
+    private static let clocksNow = ["subscription", "purchase"].map { table in
+        """
+        SELECT '\(table) ' || t.\(table)_id AS thing, ledger.as_of(t, poller) AS as_of,
+               ledger.checked_at(t, poller) AS checked_at
+        FROM ledger.\(table) t LEFT JOIN ledger.poll_schedule poller ON poller.receipt_id = t.polled_by
+        WHERE t.version > 0
+        """
+    }.joined(separator: " UNION ALL ")
 
     /// Every promise holds now.
     func check() async throws {

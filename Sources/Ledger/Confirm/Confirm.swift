@@ -1,0 +1,53 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension LedgerSettlements {
+    /// Settles answers that equal the last ones, at a fraction of the cost: each moves the schedule row of its receipt.
+    ///
+    /// Returns the receipts that are settled by this. Others need a full settlement: time alone changed something, a
+    /// customer uploaded the receipt, another receipt has since reported what it polls, or the lease is lost. A
+    /// serialization failure returns none.
+    func confirm(_ answers: [EqualAnswer]) async throws -> Set<ReceiptID> {
+        // By number, as all other writers lock schedule rows.
+        let rows = answers.compactMap(Confirmation.init(of:))
+            .sorted { $0.answer.claim.receiptID < $1.answer.claim.receiptID }
+        guard let worker = rows.first?.answer.claim.worker else { return [] }
+        do {
+            return try await database.transaction { transaction in
+                let confirmed = try transaction.query(Queries.confirm, [.int4(worker.number)], rows: rows)
+                return Set(try confirmed.map { ReceiptID(try $0.int8("receipt_id")) })
+            }
+        } catch let error as DatabaseError where error.isSerializationFailure {
+            return []
+        }
+    }
+}
+
+/// An equal answer with the plan that follows from it, as a row of `confirm`.
+struct Confirmation: Sendable {
+    let answer: EqualAnswer
+    let dueAt: Instant
+    let lane: Lane
+
+    /// Plans the next check; nil where the answer has to be settled in full.
+    init?(of answer: EqualAnswer) {
+        let claim = answer.claim
+        guard let environment = claim.environment, let polled = claim.polled,
+            let next = polled.nextCheck(
+                in: environment, now: claim.databaseNow, seed: claim.seed, policy: claim.app.policy(for: environment))
+        else { return nil }
+        (self.answer, dueAt, lane) = (answer, next.at, next.lane)
+    }
+}
+
+extension Confirmation: ColumnarRow {
+    static let columns: [Column<Confirmation>] = [
+        .int8("receipt_id", \.answer.claim.receiptID.number),
+        .int8("lease_token", \.answer.claim.leaseToken),
+        .bytea("fingerprint", \.answer.fingerprint.bytes),
+        .instant("as_of", \.answer.asOf),
+        .instant("due_at", \.dueAt),
+        .text("lane", \.lane.rawValue),
+    ]
+}
