@@ -104,11 +104,13 @@ extension SettlementRun {
         guard let fingerprint = settlement.fingerprint,
             (held + bought).allSatisfy({ $0.state?.asOf == asOf }),
             polled.allSatisfy({
-                $0.answeredBy == settlement.claim.receiptID && $0.state?.asOf == asOf && $0.state?.suspectedShrink == nil
+                $0.answeredBy == settlement.claim.receiptID && $0.state?.asOf == asOf
+                    && $0.state?.suspectedShrink == nil
             })
         else { return nil }
         let contents = PolledContents(
-            subscriptions: polled.compactMap(\.state), purchases: bought.compactMap(\.state), asOf: asOf, policy: policy)
+            subscriptions: polled.compactMap(\.state), purchases: bought.compactMap(\.state), asOf: asOf, policy: policy
+        )
         return Repetition(fingerprint: fingerprint, asOf: asOf, polled: contents)
     }
 

@@ -24,8 +24,9 @@ extension SettlementRun {
         var retired: [ReceiptPlan] = []
         for plan in plans {
             switch plan.next {
-            case .at(let instant): due.append(
-                ScheduleWrite(plan: plan, dueAt: instant, recordedMicroseconds: recordedMicroseconds))
+            case .at(let instant):
+                due.append(
+                    ScheduleWrite(plan: plan, dueAt: instant, recordedMicroseconds: recordedMicroseconds))
             case .retired: retired.append(plan)
             }
         }
