@@ -40,8 +40,8 @@ extension World {
         return file
     }
 
-    /// Makes every scheduled receipt up to one due an hour ago, and tidies the tables as autovacuum does within a minute, so that every run
-    /// begins alike.
+    /// Makes every scheduled receipt up to one due an hour ago, and tidies the tables as autovacuum does within a minute,
+    /// so that every run begins alike.
     func makeEverythingDue(upTo receipt: Int64 = .max) async throws {
         try await sql(
             """

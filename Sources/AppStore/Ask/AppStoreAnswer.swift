@@ -7,12 +7,10 @@ package struct AppStoreAnswer: Sendable, Equatable {
     /// The final body as received, at most `AppStoreOptions.responseBytesMax`; empty if none arrived or it was too
     /// large. After a broken transfer, the part that arrived.
     package let body: [UInt8]
-    /// The decoded body; nil if HTTP was not 200 or the body is not a verifyReceipt answer. Its `status` may still be
-    /// nil.
-    package let response: VerifyReceiptResponse?
-    /// The reason there is no usable response, in one sentence; nil if there is one. Never contains a secret, a receipt
-    /// or a host name, so that it may be shown to any reader.
-    package let failure: String?
+    /// What the bytes of the body show; nil if HTTP was not 200.
+    package let outline: AnswerOutline?
+    private let reading: Reading
+    private let callFailure: String?
     /// The network's own description of the failure, if `failure` says less; for the log. Never contains a secret.
     package let failureDetail: String?
     /// The number of requests sent for this answer: 0 to 3.
@@ -38,14 +36,65 @@ package struct AppStoreAnswer: Sendable, Equatable {
         self.environment = environment
         self.httpStatus = httpStatus
         self.body = body
-        self.response = response
-        self.failure = failure
+        outline = httpStatus == 200 ? AnswerOutline(of: body) : nil
+        reading = .read(response)
+        callFailure = failure
         self.failureDetail = failureDetail
         self.calls = calls
         self.usedPreviousSecret = usedPreviousSecret
         self.elapsedMilliseconds = elapsedMilliseconds
         self.correlationID = correlationID
         self.retryAfterSeconds = retryAfterSeconds
+    }
+
+    /// Creates an answer of HTTP 200 whose body is decoded when it is asked for.
+    init(
+        environment: Endpoint, unread body: [UInt8], outline: AnswerOutline, calls: Int, usedPreviousSecret: Bool,
+        elapsedMilliseconds: Int, correlationID: String?
+    ) {
+        self.environment = environment
+        httpStatus = 200
+        self.body = body
+        self.outline = outline
+        reading = .unread(UnreadBody(body))
+        (callFailure, failureDetail, retryAfterSeconds) = (nil, nil, nil)
+        self.calls = calls
+        self.usedPreviousSecret = usedPreviousSecret
+        self.elapsedMilliseconds = elapsedMilliseconds
+        self.correlationID = correlationID
+    }
+
+    private enum Reading: Sendable {
+        case read(VerifyReceiptResponse?)
+        case unread(UnreadBody)
+    }
+
+    /// The decoded body; nil if HTTP was not 200 or the body is not a verifyReceipt answer. Its `status` may still be
+    /// nil. The first call may decode the body.
+    package var response: VerifyReceiptResponse? {
+        switch reading {
+        case .read(let response): response
+        case .unread(let body): body.response
+        }
+    }
+
+    /// The reason there is no usable response, in one sentence; nil if there is one. Never contains a secret, a receipt
+    /// or a host name, so that it may be shown to any reader. The first call may decode the body.
+    package var failure: String? {
+        switch reading {
+        case .read: callFailure
+        case .unread(let body): body.failure
+        }
+    }
+
+    /// Returns whether two answers are the same in everything that their callers see.
+    package static func == (left: AppStoreAnswer, right: AppStoreAnswer) -> Bool {
+        left.environment == right.environment && left.httpStatus == right.httpStatus && left.body == right.body
+            && left.response == right.response && left.failure == right.failure
+            && left.failureDetail == right.failureDetail && left.calls == right.calls
+            && left.usedPreviousSecret == right.usedPreviousSecret
+            && left.elapsedMilliseconds == right.elapsedMilliseconds && left.correlationID == right.correlationID
+            && left.retryAfterSeconds == right.retryAfterSeconds
     }
 
     /// The failure with its detail, for the operator.

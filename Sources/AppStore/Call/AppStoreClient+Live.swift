@@ -51,8 +51,12 @@ struct LiveCheck: Sendable {
             var result = await caller.call(
                 options.url(of: routing.environment), sending: body(routing.password), until: end)
             notes.look(at: result.headers, from: routing.environment, hiding: secrets)
-            let response = decode(&result)
             let asked = routing
+            // A genuine receipt ends the questions; its body is decoded when it is asked for.
+            if let outline = genuineOutline(of: result) {
+                return answer(unread: result, outline, asked, calls: calls, since: start)
+            }
+            let response = decode(&result)
             guard response != nil, routing.goesOn(after: response?.status) else {
                 return answer(result, response, asked, calls: calls, since: start)
             }
@@ -73,6 +77,12 @@ struct LiveCheck: Sendable {
         return body
     }
 
+    private func genuineOutline(of result: CallResult) -> AnswerOutline? {
+        guard result.failure == nil, result.httpStatus == 200 else { return nil }
+        let outline = AnswerOutline(of: result.body)
+        return outline.saysGenuine ? outline : nil
+    }
+
     private func decode(_ result: inout CallResult) -> VerifyReceiptResponse? {
         guard result.failure == nil else { return nil }
         do throws(AnswerUnreadable) {
@@ -81,6 +91,17 @@ struct LiveCheck: Sendable {
             result.failure = "The store answered HTTP 200 with \(error.reason); ask again later."
             return nil
         }
+    }
+
+    private func answer(
+        unread result: CallResult, _ outline: AnswerOutline, _ asked: StoreRouting, calls: Int,
+        since start: ContinuousClock.Instant
+    ) -> AppStoreAnswer {
+        AppStoreAnswer(
+            environment: asked.environment, unread: result.body, outline: outline, calls: calls,
+            usedPreviousSecret: asked.usesPreviousSecret,
+            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
+            correlationID: result.correlationID.map { secrets.hidden(in: $0) })
     }
 
     private func answer(

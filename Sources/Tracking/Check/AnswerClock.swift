@@ -1,4 +1,3 @@
-import AppStore
 package import Subscriptions
 
 /// The limit up to which Apple's clock is believed.
@@ -28,9 +27,10 @@ enum AnswerClock: Hashable {
     /// No instant, because Apple's clock was ahead of the database's by `ahead`.
     case unbelievable(ahead: Delay)
 
-    /// Determines the clock of an answer; uses `clock` where the answer has none of its own (legacy receipts).
-    init(of response: VerifyReceiptResponse?, clock: Instant, limit: ClockLimit) {
-        guard let requestedAt = response?.requestedAt.map(Instant.init(milliseconds:)) else {
+    /// Determines the clock of an answer from its `request_date` in milliseconds; uses `clock` where the answer has none
+    /// of its own (legacy receipts).
+    init(_ requestedAt: Int64?, clock: Instant, limit: ClockLimit) {
+        guard let requestedAt = requestedAt.map(Instant.init(milliseconds:)) else {
             self = .believed(clock)
             return
         }

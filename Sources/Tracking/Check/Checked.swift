@@ -11,22 +11,37 @@ struct Checked: Sendable {
     let answeredAt: Instant
     /// The fingerprint of a complete answer about a genuine receipt with a correct clock; nil for every other answer.
     let fingerprint: Fingerprint?
+    /// Whether the bytes show that the answer repeats the last one; then nothing has decoded it.
+    let isRepeated: Bool
+    /// The instant the answer is valid for.
+    let clock: AnswerClock
 
     init(_ claim: Claim, _ answer: AppStoreAnswer) {
         self.claim = claim
         self.answer = answer
         answeredAt = claim.databaseNow
+        let limit = ClockLimit.database(answeredAt)
+        if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
+            let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
+        {
+            let clock = AnswerClock(requestedAt, clock: claim.claimedAt, limit: limit)
+            if clock.ahead == nil {
+                (isRepeated, fingerprint, self.clock) = (true, last, clock)
+                return
+            }
+        }
+        isRepeated = false
+        clock = AnswerClock(answer.response?.requestedAt, clock: claim.claimedAt, limit: limit)
         // An answer that was not read in full is read again each time: it may have said more than was read. So is one
         // with a wrong clock, because that is recorded.
-        let clock = AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))
         let isWhole = answer.mayBeVouchedFor && answer.response?.isComplete == true && clock.ahead == nil
-        fingerprint = isWhole ? Fingerprint(of: answer, about: claim) : nil
+        fingerprint = isWhole ? answer.outline.map { Fingerprint(of: answer, $0, about: claim) } : nil
     }
 
     /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
     /// about a receipt that Apple vouched for before.
     var isFailure: Bool {
-        guard !answer.mayBeVouchedFor else { return false }
+        guard !isRepeated, !answer.mayBeVouchedFor else { return false }
         switch finding {
         case .verified, .rejected: return false
         case .indeterminate: return answer.response == nil || claim.environment != nil
@@ -35,7 +50,7 @@ struct Checked: Sendable {
 
     /// Whether Apple shows that it is overloaded, or does not answer at all.
     var isOverloaded: Bool {
-        guard answer.calls > 0 else { return false }
+        guard !isRepeated, answer.calls > 0 else { return false }
         guard let http = answer.httpStatus else { return true }
         return http == 429 || http >= 500 || answer.response?.status == 21005
     }
@@ -43,11 +58,6 @@ struct Checked: Sendable {
     /// The outcome of the answer.
     var finding: Finding {
         Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt, limit: .database(answeredAt))
-    }
-
-    /// The instant the answer is valid for.
-    var clock: AnswerClock {
-        AnswerClock(of: answer.response, clock: claim.claimedAt, limit: .database(answeredAt))
     }
 
     /// The answer as the ledger takes it.
@@ -66,9 +76,9 @@ extension AppStoreAnswer {
 }
 
 extension Fingerprint {
-    fileprivate init(of answer: AppStoreAnswer, about claim: Claim) {
+    fileprivate init(of answer: AppStoreAnswer, _ outline: AnswerOutline, about claim: Claim) {
         self.init(
-            of: answer.body, lasting: answer.lastingParts, app: claim.app,
+            of: answer.body, lasting: outline.lastingParts, app: claim.app,
             environment: StoreEnvironment(answer.environment))
     }
 }

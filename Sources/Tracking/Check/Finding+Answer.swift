@@ -22,7 +22,7 @@ extension Finding {
         }
         self = Finding(
             in: response, from: answer.environment, for: bundleID,
-            clock: AnswerClock(of: response, clock: clock, limit: limit))
+            clock: AnswerClock(response.requestedAt, clock: clock, limit: limit))
     }
 
     private init(

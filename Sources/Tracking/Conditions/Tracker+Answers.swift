@@ -16,7 +16,7 @@ extension Tracker {
 
     /// Records that a clock is wrong; it is unclear from here which one.
     private func seeClocks(of answers: [Checked]) {
-        let dated = answers.filter { $0.answer.response != nil }
+        let dated = answers.filter { $0.isRepeated || $0.answer.response != nil }
         guard !dated.isEmpty else { return }
         let ahead = dated.filter { $0.clock.ahead != nil }
         metrics.ahead(ahead)
@@ -29,7 +29,8 @@ extension Tracker {
     private func see(_ answers: [Checked], of app: BundleID) {
         let asked = answers.filter { $0.answer.calls > 0 }
         if !asked.isEmpty { conditions.see(.noAnswers(app), asked.lazy.compactMap(\.silence).first) }
-        conditions.see(.unreadableRows(app), answers.lazy.compactMap(\.unreadableRow).first)
+        let read = answers.filter { !$0.isRepeated }
+        if !read.isEmpty { conditions.see(.unreadableRows(app), read.lazy.compactMap(\.unreadableRow).first) }
         for seen in answers.lazy.compactMap(\.secretEvidence) {
             switch seen {
             case .refused(let receipt): conditions.raise(.wrongSecret(app), by: "receipt \(receipt)")
@@ -56,6 +57,10 @@ extension Checked {
     /// What the answer shows about the secret; nil for nothing. Apple looks at the secret late, and only where there
     /// are subscriptions; only for those it sends a `latest_receipt`.
     var secretEvidence: SecretEvidence? {
+        if isRepeated, let outline = answer.outline {
+            if answer.usedPreviousSecret { return .previous(claim.receiptID) }
+            return outline.holdsLatestReceipt ? .current : nil
+        }
         guard let response = answer.response else { return nil }
         if response.status == 21004 { return .refused(claim.receiptID) }
         if answer.usedPreviousSecret { return .previous(claim.receiptID) }
@@ -65,7 +70,7 @@ extension Checked {
 
     /// Why there was no answer, in the network's own words, which are for the log only.
     fileprivate var silence: String? {
-        guard answer.response == nil, let failure = answer.failureInFull else { return nil }
+        guard !isRepeated, answer.response == nil, let failure = answer.failureInFull else { return nil }
         return "receipt \(claim.receiptID): \(failure)"
     }
 

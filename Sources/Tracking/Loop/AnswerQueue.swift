@@ -1,21 +1,30 @@
+import AppStore
+import Ledger
+
+/// A claim with Apple's answer, as it came.
+struct Answered: Sendable {
+    let claim: Claim
+    let answer: AppStoreAnswer
+}
+
 /// Answers on their way from the calls to the settlements. A settlement takes all that have arrived meanwhile.
 actor AnswerQueue {
     /// How long the first answer waits for others to be settled with, in milliseconds. A settlement of one answer costs
     /// half as much as one of a hundred.
     static let lingerMilliseconds = 40
 
-    private var answers: [Checked] = []
+    private var answers: [Answered] = []
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var isFinished = false
 
     /// Adds an answer.
-    func add(_ answer: Checked) {
+    func add(_ answer: Answered) {
         answers.append(answer)
         if !waiting.isEmpty { waiting.removeFirst().resume() }
     }
 
     /// Returns the answers that arrived until shortly after the first, at most `count`. Empty when no more will come.
-    func next(atMost count: Int) async -> [Checked] {
+    func next(atMost count: Int) async -> [Answered] {
         while true {
             while answers.isEmpty, !isFinished {
                 await withCheckedContinuation { waiting.append($0) }

@@ -7,8 +7,8 @@ import Subscriptions
 /// the answers that arrived meanwhile.
 struct CheckLoop: Sendable {
     /// The most receipts claimed at once, and the number of free slots needed to claim again.
-    static let claimReceiptsMax = 192
-    static let claimSlotsMin = 64
+    static let claimReceiptsMax = 384
+    static let claimSlotsMin = 128
     /// The most settlements at the same time, and the most answers in one.
     static let settlers = 2
     static let settlementAnswersMax = 256
@@ -41,7 +41,9 @@ struct CheckLoop: Sendable {
 
     private func work(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
         await withDiscardingTaskGroup { group in
-            for _ in 0..<Self.settlers { group.addTask { await keepSettling() } }
+            for _ in 0..<Self.settlers {
+                group.addTask(executorPreference: globalConcurrentExecutor) { await keepSettling() }
+            }
             await withTaskGroup { race in
                 race.addTask { await keepAsking(isOver: isOver) }
                 race.addTask { await patience() }
@@ -94,7 +96,7 @@ struct CheckLoop: Sendable {
             await unasked.add(claim)
             await slots.give(1)
         } else {
-            await answers.add(Checked(claim, answer))
+            await answers.add(Answered(claim: claim, answer: answer))
         }
     }
 
@@ -112,7 +114,7 @@ struct CheckLoop: Sendable {
         while true {
             let batch = await answers.next(atMost: Self.settlementAnswersMax)
             guard !batch.isEmpty else { return }
-            await settle(batch)
+            await settle(batch.map { Checked($0.claim, $0.answer) })
             await slots.give(batch.count)
         }
     }

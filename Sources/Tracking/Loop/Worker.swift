@@ -9,7 +9,7 @@ import Subscriptions
 package struct Worker: Service {
     /// The most receipts that one process has claimed and not settled, and so the most connections to Apple that it
     /// needs.
-    package static let callsMax = 640
+    package static let callsMax = 1280
 
     let tracker: Tracker
 

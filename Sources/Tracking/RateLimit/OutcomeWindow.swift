@@ -36,7 +36,9 @@ struct OutcomeWindow: Sendable, Hashable {
     /// Counts a call about any app: all that matters is whether an answer came.
     mutating func countCall(_ answer: Checked) {
         asked += 1
-        let isSilent = answer.answer.response.map { $0.status == 21005 } ?? (answer.answer.httpStatus != 429)
+        let isSilent =
+            !answer.isRepeated
+            && (answer.answer.response.map { $0.status == 21005 } ?? (answer.answer.httpStatus != 429))
         guard isSilent else { return }
         failed += 1
         newestFailureAt = max(newestFailureAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
