@@ -57,7 +57,7 @@ extension App {
     /// that is more than a process makes anyway.
     var callsInFlightMax: Int? {
         let calls = (callsPerSecondNow * Self.latencySecondsMax).rounded(.up)
-        return calls == 0 || calls >= Double(Worker.callsMax) ? nil : max(1, Int(calls))
+        return calls == 0 || calls >= Double(Worker.claimsMax) ? nil : max(1, Int(calls))
     }
 }
 

@@ -21,7 +21,7 @@ struct CheckLoop: Sendable {
     /// Receives every settled batch.
     var report: @Sendable (CheckedBatch) async -> Void = { _ in }
 
-    private let slots = CallSlots(capacity: Worker.callsMax)
+    private let slots = CallSlots(capacity: Worker.claimsMax)
     private let answers = AnswerQueue()
     private let outcomes = OutcomeWindows()
     private let callsInFlight = CallsInFlight()
@@ -35,15 +35,13 @@ struct CheckLoop: Sendable {
     /// Works until `isOver` returns true, then settles what was asked. `idle` says whether the last round found nothing
     /// to claim.
     func run(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
-        await withTaskExecutorPreference(tracker.options.executor) { await work(isOver: isOver) }
+        await work(isOver: isOver)
         await tracker.attempt("hand receipts back") { try await tracker.ledger.claims.release(unasked.claims) }
     }
 
     private func work(isOver: @escaping @Sendable (_ idle: Bool) async -> Bool) async {
         await withDiscardingTaskGroup { group in
-            for _ in 0..<Self.settlers {
-                group.addTask(executorPreference: globalConcurrentExecutor) { await keepSettling() }
-            }
+            for _ in 0..<Self.settlers { group.addTask { await keepSettling() } }
             await withTaskGroup { race in
                 race.addTask { await keepAsking(isOver: isOver) }
                 race.addTask { await patience() }
@@ -79,8 +77,9 @@ struct CheckLoop: Sendable {
                 }
                 await slots.give(room - (due?.claims.count ?? 0))
                 await callsInFlight.begin(due?.claims ?? [])
+                // Only the calls prefer the thread of the HTTP client. Claims and settlements there would wait for them.
                 for claim in due?.claims ?? [] {
-                    calls.addTask { await ask(claim) }
+                    calls.addTask(executorPreference: tracker.options.executor) { await ask(claim) }
                 }
                 for app in due?.quarantined ?? [] { await askAlone(of: app) }
                 backoff.record(due)

@@ -7,9 +7,12 @@ import Subscriptions
 ///
 /// Any number of workers may run, on any number of machines.
 package struct Worker: Service {
-    /// The most receipts that one process has claimed and not settled, and so the most connections to Apple that it
-    /// needs.
-    package static let callsMax = 1280
+    /// The most receipts that one process has claimed and not settled. While some are being asked about, others wait for
+    /// a connection or for their settlement, so that no stage waits for another.
+    static let claimsMax = 1_280
+    /// The most calls at a time, which is the most connections to Apple. Many more would be answered in one burst, after
+    /// which the connections rest until the burst is settled.
+    package static let callsMax = 320
 
     let tracker: Tracker
 

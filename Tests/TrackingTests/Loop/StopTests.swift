@@ -11,7 +11,7 @@ import Testing
 @Suite("A worker stops gracefully while many calls are under way")
 struct StopTests {
     /// More than one process may ask about at once, so that it waits for calls to end before it claims again.
-    private static let receipts = Worker.callsMax + 100
+    private static let receipts = Worker.claimsMax + 100
 
     /// Checks as a worker does, with so much patience; the store may answer as soon as the stop begins.
     private struct Checking: Service {
@@ -42,7 +42,7 @@ struct StopTests {
     /// Runs until `callsMin` are under way and some rounds longer, then stops gracefully. An app with a rate has tokens for all.
     /// The App Store answers nothing before the stop, or before a call is given up.
     private func stop(
-        patienceSeconds: Double, answering: Bool, rate: Int = 0, callsMin: Int = Worker.callsMax
+        patienceSeconds: Double, answering: Bool, rate: Int = 0, callsMin: Int = Worker.claimsMax
     ) async throws -> Left {
         let isOpen = Mutex(false)
         let open: @Sendable () -> Void = { isOpen.withLock { $0 = true } }
@@ -87,7 +87,7 @@ struct StopTests {
     @Test("Calls that get no answer are handed back, and the process ends", .timeLimit(.minutes(1)))
     func givesUp() async throws {
         let left = try await stop(patienceSeconds: 0.2, answering: false)
-        #expect(left.calls == Worker.callsMax)
+        #expect(left.calls == Worker.claimsMax)
         #expect(left.due == Self.receipts, "another worker can take all of them at once")
         #expect(left.failed == 0, "that they were given up is not Apple's fault")
     }
@@ -103,7 +103,7 @@ struct StopTests {
     @Test("Nothing new is asked when the answers come after the stop", .timeLimit(.minutes(1)))
     func asksNothingNew() async throws {
         let left = try await stop(patienceSeconds: 30, answering: true)
-        #expect(left.calls == Worker.callsMax)
-        #expect(left.due == Self.receipts - Worker.callsMax)
+        #expect(left.calls == Worker.claimsMax)
+        #expect(left.due == Self.receipts - Worker.claimsMax)
     }
 }
