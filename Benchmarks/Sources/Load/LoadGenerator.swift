@@ -113,7 +113,7 @@ private final class RepeatingRequest: ChannelInboundHandler {
         var part = unwrapInboundIn(data)
         arrived.writeBuffer(&part)
         guard let length = answerLength() else { return }
-        guard arrived.readableBytesView.starts(with: Array("HTTP/1.1 200".utf8)) else {
+        guard arrived.withUnsafeReadableBytes({ $0.starts(with: "HTTP/1.1 200".utf8) }) else {
             finished.fail(Refused())
             return context.close(promise: nil)
         }
@@ -149,25 +149,25 @@ private final class RepeatingRequest: ChannelInboundHandler {
     /// Bytes of the whole answer, once they are all there.
     private func answerLength() -> Int? {
         arrived.withUnsafeReadableBytes { bytes in
+            guard let base = bytes.baseAddress else { return nil }
             var (start, body) = (0, 0)
-            while let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) {
-                let line = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+            while let newline = memchr(base + start, 0x0A, bytes.count - start) {
+                let end = UnsafeRawPointer(newline) - base
+                if end - start <= 1 { return bytes.count > end + body ? end + 1 + body : nil }
+                body = Self.contentLength(base + start, base + end) ?? body
                 start = end + 1
-                guard line.count > 1 else { return bytes.count >= start + body ? start + body : nil }
-                body = Self.contentLength(in: line) ?? body
             }
             return nil
         }
     }
 
-    /// What a line of a head says of the length of the body.
-    private static func contentLength(in line: UnsafeRawBufferPointer) -> Int? {
+    /// What a line of a head says of the length of the body. The server writes the names of its headers in lower case or
+    /// as words.
+    private static func contentLength(_ line: UnsafeRawPointer, _ end: UnsafeRawPointer) -> Int? {
         let name: StaticString = "content-length:"
-        let isNamed = name.withUTF8Buffer { name in
-            line.count > name.count && zip(name, line).allSatisfy { $0 == $1 | 0x20 || $0 == $1 }
-        }
-        guard isNamed else { return nil }
-        return line.dropFirst(name.utf8CodeUnitCount).reduce(0) { number, byte in
+        let count = name.utf8CodeUnitCount
+        guard end - line > count, strncasecmp(line, name.utf8Start, count) == 0 else { return nil }
+        return UnsafeRawBufferPointer(start: line + count, count: end - line - count).reduce(0) { number, byte in
             (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) ? number * 10 + Int(byte & 0x0F) : number
         }
     }
