@@ -30,15 +30,7 @@ package struct Row: Sendable {
     }
 
     func filled<Value>(_ column: String, _ type: ColumnType<Value>) throws(DatabaseError) -> [Value] {
-        try withoutNulls(try present(column, type.elements), column)
-    }
-
-    func filledIfPresent<Value>(_ column: String, _ type: ColumnType<Value>) throws(DatabaseError) -> [Value]? {
-        guard let elements = try optional(column, type.elements) else { return nil }
-        return try withoutNulls(elements, column)
-    }
-
-    private func withoutNulls<Value>(_ elements: [Value?], _ column: String) throws(DatabaseError) -> [Value] {
+        let elements = try present(column, type.elements)
         let values = elements.compactMap { $0 }
         guard values.count == elements.count else {
             throw failure("Column '\(column)' has a NULL element where none was expected")
