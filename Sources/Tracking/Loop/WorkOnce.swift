@@ -42,7 +42,7 @@ extension Worker {
         while try await ledger.customers.renewEntitlements(), !isStopping() {}
         try await ledger.operations.watchCanaries()
         await tracker.seeStandings()
-        try await ledger.feed.sequence()
+        try await ledger.feed.sequenceAll()
         await tracker.writeTally()
         await removeWhatIsOld()
         try await ledger.claims.heartbeat(worker, stopped: true)

@@ -60,6 +60,38 @@ struct OnceTests {
         }
     }
 
+    @Test("Every event gets its place in the feed, however many there are", .timeLimit(.minutes(1)))
+    func everyEventIsPlaced() async throws {
+        try await withTracker(rate: "1") { served, tracker, _ in
+            try await served.run(
+                """
+                UPDATE ledger.poll_schedule SET due_at = now() + interval '1 day';
+                WITH subscription AS (
+                    INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
+                    SELECT min(app_id), 'Production', '7' FROM ledger.app RETURNING subscription_id, app_id
+                ), event AS (
+                    INSERT INTO ledger.event (public_id, app_id, environment, subscription_id, version, ordinal, kind,
+                                              product_id, occurred_at, as_of, recorded_at)
+                    SELECT gen_random_uuid(), app_id, 'Production', subscription_id, g, 0, 'subscription.renewed',
+                           'monthly', now(), now(), now()
+                    FROM subscription CROSS JOIN generate_series(1, 10001) g RETURNING event_id
+                )
+                INSERT INTO ledger.event_outbox SELECT event_id FROM event
+                """)
+            _ = try await Worker(tracker).runOnce(maxSeconds: nil)
+            let placed = try await served.database.query(
+                Statement(
+                    name: "placed",
+                    sql: """
+                        SELECT (SELECT count(*) FROM ledger.event_feed) AS placed,
+                               (SELECT count(*) FROM ledger.event_outbox) AS waiting
+                        """))
+            let row = try #require(placed.first)
+            let (all, waiting) = (try row.int8("placed"), try row.int8("waiting"))
+            #expect(all == 10_001 && waiting == 0, "\(all) placed, \(waiting) waiting")
+        }
+    }
+
     @Test("Notifications and workers of long ago are removed, where nothing but cron runs too", .timeLimit(.minutes(1)))
     func removesWhatIsOld() async throws {
         try await withTracker(rate: "0") { served, tracker, _ in
