@@ -7,7 +7,7 @@ CREATE TABLE bench.round (
     receipts int NOT NULL, look_ms float8 NOT NULL, claim_ms float8 NOT NULL);
 CREATE TYPE bench.claimed AS (
     receipt_id bigint, quarantined boolean, app_id int, lane text, lease_token bigint, attempts smallint,
-    scheduled_for timestamptz, due_at timestamptz, fingerprint bytea, polled text, claimed_at timestamptz, environment text,
+    scheduled_for timestamptz, due_at timestamptz, fingerprint bytea, meaning bytea, polled text, claimed_at timestamptz, environment text,
     asks_latest boolean, data bytea);
 CREATE TYPE bench.due AS (app_id int, lane text, receipts bigint, busy_seconds float8);
 

@@ -58,16 +58,32 @@ private let testDatabase = OncePerSuite<Database> { lend in
                 try await roundTrip(
                     database, "\(type)[]", [[], values, values + [nil], [nil]], { send($0 ?? []) }, read)
             }
-            try await check("bool", [true, false], { .bools($0) }) { try $0.present("v", ColumnType<Bool>.bool.elements) }
-            try await check("int2", [.min, .max], { .int2s($0) }) { try $0.present("v", ColumnType<Int16>.int2.elements) }
-            try await check("int4", [.min, .max], { .int4s($0) }) { try $0.present("v", ColumnType<Int32>.int4.elements) }
-            try await check("int8", [.min, .max], { .int8s($0) }) { try $0.present("v", ColumnType<Int64>.int8.elements) }
-            try await check("float8", [0.5, -.infinity], { .float8s($0) }) { try $0.present("v", ColumnType<Double>.float8.elements) }
+            try await check("bool", [true, false], { .bools($0) }) {
+                try $0.present("v", ColumnType<Bool>.bool.elements)
+            }
+            try await check("int2", [.min, .max], { .int2s($0) }) {
+                try $0.present("v", ColumnType<Int16>.int2.elements)
+            }
+            try await check("int4", [.min, .max], { .int4s($0) }) {
+                try $0.present("v", ColumnType<Int32>.int4.elements)
+            }
+            try await check("int8", [.min, .max], { .int8s($0) }) {
+                try $0.present("v", ColumnType<Int64>.int8.elements)
+            }
+            try await check("float8", [0.5, -.infinity], { .float8s($0) }) {
+                try $0.present("v", ColumnType<Double>.float8.elements)
+            }
             try await check("text", ["", "a,b", "{}", "NULL", "世界"], { .texts($0) }) { try $0.textElements("v") }
-            try await check("bytea", [[], [0, 1]], { .byteas($0) }) { try $0.present("v", ColumnType<[UInt8]>.bytea.elements) }
+            try await check("bytea", [[], [0, 1]], { .byteas($0) }) {
+                try $0.present("v", ColumnType<[UInt8]>.bytea.elements)
+            }
             try await check("jsonb", ["[1, 2]", "{}"], { .jsonbs($0) }) { try $0.textElements("v") }
-            try await check("timestamptz", [0, .max, .min], { .timestamptzs($0) }) { try $0.present("v", ColumnType<Int64>.timestamptz.elements) }
-            try await check("uuid", [Array(repeating: 7, count: 16)], { .uuids($0) }) { try $0.present("v", ColumnType<[UInt8]>.uuid.elements) }
+            try await check("timestamptz", [0, .max, .min], { .timestamptzs($0) }) {
+                try $0.present("v", ColumnType<Int64>.timestamptz.elements)
+            }
+            try await check("uuid", [Array(repeating: 7, count: 16)], { .uuids($0) }) {
+                try $0.present("v", ColumnType<[UInt8]>.uuid.elements)
+            }
         }
     }
 

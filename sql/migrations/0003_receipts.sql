@@ -81,10 +81,11 @@ CREATE TABLE ledger.poll_schedule (
     confirmed_as_of    timestamptz,
     confirmed_at       timestamptz,
     fingerprint        bytea,
+    meaning            bytea,
     polled             text,
     equal_until        timestamptz,
     CONSTRAINT poll_schedule_fingerprint_has_plan CHECK
-        (fingerprint IS NULL OR num_nulls(polled, equal_until, confirmed_as_of) = 0),
+        (fingerprint IS NULL OR num_nulls(meaning, polled, equal_until, confirmed_as_of) = 0),
     CONSTRAINT poll_schedule_confirmed_has_both_clocks CHECK ((confirmed_as_of IS NULL) = (confirmed_at IS NULL))
 ) WITH (
     fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000,
@@ -119,6 +120,8 @@ COMMENT ON COLUMN ledger.poll_schedule.fingerprint IS
     'Of the last verified answer without its clocks, and of the rules by which it was read. It is set only if that '
     'answer held everything that the receipt polls, and cleared when another answer changes any of it; null: the '
     'next answer is read in full';
+COMMENT ON COLUMN ledger.poll_schedule.meaning IS
+    'The fingerprint of what that answer means: an answer may say the same in other bytes';
 COMMENT ON COLUMN ledger.poll_schedule.polled IS
     'What the schedule needs to know of everything that the receipt polls, as of the fingerprinted answer. '
     'PolledContents in Swift reads and writes it';

@@ -51,6 +51,8 @@ package struct Claim: Sendable {
     package let leaseToken: Int64
     /// The fingerprint of the last verified answer; nil when the next answer must be read in full.
     package private(set) var fingerprint: Fingerprint?
+    /// The fingerprint of what that answer means; nil without a fingerprint.
+    let meaning: Fingerprint?
     /// What the receipt polls, as of that answer; nil without a fingerprint.
     let polled: PolledContents?
 

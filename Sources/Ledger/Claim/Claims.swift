@@ -234,6 +234,7 @@ extension Claim {
             dueAt: try row.instant("due_at"),
             worker: worker, leaseToken: try row.int8("lease_token"),
             fingerprint: try row.byteaIfPresent("fingerprint").map(Fingerprint.init(stored:)),
+            meaning: try row.byteaIfPresent("meaning").map(Fingerprint.init(stored:)),
             polled: try row.textIfPresent("polled").flatMap(PolledContents.init(text:)))
     }
 }

@@ -45,6 +45,7 @@ extension Confirmation: ColumnarRow {
     static let columns: [Column<Confirmation>] = [
         .int8("receipt_id", \.answer.claim.receiptID.number),
         .int8("lease_token", \.answer.claim.leaseToken),
+        .bytea("last", \.answer.last.bytes),
         .bytea("fingerprint", \.answer.fingerprint.bytes),
         .instant("as_of", \.answer.asOf),
         .instant("due_at", \.dueAt),

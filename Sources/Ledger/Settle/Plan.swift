@@ -24,6 +24,8 @@ struct ReceiptPlan: Sendable {
 /// What recognizes an answer that equals this one, and what follows from it.
 struct Repetition: Sendable {
     let fingerprint: Fingerprint
+    /// Of what it means, in whatever bytes.
+    let meaning: Fingerprint
     /// Apple's clock of the first such answer.
     let asOf: Instant
     let polled: PolledContents
@@ -101,7 +103,7 @@ extension SettlementRun {
         policy: Policy
     ) -> Repetition? {
         let held = settlement.purchases.compactMap { purchases[$0.key] }
-        guard let fingerprint = settlement.fingerprint,
+        guard let fingerprint = settlement.fingerprint, let evidence = settlement.evidence,
             (held + bought).allSatisfy({ $0.state?.asOf == asOf }),
             polled.allSatisfy({
                 $0.answeredBy == settlement.claim.receiptID && $0.state?.asOf == asOf
@@ -111,7 +113,9 @@ extension SettlementRun {
         let contents = PolledContents(
             subscriptions: polled.compactMap(\.state), purchases: bought.compactMap(\.state), asOf: asOf, policy: policy
         )
-        return Repetition(fingerprint: fingerprint, asOf: asOf, polled: contents)
+        return Repetition(
+            fingerprint: fingerprint, meaning: Fingerprint(of: evidence, app: settlement.claim.app), asOf: asOf,
+            polled: contents)
     }
 
     private func rejectedPlan(_ settlement: Settlement, _ refusal: Refusal) -> ReceiptPlan {

@@ -5,12 +5,24 @@ import Subscriptions
 extension LedgerSettlements {
     /// Settles the answers of one worker: facts, timelines, events, observations and schedules change together.
     ///
-    /// An answer that equals the last one about its receipt only moves clocks, at a fraction of the cost. The others
-    /// are interpreted and settled in one transaction.
+    /// An answer that equals the last one about its receipt, in its bytes or in what it says, only moves clocks, at a
+    /// fraction of the cost. The others are settled in one transaction.
     package func settle(_ answers: [PendingAnswer]) async throws -> SettledBatch {
-        let confirmed = try await confirm(answers.compactMap(EqualAnswer.init))
+        var equal: [EqualAnswer] = []
+        var interpreted: [Int64: Settlement] = [:]
+        for answer in answers {
+            if let repeated = EqualAnswer(answer) {
+                equal.append(repeated)
+            } else {
+                let settlement = Settlement(interpreting: answer)
+                interpreted[answer.claim.leaseToken] = settlement
+                if let repeated = EqualAnswer(settlement) { equal.append(repeated) }
+            }
+        }
+        let confirmed = try await confirm(equal)
         let news = answers.filter { !confirmed.contains($0.claim.receiptID) }
-        var batch = try await settleInFull(news.map(Settlement.init(interpreting:)))
+        var batch = try await settleInFull(
+            news.map { interpreted[$0.claim.leaseToken] ?? Settlement(interpreting: $0) })
         batch.confirmed = confirmed
         return batch
     }

@@ -115,6 +115,7 @@ extension ScheduleWrite: ColumnarRow {
         .text("lane", \.plan.lane.rawValue),
         .int2("attempts") { Int16(clamping: max(0, $0.plan.attempts)) },
         .bytea("fingerprint", \.plan.repetition?.fingerprint.bytes),
+        .bytea("meaning", \.plan.repetition?.meaning.bytes),
         .text("polled", \.plan.repetition?.polled.text),
         .instant("equal_until", \.plan.repetition?.polled.lastsUntil),
         .instant("as_of", \.plan.repetition?.asOf),

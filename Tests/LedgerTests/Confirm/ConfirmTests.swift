@@ -83,6 +83,28 @@ struct ConfirmTests {
         }
     }
 
+    @Test("An answer that says the same in other bytes is settled cheaply too, and recognised by its bytes next time")
+    func otherBytes() async throws {
+        try await withLedger(in: reused) { test in
+            let receipt = try await test.upload("a")
+            let answer = Answer(from: test.at(-20), asOf: test.at(-9))
+            try await tell(test, receipt, answer)
+            func settle(_ said: Answer, _ word: String) async throws -> Int {
+                let settlement = Settlement(
+                    claim: try await test.claim(receipt), finding: .verified(said.evidence), body: Array(word.utf8),
+                    latestReceipt: nil, fingerprint: fingerprint(word, test))
+                return try await test.ledger.settlements.settle([settlement.pending]).confirmed.count
+            }
+            #expect(try await settle(answer.but { $0.asOf = test.at(-8) }, "in another order") == 1)
+            let claim = try await test.claim(receipt)
+            #expect(claim.fingerprint == fingerprint("in another order", test))
+            try await test.ledger.claims.release([claim])
+            var news = answer.but { $0.asOf = test.at(-7) }
+            news.willRenew = false
+            #expect(try await settle(news, "news") == 0)
+        }
+    }
+
     @Test("A check that was wanted meanwhile is planned")
     func wanted() async throws {
         try await withLedger(in: reused) { test in

@@ -122,7 +122,7 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
 
     @Test(
         "Files are left to Apple and PostgreSQL whatever the limit is",
-        arguments: [(256, 56), (1_024, 440), (8_192, 4_096), (1_048_576, 4_096), (64, 16)])
+        arguments: [(256, 56), (1_024, 632), (8_192, 4_096), (1_048_576, 4_096), (64, 16)])
     func files(_ count: Int, _ connections: Int) {
         let files = OpenFiles(count: count, processors: 2)
         #expect(files.connectionsMax == connections)

@@ -2,7 +2,7 @@
 -- read in full. It clears the clocks of equal answers too, which are folded, where the newest observation came from a
 -- lost lease ($2).
 UPDATE ledger.poll_schedule s
-SET fingerprint = NULL, polled = NULL, equal_until = NULL,
+SET fingerprint = NULL, meaning = NULL, polled = NULL, equal_until = NULL,
     confirmed_as_of = CASE WHEN s.receipt_id <> ALL($2::bigint[]) THEN s.confirmed_as_of END,
     confirmed_at = CASE WHEN s.receipt_id <> ALL($2::bigint[]) THEN s.confirmed_at END
 WHERE s.receipt_id = ANY($1::bigint[] || $2::bigint[]) AND s.confirmed_at IS NOT NULL

@@ -8,7 +8,7 @@ WITH ours AS MATERIALIZED (
 ), wanted AS (
     UPDATE ledger.poll_schedule s
     SET due_at = ours.want_at, scheduled_for = ours.want_at, want_at = NULL, lane = 'expiring', attempts = 0, leased_by = NULL,
-        crashes = 0, backs_off = false, fingerprint = NULL, polled = NULL, equal_until = NULL, confirmed_as_of = NULL,
+        crashes = 0, backs_off = false, fingerprint = NULL, meaning = NULL, polled = NULL, equal_until = NULL, confirmed_as_of = NULL,
         confirmed_at = NULL
     FROM ours WHERE s.receipt_id = ours.receipt_id AND ours.want_at IS NOT NULL
 )
