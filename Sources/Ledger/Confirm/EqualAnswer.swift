@@ -62,7 +62,8 @@ struct EqualAnswer: Sendable {
     /// Creates an answer that says in other bytes what the last one said; nil when it says something else.
     init?(_ settlement: Settlement) {
         let claim = settlement.claim
-        guard let last = claim.fingerprint, let fingerprint = settlement.fingerprint, let evidence = settlement.evidence,
+        guard let last = claim.fingerprint, let fingerprint = settlement.fingerprint,
+            let evidence = settlement.evidence,
             claim.attempts <= SettlementRun.fruitlessAttemptsMax,
             claim.meaning == Fingerprint(of: evidence, app: claim.app)
         else { return nil }
