@@ -71,7 +71,7 @@ let package = Package(
             swiftSettings: optimizedSettings),
         .target(
             name: "Tracking",
-            dependencies: ["Subscriptions", "AppStore", "Ledger", serviceLifecycle, logging, metrics],
+            dependencies: ["Subscriptions", "AppStore", "Ledger", deque, serviceLifecycle, logging, metrics],
             swiftSettings: optimizedSettings),
         .target(
             name: "Server",

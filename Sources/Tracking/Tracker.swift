@@ -9,11 +9,16 @@ package struct TrackerOptions: Sendable {
     package var leaseSeconds: Double
     /// Where checks run, ideally where Apple's answers arrive. Nil: on Swift's own threads.
     package var executor: (any TaskExecutor)?
+    /// The most calls at a time; the HTTP client has as many connections.
+    package var callsMax: Int
     /// Seconds from the start of a worker to its first look for a turn to verify the ledger, and between two looks.
     package var verifyRestSeconds = 30.0
 
     /// Creates options, with the defaults of production.
-    package init(leaseSeconds: Double = 60, executor: (any TaskExecutor)? = nil) {
+    package init(
+        leaseSeconds: Double = 60, executor: (any TaskExecutor)? = nil, callsMax: Int = Worker.callsMax
+    ) {
+        self.callsMax = callsMax
         self.leaseSeconds = leaseSeconds
         self.executor = executor
     }

@@ -34,7 +34,7 @@ struct Wall {
         "Sources/Ledger": Wall(
             ["Subscriptions", "Postgres", "SQL", "Crypto", "DequeModule"], plus: foundation.union(toolchain)),
         "Sources/Tracking": Wall(
-            ["Subscriptions", "AppStore", "Ledger", "ServiceLifecycle", "Logging", "Metrics"],
+            ["Subscriptions", "AppStore", "Ledger", "DequeModule", "ServiceLifecycle", "Logging", "Metrics"],
             plus: foundation.union(toolchain)),
         "Sources/Server": Wall(
             [

@@ -113,13 +113,13 @@ COMMENT ON COLUMN ledger.poll_schedule.backs_off IS
     'The last answer vouched for nothing, so due_at follows the back-off and may be later than the next check that '
     'the receipt polls for';
 COMMENT ON COLUMN ledger.poll_schedule.confirmed_as_of IS
-    'Apple''s clock of the newest answer with the present fingerprint. It counts for everything that the receipt '
-    'polls, and for its last observation: ledger.as_of and its siblings';
+    'Apple''s clock of the newest answer that said what the last observation says. It counts for everything that '
+    'the receipt polls, and for that observation: ledger.as_of and its siblings';
 COMMENT ON COLUMN ledger.poll_schedule.confirmed_at IS 'When that answer came, by our clock';
 COMMENT ON COLUMN ledger.poll_schedule.fingerprint IS
     'Of the last verified answer without its clocks, and of the rules by which it was read. It is set only if that '
-    'answer held everything that the receipt polls, and cleared when another answer changes any of it; null: the '
-    'next answer is read in full';
+    'answer was the last word on everything that the receipt polls and holds; another answer about that clears it; '
+    'null: the next answer is read in full';
 COMMENT ON COLUMN ledger.poll_schedule.meaning IS
     'The fingerprint of what that answer means: an answer may say the same in other bytes';
 COMMENT ON COLUMN ledger.poll_schedule.polled IS

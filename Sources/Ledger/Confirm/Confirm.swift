@@ -9,7 +9,7 @@ extension LedgerSettlements {
     /// customer uploaded the receipt, another receipt has since reported what it polls, or the lease is lost. A
     /// serialization failure returns none.
     func confirm(_ answers: [EqualAnswer]) async throws -> Set<ReceiptID> {
-        // By number, as all other writers lock schedule rows.
+        // By number, as other writers lock schedule rows: two batches then seldom wait for each other.
         let rows = answers.compactMap(Confirmation.init(of:))
             .sorted { $0.answer.claim.receiptID < $1.answer.claim.receiptID }
         guard let worker = rows.first?.answer.claim.worker else { return [] }

@@ -9,7 +9,8 @@ import Subscriptions
 struct LockedPollers: Sendable {
     /// A schedule row as it was when locked.
     struct Schedule: Sendable {
-        /// Apple's clock of the last equal answer that the receipt's observation does not show yet.
+        /// Apple's clock of the newest answer that said what the receipt's last observation says; nil where the next
+        /// answer is read in full anyway.
         let confirmedAsOf: Instant?
         let lane: Lane
         /// Ended claims since the last answer that counts; a claim that a worker still holds is not among them.

@@ -28,10 +28,14 @@ extension SettlementRun {
             subscriptions.values.filter { $0.wasChecked || $0.polling.isChanged }.map(\.polling)
             + purchases.values.filter { $0.wasChecked || $0.polling.isChanged }.map(\.polling)
         let late = batch.map(\.claim).filter { pollers?.isLeaseLost($0) ?? false }.map(\.receiptID)
+        // The clocks of a receipt that takes over are folded, and do not count for what it takes over.
+        let newcomers = Set(changed.filter(\.isHandedOver).compactMap(\.poller)).subtracting(scheduled)
         let outdated = Set(changed.flatMap { [$0.storedPoller, $0.poller] }.compactMap(\.self)).subtracting(scheduled)
         guard !outdated.isEmpty || !late.isEmpty else { return }
+        let unclocked = newcomers.union(late)
         try transaction.query(
-            Queries.forgetFingerprints, [.int8s(outdated.map(\.number).sorted()), .int8s(late.map(\.number).sorted())])
+            Queries.forgetFingerprints,
+            [.int8s(outdated.map(\.number).sorted()), .int8s(unclocked.map(\.number).sorted())])
     }
 
     /// When a receipt has to be asked about for the locked subscriptions and purchases.

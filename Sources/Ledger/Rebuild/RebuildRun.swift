@@ -49,6 +49,7 @@ struct RebuildRun {
             corrections.append(Correction(of: draft, differences))
         }
         if correcting, !corrections.isEmpty {
+            try pollers.foldClocks(in: transaction)
             try forgetAliases(
                 of: corrections.compactMap { correction in
                     correction.subscription.flatMap { run.subscriptions[$0.key] }
@@ -109,6 +110,7 @@ struct RebuildRun {
             checked.append((draft.rowID, try row.timestamptzIfPresent("checked_at")))
         }
         if correcting, !corrections.isEmpty {
+            try pollers.foldClocks(in: transaction)
             try run.writeCorrected(in: transaction)
             try transaction.query(Queries.storeCheckedAt, [.int8s(checked.map(\.0)), .timestamptzs(checked.map(\.1))])
             try Correction.record(corrections, in: transaction)

@@ -113,6 +113,7 @@ extension SettlementRun {
         let contents = PolledContents(
             subscriptions: polled.compactMap(\.state), purchases: bought.compactMap(\.state), asOf: asOf, policy: policy
         )
+        guard contents.subscriptions.count == polled.count else { return nil }
         return Repetition(
             fingerprint: fingerprint, meaning: Fingerprint(of: evidence, app: settlement.claim.app), asOf: asOf,
             polled: contents)

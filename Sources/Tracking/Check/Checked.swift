@@ -16,11 +16,12 @@ struct Checked: Sendable {
     /// The instant the answer is valid for.
     let clock: AnswerClock
 
-    init(_ claim: Claim, _ answer: AppStoreAnswer) {
+    /// Takes an answer that came at `answeredAt`, now where nil.
+    init(_ claim: Claim, _ answer: AppStoreAnswer, answeredAt: Instant? = nil) {
         self.claim = claim
         self.answer = answer
-        answeredAt = claim.databaseNow
-        let limit = ClockLimit.database(answeredAt)
+        self.answeredAt = answeredAt ?? claim.databaseNow
+        let limit = ClockLimit.database(self.answeredAt)
         if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
             let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
         {

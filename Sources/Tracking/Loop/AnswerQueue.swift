@@ -1,10 +1,13 @@
 import AppStore
 import Ledger
+import Subscriptions
 
 /// A claim with Apple's answer, as it came.
 struct Answered: Sendable {
     let claim: Claim
     let answer: AppStoreAnswer
+    /// The database's clock when the answer came.
+    let answeredAt: Instant
 }
 
 /// Answers on their way from the calls to the settlements. A settlement takes all that have arrived meanwhile.

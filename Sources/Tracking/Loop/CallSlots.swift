@@ -31,7 +31,7 @@ actor CallSlots {
     }
 }
 
-/// The number of calls under way in this process for each app.
+/// The number of calls of each app that are under way in this process or wait for their turn.
 actor CallsInFlight {
     /// The calls by app; apps without calls are left out.
     private(set) var byApp: [Int32: Int] = [:]

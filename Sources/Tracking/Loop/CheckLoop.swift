@@ -22,6 +22,7 @@ struct CheckLoop: Sendable {
     var report: @Sendable (CheckedBatch) async -> Void = { _ in }
 
     private let slots = CallSlots(capacity: Worker.claimsMax)
+    private let gate: CallGate
     private let answers = AnswerQueue()
     private let outcomes = OutcomeWindows()
     private let callsInFlight = CallsInFlight()
@@ -30,6 +31,7 @@ struct CheckLoop: Sendable {
     init(tracker: Tracker, worker: WorkerID) {
         self.tracker = tracker
         self.worker = worker
+        gate = CallGate(callsMax: tracker.options.callsMax)
     }
 
     /// Works until `isOver` returns true, then settles what was asked. `idle` says whether the last round found nothing
@@ -89,14 +91,22 @@ struct CheckLoop: Sendable {
     }
 
     private func ask(_ claim: Claim) async {
-        let answer = await tracker.ask(claim)
+        let answer = await answer(about: claim)
         await callsInFlight.end(claim)
-        if Task.isCancelled, answer.response == nil {
+        guard let answer else {
             await unasked.add(claim)
-            await slots.give(1)
-        } else {
-            await answers.add(Answered(claim: claim, answer: answer))
+            return await slots.give(1)
         }
+        await answers.add(Answered(claim: claim, answer: answer, answeredAt: claim.databaseNow))
+    }
+
+    /// Asks Apple when a call is free; returns nil where the process stopped before an answer came.
+    private func answer(about claim: Claim) async -> AppStoreAnswer? {
+        await gate.enter()
+        defer { gate.leave() }
+        guard !Task.isCancelled else { return nil }
+        let answer = await tracker.ask(claim)
+        return Task.isCancelled && answer.response == nil ? nil : answer
     }
 
     /// Checks a quarantined receipt, which may crash the process, while no other call is under way.
@@ -113,7 +123,7 @@ struct CheckLoop: Sendable {
         while true {
             let batch = await answers.next(atMost: Self.settlementAnswersMax)
             guard !batch.isEmpty else { return }
-            await settle(batch.map { Checked($0.claim, $0.answer) })
+            await settle(batch.map { Checked($0.claim, $0.answer, answeredAt: $0.answeredAt) })
             await slots.give(batch.count)
         }
     }

@@ -30,7 +30,9 @@ func withTracker<Result: Sendable>(
     do {
         let tracker = Tracker(
             ledger: ledger, appStore: .live(options, client: client) { logger.warning("\($0)") },
-            options: TrackerOptions(leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next())),
+            options: TrackerOptions(
+                leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
+                callsMax: options.connectionsPerHostMax),
             logger: logger, metrics: metrics)
         let result = try await body(tracker)
         try await client.shutdown()

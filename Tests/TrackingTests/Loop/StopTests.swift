@@ -39,10 +39,11 @@ struct StopTests {
         var failed: Int64 = 0
     }
 
-    /// Runs until `callsMin` are under way and some rounds longer, then stops gracefully. An app with a rate has tokens for all.
+    /// Runs until `claimsMin` are held and as many calls as possible are under way, and some rounds longer, then stops
+    /// gracefully. An app with a rate has tokens for all.
     /// The App Store answers nothing before the stop, or before a call is given up.
     private func stop(
-        patienceSeconds: Double, answering: Bool, rate: Int = 0, callsMin: Int = Worker.claimsMax
+        patienceSeconds: Double, answering: Bool, rate: Int = 0, claimsMin: Int = Worker.claimsMax
     ) async throws -> Left {
         let isOpen = Mutex(false)
         let open: @Sendable () -> Void = { isOpen.withLock { $0 = true } }
@@ -67,7 +68,9 @@ struct StopTests {
             let group = ServiceGroup(services: [checking], logger: Journal().logger)
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await group.run() }
-                while store.callCount < callsMin { try await Task.sleep(for: .milliseconds(20)) }
+                while try await Self.held(served) < claimsMin || store.callCount < min(claimsMin, Worker.callsMax) {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
                 if rate > 0 { try await Task.sleep(for: .seconds(0.6)) }
                 await group.triggerGracefulShutdown()
                 try await tasks.waitForAll()
@@ -84,10 +87,18 @@ struct StopTests {
         return left.withLock { $0 }
     }
 
-    @Test("Calls that get no answer are handed back, and the process ends", .timeLimit(.minutes(1)))
+    /// The receipts that a worker has leased.
+    private static func held(_ served: ServedLedger) async throws -> Int {
+        let rows = try await served.database.query(
+            Statement(
+                name: "held", sql: "SELECT count(*) AS held FROM ledger.poll_schedule WHERE leased_by IS NOT NULL"))
+        return Int(try rows.first?.int8("held") ?? 0)
+    }
+
+    @Test("Calls without an answer and what waits are handed back, and the process ends", .timeLimit(.minutes(1)))
     func givesUp() async throws {
         let left = try await stop(patienceSeconds: 0.2, answering: false)
-        #expect(left.calls == Worker.claimsMax)
+        #expect(left.calls == Worker.callsMax, "no more than the connections")
         #expect(left.due == Self.receipts, "another worker can take all of them at once")
         #expect(left.failed == 0, "that they were given up is not Apple's fault")
     }
@@ -95,12 +106,12 @@ struct StopTests {
     /// With tokens for all of them, too: answers that come slowly are no reason to have ever more calls under way.
     @Test("No more calls are under way than the rate brings in five seconds", .timeLimit(.minutes(1)))
     func boundedByRateTimesLatency() async throws {
-        let left = try await stop(patienceSeconds: 0.2, answering: false, rate: 20, callsMin: 100)
+        let left = try await stop(patienceSeconds: 0.2, answering: false, rate: 20, claimsMin: 100)
         #expect(left.calls == 100)
         #expect(left.due == Self.receipts)
     }
 
-    @Test("Nothing new is asked when the answers come after the stop", .timeLimit(.minutes(1)))
+    @Test("Nothing new is claimed when the answers come after the stop", .timeLimit(.minutes(1)))
     func asksNothingNew() async throws {
         let left = try await stop(patienceSeconds: 30, answering: true)
         #expect(left.calls == Worker.claimsMax)

@@ -1,7 +1,7 @@
 -- Polling: makes receipts ($1) due no later than $2, in lanes $3, and reschedules the unscheduled ones; their rows are
 -- locked. For a leased receipt this takes effect when its lease is released. A receipt that backs off or crashes
 -- workers keeps its schedule, unless it takes over ($4): then it becomes due anyway, and its next answer is read in
--- full; the clocks of its equal answers, which are folded, do not count for what it takes over.
+-- full.
 WITH turn AS MATERIALIZED (
     SELECT n.receipt_id, n.due_at, n.lane, n.receipt_id = ANY($4::bigint[]) AS takes_over
     FROM unnest($1::bigint[], $2::timestamptz[], $3::text[]::ledger.lane[]) AS n(receipt_id, due_at, lane)
@@ -17,9 +17,7 @@ WITH turn AS MATERIALIZED (
         lane = CASE WHEN c.moves THEN c.lane ELSE s.lane END,
         backs_off = s.backs_off AND NOT c.moves,
         want_at = CASE WHEN c.waits THEN LEAST(s.want_at, c.due_at) ELSE s.want_at END,
-        fingerprint = CASE WHEN NOT c.takes_over THEN s.fingerprint END,
-        confirmed_as_of = CASE WHEN NOT c.takes_over THEN s.confirmed_as_of END,
-        confirmed_at = CASE WHEN NOT c.takes_over THEN s.confirmed_at END
+        fingerprint = CASE WHEN NOT c.takes_over THEN s.fingerprint END
     FROM change c
     WHERE s.receipt_id = c.receipt_id AND (c.moves OR c.waits OR c.takes_over)
 )

@@ -1,5 +1,6 @@
 -- Polling: moves the clocks of equal answers from the schedule rows of receipts ($1), which are locked, to what these
--- receipts poll and to their last observations. It runs before anything else reads or changes these.
+-- receipts poll, to the receipts, which are locked too, and to their last observations. It runs before anything else
+-- reads or changes these. It may collide with a change of owners, which locks no schedule row; both are then repeated.
 WITH poller AS MATERIALIZED (
     SELECT * FROM ledger.poll_schedule WHERE receipt_id = ANY($1::bigint[]) AND confirmed_at IS NOT NULL
 ), subscription AS MATERIALIZED (
@@ -26,6 +27,10 @@ WITH poller AS MATERIALIZED (
         next_check_at = ledger.next_check_at(p, poller)
     FROM purchase n JOIN ledger.poll_schedule poller USING (receipt_id)
     WHERE p.purchase_id = n.purchase_id
+), receipt AS (
+    UPDATE ledger.receipt r
+    SET asked_at = GREATEST(r.asked_at, poller.confirmed_at), verified_at = GREATEST(r.verified_at, poller.confirmed_at)
+    FROM poller WHERE r.receipt_id = poller.receipt_id AND r.verified_at < poller.confirmed_at
 )
 UPDATE ledger.observation o
 SET last_as_of = poller.confirmed_as_of

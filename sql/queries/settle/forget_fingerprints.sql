@@ -1,6 +1,6 @@
 -- Settlement: clears the fingerprints of receipts ($1) that poll what this transaction changed; their next answers are
--- read in full. It clears the clocks of equal answers too, which are folded, where the newest observation came from a
--- lost lease ($2).
+-- read in full. It clears the clocks of equal answers too, which are folded, of receipts ($2) that take over and of
+-- those whose newest observation came from a lost lease.
 UPDATE ledger.poll_schedule s
 SET fingerprint = NULL, meaning = NULL, polled = NULL, equal_until = NULL,
     confirmed_as_of = CASE WHEN s.receipt_id <> ALL($2::bigint[]) THEN s.confirmed_as_of END,
