@@ -58,15 +58,16 @@ LANGUAGE sql STABLE AS $$
     WITH stored AS MATERIALIZED (
         SELECT v.* FROM ledger.current_entitlements v JOIN ledger.app a USING (app_id)
         WHERE v.customer_id = ANY(customer_ids) AND v.catalog_changed_at = a.catalog_changed_at
+    ), computed AS MATERIALIZED (
+        SELECT e.* FROM ledger.compute_entitlements(ARRAY(SELECT v.customer_id FROM stored v)) e
     ), span AS (
         SELECT v.customer_id, s AS span, true AS is_stored FROM stored v CROSS JOIN LATERAL unnest(v.spans) s
         UNION ALL
-        SELECT e.customer_id, s, false
-        FROM ledger.compute_entitlements(ARRAY(SELECT v.customer_id FROM stored v)) e
-        CROSS JOIN LATERAL unnest(e.spans) s
+        SELECT e.customer_id, s, false FROM computed e CROSS JOIN LATERAL unnest(e.spans) s
     ), differing AS (
-        SELECT s.customer_id, s.span, sum(CASE WHEN s.is_stored THEN 1 ELSE -1 END) > 0 AS is_stored FROM span s
-        WHERE (s.span).ends > now()
+        SELECT s.customer_id, s.span, sum(CASE WHEN s.is_stored THEN 1 ELSE -1 END) > 0 AS is_stored
+        FROM span s JOIN stored v USING (customer_id) JOIN computed e USING (customer_id)
+        WHERE (s.span).ends > GREATEST(v.computed_at, e.computed_at)
         GROUP BY s.customer_id, s.span HAVING sum(CASE WHEN s.is_stored THEN 1 ELSE -1 END) <> 0
     )
     SELECT d.customer_id, (d.span).entitlement, string_agg(d.span::text, ' ' ORDER BY d.span) FILTER (WHERE d.is_stored),

@@ -164,6 +164,27 @@ struct StoredEntitlementsTests {
         }
     }
 
+    @Test("A comparison that runs while a grant ends finds no difference")
+    func endsMeanwhile() async throws {
+        try await withLedger { test in
+            let (app, decision) = (test.app.bundleID, try ManualDecision(by: "kim", because: "a clock"))
+            _ = try await test.ledger.customers.grant("pro", to: "ann", of: app, until: nil, deciding: decision)
+            try await test.run(
+                """
+                DO $$ BEGIN
+                    UPDATE ledger.manual_grant SET valid = tstzrange(lower(valid), now() + interval '200 ms');
+                    DELETE FROM ledger.current_entitlements;
+                    INSERT INTO ledger.current_entitlements
+                    SELECT * FROM ledger.compute_entitlements(ARRAY(SELECT customer_id FROM ledger.customer));
+                    PERFORM pg_sleep(0.25);
+                    ASSERT (SELECT count(*) FROM ledger.current_entitlements) = 1;
+                    ASSERT NOT EXISTS (
+                        SELECT FROM ledger.entitlement_differences(ARRAY(SELECT customer_id FROM ledger.customer)));
+                END $$
+                """)
+        }
+    }
+
     @Test("A lookup asks about no instant before the last change, though the clock of a standby is behind")
     func behind() async throws {
         try await withLedger { test in
