@@ -27,6 +27,70 @@ import Testing
         #expect(try CatalogFile(CatalogFile(bundleID: "a", products: []).yaml).products.isEmpty)
     }
 
+    @Test func `what a purchase means is read and written again`() throws {
+        let catalog = try CatalogFile(
+            """
+            app: com.example.tracker
+            products:
+              - {id: coins, kind: consumable, credit: coins, units: 100, delivers_since: 2026-11-20T12:00:00Z, entitlements: []}
+              - {id: season, kind: non_renewing, period: P3M, slot: {name: shows, place: 1}, entitlements: [shows]}
+              - id: monthly
+                kind: auto_renewable
+                group: "1"
+                slot: {name: shows, place: 2}
+                entitlements: [shows]
+                offers:
+                  - {id: back, audience: [lapsed], from: 2026-01-01T00:00:00Z, until: 2027-01-01T00:00:00Z, once: true}
+                  - {id: stay, audience: [current, lapsed]}
+            """)
+        #expect(catalog.products.map(\.kind) == [.consumable, .nonRenewing, .autoRenewable])
+        #expect(catalog.products[0].credit == CatalogProduct.Credit(name: "coins", units: 100))
+        #expect(catalog.products[0].deliversSince == Instant(iso8601: "2026-11-20T12:00:00Z"))
+        #expect(catalog.products[2].slot == CatalogProduct.Slot(name: "shows", place: 2))
+        #expect(catalog.products[2].offers.map(\.audience) == [[.lapsed], [.current, .lapsed]])
+        #expect(catalog.products[2].offers.map(\.once) == [true, false])
+        for text in [catalog.yaml, catalog.json.rendered()] {
+            #expect(try CatalogFile(text).products == catalog.products)
+        }
+    }
+
+    @Test(arguments: [
+        ("{id: a, kind: coins, entitlements: []}", "'coins' is no kind"),
+        ("{id: a, kind: consumable, entitlements: []}", "a consumable needs credit and units"),
+        ("{id: a, kind: consumable, credit: c, units: 0, entitlements: []}", "'0' is no whole number from 1"),
+        ("{id: a, kind: consumable, credit: c, units: 1, entitlements: [pro]}", "a consumable is used up"),
+        ("{id: a, kind: non_consumable, units: 1, entitlements: []}", "credit and units belong to"),
+        ("{id: a, kind: non_renewing, entitlements: []}", "a non-renewing subscription needs a period"),
+        ("{id: a, delivers_since: 2026-11-20T12:00:00Z, entitlements: []}", "delivers_since needs a kind"),
+        ("{id: a, kind: consumable, delivers_since: soon, credit: c, units: 1, entitlements: []}", "'soon' is no instant"),
+        ("{id: a, kind: auto_renewable, slot: {name: s, place: 1}, entitlements: []}", "in a slot needs its group"),
+        ("{id: a, slot: {name: s}, entitlements: []}", "place is missing"),
+        ("{id: a, slot: s, entitlements: []}", "a slot has a name and a place"),
+        ("{id: a, kind: non_consumable, entitlements: [], offers: [{id: o, audience: [lapsed]}]}", "only a product of kind"),
+        ("{id: a, kind: auto_renewable, entitlements: [], offers: [{id: o, audience: [new]}]}", "say who may have it"),
+        (
+            "{id: a, kind: auto_renewable, entitlements: [], offers: [{id: o, audience: [lapsed], "
+                + "from: 2026-01-02T00:00:00Z, until: 2026-01-01T00:00:00Z}]}", "the offer ends before it begins"
+        ),
+    ])
+    func `a contradiction is a mistake`(product: String, mistake: String) throws {
+        let error = #expect(throws: CatalogMistakes.self) { try CatalogFile("app: a\nproducts: [\(product)]") }
+        #expect(error?.lines.contains { $0.contains(mistake) } == true, "\(error?.lines ?? [])")
+    }
+
+    @Test func `alternates need different places and groups`() {
+        let error = #expect(throws: CatalogMistakes.self) {
+            try CatalogFile(
+                """
+                app: a
+                products:
+                  - {id: a, kind: auto_renewable, group: g, slot: {name: s, place: 1}, entitlements: []}
+                  - {id: b, kind: auto_renewable, group: g, slot: {name: s, place: 1}, entitlements: []}
+                """)
+        }
+        #expect(error?.lines.count == 2, "\(error?.lines ?? [])")
+    }
+
     @Test func `all mistakes are reported with their place`() {
         let text = """
             ap: x

@@ -1,5 +1,5 @@
 -- The schemas, the extension that the exclusion constraints need, and the enum types: environments, outcomes, states,
--- reasons, kinds of events, policies of ownership and scopes of keys.
+-- reasons, kinds of events, policies of ownership, scopes of keys and kinds of products.
 CREATE EXTENSION IF NOT EXISTS btree_gist;
 
 -- The program makes the schema ledger and the table ledger.migration before it applies the first migration.
@@ -45,3 +45,8 @@ COMMENT ON TYPE ledger.ownership_policy IS
 
 CREATE TYPE ledger.scope AS ENUM ('read', 'write', 'admin');
 COMMENT ON TYPE ledger.scope IS 'What an API key may do; each scope includes the ones before it';
+
+CREATE TYPE ledger.product_kind AS ENUM ('auto_renewable', 'non_renewing', 'consumable', 'non_consumable');
+COMMENT ON TYPE ledger.product_kind IS
+    'What a product of the catalog is, in the words of App Store Connect. non_renewing: a subscription that ends after '
+    'the catalog''s period, because Apple knows no end of it';

@@ -240,6 +240,7 @@ CREATE TABLE ledger.purchase (
     CONSTRAINT purchase_next_check_has_poller CHECK (next_check_at IS NULL OR polled_by IS NOT NULL)
 ) WITH (fillfactor = 75);
 CREATE INDEX purchase_polled_by ON ledger.purchase (polled_by);
+CREATE INDEX purchase_of_product ON ledger.purchase (app_id, product_id, purchase_id);
 COMMENT ON TABLE ledger.purchase IS
     'One-time purchases by their newest facts. Version 0 is a row that no answer described yet';
 COMMENT ON COLUMN ledger.purchase.transaction_ids IS 'Every transaction id under which Apple listed the purchase';

@@ -1,4 +1,4 @@
--- The catalog: products, the entitlements that they grant, dated prices, and the prices that uploads report.
+-- The catalog: products, what they are and grant, their offers, dated prices, and the prices that uploads report.
 CREATE TABLE ledger.product (
     app_id            int NOT NULL REFERENCES ledger.app,
     product_id        text NOT NULL,
@@ -7,9 +7,21 @@ CREATE TABLE ledger.product (
     period            text,
     price_milliunits  bigint,
     currency          text,
+    kind              ledger.product_kind,
+    credit            text,
+    units             int,
+    delivers_since    timestamptz,
+    slot              text,
+    slot_place        int,
     PRIMARY KEY (app_id, product_id),
     CONSTRAINT product_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL)),
-    CONSTRAINT product_period_is_iso_8601 CHECK (period ~ '^P[0-9]+[DWMY]$')
+    CONSTRAINT product_period_is_iso_8601 CHECK (period ~ '^P[0-9]+[DWMY]$'),
+    CONSTRAINT product_credit_of_consumable CHECK (
+        CASE kind WHEN 'consumable' THEN num_nulls(credit, units) = 0 AND units > 0 ELSE num_nonnulls(credit, units) = 0 END),
+    CONSTRAINT product_non_renewing_has_period CHECK (kind <> 'non_renewing' OR period IS NOT NULL),
+    CONSTRAINT product_delivers_only_with_kind CHECK (delivers_since IS NULL OR kind IS NOT NULL),
+    CONSTRAINT product_slot_has_place CHECK ((slot IS NULL) = (slot_place IS NULL) AND slot_place > 0),
+    CONSTRAINT product_slot_place_is_taken_once UNIQUE (app_id, slot, slot_place) DEFERRABLE INITIALLY DEFERRED
 );
 COMMENT ON TABLE ledger.product IS 'The products of the catalog as it is now';
 COMMENT ON COLUMN ledger.product.group_id IS 'The subscription group';
@@ -17,6 +29,60 @@ COMMENT ON COLUMN ledger.product.level IS 'The level in the subscription group; 
 COMMENT ON COLUMN ledger.product.period IS
     'How long a period lasts, as an ISO 8601 duration such as P1M; null: no subscription, or unknown';
 COMMENT ON COLUMN ledger.product.price_milliunits IS 'The price of the default storefront, in thousandths of currency';
+COMMENT ON COLUMN ledger.product.kind IS
+    'What the product is; null: the catalog does not say, so a purchase of it is kept for good and delivers nothing';
+COMMENT ON COLUMN ledger.product.credit IS 'What a consumable adds to, such as coins';
+COMMENT ON COLUMN ledger.product.units IS 'How many units of the credit one of it adds';
+COMMENT ON COLUMN ledger.product.delivers_since IS
+    'What was bought before is not delivered; null: see ledger.product_terms.delivers_since';
+COMMENT ON COLUMN ledger.product.slot IS 'The products of a slot replace one another on sale';
+COMMENT ON COLUMN ledger.product.slot_place IS 'The place in the slot; 1 is offered first';
+
+CREATE TABLE ledger.product_terms (
+    app_id          int NOT NULL REFERENCES ledger.app,
+    product_id      text NOT NULL,
+    kind            ledger.product_kind,
+    duration        interval,
+    applied_at      timestamptz NOT NULL,
+    delivers_since  timestamptz,
+    PRIMARY KEY (app_id, product_id, applied_at),
+    CONSTRAINT product_terms_duration_of_non_renewing CHECK ((duration IS NOT NULL) = (kind IS NOT DISTINCT FROM 'non_renewing')),
+    CONSTRAINT product_terms_deliver_with_kind CHECK ((delivers_since IS NULL) = (kind IS NULL))
+);
+COMMENT ON TABLE ledger.product_terms IS
+    'What each product was, catalog by catalog. Rows are only added: one where the kind or the duration differs from '
+    'the row before. The first one holds for the time before it too';
+COMMENT ON COLUMN ledger.product_terms.kind IS 'Null: the catalog named no kind, or did not name the product any more';
+COMMENT ON COLUMN ledger.product_terms.duration IS 'How long one of a non-renewing subscription lasts';
+COMMENT ON COLUMN ledger.product_terms.applied_at IS 'When the catalog was applied, by our clock';
+COMMENT ON COLUMN ledger.product_terms.delivers_since IS
+    'What was bought before is not delivered, unless the catalog states another instant: when the product got this kind '
+    'first, so that an upgrade or an import releases nothing. Where it had been sold before a catalog named it: a day '
+    'before it was first seen';
+
+CREATE FUNCTION ledger.product_terms_at(app_id int, product_id text, at timestamptz, known_at timestamptz)
+RETURNS SETOF ledger.product_terms
+LANGUAGE sql STABLE AS $$
+    SELECT t.* FROM ledger.product_terms t
+    WHERE t.app_id = product_terms_at.app_id AND t.product_id = product_terms_at.product_id
+      AND t.applied_at <= product_terms_at.known_at
+    ORDER BY t.applied_at <= product_terms_at.at DESC, abs(EXTRACT(epoch FROM t.applied_at - product_terms_at.at))
+    LIMIT 1
+$$;
+COMMENT ON FUNCTION ledger.product_terms_at IS
+    'What a product was at an instant, as the catalog was known at known_at; no row: no catalog named it with a kind';
+
+CREATE FUNCTION ledger.non_renewing_duration(
+    app_id int, product_id text, first_seen timestamptz, catalog_at timestamptz, known_at timestamptz) RETURNS interval
+LANGUAGE sql STABLE AS $$
+    SELECT COALESCE(
+        (SELECT t.duration FROM ledger.product_terms_at(app_id, product_id, first_seen, known_at) t), now.duration)
+    FROM ledger.product_terms_at(app_id, product_id, catalog_at, known_at) now
+    WHERE now.kind = 'non_renewing'
+$$;
+COMMENT ON FUNCTION ledger.non_renewing_duration IS
+    'How long a purchase lasts that was first seen at an instant: the duration of the catalog of that instant; null: '
+    'the product is no non-renewing subscription at catalog_at';
 
 CREATE TABLE ledger.catalog_grant (
     app_id       int NOT NULL REFERENCES ledger.app,
@@ -35,21 +101,40 @@ COMMENT ON COLUMN ledger.catalog_grant.valid IS 'When the grant applies; half-op
 COMMENT ON COLUMN ledger.catalog_grant.known IS 'When the catalog changed, by our clock; half-open';
 
 CREATE FUNCTION ledger.grants(app_id int, product_id text, valid_at timestamptz, known_at timestamptz)
-RETURNS TABLE (entitlement text)
+RETURNS TABLE (entitlement text, is_named boolean)
 LANGUAGE sql STABLE AS $$
-    SELECT g.entitlement FROM ledger.catalog_grant g
+    SELECT g.entitlement, true FROM ledger.catalog_grant g
     WHERE g.app_id = grants.app_id AND g.product_id = grants.product_id AND g.valid @> valid_at AND g.known @> known_at
       AND g.entitlement <> ''
     UNION ALL
-    SELECT grants.product_id
+    SELECT grants.product_id, false
     WHERE NOT EXISTS (
         SELECT FROM ledger.catalog_grant g
         WHERE g.app_id = grants.app_id AND g.product_id = grants.product_id AND g.entitlement = ''
           AND g.valid @> valid_at AND g.known @> known_at)
 $$;
 COMMENT ON FUNCTION ledger.grants IS
-    'The entitlements that a product grants at valid_at as the catalog was known at known_at. A product that no '
-    'catalog names grants one with the product''s own id';
+    'The entitlements that a product grants at valid_at as the catalog was known at known_at. A subscription that no '
+    'catalog names (is_named) grants one with the product''s own id; a one-time purchase that none names grants nothing';
+
+CREATE TABLE ledger.product_offer (
+    app_id      int NOT NULL,
+    product_id  text NOT NULL,
+    offer_id    text NOT NULL,
+    audience    text[] NOT NULL,
+    valid       tstzrange NOT NULL,
+    once        boolean NOT NULL,
+    PRIMARY KEY (app_id, product_id, offer_id),
+    FOREIGN KEY (app_id, product_id) REFERENCES ledger.product ON DELETE CASCADE,
+    CONSTRAINT product_offer_audience_known CHECK (audience <@ ARRAY['current', 'lapsed'] AND cardinality(audience) > 0),
+    CONSTRAINT product_offer_is_valid_sometime CHECK (NOT isempty(valid))
+);
+COMMENT ON TABLE ledger.product_offer IS 'The promotional offers of the catalog as it is now';
+COMMENT ON COLUMN ledger.product_offer.offer_id IS 'The offer''s identifier in App Store Connect';
+COMMENT ON COLUMN ledger.product_offer.audience IS
+    'Who may have it: current, who subscribes to a product of the group; lapsed, who did';
+COMMENT ON COLUMN ledger.product_offer.valid IS 'When it may be signed; half-open';
+COMMENT ON COLUMN ledger.product_offer.once IS 'Whether a customer may redeem it only once';
 
 CREATE TABLE ledger.product_price (
     app_id            int NOT NULL REFERENCES ledger.app,

@@ -44,6 +44,22 @@ COMMENT ON TABLE ledger.provisional IS
 COMMENT ON COLUMN ledger.provisional.stated_at IS 'When the import came, by our clock';
 COMMENT ON COLUMN ledger.provisional.since IS 'When an import brought it first; the 90 days begin then';
 
+CREATE FUNCTION ledger.extend_non_renewing(
+    ends_at timestamptz, purchased_at timestamptz, duration interval, revoked_at timestamptz) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT GREATEST(
+        ends_at,
+        LEAST((GREATEST(purchased_at, ends_at) AT TIME ZONE 'UTC' + duration) AT TIME ZONE 'UTC', revoked_at))
+$$;
+COMMENT ON FUNCTION ledger.extend_non_renewing IS
+    'When a non-renewing subscription that ran until ends_at (null: none did) ends after one more purchase, which may be '
+    'refunded at revoked_at. In the calendar of UTC; the ends of months are clamped';
+CREATE AGGREGATE ledger.non_renewing_end(timestamptz, interval, timestamptz)
+    (SFUNC = ledger.extend_non_renewing, STYPE = timestamptz, PARALLEL = SAFE);
+COMMENT ON AGGREGATE ledger.non_renewing_end(timestamptz, interval, timestamptz) IS
+    'When a customer''s purchases of one non-renewing subscription end, over (purchased_at, duration, revoked_at) in '
+    'the order of purchase';
+
 CREATE TYPE ledger.entitlement_span AS (
     starts           timestamptz,
     ends             timestamptz,
@@ -95,14 +111,23 @@ LANGUAGE sql STABLE AS $$
             OFFSET 0) c
     ), bought AS MATERIALIZED (
         SELECT o.customer_id, o.owned_from, o.owned_until, p.purchase_id, p.app_id, p.environment, p.product_id,
-               c.purchased_at, COALESCE(c.revoked_at, 'infinity') AS revoked_at
+               p.original_transaction_id, c.purchased_at, COALESCE(c.revoked_at, 'infinity') AS revoked_at,
+               c.quantity * ledger.non_renewing_duration(
+                   p.app_id, p.product_id, p.first_recorded_at, catalog_at, known_at) AS duration
         FROM owned o
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
         CROSS JOIN LATERAL (
-            SELECT p.purchased_at, p.revoked_at WHERE COALESCE(p.facts_recorded_at, p.first_recorded_at) <= known_at
+            SELECT p.quantity, p.purchased_at, p.revoked_at
+            WHERE COALESCE(p.facts_recorded_at, p.first_recorded_at) <= known_at
             UNION ALL
-            SELECT h.purchased_at, h.revoked_at FROM ledger.purchase_history h
+            SELECT h.quantity, h.purchased_at, h.revoked_at FROM ledger.purchase_history h
             WHERE h.purchase_id = p.purchase_id AND h.known @> known_at) c
+    ), non_renewing AS MATERIALIZED (
+        SELECT b.customer_id, b.purchase_id, ledger.non_renewing_end(b.purchased_at, b.duration, b.revoked_at) OVER (
+            PARTITION BY b.customer_id, b.environment, b.product_id
+            ORDER BY b.purchased_at, b.original_transaction_id COLLATE "C") AS ends_at
+        FROM (SELECT DISTINCT ON (b.customer_id, b.purchase_id) b.* FROM bought b WHERE b.duration IS NOT NULL
+              ORDER BY b.customer_id, b.purchase_id) b
     ), stated AS MATERIALIZED (
         SELECT newest.*, r.app_id
         FROM (
@@ -115,7 +140,7 @@ LANGUAGE sql STABLE AS $$
             WHERE r.receipt_id = newest.receipt_id OFFSET 0) r
         WHERE COALESCE(r.first_verified_at > known_at, true)
     ), product AS MATERIALIZED (
-        SELECT p.app_id, p.product_id, g.entitlement
+        SELECT p.app_id, p.product_id, g.entitlement, g.is_named
         FROM (SELECT r.app_id, r.product_id FROM reported r
               UNION SELECT b.app_id, b.product_id FROM bought b
               UNION SELECT s.app_id, s.product_id FROM stated s) p
@@ -162,13 +187,17 @@ LANGUAGE sql STABLE AS $$
             SELECT GREATEST(o.starts, o.allowed_until), o.ends, false) p
         CROSS JOIN LATERAL (SELECT o.gives AND (o.entitled OR p.allowed) AS granted) g
         UNION ALL
-        SELECT b.customer_id, b.owned_from, b.owned_until, p.starts, p.ends, 1, g.entitlement, NOT p.revoked, NULL,
-               b.product_id, CASE WHEN p.revoked THEN 'revoked' ELSE 'active' END, CASE WHEN p.revoked THEN 'refund' END,
-               b.environment, 'verified', NULL, NULL, b.purchase_id, NULL
-        FROM bought b JOIN product g USING (app_id, product_id)
+        SELECT b.customer_id, b.owned_from, b.owned_until, p.starts, p.ends, 1, g.entitlement, p.runs,
+               CASE WHEN p.runs THEN n.ends_at END, b.product_id,
+               CASE WHEN p.runs THEN 'active' WHEN b.revoked_at < 'infinity' THEN 'revoked' ELSE 'expired' END,
+               CASE WHEN p.runs THEN NULL WHEN b.revoked_at < 'infinity' THEN 'refund' ELSE 'other' END,
+               b.environment, 'verified', CASE WHEN NOT p.runs THEN n.ends_at END, NULL, b.purchase_id, NULL
+        FROM bought b JOIN product g ON g.app_id = b.app_id AND g.product_id = b.product_id AND g.is_named
+        LEFT JOIN non_renewing n ON n.customer_id = b.customer_id AND n.purchase_id = b.purchase_id
+        CROSS JOIN LATERAL (SELECT COALESCE(n.ends_at, b.revoked_at) AS ends_at) e
         CROSS JOIN LATERAL (VALUES
-            (b.purchased_at, b.revoked_at, false),
-            (GREATEST(b.purchased_at, b.revoked_at), 'infinity'::timestamptz, true)) p(starts, ends, revoked)
+            (b.purchased_at, e.ends_at, true),
+            (GREATEST(b.purchased_at, e.ends_at), 'infinity'::timestamptz, false)) p(starts, ends, runs)
         UNION ALL
         SELECT h.customer_id, '-infinity', 'infinity', p.starts, p.ends, CASE WHEN p.granted THEN 1 ELSE 3 END,
                h.entitlement, p.granted, CASE WHEN p.granted THEN upper(h.valid) END, NULL,

@@ -2,38 +2,6 @@ import Postgres
 import SQL
 package import Subscriptions
 
-/// One product of an app's catalog.
-package struct CatalogProduct: Sendable, Hashable {
-    /// The product.
-    package var id: ProductID
-    /// Its subscription group.
-    package var group: String?
-    /// Its level in the group; 1 is the highest, as in App Store Connect.
-    package var level: Int32?
-    /// Its period as an ISO 8601 duration, such as P1M.
-    package var period: String?
-    /// Its price in thousandths of the currency's unit.
-    package var priceMilliunits: Int64?
-    /// The currency of the price.
-    package var currency: String?
-    /// The entitlements it grants.
-    package var entitlements: [String]
-
-    /// Creates a product.
-    package init(
-        id: ProductID, group: String? = nil, level: Int32? = nil, period: String? = nil, priceMilliunits: Int64? = nil,
-        currency: String? = nil, entitlements: [String]
-    ) {
-        self.id = id
-        self.group = group
-        self.level = level
-        self.period = period
-        self.priceMilliunits = priceMilliunits
-        self.currency = currency
-        self.entitlements = entitlements
-    }
-}
-
 extension LedgerApps {
     /// Replaces the whole catalog of an app with the given products; earlier grants remain true for the time before
     /// now.
@@ -60,29 +28,81 @@ extension LedgerApps {
             let granted = [app, .texts(grants.map(\.product)), .texts(grants.map(\.entitlement)), recordedAt]
             let begun = try transaction.query(Queries.insertGrants, granted)
             let ended = try transaction.query(Queries.endGrants, granted)
-            if !begun.isEmpty || !ended.isEmpty { try transaction.query(Queries.changeCatalog, [app, recordedAt]) }
-            try transaction.query(Queries.deleteProducts, [app, .texts(products.map(\.id.text))])
-            try transaction.query(
-                Queries.upsertProducts,
+            let redefined = try transaction.query(
+                Queries.recordTerms,
                 [
-                    app, .texts(products.map(\.id.text)), .texts(products.map(\.group)), .int4s(products.map(\.level)),
-                    .texts(products.map(\.period)), .int8s(products.map(\.priceMilliunits)),
-                    .texts(products.map(\.currency)),
+                    app, recordedAt, .texts(products.map(\.id.text)), .texts(products.map(\.kind?.rawValue)),
+                    .texts(products.map(\.period)),
                 ])
+            if !begun.isEmpty || !ended.isEmpty || !redefined.isEmpty { try transaction.query(Queries.changeCatalog, [app, recordedAt]) }
+            try replace(products, of: app, in: transaction)
             try ledger.audit(
                 .catalogApplied, app: bundleID, detail: ["products": "\(products.count)"], in: transaction)
         }
     }
 
+    private func replace(_ products: [CatalogProduct], of app: Parameter, in transaction: Transaction) throws {
+        try transaction.query(Queries.deleteProducts, [app, .texts(products.map(\.id.text))])
+        try transaction.query(
+            Queries.upsertProducts,
+            [
+                app, .texts(products.map(\.id.text)), .texts(products.map(\.group)), .int4s(products.map(\.level)),
+                .texts(products.map(\.period)), .int8s(products.map(\.priceMilliunits)),
+                .texts(products.map(\.currency)), .texts(products.map(\.kind?.rawValue)),
+                .texts(products.map(\.credit?.name)), .int4s(products.map(\.credit?.units)),
+                .instants(products.map(\.deliversSince)), .texts(products.map(\.slot?.name)),
+                .int4s(products.map(\.slot?.place)),
+            ])
+        let offers = products.flatMap { product in product.offers.map { (product: product.id.text, offer: $0) } }
+        try transaction.query(
+            Queries.replaceOffers,
+            [
+                app, .texts(offers.map(\.product)), .texts(offers.map(\.offer.id)),
+                .texts(offers.map { $0.offer.audience.map(\.rawValue).joined(separator: ",") }),
+                .instants(offers.map(\.offer.from)), .instants(offers.map(\.offer.until)),
+                .bools(offers.map(\.offer.once)),
+            ])
+    }
+
     /// Returns the catalog of an app as it applies now; throws `notFound` for an unknown app.
     package func catalog(of bundleID: BundleID) async throws -> [CatalogProduct] {
         _ = try await app(bundleID)
-        return try await query(Queries.listProducts, [.text(bundleID.text)]).map { row in
-            CatalogProduct(
-                id: ProductID(try row.text("product_id")), group: try row.textIfPresent("group_id"),
-                level: try row.int4IfPresent("level"), period: try row.textIfPresent("period"),
-                priceMilliunits: try row.int8IfPresent("price_milliunits"), currency: try row.textIfPresent("currency"),
-                entitlements: try row.texts("entitlements"))
+        return try await database.transaction { transaction in
+            let offers = try transaction.query(Queries.listOffers, [.text(bundleID.text)])
+                .reduce(into: [String: [PromotionalOffer]]()) { offers, row in
+                    offers[try row.text("product_id"), default: []].append(try PromotionalOffer(row: row))
+                }
+            return try transaction.query(Queries.listProducts, [.text(bundleID.text)]).map { row in
+                var product = try CatalogProduct(row: row)
+                product.offers = offers[product.id.text] ?? []
+                return product
+            }
         }
+    }
+}
+
+extension CatalogProduct {
+    fileprivate init(row: Row) throws {
+        id = ProductID(try row.text("product_id"))
+        kind = try row.wordIfPresent("kind")
+        group = try row.textIfPresent("group_id")
+        level = try row.int4IfPresent("level")
+        period = try row.textIfPresent("period")
+        credit = try row.textIfPresent("credit").map { Credit(name: $0, units: try row.int4("units")) }
+        deliversSince = try row.instantIfPresent("delivers_since")
+        slot = try row.textIfPresent("slot").map { Slot(name: $0, place: try row.int4("slot_place")) }
+        priceMilliunits = try row.int8IfPresent("price_milliunits")
+        currency = try row.textIfPresent("currency")
+        entitlements = try row.texts("entitlements")
+    }
+}
+
+extension PromotionalOffer {
+    fileprivate init(row: Row) throws {
+        id = try row.text("offer_id")
+        audience = try row.texts("audience").compactMap(Audience.init(rawValue:))
+        from = try row.instantIfPresent("starts")
+        until = try row.instantIfPresent("ends")
+        once = try row.bool("once")
     }
 }

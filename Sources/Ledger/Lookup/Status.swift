@@ -27,6 +27,20 @@ package struct LedgerStatus: Sendable {
         package let countedTo: Int64
     }
 
+    /// A product that customers bought once and whose kind the catalog does not say.
+    package struct ProductWithoutKind: Sendable, Hashable {
+        /// The app.
+        package let bundleID: BundleID
+        /// The product.
+        package let id: ProductID
+        /// Whether the catalog names the product. If it does, its purchases grant what it grants, for good; if it does
+        /// not, they grant nothing.
+        package let isNamed: Bool
+    }
+
+    /// The most products without a kind that a status lists.
+    package static let productsMax: Int32 = 100
+
     /// The limit of the counts of a lane's receipts; less when there are more than ten apps.
     package static let laneReceiptsCounted: Int64 = 10_000
     /// Above this many receipts the totals are estimates of PostgreSQL's planner.
@@ -71,6 +85,8 @@ package struct LedgerStatus: Sendable {
     package let slowed: [(bundleID: BundleID, callsPerSecond: Double, callsPerSecondMax: Double)]
     /// Incidents that run or ended within 24 hours, newest first.
     package let incidents: [Incident]
+    /// Products that customers bought once and whose kind the catalog does not say, at most `productsMax`.
+    package let productsWithoutKind: [ProductWithoutKind]
     /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
 }
@@ -98,6 +114,11 @@ extension LedgerOperations {
             isFeedAnywhere: try row.bool("is_anywhere"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses,
             slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,
+            productsWithoutKind: try await query(Queries.statusProducts, [.int4(LedgerStatus.productsMax)]).map { row in
+                LedgerStatus.ProductWithoutKind(
+                    bundleID: BundleID(try row.text("bundle_id")), id: ProductID(try row.text("product_id")),
+                    isNamed: try row.bool("is_named"))
+            },
             invariants: try await invariantStandings())
     }
 }

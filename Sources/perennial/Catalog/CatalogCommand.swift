@@ -13,9 +13,11 @@ struct CatalogCommand: AsyncParsableCommand {
             A catalog is YAML or JSON:
               app: com.example.tracker
               products:
-                - {id: com.example.tracker.monthly, group: "20000001", level: 2, period: P1M, price: 4.99,
-                   currency: USD, entitlements: [pro]}
-            A product that no catalog names grants one entitlement with its own id.
+                - {id: com.example.tracker.monthly, kind: auto_renewable, group: "20000001", level: 2, period: P1M,
+                   price: 4.99, currency: USD, entitlements: [pro]}
+                - {id: com.example.tracker.coins, kind: consumable, credit: coins, units: 100, entitlements: []}
+            A subscription that no catalog names grants one entitlement with its product's id. A one-time purchase \
+            grants nothing until a catalog names its product.
             """,
         subcommands: [CatalogApplyCommand.self, CatalogShowCommand.self])
 }

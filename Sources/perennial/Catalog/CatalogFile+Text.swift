@@ -26,7 +26,9 @@ extension CatalogFile {
 
     /// The catalog for human readers.
     var listing: Listing {
-        var listing = Listing(columns: ["id", "group", "level", "period", "price", "currency", "entitlements"])
+        var listing = Listing(columns: [
+            "id", "kind", "group", "level", "period", "credit", "units", "slot", "price", "currency", "entitlements",
+        ])
         listing.rows = products.map { product in
             let fields = Dictionary(Self.fields(of: product).map { ($0.name, $0.value) }) { first, _ in first }
             return listing.columns.map { fields[$0] ?? .null }
@@ -37,11 +39,16 @@ extension CatalogFile {
     /// Returns the fields of a product, in the usual order. A price is text, so that no reader rounds it.
     private static func fields(of product: CatalogProduct) -> [(name: String, value: JSONValue)] {
         let fields: [(name: String, value: JSONValue)] = [
-            ("id", .string(product.id.text)), ("group", .optional(product.group)),
+            ("id", .string(product.id.text)), ("kind", .optional(product.kind?.rawValue)),
+            ("group", .optional(product.group)),
             ("level", product.level.map { .integer(Int64($0)) } ?? .null), ("period", .optional(product.period)),
+            ("credit", .optional(product.credit?.name)),
+            ("units", product.credit.map { .integer(Int64($0.units)) } ?? .null),
+            ("delivers_since", .optional(product.deliversSince)), ("slot", product.slot?.json ?? .null),
             ("price", .optional(product.priceMilliunits.map { Milliunits($0).decimal })),
             ("currency", .optional(product.currency)),
             ("entitlements", .array(product.entitlements.map { .string($0) })),
+            ("offers", product.offers.isEmpty ? .null : .array(product.offers.map(\.json))),
         ]
         return fields.filter { $0.value != .null }
     }
@@ -52,7 +59,24 @@ extension CatalogFile {
     private static func flow(_ value: JSONValue) -> String {
         switch value {
         case .array(let values): "[\(values.map(flow).joined(separator: ", "))]"
-        case .null, .bool, .integer, .string, .object: value.rendered()
+        case .object(let members):
+            "{\(members.sorted { $0.key < $1.key }.map { "\($0.key): \(flow($0.value))" }.joined(separator: ", "))}"
+        case .null, .bool, .integer, .string: value.rendered()
         }
+    }
+}
+
+extension CatalogProduct.Slot {
+    fileprivate var json: JSONValue { ["name": .string(name), "place": .integer(Int64(place))] }
+}
+
+extension PromotionalOffer {
+    fileprivate var json: JSONValue {
+        var members: [String: JSONValue] = [
+            "id": .string(id), "audience": .array(audience.map { .string($0.rawValue) }), "once": .bool(once),
+        ]
+        members["from"] = from.map { .string($0.iso8601) }
+        members["until"] = until.map { .string($0.iso8601) }
+        return .object(members)
     }
 }

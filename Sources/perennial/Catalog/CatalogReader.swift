@@ -4,7 +4,10 @@ import Yams
 
 /// A conversion of a catalog's nodes into products that collects the mistakes.
 struct CatalogReader {
-    private static let productKeys = ["id", "group", "level", "period", "price", "currency", "entitlements"]
+    private static let productKeys = [
+        "id", "kind", "group", "level", "period", "credit", "units", "delivers_since", "slot", "price", "currency",
+        "entitlements", "offers",
+    ]
 
     /// One sentence for each mistake, with its line and place.
     private(set) var mistakes: [String] = []
@@ -16,6 +19,8 @@ struct CatalogReader {
             return []
         }
         var ids: Set<String> = []
+        var places: [CatalogProduct.Slot: String] = [:]
+        var groups: [String: Set<String>] = [:]
         return list.enumerated().compactMap { index, node in
             let place = "products[\(index)]"
             guard node.mapping != nil else {
@@ -26,6 +31,17 @@ struct CatalogReader {
             if let id = product?.id.text, !ids.insert(id).inserted {
                 note("\(id) is in the list twice", at: "\(place).id", node)
             }
+            if let product, let slot = product.slot {
+                if let taken = places.updateValue(product.id.text, forKey: slot) {
+                    note("\(taken) has place \(slot.place) of \(slot.name) already", at: "\(place).slot", node)
+                }
+                // Apple moves a subscription within its group, so a product of the same group is no alternate.
+                if let group = product.group, !groups[slot.name, default: []].insert(group).inserted {
+                    note(
+                        "the subscriptions of a slot need different groups; \(group) is in \(slot.name) twice",
+                        at: "\(place).group", node)
+                }
+            }
             return product
         }
     }
@@ -33,15 +49,17 @@ struct CatalogReader {
     private mutating func product(_ node: Node, at place: String) -> CatalogProduct? {
         let fields = fields(of: node, at: place, known: Self.productKeys)
         let id = requiredText("id", in: fields, of: node, at: place)
+        let kind = kind(in: fields, at: place)
         let group = text("group", in: fields, at: place)
         let level = level(in: fields, hasGroup: group != nil, at: place)
         let period = period(in: fields, at: place)
         let price = price(in: fields, of: node, at: place)
         let entitlements = entitlements(in: fields["entitlements"], of: node, at: "\(place).entitlements")
-        guard let id else { return nil }
-        return CatalogProduct(
-            id: ProductID(id), group: group, level: level, period: period, priceMilliunits: price?.milliunits,
-            currency: price?.currency, entitlements: entitlements)
+        var product = CatalogProduct(
+            id: ProductID(id ?? ""), kind: kind, group: group, level: level, period: period,
+            priceMilliunits: price?.milliunits, currency: price?.currency, entitlements: entitlements)
+        readPurchaseTerms(of: &product, in: fields, of: node, at: place)
+        return id == nil ? nil : product
     }
 
     private mutating func level(in fields: [String: Node], hasGroup: Bool, at place: String) -> Int32? {

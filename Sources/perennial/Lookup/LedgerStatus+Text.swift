@@ -21,6 +21,7 @@ extension LedgerStatus {
         }
         parts += incidents.map(\.text)
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
+        parts += productsWithoutKind.map(\.text)
         if let until = provisional.until {
             let receipts = provisional.receipts.of("unverified receipt gives", "unverified receipts give")
             let more = provisional.isMore ? "more than " : ""
@@ -68,6 +69,7 @@ extension LedgerStatus {
                 }),
             "incidents": .array(incidents.map(\.json)),
             "invariants": .array(invariants.map(\.json)),
+            "products_without_kind": .array(productsWithoutKind.map(\.json)),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [
                 "receipts": .integer(provisional.receipts), "more": .bool(provisional.isMore),
@@ -144,5 +146,20 @@ extension InvariantStanding {
             "check": .string(name), "violations": .integer(violations), "repaired": .integer(repaired),
             "checked_at": .string(checkedAt.iso8601),
         ]
+    }
+}
+
+extension LedgerStatus.ProductWithoutKind {
+    /// What to do, in one sentence.
+    fileprivate var text: String {
+        let state =
+            isNamed
+            ? "the catalog does not say its kind, so purchases are kept for good and deliver nothing"
+            : "no catalog names it, so purchases grant nothing"
+        return "Without kind: customers of \(bundleID) bought \(id); \(state). Add it with its kind to the catalog"
+    }
+
+    fileprivate var json: JSONValue {
+        ["app": .string(bundleID.text), "product_id": .string(id.text), "named": .bool(isNamed)]
     }
 }

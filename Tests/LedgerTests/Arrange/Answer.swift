@@ -77,9 +77,10 @@ func together(_ answers: [Answer]) -> Finding {
 }
 
 /// An answer with one one-time purchase.
-func purchase(_ id: String, product: ProductID = "coins", at: Instant, asOf: Instant, refundedAt: Instant? = nil)
-    -> Finding
-{
+func purchase(
+    _ id: String, product: ProductID = "coins", quantity: Int = 1, at: Instant, asOf: Instant,
+    refundedAt: Instant? = nil
+) -> Finding {
     .verified(
         Evidence(
             environment: .production, bundleID: "com.example.app", asOf: asOf,
@@ -87,8 +88,7 @@ func purchase(_ id: String, product: ProductID = "coins", at: Instant, asOf: Ins
                 TransactionRow(
                     path: "latest_receipt_info[0]", source: .latestReceiptInfo, asOf: asOf,
                     transactionID: TransactionID(id), originalTransactionID: OriginalTransactionID(id),
-                    productID: product,
-                    purchasedAt: at, cancelledAt: refundedAt)
+                    productID: product, quantity: quantity, purchasedAt: at, cancelledAt: refundedAt)
             ]))
 }
 

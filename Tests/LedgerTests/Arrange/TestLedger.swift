@@ -22,6 +22,11 @@ struct TestLedger: Sendable {
         return try #require(try await ledger.intake.store([upload]).first).receiptID
     }
 
+    /// Applies a catalog; the usual one has coins that are kept for good.
+    func sell(_ products: [CatalogProduct] = [CatalogProduct(id: "coins", entitlements: ["coins"])]) async throws {
+        try await ledger.apps.applyCatalog(products, to: app.bundleID)
+    }
+
     func claim(_ receipt: ReceiptID) async throws -> Claim {
         try await ledger.claims.claim(receipt, for: worker, leaseSeconds: 60)
     }

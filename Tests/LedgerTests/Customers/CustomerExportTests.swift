@@ -8,6 +8,7 @@ struct CustomerExportTests {
     @Test("An export has entitlements, ownerships with cause and next owner, grants and receipts")
     func all() async throws {
         try await withLedger { test in
+            try await test.sell()
             let receipt = try await test.upload("a", by: "ann")
             let answer = Answer(from: test.at(-9), asOf: test.at(-3))
             try await test.check(receipt, answer)

@@ -32,6 +32,7 @@ struct MergeTests {
     @Test("The old name stands for the new one from then on, and answers as ever of the time before")
     func names() async throws {
         try await withLedger(in: reused) { test in
+            try await test.sell()
             let receipt = try await test.upload("a", by: "anon")
             try await test.check(receipt, monthly(test))
             try await test.check(

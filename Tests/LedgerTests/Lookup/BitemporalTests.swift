@@ -70,6 +70,7 @@ struct BitemporalTests {
     @Test("A refund of a purchase that was reversed is still known of when it was known")
     func reversedRefund() async throws {
         try await withLedger(in: reused) { test in
+            try await test.sell()
             let receipt = try await test.upload("a")
             try await test.check(receipt, purchase("p", at: test.at(-20), asOf: test.at(-19)))
             let bought = try await test.ledger.now()

@@ -123,6 +123,7 @@ struct OwnershipTests {
     @Test("What appears later in a receipt belongs to the customer who uploaded it")
     func laterSight() async throws {
         try await withLedger(in: reused) { test in
+            try await test.sell()
             let receipt = try await test.upload("a", by: "ann")
             try await test.check(receipt, monthly(test, asOf: -3))
             let second = monthly(test).but { ($0.subscription, $0.product) = ("2", "yearly") }

@@ -8,6 +8,7 @@ struct PurchaseSettleTests {
     @Test("Events, view and entitlements follow a purchase, its refund and the reversal")
     func life() async throws {
         try await withLedger { test in
+            try await test.sell()
             let receipt = try await test.upload("a")
             let (bought, back) = (test.at(-10), test.at(-3))
             try await test.check(receipt, purchase("p", at: bought, asOf: test.at(-9)))

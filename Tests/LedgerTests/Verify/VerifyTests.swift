@@ -118,6 +118,7 @@ struct VerifyTests {
     /// A subscription that renewed, a one-time purchase, and a receipt that nothing is known of.
     static func withLife(_ body: (TestLedger) async throws -> Void) async throws {
         try await withLedger { test in
+            try await test.sell()
             let receipt = try await test.upload("a")
             let first = Answer(from: test.at(-40), asOf: test.at(-20)).but { $0.createdAt = test.at(-39) }
             try await test.check(receipt, first)

@@ -1,0 +1,11 @@
+/// What a product is, in the words of App Store Connect.
+package enum ProductKind: String, Sendable, CaseIterable, Codable {
+    /// A subscription that Apple renews.
+    case autoRenewable = "auto_renewable"
+    /// A subscription that ends after the catalog's period. Apple knows no end of it.
+    case nonRenewing = "non_renewing"
+    /// What is used up, such as coins. Apple stops listing it when the app finishes its transaction.
+    case consumable
+    /// What a customer keeps.
+    case nonConsumable = "non_consumable"
+}
