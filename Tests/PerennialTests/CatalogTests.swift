@@ -32,7 +32,8 @@ import Testing
             """
             app: com.example.tracker
             products:
-              - {id: coins, kind: consumable, credit: coins, units: 100, delivers_since: 2026-11-20T12:00:00Z, entitlements: []}
+              - {id: coins, kind: consumable, credit: coins, units: 100, delivers_since: 2026-11-20T12:00:00Z,
+                 entitlements: []}
               - {id: season, kind: non_renewing, period: P3M, slot: {name: shows, place: 1}, entitlements: [shows]}
               - id: monthly
                 kind: auto_renewable
@@ -62,11 +63,11 @@ import Testing
         ("{id: a, kind: non_consumable, units: 1, entitlements: []}", "credit and units belong to"),
         ("{id: a, kind: non_renewing, entitlements: []}", "a non-renewing subscription needs a period"),
         ("{id: a, delivers_since: 2026-11-20T12:00:00Z, entitlements: []}", "delivers_since needs a kind"),
-        ("{id: a, kind: consumable, delivers_since: soon, credit: c, units: 1, entitlements: []}", "'soon' is no instant"),
+        ("{id: a, kind: non_consumable, delivers_since: soon, entitlements: []}", "'soon' is no instant"),
         ("{id: a, kind: auto_renewable, slot: {name: s, place: 1}, entitlements: []}", "in a slot needs its group"),
         ("{id: a, slot: {name: s}, entitlements: []}", "place is missing"),
         ("{id: a, slot: s, entitlements: []}", "a slot has a name and a place"),
-        ("{id: a, kind: non_consumable, entitlements: [], offers: [{id: o, audience: [lapsed]}]}", "only a product of kind"),
+        ("{id: a, entitlements: [], offers: [{id: o, audience: [lapsed]}]}", "only a product of kind"),
         ("{id: a, kind: auto_renewable, entitlements: [], offers: [{id: o, audience: [new]}]}", "say who may have it"),
         (
             "{id: a, kind: auto_renewable, entitlements: [], offers: [{id: o, audience: [lapsed], "

@@ -34,7 +34,9 @@ extension LedgerApps {
                     app, recordedAt, .texts(products.map(\.id.text)), .texts(products.map(\.kind?.rawValue)),
                     .texts(products.map(\.period)),
                 ])
-            if !begun.isEmpty || !ended.isEmpty || !redefined.isEmpty { try transaction.query(Queries.changeCatalog, [app, recordedAt]) }
+            if !begun.isEmpty || !ended.isEmpty || !redefined.isEmpty {
+                try transaction.query(Queries.changeCatalog, [app, recordedAt])
+            }
             try replace(products, of: app, in: transaction)
             try ledger.audit(
                 .catalogApplied, app: bundleID, detail: ["products": "\(products.count)"], in: transaction)

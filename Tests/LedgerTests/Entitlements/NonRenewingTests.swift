@@ -63,7 +63,8 @@ struct NonRenewingTests {
                     try await test.check(
                         try await test.upload("receipt of \(one.id)"),
                         purchase(
-                            one.id, product: "season", quantity: one.quantity, at: try instant(one.at), asOf: test.at(-1),
+                            one.id, product: "season", quantity: one.quantity, at: try instant(one.at),
+                            asOf: test.at(-1),
                             refundedAt: try one.refunded.map(instant)))
                 }
                 let end = try instant(life.ends)
