@@ -23,6 +23,8 @@ package enum Migrations {
         SQLFile("0019_summaries", PackageResources._019_summaries_sql),
         SQLFile("0020_reports", PackageResources._020_reports_sql),
         SQLFile("0021_day_summaries", PackageResources._021_day_summaries_sql),
-        SQLFile("0022_view_columns", PackageResources._022_view_columns_sql),
+        SQLFile("0022_orders", PackageResources._022_orders_sql),
+        SQLFile("0023_deliveries", PackageResources._023_deliveries_sql),
+        SQLFile("0024_view_columns", PackageResources._024_view_columns_sql),
     ]
 }

@@ -1,6 +1,6 @@
 -- The schema perennial, which other people's SQL relies on: what is so now, what was recorded, and entitled_at.
 
--- New columns go to the end; columns are never renamed or removed. 0022_view_columns.sql says what each column means.
+-- New columns go to the end; columns are never renamed or removed. 0024_view_columns.sql says what each column means.
 CREATE VIEW perennial.subscription_now AS
 SELECT a.bundle_id,
        s.environment::text AS environment,

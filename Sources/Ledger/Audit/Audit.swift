@@ -58,6 +58,7 @@ package enum AuditedAction: String, Sendable, CaseIterable {
     case signedIn = "admin.signed_in"
     case signInRefused = "admin.sign_in_refused"
     case signedOut = "admin.signed_out"
+    case deliverySkipped = "delivery.skipped"
     case feedRenewed = "feed.renewed"
     case coverageRepaired = "coverage.repaired"
     case rebuilt = "rebuilt"

@@ -55,6 +55,7 @@ extension LockedCustomers {
         let now = Parameter.timestamptz(microseconds: run.recordedMicroseconds)
         let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
         run.release(from: Set(names.map(\.customer)))
+        try transaction.query(Queries.skipErased, [ids, now])
         let things = try run.writeHandOver(in: transaction)
         try eraseReceipts(at: now, in: transaction)
         try transaction.query(Queries.eraseUploads, [ids])

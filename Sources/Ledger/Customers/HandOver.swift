@@ -108,6 +108,7 @@ extension SettlementRun {
             ])
         try writeEvents(in: transaction)
         try writeOwnerships(in: transaction)
+        try storeTurns(in: transaction)
         return changed.count + bought.count
     }
 

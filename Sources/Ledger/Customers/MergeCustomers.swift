@@ -59,6 +59,7 @@ extension LockedCustomers {
         let merged = names(of: old.customer)
         let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
         run.give(from: Set(merged.map(\.customer)), to: new.customer, named: new.name, because: .merge)
+        try run.moveDeliveries(from: Set(merged.map(\.customer)), to: new.customer, in: transaction)
         let things = try run.writeHandOver(in: transaction)
         try transaction.query(Queries.mergeUploads, [.int8(old.customer.number), .int8(new.customer.number)])
         try moveGrants(from: old.customer, to: new.customer, in: transaction)

@@ -49,6 +49,7 @@ extension LockedCustomers {
             purchases: Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") }),
             to: old.customer, named: old.name, because: .split)
         let affected = try AffectedCustomers(locking: [old.customer, head.customer], in: transaction)
+        try run.moveDeliveries(from: [head.customer], to: old.customer, in: transaction)
         let things = try run.writeHandOver(in: transaction)
         try transaction.query(
             Queries.splitName, [.int8(old.customer.number), .timestamptz(microseconds: run.recordedMicroseconds)])

@@ -42,7 +42,7 @@ extension SettlementRun {
     {
         let owned =
             subscriptions.values.filter(\.changesEntitlements).map(\.ownership)
-            + purchases.values.filter(\.changesEntitlements).map(\.ownership)
+            + purchases.values.filter(\.isChanged).map(\.ownership)
         let owners = owned.flatMap { [$0.owner?.customer, $0.current?.customer].compactMap(\.self) }
         return try AffectedCustomers(locking: Set(owners), verifying: receipts, in: transaction)
     }
@@ -52,12 +52,8 @@ extension SubscriptionDraft {
     /// Whether its owner, before or after, may use something else from now on. A timeline also changes without a new
     /// version, such as with another outage allowance.
     fileprivate var changesEntitlements: Bool {
-        version != stored?.version ?? 0 || ownership.isChanged || timelineChange.map { !$0.isEmpty } ?? false
+        isChanged || timelineChange.map { !$0.isEmpty } ?? false
     }
-}
-
-extension PurchaseDraft {
-    fileprivate var changesEntitlements: Bool { version != stored?.version ?? 0 || ownership.isChanged }
 }
 
 extension LedgerCustomers {

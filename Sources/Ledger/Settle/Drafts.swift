@@ -96,6 +96,8 @@ struct SubscriptionDraft: Sendable {
 struct PurchaseDraft: Sendable {
     let rowID: Int64
     let key: PurchaseRowKey
+    /// What its product is, by the catalog; nil: unknown.
+    let kind: ProductKind?
     let stored: PurchaseState?
     /// When this settlement is recorded, in microseconds: later than every instant that was recorded for it before.
     let recordedMicroseconds: Int64
@@ -133,7 +135,8 @@ struct PurchaseDraft: Sendable {
         guard let state else { return }
         let kinds = ownership.resolveOwnership(
             among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy,
-            accountToken: state.facts.appAccountToken?.value, givesAccess: state.revokedAt == nil)
+            accountToken: state.facts.appAccountToken?.value, givesAccess: state.revokedAt == nil,
+            staysWithCustomer: kind?.staysWithCustomer ?? false)
         for kind in kinds {
             version += 1
             let event = Event(kind: kind, productID: key.purchase.productID, occurredAt: state.asOf)

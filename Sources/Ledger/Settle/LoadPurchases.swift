@@ -32,6 +32,7 @@ extension PurchaseDraft {
         key = PurchaseRowKey(
             appID: try row.int4("app_id"), environment: try row.word("environment"), purchase: purchase)
         self.recordedMicroseconds = max(recordedMicroseconds, before.map { $0 + 1 } ?? .min)
+        kind = try row.wordIfPresent("kind")
         let version = try row.int8("version")
         self.version = version
         stored = try row.textIfPresent("facts").map { text in

@@ -41,7 +41,7 @@ struct OwnershipDraft: Sendable {
     /// of the receipt.
     mutating func resolveOwnership(
         among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?,
-        policy: OwnershipPolicy, accountToken: String?, givesAccess: Bool
+        policy: OwnershipPolicy, accountToken: String?, givesAccess: Bool, staysWithCustomer: Bool = false
     ) -> [EventKind] {
         guard current != nil else {
             let first = firstOwner(among: ownershipClaims, of: receiptOwner, accountToken: accountToken)
@@ -50,7 +50,8 @@ struct OwnershipDraft: Sendable {
         }
         return ownershipClaims.filter(\.isNew).compactMap { claim in
             let answer = decideOwnership(
-                of: claim, owner: current, policy: policy, accountToken: accountToken, givesAccess: givesAccess)
+                of: claim, owner: current, policy: policy, accountToken: accountToken, givesAccess: givesAccess,
+                staysWithCustomer: staysWithCustomer)
             answers[receipt, default: [:]][AppCustomerID(claim.name)] = answer
             return take(claim, answer, because: claim.cause(accountToken: accountToken))
         }

@@ -4,7 +4,8 @@ import Subscriptions
 
 /// One settlement in its transaction: locks and loads, folds in memory, writes.
 ///
-/// Every writer takes locks in the order schedule, receipt, subscription, purchase, customer, ownership.
+/// Every writer takes locks in the order schedule, receipt, subscription, purchase, customer, ownership, order,
+/// delivery.
 struct SettlementRun {
     /// The settlements in the order of Apple's clocks.
     let batch: [Settlement]

@@ -8,4 +8,13 @@ package enum ProductKind: String, Sendable, CaseIterable, Codable {
     case consumable
     /// What a customer keeps.
     case nonConsumable = "non_consumable"
+
+    /// Whether a purchase stays with the customer who bought it, on every device: what was used up, or runs for that
+    /// customer, cannot move with an Apple account.
+    package var staysWithCustomer: Bool {
+        switch self {
+        case .consumable, .nonRenewing: true
+        case .autoRenewable, .nonConsumable: false
+        }
+    }
 }

@@ -40,9 +40,11 @@ extension Worker {
         }
         try await ledger.settlements.endAllowances()
         while try await ledger.customers.renewEntitlements(), !isStopping() {}
+        while try await ledger.deliveries.release(), !isStopping() {}
         try await ledger.operations.watchCanaries()
         await tracker.seeStandings()
         try await ledger.feed.sequenceAll()
+        try await ledger.deliveries.place()
         await tracker.writeTally()
         await removeWhatIsOld()
         try await ledger.claims.heartbeat(worker, stopped: true)

@@ -56,7 +56,12 @@ package struct Worker: Service {
                 group.addTask { await loop.run { _ in isStopping() } }
                 group.addTask { await worker.runMaintenance() }
                 group.addTask { await worker.maintainSummaries() }
-                group.addTask { await worker.renewEntitlements() }
+                group.addTask {
+                    await worker.catchUp("renew outdated entitlements") { try await $0.customers.renewEntitlements() }
+                }
+                group.addTask {
+                    await worker.catchUp("deliver what a catalog released") { try await $0.deliveries.release() }
+                }
                 group.addTask { await worker.runVerification(as: id) }
                 group.addTask { await worker.tracker.keepFeed() }
             }
@@ -114,19 +119,20 @@ package struct Worker: Service {
         await tracker.attempt("forget old workers") { try await tracker.ledger.claims.forgetWorkers() }
     }
 
-    /// Renews stored entitlements that are outdated, until shutdown. It rests as long as it works.
-    private func renewEntitlements() async {
+    /// Repeats a step of work that a catalog left, until shutdown. It rests as long as it works.
+    private func catchUp(
+        _ work: String, _ step: @Sendable (SubscriptionLedger) async throws -> Bool
+    ) async {
         while !isStopping() {
             let start = ContinuousClock.now
-            let isBehind = await tracker.attempt("renew outdated entitlements") {
-                try await tracker.ledger.customers.renewEntitlements()
-            }
+            let isBehind = await tracker.attempt(work) { try await step(tracker.ledger) }
             await rest(seconds: isBehind == true ? (ContinuousClock.now - start).seconds : 5)
         }
     }
 
     private func sequenceFeed() async {
         await tracker.attempt("place events in the feed") { _ = try await tracker.ledger.feed.sequenceAll() }
+        await tracker.attempt("place deliveries in the queue") { try await tracker.ledger.deliveries.place() }
     }
 }
 

@@ -1,7 +1,7 @@
 -- Explain: returns the one-time purchases in the receipts of customer $1 and those they own, with owner and start, at
 -- most $2.
 SELECT p.purchase_id, p.app_id, p.environment::text AS environment, p.original_transaction_id, p.product_id, p.version,
-       p.facts, p.transaction_ids, ledger.as_of(p, poller) AS as_of, p.recorded_at,
+       p.facts, p.transaction_ids, ledger.kind_of(p) AS kind, ledger.as_of(p, poller) AS as_of, p.recorded_at,
        ledger.checked_at(p, poller) AS checked_at, p.polled_by, ledger.next_check_at(p, poller) AS next_check_at,
        c.name AS owner,
        o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner, lower(o.valid) AS owned_since, (

@@ -13,7 +13,8 @@ GRANT INSERT, UPDATE ON
     ledger.receipt_purchase, ledger.incident, ledger.refusal, ledger.verified_minute, ledger.apple_breaker,
     ledger.check_hour, ledger.summary_share, ledger.summary_day, ledger.summary_progress,
     ledger.summarised, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal, ledger.summary_trial,
-    ledger.verify_turn, ledger.invariant, ledger.current_entitlements
+    ledger.verify_turn, ledger.invariant, ledger.current_entitlements, ledger.purchase_order, ledger.order_request,
+    ledger.delivery, ledger.delivery_queue, ledger.delivery_release
     TO perennial_worker, perennial_api;
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
@@ -28,7 +29,7 @@ GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.verified_minute,
     ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
-    ledger.summary_trial
+    ledger.summary_trial, ledger.order_request, ledger.delivery_release
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;

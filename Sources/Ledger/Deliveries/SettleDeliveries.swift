@@ -1,0 +1,114 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// The result of acknowledging one delivery.
+package struct AcknowledgedDelivery: Sendable, Hashable {
+    /// The delivery.
+    package let id: Int64
+    /// Its state afterwards; nil: the app has no such delivery.
+    package let state: Delivery.State?
+    /// When it was acknowledged or skipped.
+    package let settledAt: Instant?
+    /// The API key, person or rule that did it.
+    package let settledBy: String?
+    /// Whether this call did it.
+    package let isFirst: Bool
+}
+
+extension LedgerDeliveries {
+    /// The most deliveries that one call acknowledges.
+    package static let acknowledgedMax = 1_000
+    /// The longest reason of a skipped delivery, in characters.
+    package static let reasonCharactersMax = 1_000
+
+    /// Acknowledges deliveries of an app: the operator's service carried them out. Returns one result for each id, in
+    /// the same order. Repetition changes nothing. A skipped delivery stays skipped.
+    ///
+    /// What happened since a turn appeared, such as a refund, brings the next turn now. Throws `notFound` for an unknown
+    /// app, `invalid` for more than `acknowledgedMax`.
+    package func acknowledge(_ ids: [Int64], of bundleID: BundleID) async throws -> [AcknowledgedDelivery] {
+        guard ids.count <= Self.acknowledgedMax else {
+            throw LedgerError(.invalid, "One call acknowledges at most \(Self.acknowledgedMax) deliveries.")
+        }
+        let app = try await ledger.apps.app(bundleID)
+        return try await ledger.changingPollers { transaction in
+            let settled = try settle(ids, of: app, skippingBecause: nil, in: transaction)
+            return ids.map { id in
+                settled[id]
+                    ?? AcknowledgedDelivery(id: id, state: nil, settledAt: nil, settledBy: nil, isFirst: false)
+            }
+        }
+    }
+
+    /// Skips a due delivery: nothing is to be done for it. Returns whether it was due.
+    ///
+    /// Throws `notFound` where the app has no such delivery, `exists` where it is acknowledged, `invalid` for a reason
+    /// that is empty or too long.
+    package func skip(_ id: Int64, of bundleID: BundleID, because reason: String) async throws -> AcknowledgedDelivery {
+        guard !reason.isEmpty, reason.count <= Self.reasonCharactersMax else {
+            throw LedgerError(.invalid, "A reason has 1 to \(Self.reasonCharactersMax) characters.")
+        }
+        let app = try await ledger.apps.app(bundleID)
+        return try await ledger.changingPollers { transaction in
+            guard let result = try settle([id], of: app, skippingBecause: reason, in: transaction)[id] else {
+                throw LedgerError(.notFound, "\(bundleID) has no delivery \(id).")
+            }
+            guard result.state == .skipped else {
+                throw LedgerError(.exists, "Delivery \(id) is acknowledged, so it cannot be skipped.")
+            }
+            try ledger.audit(
+                .deliverySkipped, app: bundleID, detail: ["delivery_id": "\(id)", "reason": reason],
+                in: transaction)
+            return result
+        }
+    }
+
+    /// Settles due deliveries and stores the turns that follow. Locks what they deliver first, then the deliveries.
+    private func settle(
+        _ ids: [Int64], of app: App, skippingBecause reason: String?, in transaction: Transaction
+    ) throws -> [Int64: AcknowledgedDelivery] {
+        let found = try transaction.query(Queries.findDelivered, [.int4(app.id), .int8s(ids)])
+        guard !found.isEmpty else { return [:] }
+        let purchases = Set(try found.compactMap { try $0.int8IfPresent("purchase_id") }).sorted()
+        let subscriptions = Set(try found.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()
+        if !purchases.isEmpty { try transaction.query(Queries.shareDeliveredPurchases, [.int8s(purchases)]) }
+        if !subscriptions.isEmpty {
+            try transaction.query(Queries.shareDeliveredSubscriptions, [.int8s(subscriptions)])
+        }
+        guard let clock = try transaction.query(Queries.readClock).first else { return [:] }
+        let rows = try transaction.query(
+            Queries.settleDeliveries,
+            [
+                .int8s(try found.map { try $0.int8("delivery_id") }),
+                .timestamptz(
+                    microseconds: try clock.timestamptz("recorded_at")),
+                .text(ledger.actor?.name ?? "perennial"), .text(reason),
+            ])
+        let settled = try rows.map(AcknowledgedDelivery.init(row:))
+        if settled.contains(where: \.isFirst) {
+            try transaction.query(Queries.storeTurns, [.int8s(purchases), .int8s(subscriptions)])
+        }
+        return Dictionary(settled.map { ($0.id, $0) }) { first, _ in first }
+    }
+}
+
+extension AcknowledgedDelivery {
+    fileprivate init(row: Row) throws {
+        id = try row.int8("delivery_id")
+        state = try row.word("state")
+        settledAt = try row.instantIfPresent("settled_at")
+        settledBy = try row.textIfPresent("settled_by")
+        isFirst = try row.bool("is_first")
+    }
+}
+
+extension Actor {
+    /// The actor as a delivery names it.
+    var name: String {
+        switch self {
+        case .key(let number): "key \(number)"
+        case .user(let name): name
+        }
+    }
+}

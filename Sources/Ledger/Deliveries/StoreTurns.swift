@@ -1,0 +1,33 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SettlementRun {
+    /// Stores the deliveries that changed purchases and subscriptions need. It comes after their owners are written.
+    func storeTurns(in transaction: Transaction) throws {
+        let bought = purchases.values.filter(\.isChanged).map(\.rowID)
+        let subscribed = subscriptions.values.filter(\.isChanged).map(\.rowID)
+        guard !bought.isEmpty || !subscribed.isEmpty else { return }
+        try transaction.query(Queries.storeTurns, [.int8s(bought), .int8s(subscribed)])
+    }
+
+    /// Moves what was delivered of the purchases and subscriptions that `owners` give away to their new owner.
+    func moveDeliveries(from owners: Set<CustomerID>, to customer: CustomerID, in transaction: Transaction) throws {
+        let bought = purchases.values.filter(\.ownership.isChanged).map(\.rowID)
+        let subscribed = subscriptions.values.filter(\.ownership.isChanged).map(\.rowID)
+        guard !bought.isEmpty || !subscribed.isEmpty else { return }
+        try transaction.query(
+            Queries.moveDeliveries,
+            [.int8s(bought), .int8s(subscribed), .int8s(owners.map(\.number)), .int8(customer.number)])
+    }
+}
+
+extension PurchaseDraft {
+    /// Whether this settlement changes what Apple said of it, or its owner.
+    var isChanged: Bool { version != stored?.version ?? 0 || ownership.isChanged }
+}
+
+extension SubscriptionDraft {
+    /// Whether this settlement changes what Apple said of it, or its owner.
+    var isChanged: Bool { version != stored?.version ?? 0 || ownership.isChanged }
+}

@@ -1,0 +1,199 @@
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Ledger
+
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("What was bought is delivered once, and taken back once", .serialized, reused)
+struct DeliveryTests {
+    @Test("A consumable gives its units, its refund takes them back, and its reversal gives them again")
+    func turns() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p", quantity: 3)
+            #expect(try await test.deliveries() == ["1 purchase due ann 300"])
+            try await test.buys("p", quantity: 3, asOf: -0.9)
+            try await test.acknowledgeAll()
+            #expect(try await test.text("SELECT units FROM perennial.credit_balance") == "300")
+            try await test.buys("p", quantity: 3, asOf: -0.8, refunded: -0.85)
+            #expect(try await test.deliveries() == ["1 purchase acknowledged ann 300", "2 refund due ann 300"])
+            // The reversal waits for the acknowledgement of what came before.
+            try await test.buys("p", quantity: 3, asOf: -0.7)
+            #expect(try await test.deliveries().count == 2)
+            try await test.acknowledgeAll()
+            #expect(try await test.deliveries().last == "3 refund_reversed due ann 300")
+            try await test.acknowledgeAll()
+            #expect(try await test.text("SELECT units FROM perennial.credit_balance") == "300")
+        }
+    }
+
+    @Test("A refund before the acknowledgement is taken back after it; what was refunded at first sight is not given")
+    func refunds() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            try await test.buys("p", asOf: -0.8, refunded: -0.9)
+            try await test.buys("q", refunded: -1.5)
+            #expect(try await test.deliveries() == ["1 purchase due ann 100"])
+            try await test.acknowledgeAll()
+            #expect(try await test.deliveries() == ["1 purchase acknowledged ann 100", "2 refund due ann 100"])
+        }
+    }
+
+    @Test("Nothing that was bought before a product got its kind is delivered, unless no catalog had named it")
+    func since() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sell([CatalogProduct(id: "themes", entitlements: ["themes"])])
+            try await test.buys("old", "themes")
+            try await test.buys("never named", "coins", days: -0.1, asOf: -0.05)
+            try await test.buys("history", "coins", days: -50, asOf: -0.05)
+            var coins = CatalogProduct(id: "coins", kind: .consumable, entitlements: [])
+            coins.credit = CatalogProduct.Credit(name: "gold", units: 100)
+            let themes = CatalogProduct(id: "themes", kind: .nonConsumable, entitlements: ["themes"])
+            try await test.sell([themes, coins])
+            #expect(try await test.deliveries() == [])
+            while try await test.ledger.deliveries.release() {}
+            #expect(try await test.deliveries() == ["1 purchase due ann 100"])
+            // A stated instant releases what was bought since.
+            coins.deliversSince = test.at(-60)
+            try await test.sell([themes, coins])
+            while try await test.ledger.deliveries.release() {}
+            #expect(try await test.deliveries() == ["1 purchase due ann 100", "1 purchase due ann 100"])
+            try await test.buys("new", "themes", days: 0.01, asOf: 0.02)
+            #expect(try await test.deliveries().last == "1 purchase due ann")
+        }
+    }
+
+    @Test("The same purchase under another id is a possible duplicate, in one answer and in two")
+    func duplicates() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p", quantity: 2)
+            try await test.buys("q", quantity: 2)
+            try await test.buys("r", quantity: 1)
+            try await test.buys("s", quantity: 2, by: "bob")
+            #expect(
+                try await test.deliveries() == [
+                    "1 purchase due ann 200", "1 purchase possible_duplicate ann 200", "1 purchase due ann 100",
+                    "1 purchase due bob 200",
+                ])
+            // A refund of what was never given takes nothing back.
+            try await test.buys("q", quantity: 2, asOf: -0.5, refunded: -0.6)
+            #expect(try await test.deliveries().count == 4)
+        }
+    }
+
+    @Test("A non-consumable moves with its receipt by two turns; what is used up or runs stays")
+    func transfers() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            for product in ["themes", "coins", "season"] as [ProductID] {
+                try await test.buys(product.text, product)
+                try await test.acknowledgeAll()
+                try await test.buys(product.text, product, by: "bob", asOf: -0.9)
+            }
+            #expect(
+                try await test.deliveries().sorted()
+                    == [
+                        "1 purchase acknowledged ann", "2 transfer acknowledged ann", "3 transfer acknowledged bob",
+                        "1 purchase acknowledged ann 100", "1 purchase acknowledged ann",
+                    ].sorted())
+        }
+    }
+
+    @Test("A merge and a split move what was delivered without turns")
+    func merges() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p", by: "anon")
+            try await test.buys("t", "themes", by: "anon")
+            try await test.acknowledgeAll()
+            let decision = try ManualDecision(by: "kim", because: "logged in")
+            _ = try await test.ledger.customers.merge(
+                "anon", into: "ann", of: test.app.bundleID, deciding: decision)
+            let moved = ["1 purchase acknowledged ann 100", "1 purchase acknowledged ann"]
+            #expect(try await test.deliveries() == moved)
+            #expect(try await test.text("SELECT customer || units FROM perennial.credit_balance") == "ann100")
+            _ = try await test.ledger.customers.split("anon", of: test.app.bundleID, deciding: decision)
+            #expect(
+                try await test.deliveries() == ["1 purchase acknowledged anon 100", "1 purchase acknowledged anon"])
+        }
+    }
+
+    @Test("An erased customer gets nothing more, and another upload gives nothing")
+    func erasure() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            try await test.buys("t", "themes")
+            let coins = try #require(
+                try await test.ledger.deliveries.read(
+                    of: test.app.bundleID, DeliveryFilter(), after: 0, limit: 1
+                ).deliveries.first)
+            _ = try await test.ledger.deliveries.acknowledge([coins.id], of: test.app.bundleID)
+            let decision = try ManualDecision(by: "kim", because: "asked for it")
+            _ = try await test.ledger.customers.erase("ann", of: test.app.bundleID, deciding: decision)
+            for id in ["p", "t"] { try await test.buys(id, id == "p" ? "coins" : "themes", by: "bob", asOf: -0.5) }
+            let states = try await test.deliveries().map { $0.split(separator: " ")[2] }
+            #expect(states == ["acknowledged", "erased"])
+        }
+    }
+
+    @Test("Periods give, trials too; a refund takes back, an upgrade does not")
+    func periods() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let receipt = try await test.upload("a")
+            let first = Answer(from: test.at(-40), asOf: test.at(-35)).but { $0.trial = true }
+            try await test.check(receipt, first)
+            #expect(try await test.deliveries() == ["1 purchase due ann"])
+            // The next period is charged ahead.
+            let renewed = first.but { ($0.periods, $0.asOf) = (2, test.at(-10.5)) }
+            try await test.check(receipt, renewed)
+            #expect(try await test.deliveries() == ["1 purchase due ann", "1 renewal due ann"])
+            try await test.acknowledgeAll()
+            try await test.check(
+                receipt, renewed.but { ($0.asOf, $0.refunded) = (test.at(-2), (period: 1, at: test.at(-3))) })
+            #expect(try await test.deliveries().last == "2 refund due ann")
+            // A transfer moves no period.
+            try await test.upload("a", by: "bob")
+            try await test.check(
+                receipt, renewed.but { ($0.asOf, $0.refunded) = (test.at(-1), (period: 1, at: test.at(-3))) })
+            #expect(try await test.deliveries().count == 3)
+        }
+    }
+
+    @Test("Acknowledging is idempotent, foreign deliveries are unknown, and a person can skip one")
+    func acknowledging() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.run("INSERT INTO ledger.app (bundle_id, name) VALUES ('com.example.other', 'Other')")
+            try await test.sellDeliverables()
+            try await test.buys("p")
+            try await test.buys("q", quantity: 2)
+            let deliveries = test.ledger.acting(as: .user("kim")).deliveries
+            let page = try await deliveries.read(of: test.app.bundleID, DeliveryFilter(), after: 0, limit: 10)
+            #expect(page.deliveries.map(\.position) == [1, 2] && page.next == 2 && !page.more)
+            let elsewhere = SubscriptionLedger(database: test.database).deliveries
+            let (first, second) = (page.deliveries[0].id, page.deliveries[1].id)
+            let results = try await deliveries.acknowledge([first, 99, first], of: test.app.bundleID)
+            #expect(results.map(\.state) == [.acknowledged, nil, .acknowledged])
+            #expect(results[0].settledBy == "kim" && results[0].isFirst)
+            let again = try await deliveries.acknowledge([first], of: test.app.bundleID)
+            #expect(again.map(\.isFirst) == [false] && again[0].settledAt == results[0].settledAt)
+            let skipped = try await deliveries.skip(second, of: test.app.bundleID, because: "a mistake")
+            #expect(skipped.isFirst && skipped.state == .skipped)
+            #expect(try await deliveries.acknowledge([second], of: test.app.bundleID).map(\.state) == [.skipped])
+            await #expect(throws: LedgerError.self) {
+                try await deliveries.skip(first, of: test.app.bundleID, because: "too late")
+            }
+            #expect(try await elsewhere.acknowledge([second], of: "com.example.other").map(\.state) == [nil])
+            let due = try await deliveries.read(
+                of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 10)
+            #expect(due.deliveries.isEmpty)
+            let sandbox = DeliveryFilter(environment: .sandbox)
+            #expect(try await deliveries.read(of: test.app.bundleID, sandbox, after: 0, limit: 10).deliveries.isEmpty)
+        }
+    }
+}

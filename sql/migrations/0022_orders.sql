@@ -1,0 +1,106 @@
+-- Orders: what customers are about to buy, from the tap to the delivery.
+CREATE TYPE ledger.order_state AS ENUM (
+    'created', 'purchasing', 'deferred', 'paid', 'delivered', 'cancelled', 'failed', 'expired', 'refunded');
+COMMENT ON TYPE ledger.order_state IS 'Where an order is; docs/purchases.md says what leads from one to another';
+
+CREATE TABLE ledger.purchase_order (
+    order_id           uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    app_id             int NOT NULL REFERENCES ledger.app,
+    customer_id        bigint NOT NULL REFERENCES ledger.customer,
+    product_id         text NOT NULL,
+    quantity           int NOT NULL,
+    price_milliunits   bigint,
+    currency           text,
+    device             bytea,
+    app_account_token  uuid NOT NULL DEFAULT gen_random_uuid(),
+    sealed_key         bytea NOT NULL,
+    state              ledger.order_state NOT NULL DEFAULT 'created',
+    cause              text NOT NULL,
+    created_at         timestamptz NOT NULL,
+    expires_at         timestamptz NOT NULL,
+    changed_at         timestamptz NOT NULL,
+    paid_at            timestamptz,
+    environment        ledger.environment,
+    transaction_id     text,
+    purchase_id        bigint REFERENCES ledger.purchase,
+    subscription_id    bigint REFERENCES ledger.subscription,
+    period_id          bigint,
+    CONSTRAINT purchase_order_token_unique UNIQUE (app_account_token),
+    CONSTRAINT purchase_order_quantity_is_some CHECK (quantity BETWEEN 1 AND 10),
+    CONSTRAINT purchase_order_price_has_currency CHECK ((price_milliunits IS NULL) = (currency IS NULL)),
+    CONSTRAINT purchase_order_is_paid_by_one_thing CHECK (
+        num_nonnulls(purchase_id, subscription_id) <= 1 AND (subscription_id IS NULL) = (period_id IS NULL)),
+    CONSTRAINT purchase_order_paid_names_its_transaction CHECK (
+        num_nonnulls(paid_at, environment, transaction_id) IN (0, 3)
+        AND (paid_at IS NOT NULL) = (num_nonnulls(purchase_id, subscription_id) = 1)),
+    CONSTRAINT purchase_order_state_fits CHECK (
+        CASE WHEN state IN ('paid', 'refunded') THEN paid_at IS NOT NULL WHEN state = 'delivered' THEN true
+             ELSE paid_at IS NULL END)
+) WITH (fillfactor = 80);
+CREATE UNIQUE INDEX purchase_order_paid_by_purchase ON ledger.purchase_order (purchase_id) WHERE purchase_id IS NOT NULL;
+CREATE UNIQUE INDEX purchase_order_paid_by_period ON ledger.purchase_order (subscription_id, period_id)
+    WHERE subscription_id IS NOT NULL;
+CREATE INDEX purchase_order_of_customer ON ledger.purchase_order (customer_id, created_at, order_id);
+CREATE INDEX purchase_order_open ON ledger.purchase_order (expires_at) WHERE state IN ('created', 'purchasing', 'deferred');
+COMMENT ON TABLE ledger.purchase_order IS 'What a customer is about to buy, or bought';
+COMMENT ON COLUMN ledger.purchase_order.price_milliunits IS 'The price that the customer was shown, in thousandths of currency';
+COMMENT ON COLUMN ledger.purchase_order.device IS
+    'A keyed hash of the device''s own id; equal ones tell customers who share an Apple account';
+COMMENT ON COLUMN ledger.purchase_order.app_account_token IS
+    'What the app passes to Apple with the purchase; a transaction that carries it pays this order';
+COMMENT ON COLUMN ledger.purchase_order.sealed_key IS 'The key of the order''s proofs, sealed with the master key';
+COMMENT ON COLUMN ledger.purchase_order.cause IS 'What brought the state';
+COMMENT ON COLUMN ledger.purchase_order.expires_at IS 'When the order expires if it is not paid';
+COMMENT ON COLUMN ledger.purchase_order.paid_at IS 'Apple''s date of the transaction that pays it';
+COMMENT ON COLUMN ledger.purchase_order.purchase_id IS 'The one-time purchase that pays it; or subscription_id and period_id';
+
+CREATE TABLE ledger.order_change (
+    order_id    uuid NOT NULL REFERENCES ledger.purchase_order,
+    ordinal     int NOT NULL,
+    state       ledger.order_state NOT NULL,
+    cause       text NOT NULL,
+    code        text,
+    changed_at  timestamptz NOT NULL,
+    PRIMARY KEY (order_id, ordinal),
+    CONSTRAINT order_change_code_is_short CHECK (length(code) <= 255)
+);
+COMMENT ON TABLE ledger.order_change IS 'Every change of every order, with its cause. Rows are only added';
+COMMENT ON COLUMN ledger.order_change.code IS 'What the device reported with the state, such as an error code of StoreKit';
+
+CREATE TABLE ledger.order_request (
+    app_id       int NOT NULL REFERENCES ledger.app,
+    request_key  text NOT NULL,
+    request      bytea NOT NULL,
+    order_id     uuid NOT NULL REFERENCES ledger.purchase_order,
+    asked_at     timestamptz NOT NULL,
+    PRIMARY KEY (app_id, request_key),
+    CONSTRAINT order_request_key_is_short CHECK (request_key <> '' AND length(request_key) <= 255)
+);
+CREATE INDEX order_request_asked_at ON ledger.order_request (asked_at);
+COMMENT ON TABLE ledger.order_request IS 'The Idempotency-Keys of the last 24 hours and the orders that they made';
+COMMENT ON COLUMN ledger.order_request.request IS 'SHA-256 of what was asked: another request with the key is refused';
+
+CREATE FUNCTION ledger.log_order() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO ledger.order_change (order_id, ordinal, state, cause, code, changed_at)
+    SELECT NEW.order_id, COALESCE(max(c.ordinal), 0) + 1, NEW.state, NEW.cause,
+           NULLIF(current_setting('perennial.order_code', true), ''), NEW.changed_at
+    FROM ledger.order_change c WHERE c.order_id = NEW.order_id;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION ledger.log_order IS
+    'Adds a change of an order to the log. perennial.order_code holds what the device reported, if it did';
+CREATE TRIGGER purchase_order_is_new AFTER INSERT ON ledger.purchase_order FOR EACH ROW EXECUTE FUNCTION ledger.log_order();
+CREATE TRIGGER purchase_order_changes AFTER UPDATE OF state, cause ON ledger.purchase_order FOR EACH ROW
+    WHEN ((OLD.state, OLD.cause) IS DISTINCT FROM (NEW.state, NEW.cause)) EXECUTE FUNCTION ledger.log_order();
+
+CREATE VIEW perennial.order_log AS
+SELECT l.order_id::text AS order_id, a.bundle_id, head.name AS customer, o.product_id, o.quantity,
+       o.environment::text AS environment, l.state::text AS state, l.cause, l.changed_at AS at
+FROM ledger.order_change l
+JOIN ledger.purchase_order o USING (order_id)
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
+COMMENT ON VIEW perennial.order_log IS 'Every change of every order; customer is the one that its name means now';

@@ -1,0 +1,256 @@
+-- Deliveries: what each purchase and each period gives, once, and what is taken back.
+CREATE TYPE ledger.delivery_state AS ENUM ('due', 'acknowledged', 'skipped');
+COMMENT ON TYPE ledger.delivery_state IS
+    'due: the operator''s service is to carry it out; acknowledged: it did; skipped: nothing is to be done';
+
+CREATE TABLE ledger.delivery (
+    delivery_id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    position                 bigint,
+    app_id                   int NOT NULL REFERENCES ledger.app,
+    environment              ledger.environment NOT NULL,
+    customer_id              bigint NOT NULL REFERENCES ledger.customer,
+    product_id               text NOT NULL,
+    kind                     ledger.product_kind NOT NULL,
+    credit                   text,
+    units                    bigint,
+    turn                     int NOT NULL,
+    reason                   text NOT NULL,
+    order_id                 uuid REFERENCES ledger.purchase_order,
+    purchase_id              bigint REFERENCES ledger.purchase,
+    subscription_id          bigint REFERENCES ledger.subscription,
+    period_id                bigint,
+    transaction_id           text NOT NULL,
+    original_transaction_id  text NOT NULL,
+    state                    ledger.delivery_state NOT NULL DEFAULT 'due',
+    created_at               timestamptz NOT NULL DEFAULT clock_timestamp(),
+    settled_at               timestamptz,
+    settled_by               text,
+    skip_reason              text,
+    CONSTRAINT delivery_is_of_one_thing CHECK (
+        num_nonnulls(purchase_id, subscription_id) = 1 AND (subscription_id IS NULL) = (period_id IS NULL)),
+    CONSTRAINT delivery_turn_unique_by_purchase UNIQUE (purchase_id, turn),
+    CONSTRAINT delivery_turn_unique_by_period UNIQUE (subscription_id, period_id, turn),
+    CONSTRAINT delivery_turn_is_counted_from_one CHECK (turn > 0),
+    CONSTRAINT delivery_reason_fits_turn CHECK (
+        CASE turn % 2 WHEN 1 THEN reason IN ('purchase', 'renewal', 'refund_reversed', 'transfer')
+             ELSE reason IN ('refund', 'transfer') END),
+    CONSTRAINT delivery_credit_of_consumable CHECK (
+        CASE kind WHEN 'consumable' THEN num_nulls(credit, units) = 0 ELSE num_nonnulls(credit, units) = 0 END),
+    CONSTRAINT delivery_due_is_open CHECK ((state = 'due') = (settled_at IS NULL)),
+    CONSTRAINT delivery_skip_has_reason CHECK ((state = 'skipped') = (skip_reason IS NOT NULL))
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+CREATE UNIQUE INDEX delivery_position ON ledger.delivery (position);
+CREATE INDEX delivery_unplaced ON ledger.delivery (delivery_id) WHERE position IS NULL;
+CREATE INDEX delivery_due ON ledger.delivery (app_id, environment, position) WHERE state = 'due';
+CREATE INDEX delivery_of_app ON ledger.delivery (app_id, environment, position);
+CREATE INDEX delivery_of_customer ON ledger.delivery (customer_id, position);
+CREATE INDEX delivery_of_order ON ledger.delivery (order_id) WHERE order_id IS NOT NULL;
+COMMENT ON TABLE ledger.delivery IS
+    'What a purchase or a period gives: odd turns give, even turns take back. A turn appears only after the turn before '
+    'it was acknowledged or skipped. One-time purchases have purchase_id, periods subscription_id and period_id, which '
+    'stays when a period turns out to be another one';
+COMMENT ON COLUMN ledger.delivery.position IS
+    'The place in the queue, from 1 without a gap, given after the commit; null: not yet';
+COMMENT ON COLUMN ledger.delivery.customer_id IS
+    'Whose it is; a merge and a split move it with the purchase. Who owns a purchase later gets another turn';
+COMMENT ON COLUMN ledger.delivery.units IS 'Units of the credit that it gives or takes back: the catalog''s times the quantity';
+COMMENT ON COLUMN ledger.delivery.settled_at IS 'When it was acknowledged or skipped';
+COMMENT ON COLUMN ledger.delivery.settled_by IS 'The API key, person or rule that did it';
+COMMENT ON COLUMN ledger.delivery.skip_reason IS
+    'family_shared: the purchase is another family member''s; possible_duplicate: Apple listed the same purchase under '
+    'another id; erased: the customer was erased; or the words of the person who skipped it';
+
+CREATE TABLE ledger.delivery_queue (
+    is_only   boolean PRIMARY KEY DEFAULT true,
+    position  bigint NOT NULL DEFAULT 0,
+    CONSTRAINT delivery_queue_is_one CHECK (is_only)
+);
+INSERT INTO ledger.delivery_queue DEFAULT VALUES;
+COMMENT ON TABLE ledger.delivery_queue IS 'The last position in the queue of deliveries';
+
+CREATE TABLE ledger.delivery_release (
+    app_id              int NOT NULL,
+    product_id          text NOT NULL,
+    after_purchase      bigint,
+    after_subscription  bigint,
+    PRIMARY KEY (app_id, product_id)
+);
+COMMENT ON TABLE ledger.delivery_release IS
+    'Products whose earlier purchases a catalog released. Workers go through these, and delete the row at the end';
+COMMENT ON COLUMN ledger.delivery_release.after_purchase IS 'Purchases up to this one are done; null: all are';
+COMMENT ON COLUMN ledger.delivery_release.after_subscription IS 'Subscriptions up to this one are done; null: all are';
+
+CREATE FUNCTION ledger.delivers_since(product ledger.product) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT COALESCE(product.delivers_since, (
+        SELECT t.delivers_since FROM ledger.product_terms t
+        WHERE t.app_id = product.app_id AND t.product_id = product.product_id
+        ORDER BY t.applied_at DESC LIMIT 1))
+$$;
+COMMENT ON FUNCTION ledger.delivers_since IS 'What was bought of a product before this instant is not delivered';
+
+CREATE TYPE ledger.deliverable AS (
+    app_id                   int,
+    environment              ledger.environment,
+    owner_id                 bigint,
+    product_id               text,
+    kind                     ledger.product_kind,
+    credit                   text,
+    units                    bigint,
+    quantity                 int,
+    purchased_at             timestamptz,
+    is_wanted                boolean,
+    is_taken_back            boolean,
+    is_family_shared         boolean,
+    reason                   text,
+    purchase_id              bigint,
+    subscription_id          bigint,
+    period_id                bigint,
+    transaction_id           text,
+    original_transaction_id  text
+);
+COMMENT ON TYPE ledger.deliverable IS
+    'A purchase or a period as deliveries see it. is_wanted: the catalog delivers it; is_taken_back: Apple refunded or '
+    'revoked it, or it turned out to be another period';
+
+CREATE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
+LANGUAGE sql STABLE AS $$
+    SELECT p.app_id, p.environment, o.customer_id, p.product_id, d.kind, d.credit, d.units::bigint * p.quantity,
+           p.quantity, p.purchased_at,
+           COALESCE(d.kind <> 'auto_renewable' AND p.purchased_at >= ledger.delivers_since(d), false),
+           p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
+           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id
+    FROM ledger.purchase p
+    LEFT JOIN ledger.product d USING (app_id, product_id)
+    LEFT JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
+    WHERE p.purchase_id = ANY(purchase_ids) AND p.version > 0
+    UNION ALL
+    SELECT s.app_id, s.environment, o.customer_id, e.product_id, d.kind, NULL, NULL, e.quantity, e.purchased_at,
+           COALESCE(d.kind = 'auto_renewable' AND e.purchased_at >= ledger.delivers_since(d), false),
+           e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
+           COALESCE(e.ownership = 'FAMILY_SHARED', false),
+           CASE WHEN e.purchased_at > min(e.purchased_at) OVER (PARTITION BY e.subscription_id)
+                THEN 'renewal' ELSE 'purchase' END,
+           NULL, s.subscription_id, e.period_id, a.transaction_id, s.original_transaction_id
+    FROM ledger.period e
+    JOIN ledger.subscription s USING (subscription_id)
+    CROSS JOIN LATERAL (
+        SELECT min(a.transaction_id COLLATE "C") AS transaction_id FROM ledger.transaction_alias a
+        WHERE a.period_id = e.period_id) a
+    LEFT JOIN ledger.product d ON d.app_id = s.app_id AND d.product_id = e.product_id
+    LEFT JOIN ledger.ownership o ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
+    WHERE e.subscription_id = ANY(subscription_ids)
+    UNION ALL
+    SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
+           NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
+           l.transaction_id, l.original_transaction_id
+    FROM ledger.delivery l
+    WHERE l.subscription_id = ANY(subscription_ids)
+      AND NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id)
+$$;
+COMMENT ON FUNCTION ledger.deliverables IS
+    'One-time purchases, and the periods of subscriptions, as deliveries see them; also periods that turned out to be '
+    'another one';
+
+CREATE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
+    thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
+    reason text, skip_reason text)
+LANGUAGE sql STABLE AS $$
+    WITH thing AS MATERIALIZED (
+        SELECT t AS thing, t.*, last.turn AS last_turn, last.state AS last_state, last.reason AS last_reason,
+               last.customer_id AS last_customer, last.kind AS last_kind, last.credit AS last_credit,
+               last.units AS last_units, last.is_erased
+        FROM ledger.deliverables(purchase_ids, subscription_ids) t
+        LEFT JOIN LATERAL (
+            SELECT l.turn, l.state, l.reason, l.customer_id, l.kind, l.credit, l.units,
+                   c.erased_at IS NOT NULL AS is_erased
+            FROM ledger.delivery l JOIN ledger.customer c USING (customer_id)
+            WHERE l.purchase_id = t.purchase_id
+               OR (l.subscription_id = t.subscription_id AND l.period_id = t.period_id)
+            ORDER BY l.turn DESC LIMIT 1) last ON true
+    ), first AS (
+        SELECT t.*, row_number() OVER (
+            PARTITION BY t.owner_id, t.environment, t.product_id, t.purchased_at, t.quantity, t.purchase_id IS NULL
+            ORDER BY t.purchase_id) > 1 AS is_twin
+        FROM thing t
+        WHERE t.last_turn IS NULL AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
+    )
+    SELECT f.thing, f.owner_id, f.kind, f.credit, f.units, 1, f.reason,
+           CASE WHEN f.is_family_shared THEN 'family_shared'
+                WHEN f.purchase_id IS NOT NULL AND (f.is_twin OR EXISTS (
+                    SELECT FROM ledger.ownership o
+                    JOIN ledger.purchase p USING (purchase_id)
+                    JOIN ledger.delivery l ON l.purchase_id = p.purchase_id AND l.turn = 1 AND l.customer_id = f.owner_id
+                    WHERE o.customer_id = f.owner_id AND upper_inf(o.known) AND upper_inf(o.valid)
+                      AND p.environment = f.environment AND p.product_id = f.product_id
+                      AND p.purchased_at = f.purchased_at AND p.quantity = f.quantity AND p.purchase_id <> f.purchase_id))
+                THEN 'possible_duplicate' END
+    FROM first f
+    UNION ALL
+    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit, t.last_units, t.last_turn + 1, turn.reason, NULL
+    FROM thing t
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN t.is_taken_back THEN 'refund'
+                    WHEN t.last_kind = 'non_consumable' AND t.owner_id <> t.last_customer AND NOT t.is_erased
+                    THEN 'transfer' END AS reason, t.last_customer AS customer_id
+        WHERE t.last_turn % 2 = 1
+        UNION ALL
+        SELECT CASE WHEN t.last_reason = 'refund' THEN 'refund_reversed' ELSE 'transfer' END,
+               CASE WHEN t.last_kind = 'non_consumable' THEN t.owner_id ELSE t.last_customer END
+        WHERE t.last_turn % 2 = 0 AND NOT t.is_taken_back) turn
+    WHERE t.last_state = 'acknowledged' AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
+$$;
+COMMENT ON FUNCTION ledger.next_turns IS
+    'The turns that purchases and subscriptions need now: the one rule of deliveries, for settlements, acknowledgements, '
+    'catalogs and verification. A turn that was skipped gave nothing, so nothing follows it';
+
+CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
+LANGUAGE sql AS $$
+    WITH stored AS (
+        INSERT INTO ledger.delivery (
+            app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
+            subscription_id, period_id, transaction_id, original_transaction_id, state, settled_at, settled_by, skip_reason)
+        SELECT (n.thing).app_id, (n.thing).environment, n.customer_id, (n.thing).product_id, n.kind, n.credit, n.units,
+               n.turn, n.reason, o.order_id, (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).period_id,
+               (n.thing).transaction_id, (n.thing).original_transaction_id,
+               CASE WHEN n.skip_reason IS NULL THEN 'due' ELSE 'skipped' END::ledger.delivery_state,
+               CASE WHEN n.skip_reason IS NOT NULL THEN clock_timestamp() END,
+               CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason
+        FROM ledger.next_turns(purchase_ids, subscription_ids) n
+        LEFT JOIN ledger.purchase_order o
+            ON o.purchase_id = (n.thing).purchase_id
+            OR (o.subscription_id = (n.thing).subscription_id AND o.period_id = (n.thing).period_id)
+        ORDER BY (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).purchased_at, (n.thing).period_id
+        -- Two acknowledgements may need the same turn.
+        ON CONFLICT DO NOTHING
+        RETURNING 1)
+    SELECT count(*) FROM stored
+$$;
+COMMENT ON FUNCTION ledger.store_turns IS
+    'Stores the turns that purchases and subscriptions need now, and returns their number. The caller has locked these';
+
+CREATE VIEW perennial.delivery_log AS
+SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, c.name AS customer, d.environment::text AS environment,
+       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
+       d.transaction_id, d.original_transaction_id, d.state::text AS state, d.created_at,
+       CASE WHEN d.state = 'acknowledged' THEN d.settled_at END AS acknowledged_at,
+       CASE WHEN d.state = 'acknowledged' THEN d.settled_by END AS acknowledged_by, d.skip_reason
+FROM ledger.delivery d
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id);
+COMMENT ON VIEW perennial.delivery_log IS 'Every delivery: what a purchase or period gives (odd turn) or takes back (even turn)';
+
+CREATE VIEW perennial.credit_balance AS
+SELECT a.bundle_id, c.name AS customer, d.environment::text AS environment, d.credit,
+       sum(CASE WHEN d.turn % 2 = 1 THEN d.units ELSE -d.units END) AS units
+FROM ledger.delivery d
+JOIN ledger.app a USING (app_id)
+JOIN ledger.customer c USING (customer_id)
+WHERE d.state = 'acknowledged' AND d.credit IS NOT NULL
+GROUP BY a.bundle_id, c.name, d.environment, d.credit;
+COMMENT ON VIEW perennial.credit_balance IS
+    'What acknowledged deliveries gave each customer of each credit, less what they took back. The operator''s service '
+    'knows what of it was used up';
+
+-- Earlier programs settle purchases without delivering them.
+UPDATE ledger.compatibility SET program_min = 23;

@@ -1,0 +1,13 @@
+-- Deliveries: gives committed deliveries their positions, at most $1; this transaction has the queue's lock.
+WITH placed AS MATERIALIZED (
+    SELECT d.delivery_id, row_number() OVER (ORDER BY d.delivery_id) AS place
+    FROM (SELECT d.delivery_id FROM ledger.delivery d WHERE d.position IS NULL ORDER BY d.delivery_id LIMIT $1::int) d
+), queue AS (
+    UPDATE ledger.delivery_queue q SET position = q.position + n.deliveries
+    FROM (SELECT count(*) AS deliveries FROM placed) n
+    WHERE n.deliveries > 0
+    RETURNING q.position - n.deliveries AS last
+)
+UPDATE ledger.delivery d SET position = queue.last + placed.place
+FROM placed CROSS JOIN queue
+WHERE d.delivery_id = placed.delivery_id
