@@ -17,10 +17,9 @@ extension SettlementRun {
         guard let pollers else { return }
         let fitness = fitness(of: pollers)
         for (key, draft) in subscriptions {
-            let found = pollers.found.subscriptions[draft.rowID]
+            let successor = pollers.found.subscriptions[draft.rowID]?.successor
             if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
-            subscriptions[key]?.polling.choose(
-                found?.successor, pollerOmits: found?.pollerOmits ?? false, by: fitness)
+            subscriptions[key]?.polling.choose(successor, by: fitness)
             try subscriptions[key]?.polling.requireAble(by: fitness)
             subscriptions[key]?.polling.releaseLost(by: fitness)
         }
@@ -28,7 +27,7 @@ extension SettlementRun {
             // What one receipt leaves out was used up: another receipt that also leaves it out cannot vouch for it.
             let successor = pollers.found.purchases[draft.rowID]?.successor.flatMap { $0.omits ? nil : $0 }
             if draft.wasChecked || draft.polling.isConcerned { try pollers.require(draft.polling.storedPoller) }
-            purchases[key]?.polling.choose(successor, pollerOmits: false, by: fitness)
+            purchases[key]?.polling.choose(successor, by: fitness)
             try purchases[key]?.polling.requireAble(by: fitness)
             purchases[key]?.polling.releaseLost(by: fitness)
             if draft.polling.isOmitted, purchases[key]?.polling.poller == draft.polling.storedPoller {

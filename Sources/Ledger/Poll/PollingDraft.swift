@@ -19,6 +19,8 @@ struct PollingDraft: Sendable {
     private(set) var nextCheckAt: Instant?
     /// Receipts whose verified answers contain it.
     private(set) var offers: [ReceiptID] = []
+    /// Whether the last answer before this settlement about its poller left it out.
+    var wasOmitted = false
     /// Whether the verified answer about its poller leaves it out.
     private(set) var isOmitted = false
     /// Whether to check the schedule although no answer came.
@@ -54,13 +56,13 @@ struct PollingDraft: Sendable {
     mutating func review(by moment: Instant?) { (isReviewed, wantedBy) = (true, moment) }
 
     /// Chooses the newest receipt that can vouch. The present poller goes on until a newer one comes, unless the answer
-    /// about it, now or the last time (`pollerOmits`), leaves the subscription out.
+    /// about it, now or the last time, leaves the subscription out.
     ///
     /// A poller that cannot go on stays where no other receipt can take over: it may recover. A successor whose answers
     /// also leave it out is chosen only when the poller is refused or silent.
-    mutating func choose(_ successor: Successor?, pollerOmits: Bool, by fitness: ReceiptFitness) {
+    mutating func choose(_ successor: Successor?, by fitness: ReceiptFitness) {
         let isAble = poller.map(fitness.canPoll) ?? false
-        let isLeftOut = isOmitted || (pollerOmits && !(poller.map(offers.contains) ?? false))
+        let isLeftOut = isOmitted || (wasOmitted && !(poller.map(offers.contains) ?? false))
         var best = isAble && !isLeftOut ? poller : nil
         var candidates = offers
         if best == nil, let successor, !successor.omits || (offers.isEmpty && !isAble) {

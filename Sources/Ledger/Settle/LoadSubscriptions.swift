@@ -6,7 +6,8 @@ import Subscriptions
 struct LoadedSubscriptions {
     let drafts: [SubscriptionRowKey: SubscriptionDraft]
 
-    /// Decodes the rows. A caller that only reads does not lock the owners and does not get them.
+    /// Decodes the rows. A caller that only reads locks nothing, gets no owners, and does not
+    /// learn what pollers left out.
     init(
         _ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction
     ) throws {
@@ -19,11 +20,15 @@ struct LoadedSubscriptions {
         let owners = try grouped(
             none || !lockingOwners ? [] : transaction.query(Queries.readOwners, [ids, .int8s([])]), Owner.init(row:),
             by: "subscription_id")
+        let omitted = Set(
+            try (none || !lockingOwners ? [] : transaction.query(Queries.readOmissions, [ids]))
+                .map { try $0.int8("subscription_id") })
         drafts = try rows.reduce(into: [:]) { drafts, row in
             let id = try row.int8("subscription_id")
-            let draft = try SubscriptionDraft(
+            var draft = try SubscriptionDraft(
                 row: row, periods: periods[id] ?? [], spans: spans[id] ?? [], owner: owners[id]?.first,
                 recordedMicroseconds: recordedMicroseconds)
+            if omitted.contains(id) { draft.polling.wasOmitted = true }
             drafts[draft.key] = draft
         }
     }
