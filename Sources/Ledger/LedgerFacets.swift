@@ -22,6 +22,9 @@ package struct LedgerSettlements: LedgerFacet { let ledger: SubscriptionLedger }
 /// Customers: what they may use and why, and decisions about them.
 package struct LedgerCustomers: LedgerFacet { let ledger: SubscriptionLedger }
 
+/// Orders: what customers are about to buy.
+package struct LedgerOrders: LedgerFacet { let ledger: SubscriptionLedger }
+
 /// Deliveries: the queue, acknowledgements, and what a catalog releases.
 package struct LedgerDeliveries: LedgerFacet { let ledger: SubscriptionLedger }
 
@@ -45,6 +48,8 @@ extension SubscriptionLedger {
     package var settlements: LedgerSettlements { LedgerSettlements(ledger: self) }
     /// Customers: what they may use and why, and decisions about them.
     package var customers: LedgerCustomers { LedgerCustomers(ledger: self) }
+    /// Orders: what customers are about to buy.
+    package var orders: LedgerOrders { LedgerOrders(ledger: self) }
     /// Deliveries: the queue, acknowledgements, and what a catalog releases.
     package var deliveries: LedgerDeliveries { LedgerDeliveries(ledger: self) }
     /// The feed of events.

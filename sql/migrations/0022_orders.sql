@@ -72,6 +72,8 @@ CREATE TABLE ledger.order_request (
     request_key  text NOT NULL,
     request      bytea NOT NULL,
     order_id     uuid NOT NULL REFERENCES ledger.purchase_order,
+    state        ledger.order_state NOT NULL,
+    expires_at   timestamptz NOT NULL,
     asked_at     timestamptz NOT NULL,
     PRIMARY KEY (app_id, request_key),
     CONSTRAINT order_request_key_is_short CHECK (request_key <> '' AND length(request_key) <= 255)
@@ -79,6 +81,84 @@ CREATE TABLE ledger.order_request (
 CREATE INDEX order_request_asked_at ON ledger.order_request (asked_at);
 COMMENT ON TABLE ledger.order_request IS 'The Idempotency-Keys of the last 24 hours and the orders that they made';
 COMMENT ON COLUMN ledger.order_request.request IS 'SHA-256 of what was asked: another request with the key is refused';
+COMMENT ON COLUMN ledger.order_request.state IS 'The state that was answered; a repetition gets the same answer';
+COMMENT ON COLUMN ledger.order_request.expires_at IS 'The end that was answered';
+
+CREATE FUNCTION ledger.place_order(
+    app_id int, customer text, product_id text, quantity int, price_milliunits bigint, currency text, device bytea,
+    request_key text, request bytea, order_id uuid, app_account_token uuid, sealed_key bytea, lasts interval,
+    open_max int)
+RETURNS TABLE (
+    outcome text, placed_id uuid, placed_token uuid, placed_key bytea, placed_state text, placed_until timestamptz)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    kind ledger.product_kind;
+    buyer bigint;
+    at timestamptz;
+    known ledger.order_request;
+    is_owned boolean;
+BEGIN
+    SELECT p.kind INTO kind FROM ledger.product p
+    WHERE p.app_id = place_order.app_id AND p.product_id = place_order.product_id;
+    IF kind IS NULL THEN
+        RETURN QUERY SELECT CASE WHEN FOUND THEN 'without_kind' ELSE 'unknown_product' END, NULL::uuid, NULL::uuid,
+                            NULL::bytea, NULL::text, NULL::timestamptz;
+        RETURN;
+    END IF;
+    INSERT INTO ledger.customer (app_id, name) VALUES (place_order.app_id, place_order.customer)
+    ON CONFLICT ON CONSTRAINT customer_name_unique DO NOTHING;
+    SELECT COALESCE(c.merged_into, c.customer_id) INTO buyer FROM ledger.customer c
+    WHERE c.app_id = place_order.app_id AND c.name = place_order.customer;
+    -- One order of a customer is placed at a time.
+    PERFORM FROM ledger.customer c WHERE c.customer_id = buyer FOR NO KEY UPDATE;
+    at := clock_timestamp();
+    DELETE FROM ledger.order_request r
+    WHERE r.app_id = place_order.app_id AND r.request_key = place_order.request_key
+      AND r.asked_at <= at - interval '24 hours';
+    SELECT r.* INTO known FROM ledger.order_request r
+    WHERE r.app_id = place_order.app_id AND r.request_key = place_order.request_key;
+    IF known IS NOT NULL THEN
+        RETURN QUERY
+        SELECT CASE WHEN known.request = place_order.request THEN 'repeated' ELSE 'other_request' END, o.order_id,
+               o.app_account_token, o.sealed_key, known.state::text, known.expires_at
+        FROM ledger.purchase_order o WHERE o.order_id = known.order_id;
+        RETURN;
+    END IF;
+    IF (SELECT count(*) FROM ledger.purchase_order o
+        WHERE o.customer_id = buyer AND o.state IN ('created', 'purchasing', 'deferred')) >= place_order.open_max THEN
+        RETURN QUERY SELECT 'too_many', NULL::uuid, NULL::uuid, NULL::bytea, NULL::text, NULL::timestamptz;
+        RETURN;
+    END IF;
+    is_owned := kind = 'non_consumable' AND EXISTS (
+        SELECT FROM ledger.ownership w JOIN ledger.purchase p USING (purchase_id)
+        WHERE w.customer_id = buyer AND upper_inf(w.known) AND upper_inf(w.valid)
+          AND p.product_id = place_order.product_id AND p.version > 0 AND p.revoked_at IS NULL);
+    INSERT INTO ledger.purchase_order (
+        order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
+        sealed_key, state, cause, created_at, expires_at, changed_at)
+    VALUES (
+        place_order.order_id, place_order.app_id, buyer, place_order.product_id, place_order.quantity,
+        place_order.price_milliunits, place_order.currency, place_order.device, place_order.app_account_token,
+        place_order.sealed_key, CASE WHEN is_owned THEN 'delivered' ELSE 'created' END::ledger.order_state,
+        CASE WHEN is_owned THEN 'already_owned' ELSE 'placed' END, at, at + place_order.lasts, at);
+    INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
+    SELECT place_order.app_id, place_order.request_key, place_order.request, o.order_id, o.state, o.expires_at, at
+    FROM ledger.purchase_order o WHERE o.order_id = place_order.order_id;
+    RETURN QUERY
+    SELECT 'placed', o.order_id, o.app_account_token, o.sealed_key, o.state::text, o.expires_at
+    FROM ledger.purchase_order o WHERE o.order_id = place_order.order_id;
+END $$;
+COMMENT ON FUNCTION ledger.place_order IS
+    'Places an order, or returns the one that the same request placed within 24 hours (outcome repeated). The other '
+    'outcomes change nothing: other_request, too_many, without_kind, unknown_product. A non-consumable that the customer '
+    'owns is delivered already';
+
+CREATE FUNCTION ledger.account_token(token text) RETURNS uuid
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN token ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN token::uuid END
+$$;
+COMMENT ON FUNCTION ledger.account_token IS 'The UUID of an app_account_token; null where an app passed something else';
 
 CREATE FUNCTION ledger.log_order() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -23,6 +23,13 @@ package struct SecretSeal: Sendable {
         return [UInt8](box.combined)
     }
 
+    /// Returns a keyed hash of a text, the same for the same `owner`. Without the master key it says nothing about the
+    /// text.
+    func hash(_ text: String, of owner: String) throws -> [UInt8] {
+        let code = HMAC<SHA256>.authenticationCode(for: Data("\(owner): \(text)".utf8), using: key)
+        return Array(code)
+    }
+
     /// Returns the secret that was sealed for `owner`.
     ///
     /// Throws `mismatch` when the master key is a different one or the sealed bytes were changed.

@@ -88,6 +88,7 @@ extension LedgerDeliveries {
         let settled = try rows.map(AcknowledgedDelivery.init(row:))
         if settled.contains(where: \.isFirst) {
             try transaction.query(Queries.storeTurns, [.int8s(purchases), .int8s(subscriptions)])
+            try transaction.query(Queries.advanceOrders, [.int8s(purchases), .int8s(subscriptions)])
         }
         return Dictionary(settled.map { ($0.id, $0) }) { first, _ in first }
     }

@@ -8,7 +8,9 @@ extension SettlementRun {
         let bought = purchases.values.filter(\.isChanged).map(\.rowID)
         let subscribed = subscriptions.values.filter(\.isChanged).map(\.rowID)
         guard !bought.isEmpty || !subscribed.isEmpty else { return }
-        try transaction.query(Queries.storeTurns, [.int8s(bought), .int8s(subscribed)])
+        let turns = try transaction.query(Queries.storeTurns, [.int8s(bought), .int8s(subscribed)])
+        guard try turns.first?.int8("turns") ?? 0 > 0 else { return }
+        try transaction.query(Queries.advanceOrders, [.int8s(bought), .int8s(subscribed)])
     }
 
     /// Moves what was delivered of the purchases and subscriptions that `owners` give away to their new owner.

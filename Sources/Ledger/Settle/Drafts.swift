@@ -77,12 +77,12 @@ struct SubscriptionDraft: Sendable {
     /// Resolves the claims of an upload; a change of owner is a version of its own.
     mutating func resolveOwnership(
         among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
-        policy: OwnershipPolicy
+        orderedBy customer: OwnershipClaim?, policy: OwnershipPolicy
     ) {
         guard let state else { return }
         let span = state.timeline.span(at: state.asOf)
         let kinds = ownership.resolveOwnership(
-            among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy,
+            among: ownershipClaims, of: receipt, ownedBy: owner, orderedBy: customer, policy: policy,
             accountToken: state.facts.appAccountToken, givesAccess: span?.entitled ?? false)
         for kind in kinds {
             version += 1
@@ -130,11 +130,11 @@ struct PurchaseDraft: Sendable {
     /// Resolves the claims of an upload; a change of owner is a version of its own.
     mutating func resolveOwnership(
         among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
-        policy: OwnershipPolicy
+        orderedBy customer: OwnershipClaim?, policy: OwnershipPolicy
     ) {
         guard let state else { return }
         let kinds = ownership.resolveOwnership(
-            among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy,
+            among: ownershipClaims, of: receipt, ownedBy: owner, orderedBy: customer, policy: policy,
             accountToken: state.facts.appAccountToken?.value, givesAccess: state.revokedAt == nil,
             staysWithCustomer: kind?.staysWithCustomer ?? false)
         for kind in kinds {

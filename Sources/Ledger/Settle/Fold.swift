@@ -50,12 +50,16 @@ extension SettlementRun {
         for isOwned in [true, false] {
             let owner = isOwned ? nil : receiptOwner(of: keys, bought, among: ownershipClaims, policy: policy)
             for key in keys where (subscriptions[key]?.ownership.current != nil) == isOwned {
+                let token = subscriptions[key]?.state?.facts.appAccountToken
                 subscriptions[key]?.resolveOwnership(
-                    among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy)
+                    among: ownershipClaims, of: receipt, ownedBy: owner,
+                    orderedBy: orderCustomers.claim(of: token, appID: key.appID), policy: policy)
             }
             for key in bought where (purchases[key]?.ownership.current != nil) == isOwned {
+                let token = purchases[key]?.state?.facts.appAccountToken?.value
                 purchases[key]?.resolveOwnership(
-                    among: ownershipClaims, of: receipt, ownedBy: owner, policy: policy)
+                    among: ownershipClaims, of: receipt, ownedBy: owner,
+                    orderedBy: orderCustomers.claim(of: token, appID: key.appID), policy: policy)
             }
         }
     }

@@ -65,14 +65,16 @@ let transfersMax = 3
 
 /// Decides one claim by the app's policy; a matching `app_account_token` beats every policy.
 func decideOwnership(
-    of claim: OwnershipClaim, owner: Owner?, policy: OwnershipPolicy, accountToken: String?, givesAccess: Bool,
-    staysWithCustomer: Bool = false
+    of claim: OwnershipClaim, owner: Owner?, orderedBy customer: CustomerID? = nil, policy: OwnershipPolicy,
+    accountToken: String?, givesAccess: Bool, staysWithCustomer: Bool = false
 ) -> OwnershipAnswer {
     guard let owner else { return .assigned }
     if owner.customer == claim.customer { return .held }
     if staysWithCustomer {
         return .refused("A consumable or non-renewing subscription stays with the customer who bought it.")
     }
+    if let customer, customer != owner.customer, customer == claim.customer { return .transferred }
+    if customer == owner.customer { return .refused("Its owner ordered it.") }
     if names(accountToken, claim.name) { return .transferred }
     if names(accountToken, owner.name) {
         return .refused("Its app_account_token names its owner.")

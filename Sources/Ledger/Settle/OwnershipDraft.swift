@@ -38,20 +38,24 @@ struct OwnershipDraft: Sendable {
     ///
     /// A subscription or purchase without an owner is assigned, whenever it appears in the receipt. Only a new upload
     /// can take one that has an owner. Where the policy lets the first owner keep it, `receiptOwner` gets new contents
-    /// of the receipt.
+    /// of the receipt. The customer of the order whose account token the transaction carries comes first.
     mutating func resolveOwnership(
         among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?,
-        policy: OwnershipPolicy, accountToken: String?, givesAccess: Bool, staysWithCustomer: Bool = false
+        orderedBy customer: OwnershipClaim?, policy: OwnershipPolicy, accountToken: String?, givesAccess: Bool,
+        staysWithCustomer: Bool = false
     ) -> [EventKind] {
         guard current != nil else {
+            if let customer {
+                return assignFirst(customer, among: ownershipClaims, of: receipt, because: .token)
+            }
             let first = firstOwner(among: ownershipClaims, of: receiptOwner, accountToken: accountToken)
             return assignFirst(
                 first, among: ownershipClaims, of: receipt, because: first?.cause(accountToken: accountToken))
         }
         return ownershipClaims.filter(\.isNew).compactMap { claim in
             let answer = decideOwnership(
-                of: claim, owner: current, policy: policy, accountToken: accountToken, givesAccess: givesAccess,
-                staysWithCustomer: staysWithCustomer)
+                of: claim, owner: current, orderedBy: customer?.customer, policy: policy, accountToken: accountToken,
+                givesAccess: givesAccess, staysWithCustomer: staysWithCustomer)
             answers[receipt, default: [:]][AppCustomerID(claim.name)] = answer
             return take(claim, answer, because: claim.cause(accountToken: accountToken))
         }
@@ -63,7 +67,7 @@ struct OwnershipDraft: Sendable {
         because cause: OwnershipCause?
     ) -> [EventKind] {
         guard let first, let cause else { return [] }
-        for claim in ownershipClaims where claim.isNew && claim != first {
+        for claim in ownershipClaims where claim.isNew && claim.customer != first.customer {
             answers[receipt, default: [:]][AppCustomerID(claim.name)] = .refused(
                 "Another customer who uploaded it was served first.")
         }

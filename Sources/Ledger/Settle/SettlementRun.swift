@@ -15,6 +15,8 @@ struct SettlementRun {
     /// Receipts that cannot be asked about after this transaction, whatever is stored about them.
     let unable: [ReceiptID]
     let ownershipClaims: [ReceiptID: [OwnershipClaim]]
+    /// The customers whom the account tokens of orders name.
+    let orderCustomers: OrderCustomers
     /// Apps with a running incident: Apple's refusals of their receipts count as no answer.
     let incidents: Set<Int32>
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
@@ -43,6 +45,7 @@ struct SettlementRun {
         try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
         ownershipClaims = try Self.ownershipClaims(of: .int8s(ids.map(\.number)), in: transaction)
+        orderCustomers = try OrderCustomers(of: batch, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
@@ -56,7 +59,7 @@ struct SettlementRun {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
         (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
-        (ownershipClaims, incidents) = ([:], [])
+        (ownershipClaims, orderCustomers, incidents) = ([:], .none, [])
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)
     }

@@ -15,6 +15,7 @@ extension SettlementRun {
         let scheduled = try writeSchedules(fresh, in: transaction)
         try writePolling(scheduled: scheduled, in: transaction)
         try affected.store(in: transaction)
+        try payOrders(in: transaction)
         try storeTurns(in: transaction)
         // Last, because the canaries' watch may be using the same rows.
         try writeRefusals(fresh, in: transaction)

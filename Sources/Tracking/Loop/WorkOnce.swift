@@ -39,6 +39,7 @@ extension Worker {
             throw error
         }
         try await ledger.settlements.endAllowances()
+        while try await ledger.orders.expire(), !isStopping() {}
         while try await ledger.customers.renewEntitlements(), !isStopping() {}
         while try await ledger.deliveries.release(), !isStopping() {}
         try await ledger.operations.watchCanaries()

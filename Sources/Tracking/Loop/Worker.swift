@@ -97,6 +97,7 @@ package struct Worker: Service {
                 await tracker.attempt("end exhausted allowances") {
                     _ = try await tracker.ledger.settlements.endAllowances()
                 }
+                await tracker.attempt("expire orders") { try await tracker.ledger.orders.expire() }
                 await tracker.attempt("watch for incidents") { try await tracker.ledger.operations.watchCanaries() }
                 await tracker.seeStandings()
             }

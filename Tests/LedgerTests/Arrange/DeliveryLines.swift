@@ -5,6 +5,13 @@ import Testing
 @testable import Ledger
 
 extension TestLedger {
+    /// The same ledger with a master key, which seals the keys of orders.
+    var sealed: SubscriptionLedger {
+        get throws {
+            SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(repeating: 7, count: 32)))
+        }
+    }
+
     /// What the tests of deliveries sell, delivered since 100 days ago.
     func sellDeliverables() async throws {
         var coins = CatalogProduct(id: "coins", kind: .consumable, entitlements: [])

@@ -1,0 +1,48 @@
+import Foundation
+import Postgres
+import SQL
+import Subscriptions
+
+/// The customers whose orders' account tokens a batch's answers carry. Such a token names its owner before every other
+/// rule.
+struct OrderCustomers: Sendable {
+    private struct Token: Hashable {
+        let appID: Int32
+        let text: String
+    }
+
+    private let claims: [Token: OwnershipClaim]
+
+    /// Nobody's.
+    static let none = OrderCustomers(claims: [:])
+
+    private init(claims: [Token: OwnershipClaim]) {
+        self.claims = claims
+    }
+
+    init(of batch: [Settlement], in transaction: Transaction) throws {
+        let tokens = Set(
+            batch.flatMap { settlement in
+                (settlement.evidence?.transactions ?? []).compactMap(\.appAccountToken)
+                    .filter { UUID(uuidString: $0) != nil }
+                    .map { Token(appID: settlement.claim.app.id, text: $0.lowercased()) }
+            })
+        guard !tokens.isEmpty else {
+            claims = [:]
+            return
+        }
+        let rows = try transaction.query(
+            Queries.findOrderCustomers, [.int4s(tokens.map(\.appID)), .texts(tokens.map(\.text))])
+        claims = try rows.reduce(into: [:]) { claims, row in
+            let token = Token(appID: try row.int4("app_id"), text: try row.text("app_account_token"))
+            claims[token] = OwnershipClaim(
+                customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
+                imported: false, isNew: false)
+        }
+    }
+
+    /// Returns the customer of the order with a token; nil where the token belongs to no order.
+    func claim(of token: String?, appID: Int32) -> OwnershipClaim? {
+        token.flatMap { claims[Token(appID: appID, text: $0.lowercased())] }
+    }
+}

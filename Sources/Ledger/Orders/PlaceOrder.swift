@@ -1,0 +1,154 @@
+import Crypto
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+
+/// What a customer is about to buy.
+package struct OrderRequest: Sendable, Hashable {
+    /// How many of a product one transaction can hold, as in StoreKit.
+    package static let quantityAllowed: ClosedRange<Int32> = 1...10
+    /// The longest id of a device, in bytes.
+    package static let deviceBytesMax = 255
+
+    /// The operator's own id of the customer.
+    package var customer: String
+    /// The product of the catalog.
+    package var productID: ProductID
+    /// How many.
+    package var quantity: Int32
+    /// The price that the customer was shown, in thousandths of the currency's unit.
+    package var priceMilliunits: Int64?
+    /// The currency of that price.
+    package var currency: String?
+    /// The app's own id of the device. Only a keyed hash of it is stored.
+    package var device: String?
+
+    /// Creates a request.
+    package init(
+        customer: String, productID: ProductID, quantity: Int32 = 1, priceMilliunits: Int64? = nil,
+        currency: String? = nil, device: String? = nil
+    ) {
+        self.customer = customer
+        self.productID = productID
+        self.quantity = quantity
+        self.priceMilliunits = priceMilliunits
+        self.currency = currency
+        self.device = device
+    }
+}
+
+/// An order as its placing is answered.
+package struct PlacedOrder: Sendable, Hashable {
+    /// The order's id, a UUID.
+    package let id: String
+    /// The key of the order's proofs, 32 bytes in Base64.
+    package let key: String
+    /// What the app passes to Apple with the purchase, a UUID.
+    package let appAccountToken: String
+    /// Its first state.
+    package let state: OrderState
+    /// When it expires if it is not paid.
+    package let expiresAt: Instant
+    /// Whether this call placed it; otherwise an earlier call with the same key did.
+    package let isNew: Bool
+}
+
+extension LedgerOrders {
+    /// The most open orders of a customer.
+    package static let openMax: Int32 = 20
+    /// How long an order waits for its payment; both follow the speed-up.
+    package static let waits = Delay.days(1)
+    /// How long an order waits that was deferred.
+    package static let waitsDeferred = Delay.days(3)
+    /// The longest Idempotency-Key, in bytes.
+    package static let requestKeyBytesMax = 255
+
+    /// Places an order before its payment.
+    ///
+    /// A repetition with the same `requestKey` within 24 hours returns the same answer. A non-consumable that the
+    /// customer owns is delivered already. Throws `invalid` for a request that cannot be placed, `exists` when the key
+    /// placed another request, `exhausted` for too many open orders, `notFound` for an unknown app.
+    package func place(
+        _ request: OrderRequest, of bundleID: BundleID, requestKey: String
+    ) async throws -> PlacedOrder {
+        try Self.require(request, requestKey: requestKey)
+        guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Orders need PERENNIAL_MASTER_KEY.") }
+        let app = try await ledger.apps.app(bundleID)
+        let id = UUID().uuidString.lowercased()
+        let key = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64EncodedString() }
+        let parameters: [Parameter] = [
+            .int4(app.id), .text(request.customer), .text(request.productID.text), .int4(request.quantity),
+            .int8(request.priceMilliunits), .text(request.currency),
+            .bytea(try request.device.map { try seal.hash($0, of: "device of \(bundleID)") }), .text(requestKey),
+            .bytea(request.digest), .text(id), .text(UUID().uuidString.lowercased()),
+            .bytea(try seal.seal(key, for: Self.keyOwner(id))),
+            .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax),
+        ]
+        return try await ledger.changingPollers { transaction in
+            guard let row = try transaction.query(Queries.placeOrder, parameters).first else {
+                throw LedgerError(.mismatch, "The order was not stored; run `perennial migrate`.")
+            }
+            try Self.refuse(try row.text("outcome"), request, of: bundleID)
+            return try PlacedOrder(row: row, seal: seal)
+        }
+    }
+
+    /// The owner that an order's key is sealed for.
+    static func keyOwner(_ id: String) -> String { "order \(id)" }
+
+    private static func require(_ request: OrderRequest, requestKey: String) throws {
+        try Upload.requireValidCustomerID(request.customer)
+        guard OrderRequest.quantityAllowed.contains(request.quantity) else {
+            throw LedgerError(.invalid, "A quantity is 1 to 10, as in StoreKit; this one is \(request.quantity).")
+        }
+        guard (request.priceMilliunits == nil) == (request.currency == nil) else {
+            throw LedgerError(.invalid, "A price and its currency go together.")
+        }
+        guard request.device.map({ !$0.isEmpty && $0.utf8.count <= OrderRequest.deviceBytesMax }) ?? true else {
+            throw LedgerError(.invalid, "A device's id has 1 to \(OrderRequest.deviceBytesMax) bytes.")
+        }
+        guard !requestKey.isEmpty, requestKey.utf8.count <= requestKeyBytesMax else {
+            throw LedgerError(.invalid, "An Idempotency-Key has 1 to \(requestKeyBytesMax) bytes.")
+        }
+    }
+
+    /// Throws the error of an outcome that placed nothing.
+    private static func refuse(_ outcome: String, _ request: OrderRequest, of bundleID: BundleID) throws {
+        switch outcome {
+        case "unknown_product":
+            throw LedgerError(.invalid, "The catalog of \(bundleID) has no product \(request.productID).")
+        case "without_kind":
+            throw LedgerError(
+                .invalid, "The catalog of \(bundleID) does not say what \(request.productID) is; give it a kind.")
+        case "other_request":
+            throw LedgerError(.exists, "This Idempotency-Key placed another order; use a key of its own.")
+        case "too_many":
+            throw LedgerError(
+                .exhausted(retryAfterSeconds: 60), "The customer has \(openMax) open orders; cancel one of them first.")
+        default: break
+        }
+    }
+}
+
+extension OrderRequest {
+    /// SHA-256 of everything that was asked.
+    fileprivate var digest: [UInt8] {
+        let parts = [
+            customer, productID.text, "\(quantity)", priceMilliunits.map { "\($0)" } ?? "", currency ?? "",
+            device ?? "",
+        ]
+        return Array(SHA256.hash(data: Data(parts.map { "\($0.utf8.count):\($0)" }.joined().utf8)))
+    }
+}
+
+extension PlacedOrder {
+    fileprivate init(row: Row, seal: SecretSeal) throws {
+        id = try row.text("order_id")
+        key = try seal.open(try row.bytea("sealed_key"), for: LedgerOrders.keyOwner(id))
+        appAccountToken = try row.text("app_account_token")
+        state = try row.word("state")
+        expiresAt = try row.instant("expires_at")
+        isNew = try row.text("outcome") == "placed"
+    }
+}

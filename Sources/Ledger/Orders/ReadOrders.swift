@@ -1,0 +1,31 @@
+import Foundation
+import Postgres
+import SQL
+package import Subscriptions
+
+extension LedgerOrders {
+    /// Returns an order of an app; nil where the app has no such order. Throws `notFound` for an unknown app.
+    package func read(_ id: String, of bundleID: BundleID) async throws -> Order? {
+        let app = try await ledger.apps.app(bundleID)
+        guard UUID(uuidString: id) != nil else { return nil }
+        return try await query(Queries.readOrder, [.int4(app.id), .text(id)]).first.map(Order.init(row:))
+    }
+
+    /// Returns the orders of a customer, by any name, oldest first: those after the order `after`, at most `limit`.
+    ///
+    /// Throws `notFound` for an unknown app, `invalid` for an `after` that is no order's id.
+    package func read(
+        of customer: String, in bundleID: BundleID, state: OrderState? = nil, after: String? = nil, limit: Int
+    ) async throws -> [Order] {
+        let app = try await ledger.apps.app(bundleID)
+        guard after.map({ UUID(uuidString: $0) != nil }) ?? true else {
+            throw LedgerError(.invalid, "after is the id of the last order that was read.")
+        }
+        return try await query(
+            Queries.readCustomerOrders,
+            [
+                .int4(app.id), .text(customer), .text(state?.rawValue), .text(after), .int4(Int32(clamping: limit)),
+            ]
+        ).map(Order.init(row:))
+    }
+}

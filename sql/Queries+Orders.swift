@@ -1,0 +1,15 @@
+/// Statements about orders.
+extension Queries {
+    package static let advanceOrders = SQLFile("advance_orders", PackageResources.advance_orders_sql)
+    package static let expireOrders = SQLFile("expire_orders", PackageResources.expire_orders_sql)
+    package static let findOrderCustomers = SQLFile("find_order_customers", PackageResources.find_order_customers_sql)
+    package static let findPayments = SQLFile("find_payments", PackageResources.find_payments_sql)
+    package static let forgetOrderRequests = SQLFile(
+        "forget_order_requests", PackageResources.forget_order_requests_sql)
+    package static let payOrders = SQLFile("pay_orders", PackageResources.pay_orders_sql)
+    package static let placeOrder = SQLFile("place_order", PackageResources.place_order_sql)
+    package static let readCustomerOrders = SQLFile("read_customer_orders", PackageResources.read_customer_orders_sql)
+    package static let readOrder = SQLFile("read_order", PackageResources.read_order_sql)
+    package static let readOrderKey = SQLFile("read_order_key", PackageResources.read_order_key_sql)
+    package static let reportOrder = SQLFile("report_order", PackageResources.report_order_sql)
+}

@@ -1,0 +1,9 @@
+-- Orders: returns order $2 of app $1.
+SELECT o.order_id::text AS order_id, head.name AS customer, o.product_id, o.quantity, o.environment::text AS environment,
+       o.state::text AS state, o.cause, o.created_at, o.expires_at, o.paid_at, o.transaction_id,
+       ARRAY(SELECT d.delivery_id::text FROM ledger.delivery d WHERE d.order_id = o.order_id ORDER BY d.delivery_id)
+           AS delivery_ids
+FROM ledger.purchase_order o
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
+WHERE o.app_id = $1::int AND o.order_id = $2::text::uuid
