@@ -29,6 +29,8 @@ struct FoundPollers: Sendable {
         var polledBy: [ReceiptID] = []
         /// Receipts that cannot go on after this transaction.
         var unable: [ReceiptID] = []
+        /// Receipts whose answers this transaction settles: they take over only what these answers name.
+        var answered: [ReceiptID] = []
         var subscriptionKeys: [SubscriptionRowKey] = []
         var purchaseKeys: [PurchaseRowKey] = []
         var subscriptions: [Int64] = []
@@ -42,7 +44,10 @@ struct FoundPollers: Sendable {
             Queries.findPollers,
             [.int8s(question.polledBy.map(\.number)), .int8s(question.unable.map(\.number))]
                 + SubscriptionRowKey.parameters(named) + PurchaseRowKey.parameters(bought)
-                + [.int8s(question.subscriptions), .int8s(question.purchases)])
+                + [
+                    .int8s(question.subscriptions), .int8s(question.purchases),
+                    .int8s(question.answered.map(\.number)),
+                ])
         for row in rows {
             let entry = Entry(
                 poller: try row.int8IfPresent("polled_by").map { ReceiptID($0) },
@@ -60,6 +65,7 @@ struct FoundPollers: Sendable {
         var question = Question()
         question.polledBy = batch.map(\.claim.receiptID)
         question.unable = batch.filter(\.mayEndPolling).map(\.claim.receiptID)
+        question.answered = batch.filter { $0.evidence != nil }.map(\.claim.receiptID)
         question.subscriptionKeys = Set(batch.flatMap(\.subscriptionKeys)).sorted()
         question.purchaseKeys = Set(batch.flatMap { $0.purchases.map(\.key) }).sorted()
         try self.init(question, in: transaction)

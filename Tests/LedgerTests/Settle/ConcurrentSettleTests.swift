@@ -63,6 +63,27 @@ struct ConcurrentSettleTests {
         try await test.expectSound()
     }
 
+    @Test("Of two receipts that leave a subscription out at once, neither takes it over from the other")
+    func omittedTogether() async throws {
+        try await withLedger { test in
+            let held = Answer(from: test.at(-20), asOf: test.at(-15)).but { $0.subscription = "held" }
+            let other = held.but { $0.subscription = "other" }
+            let receipts = [try await test.upload("1"), try await test.upload("2"), try await test.upload("3")]
+            for receipt in receipts { try await test.check(receipt, together([held, other])) }
+            // The first polls; the third is the newest, and leaves it out in the same settlement.
+            var batch: [Settlement] = []
+            for receipt in [receipts[0], receipts[2]] {
+                let answer = other.but { $0.asOf = test.at(-1) }
+                batch.append(test.settlement(try await test.claim(receipt), answer.finding))
+            }
+            _ = try await test.ledger.settlements.settleInFull(batch)
+            let polled = try await test.text(
+                "SELECT polled_by FROM ledger.subscription WHERE original_transaction_id = 'held'")
+            #expect(polled == "\(receipts[1].number)")
+            try await test.expectSound()
+        }
+    }
+
     @Test("A receipt that is uploaded again and again while it is settled never collides")
     func uploadsMeanwhile() async throws {
         try await withLedger(connections: 8) { test in
