@@ -11,6 +11,10 @@ extension Queries {
     package static let openImport = SQLFile("open_import", PackageResources.open_import_sql)
     package static let readContents = SQLFile("read_contents", PackageResources.read_contents_sql)
     package static let readLastCheck = SQLFile("read_last_check", PackageResources.read_last_check_sql)
+    package static let readReceiptDeliveries = SQLFile(
+        "read_receipt_deliveries", PackageResources.read_receipt_deliveries_sql)
+    package static let readReceiptPurchases = SQLFile(
+        "read_receipt_purchases", PackageResources.read_receipt_purchases_sql)
     package static let storeProvisionals = SQLFile("store_provisionals", PackageResources.store_provisionals_sql)
     package static let storeUploads = SQLFile("store_uploads", PackageResources.store_uploads_sql)
     package static let waiting = SQLFile("waiting", PackageResources.waiting_sql)

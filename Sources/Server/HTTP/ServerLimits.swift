@@ -8,6 +8,8 @@ struct ServerLimits: Sendable {
     var bodySecondsMax = 60.0
     /// The limits of one upload.
     var submission = SubmissionLimits()
+    /// How long an upload waits before Apple is asked again about a purchase that the receipt lacks, in seconds.
+    var absentSeconds: Double = 5
     /// How long a connection may be silent between requests or while its headers arrive, in seconds.
     var idleSeconds: Int64 = 60
     /// The largest single header or request line, in bytes. An id of 10 kB in any script, percent-encoded, still fits

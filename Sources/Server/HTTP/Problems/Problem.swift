@@ -72,6 +72,7 @@ extension Problem {
         case timedOut = "timed-out"
         case conflict
         case otherFeed = "other-feed"
+        case proofRefused = "proof-refused"
         case tooLarge = "too-large"
         case notAReceipt = "not-a-receipt"
         case receiptRejected = "receipt-rejected"
@@ -85,7 +86,7 @@ extension Problem {
             switch self {
             case .invalid: .badRequest
             case .unauthenticated: .unauthorized
-            case .forbidden: .forbidden
+            case .forbidden, .proofRefused: .forbidden
             case .notFound, .unknownApp: .notFound
             case .methodNotAllowed: .methodNotAllowed
             case .timedOut: .requestTimeout
@@ -110,6 +111,7 @@ extension Problem {
             case .methodNotAllowed: "The method is not answered here"
             case .timedOut: "The request took too long to arrive"
             case .conflict: "It exists already"
+            case .proofRefused: "The proof is not of this order"
             case .otherFeed: "The cursor is of another feed"
             case .tooLarge: "The body is too large"
             case .notAReceipt: "This is not a receipt"

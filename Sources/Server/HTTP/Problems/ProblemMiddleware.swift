@@ -50,8 +50,7 @@ struct ProblemMiddleware: RouterMiddleware {
                 level: error.isLoggedElsewhere ? .debug : .warning, "a request could not be served",
                 metadata: ["error": "\(error)", "request_id": "\(requestID)"])
         case .invalid, .unauthenticated, .forbidden, .notFound, .unknownApp, .methodNotAllowed, .timedOut, .conflict,
-            .otherFeed,
-            .tooLarge, .notAReceipt, .receiptRejected, .unsupportedMedia, .tooMany:
+            .otherFeed, .proofRefused, .tooLarge, .notAReceipt, .receiptRejected, .unsupportedMedia, .tooMany:
             break
         }
     }

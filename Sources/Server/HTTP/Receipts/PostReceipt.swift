@@ -13,31 +13,44 @@ struct PostReceipt: Sendable {
         routes.ofApp(needing: .write).post("/v1/apps/{bundle}/receipts") { request, context in
             let body = try await limits.json(Body.self, of: request)
             try Upload.requireValidCustomerID(body.customer)
-            return try await answer(to: body.submission(for: context.bundleID), of: .key(context.key.id))
+            let submission = try body.submission(for: context.bundleID)
+            return try await answer(to: submission, asking: try body.question, of: .key(context.key.id))
         }
     }
 
-    private func answer(to submission: Submission, of actor: Actor) async throws -> Response {
+    private func answer(
+        to submission: Submission, asking question: UploadQuestion, of actor: Actor
+    ) async throws -> Response {
+        let order = { try await self.order(question.orderID, of: submission.bundleID) }
         switch try await submitted(submission, by: actor) {
         case .pending(let receiptID, let reason):
             // The reason may name the database. The caller only needs to know that the receipt is stored.
             tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
             return accepted(
-                submission, receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again."
-            )
+                submission, receiptID, outcome: "pending",
+                reason: "Apple has not answered yet; it will be asked again.", .pending(order: try await order()))
         case .settled(let settled, let customer):
             switch settled.outcome {
-            case .verified: return try await verified(submission, settled, of: customer)
+            case .verified: return try await verified(submission, question, settled, of: customer)
             case .rejected where try await isPaused(submission.bundleID):
                 let reason =
                     settled.reason ?? "Apple refused the app's shared secret; the receipt will be asked about again."
-                return accepted(submission, settled.receiptID, outcome: "pending", reason: reason)
-            case .rejected: throw rejected(submission, settled)
+                return accepted(
+                    submission, settled.receiptID, outcome: "pending", reason: reason,
+                    .pending(order: try await order()))
+            case .rejected: throw rejected(submission, settled, .refused(settled.refusal, order: try await order()))
             case .indeterminate:
                 let reason = settled.reason ?? "Apple's answer says nothing about the receipt; it will be asked again."
-                return accepted(submission, settled.receiptID, outcome: settled.outcome.rawValue, reason: reason)
+                return accepted(
+                    submission, settled.receiptID, outcome: settled.outcome.rawValue, reason: reason,
+                    .pending(order: try await order()))
             }
         }
+    }
+
+    private func order(_ id: String?, of bundleID: BundleID) async throws -> Order? {
+        guard let id else { return nil }
+        return try await tracker.ledger.orders.read(id, of: bundleID)
     }
 
     private func submitted(_ submission: Submission, by actor: Actor) async throws -> SubmissionAnswer {
@@ -54,45 +67,72 @@ struct PostReceipt: Sendable {
         try await tracker.ledger.apps.app(bundleID).pause != nil
     }
 
+    /// Answers about a receipt that Apple vouches for. Where it lacks what the device has just bought, Apple is asked
+    /// once more after a while: its answers lag behind the purchase.
     private func verified(
-        _ submission: Submission, _ settled: Settled, of customer: String
+        _ submission: Submission, _ question: UploadQuestion, _ settled: Settled, of customer: String
     ) async throws -> Response {
+        var (settled, result) = (settled, try await result(question, submission, settled))
+        if result.word == .absent {
+            try await Task.sleep(for: .seconds(limits.absentSeconds))
+            if let again = try? await tracker.check(settled.receiptID), again.outcome == .verified { settled = again }
+            result = try await self.result(question, submission, settled)
+        }
         let entitlements = try await tracker.ledger.customers.entitlements(
             app: submission.bundleID, customer: submission.customer, fromPrimary: true)
-        return Response(
-            JSONText {
-                $0.member("app", submission.bundleID.text)
-                $0.member("customer", submission.customer)
-                $0.member("entitlements", each: entitlements) { $0.write($1) }
-                $0.member("next_check_at", settled.nextCheckAt)
-                $0.member("outcome", settled.outcome.rawValue)
-                $0.member("receipt_id", settled.receiptID.description)
-                $0.member("subscriptions", .array(settled.subscriptions.map { $0.json(for: customer) }))
-            })
+        let members = result.members
+        let text = JSONText {
+            $0.member("advice", members["advice"] ?? .null)
+            $0.member("app", submission.bundleID.text)
+            $0.member("customer", submission.customer)
+            $0.member("deliveries", members["deliveries"] ?? [])
+            $0.member("entitlements", each: entitlements) { $0.write($1) }
+            $0.member("may_finish", members["may_finish"] ?? [])
+            $0.member("may_finish_restored", members["may_finish_restored"] ?? [])
+            $0.member("next_check_at", settled.nextCheckAt)
+            $0.member("order", members["order"] ?? .null)
+            $0.member("outcome", settled.outcome.rawValue)
+            $0.member("purchases", members["purchases"] ?? [])
+            $0.member("receipt_id", settled.receiptID.description)
+            $0.member("result", members["result"] ?? .null)
+            $0.member("retry_after_s", members["retry_after_s"] ?? .null)
+            $0.member("subscriptions", .array(settled.subscriptions.map { $0.json(for: customer) }))
+        }
+        return Response(text, status: result.word == .absent ? .accepted : .ok)
+    }
+
+    private func result(
+        _ question: UploadQuestion, _ submission: Submission, _ settled: Settled
+    ) async throws -> UploadResult {
+        let contents = try await tracker.ledger.intake.purchases(
+            in: settled.receiptID, of: submission.bundleID, for: submission.customer)
+        return UploadResult(
+            question, in: contents, order: try await order(question.orderID, of: submission.bundleID))
     }
 
     private func accepted(
-        _ submission: Submission, _ receiptID: ReceiptID, outcome: String, reason: String
+        _ submission: Submission, _ receiptID: ReceiptID, outcome: String, reason: String, _ result: UploadResult
     ) -> Response {
-        Response(
-            [
-                "app": .string(submission.bundleID.text),
-                "customer": .string(submission.customer),
-                "receipt_id": .string(receiptID.description),
-                "outcome": .string(outcome),
-                "reason": .string(reason),
-            ],
-            status: .accepted, headers: [.location: GetReceipt.path(of: receiptID, in: submission.bundleID)])
+        let own: [String: JSONValue] = [
+            "app": .string(submission.bundleID.text),
+            "customer": .string(submission.customer),
+            "receipt_id": .string(receiptID.description),
+            "outcome": .string(outcome),
+            "reason": .string(reason),
+        ]
+        return Response(
+            .object(own.merging(result.members) { own, _ in own }), status: .accepted,
+            headers: [.location: GetReceipt.path(of: receiptID, in: submission.bundleID)])
     }
 
-    private func rejected(_ submission: Submission, _ settled: Settled) -> Problem {
+    private func rejected(_ submission: Submission, _ settled: Settled, _ result: UploadResult) -> Problem {
         Problem(
             .receiptRejected, settled.reason ?? "Apple does not vouch for the receipt.",
             headers: [.location: GetReceipt.path(of: settled.receiptID, in: submission.bundleID)],
-            members: [
+            members: result.members.merging([
                 "receipt_id": .string(settled.receiptID.description),
                 "outcome": .string(settled.outcome.rawValue),
-            ])
+            ]) { _, own in own })
     }
 }
 
@@ -109,9 +149,29 @@ extension PostReceipt {
         let price: Milliunits?
         /// The currency of that price, ISO 4217.
         let currency: String?
+        /// Why the device sends it; `launch` if absent.
+        let purpose: String?
+        /// The order whose payment the device waits for.
+        let order: String?
+        /// The transaction that the device waits for.
+        let forTransactionID: String?
 
-        enum CodingKeys: CodingKey, CaseIterable {
-            case customer, receipt, storefront, price, currency
+        enum CodingKeys: String, CodingKey, CaseIterable {
+            case customer, receipt, storefront, price, currency, purpose, order
+            case forTransactionID = "for_transaction_id"
+        }
+
+        /// What the device asks. Throws a problem for an unknown purpose, and for a purchase that names nothing.
+        var question: UploadQuestion {
+            get throws {
+                guard let purpose = UploadPurpose(rawValue: purpose ?? "launch") else {
+                    throw Problem(.invalid, "The body's purpose is purchase, launch or restore.")
+                }
+                guard purpose != .purchase || order != nil || forTransactionID != nil else {
+                    throw Problem(.invalid, "A purchase names its order or its for_transaction_id.")
+                }
+                return UploadQuestion(purpose: purpose, orderID: order, transactionID: forTransactionID)
+            }
         }
 
         private static let storefrontCharactersMax = 32

@@ -1,0 +1,97 @@
+import Postgres
+import SQL
+package import Subscriptions
+
+/// What a receipt holds, for the device that sent it.
+package struct ReceiptPurchases: Sendable {
+    /// A one-time purchase, or a period of a subscription.
+    package struct Item: Sendable, Hashable {
+        /// Apple's environment.
+        package let environment: StoreEnvironment
+        /// Apple's first transaction of the purchase or subscription.
+        package let originalTransactionID: OriginalTransactionID
+        /// The transaction to show.
+        package let transactionID: String
+        /// Every transaction id under which Apple listed it.
+        package let transactionIDs: [String]
+        /// The product.
+        package let productID: ProductID
+        /// How many.
+        package let quantity: Int32
+        /// When it was bought.
+        package let purchasedAt: Instant
+        /// Whether Apple took it back.
+        package let isRevoked: Bool
+        /// When Apple took it back.
+        package let revokedAt: Instant?
+        /// Whether it is a period of a subscription.
+        package let isPeriod: Bool
+        /// Whether a restored copy of it, under another id, may be finished too.
+        package let isRestorable: Bool
+        /// Whether the customer owns it.
+        package let isOwned: Bool
+    }
+
+    /// Everything that it holds, the oldest first.
+    package let items: [Item]
+    /// What it gave the customer, and what it is still to give, the newest first.
+    package let deliveries: [Delivery]
+
+    /// An empty result, as of a receipt that Apple did not vouch for.
+    package static let none = ReceiptPurchases(items: [], deliveries: [])
+
+    /// The transactions that the app may finish: they are stored, for this customer or another one.
+    package var finishable: [String] { Set(items.flatMap(\.transactionIDs)).sorted() }
+
+    /// The original transactions whose restored or renewed copies the app may finish, whatever their own ids are.
+    package var restorable: [String] { Set(items.filter(\.isRestorable).map(\.originalTransactionID.text)).sorted() }
+
+    /// Returns the item with a transaction id; nil where the receipt does not hold it.
+    package func item(_ transactionID: String) -> Item? {
+        items.first { $0.transactionIDs.contains(transactionID) }
+    }
+}
+
+extension LedgerIntake {
+    /// The most deliveries that an upload reports.
+    private static let deliveriesMax: Int32 = 100
+
+    /// Returns what a stored receipt holds, and what it gave a customer, from the primary.
+    package func purchases(
+        in receipt: ReceiptID, of bundleID: BundleID, for customer: String
+    ) async throws -> ReceiptPurchases {
+        let app = try await ledger.apps.app(bundleID)
+        try await ledger.deliveries.place()
+        return try await database.transaction { transaction in
+            let rows = try transaction.query(
+                Queries.readReceiptPurchases, [.int8(receipt.number), .text(customer)])
+            let deliveries = try transaction.query(
+                Queries.readReceiptDeliveries,
+                [
+                    .int8s(try rows.compactMap { try $0.int8IfPresent("purchase_id") }),
+                    .int8s(Set(try rows.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()),
+                    .int4(app.id), .text(customer), .int4(Self.deliveriesMax),
+                ])
+            return ReceiptPurchases(
+                items: try rows.map(ReceiptPurchases.Item.init(row:)),
+                deliveries: try deliveries.map(Delivery.init(row:)))
+        }
+    }
+}
+
+extension ReceiptPurchases.Item {
+    fileprivate init(row: Row) throws {
+        environment = try row.word("environment")
+        originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
+        transactionID = try row.text("transaction_id")
+        transactionIDs = try row.texts("transaction_ids")
+        productID = ProductID(try row.text("product_id"))
+        quantity = try row.int4("quantity")
+        purchasedAt = try row.instant("purchased_at")
+        isRevoked = try row.bool("is_revoked")
+        revokedAt = try row.instantIfPresent("revoked_at")
+        isPeriod = try row.int8IfPresent("subscription_id") != nil
+        isRestorable = try row.bool("is_restorable")
+        isOwned = try row.bool("is_owner")
+    }
+}
