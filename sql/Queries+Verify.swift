@@ -24,7 +24,11 @@ extension Queries {
     package static let verifyNextSubscriptions = SQLFile(
         "verify_next_subscriptions", PackageResources.verify_next_subscriptions_sql)
     package static let verifyOwnership = SQLFile("verify_ownership", PackageResources.verify_ownership_sql)
+    package static let verifyPurchaseDeliveries = SQLFile(
+        "verify_purchase_deliveries", PackageResources.verify_purchase_deliveries_sql)
     package static let verifyScheduled = SQLFile("verify_scheduled", PackageResources.verify_scheduled_sql)
+    package static let verifySubscriptionDeliveries = SQLFile(
+        "verify_subscription_deliveries", PackageResources.verify_subscription_deliveries_sql)
     package static let verifySubscriptions = SQLFile("verify_subscriptions", PackageResources.verify_subscriptions_sql)
     package static let verifySummaries = SQLFile("verify_summaries", PackageResources.verify_summaries_sql)
     package static let verifySums = SQLFile("verify_sums", PackageResources.verify_sums_sql)

@@ -120,10 +120,12 @@ LANGUAGE sql STABLE AS $$
            COALESCE(d.kind <> 'auto_renewable' AND p.purchased_at >= ledger.delivers_since(d), false),
            p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
            p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id
-    FROM ledger.purchase p
+    FROM unnest(purchase_ids) AS n(id)
+    CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
     LEFT JOIN ledger.product d USING (app_id, product_id)
-    LEFT JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
-    WHERE p.purchase_id = ANY(purchase_ids) AND p.version > 0
+    LEFT JOIN LATERAL (
+        SELECT o.customer_id FROM ledger.ownership o
+        WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
     UNION ALL
     SELECT s.app_id, s.environment, o.customer_id, e.product_id, d.kind, NULL, NULL, e.quantity, e.purchased_at,
            COALESCE(d.kind = 'auto_renewable' AND e.purchased_at >= ledger.delivers_since(d), false),
@@ -131,22 +133,23 @@ LANGUAGE sql STABLE AS $$
            COALESCE(e.ownership = 'FAMILY_SHARED', false),
            CASE WHEN e.purchased_at > min(e.purchased_at) OVER (PARTITION BY e.subscription_id)
                 THEN 'renewal' ELSE 'purchase' END,
-           NULL, s.subscription_id, e.period_id, a.transaction_id, s.original_transaction_id
-    FROM ledger.period e
-    JOIN ledger.subscription s USING (subscription_id)
-    CROSS JOIN LATERAL (
-        SELECT min(a.transaction_id COLLATE "C") AS transaction_id FROM ledger.transaction_alias a
-        WHERE a.period_id = e.period_id) a
+           NULL, s.subscription_id, e.period_id, (
+               SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a WHERE a.period_id = e.period_id),
+           s.original_transaction_id
+    FROM unnest(subscription_ids) AS n(id)
+    CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
+    CROSS JOIN LATERAL (SELECT e.* FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
     LEFT JOIN ledger.product d ON d.app_id = s.app_id AND d.product_id = e.product_id
-    LEFT JOIN ledger.ownership o ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid)
-    WHERE e.subscription_id = ANY(subscription_ids)
+    LEFT JOIN LATERAL (
+        SELECT o.customer_id FROM ledger.ownership o
+        WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
     UNION ALL
     SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
            NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
            l.transaction_id, l.original_transaction_id
-    FROM ledger.delivery l
-    WHERE l.subscription_id = ANY(subscription_ids)
-      AND NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id)
+    FROM unnest(subscription_ids) AS n(id)
+    CROSS JOIN LATERAL (SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) l
+    WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
 $$;
 COMMENT ON FUNCTION ledger.deliverables IS
     'One-time purchases, and the periods of subscriptions, as deliveries see them; also periods that turned out to be '
@@ -163,10 +166,12 @@ LANGUAGE sql STABLE AS $$
         FROM ledger.deliverables(purchase_ids, subscription_ids) t
         LEFT JOIN LATERAL (
             SELECT l.turn, l.state, l.reason, l.customer_id, l.kind, l.credit, l.units,
-                   c.erased_at IS NOT NULL AS is_erased
-            FROM ledger.delivery l JOIN ledger.customer c USING (customer_id)
-            WHERE l.purchase_id = t.purchase_id
-               OR (l.subscription_id = t.subscription_id AND l.period_id = t.period_id)
+                   (SELECT c.erased_at IS NOT NULL FROM ledger.customer c WHERE c.customer_id = l.customer_id) AS is_erased
+            FROM (
+                SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
+                UNION ALL
+                SELECT l.* FROM ledger.delivery l
+                WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
             ORDER BY l.turn DESC LIMIT 1) last ON true
     ), first AS (
         SELECT t.*, row_number() OVER (
@@ -178,12 +183,11 @@ LANGUAGE sql STABLE AS $$
     SELECT f.thing, f.owner_id, f.kind, f.credit, f.units, 1, f.reason,
            CASE WHEN f.is_family_shared THEN 'family_shared'
                 WHEN f.purchase_id IS NOT NULL AND (f.is_twin OR EXISTS (
-                    SELECT FROM ledger.ownership o
-                    JOIN ledger.purchase p USING (purchase_id)
-                    JOIN ledger.delivery l ON l.purchase_id = p.purchase_id AND l.turn = 1 AND l.customer_id = f.owner_id
-                    WHERE o.customer_id = f.owner_id AND upper_inf(o.known) AND upper_inf(o.valid)
-                      AND p.environment = f.environment AND p.product_id = f.product_id
-                      AND p.purchased_at = f.purchased_at AND p.quantity = f.quantity AND p.purchase_id <> f.purchase_id))
+                    SELECT FROM ledger.delivery l
+                    CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
+                    WHERE l.customer_id = f.owner_id AND l.turn = 1 AND l.product_id = f.product_id
+                      AND p.environment = f.environment AND p.purchased_at = f.purchased_at
+                      AND p.quantity = f.quantity AND p.purchase_id <> f.purchase_id))
                 THEN 'possible_duplicate' END
     FROM first f
     UNION ALL
@@ -217,9 +221,11 @@ LANGUAGE sql AS $$
                CASE WHEN n.skip_reason IS NOT NULL THEN clock_timestamp() END,
                CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason
         FROM ledger.next_turns(purchase_ids, subscription_ids) n
-        LEFT JOIN ledger.purchase_order o
-            ON o.purchase_id = (n.thing).purchase_id
-            OR (o.subscription_id = (n.thing).subscription_id AND o.period_id = (n.thing).period_id)
+        LEFT JOIN LATERAL (
+            SELECT o.order_id FROM ledger.purchase_order o WHERE o.purchase_id = (n.thing).purchase_id
+            UNION ALL
+            SELECT o.order_id FROM ledger.purchase_order o
+            WHERE o.subscription_id = (n.thing).subscription_id AND o.period_id = (n.thing).period_id) o ON true
         ORDER BY (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).purchased_at, (n.thing).period_id
         -- Two acknowledgements may need the same turn.
         ON CONFLICT DO NOTHING

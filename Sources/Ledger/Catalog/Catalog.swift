@@ -38,9 +38,7 @@ extension LedgerApps {
                 try transaction.query(Queries.changeCatalog, [app, recordedAt])
             }
             try replace(products, of: app, in: transaction)
-            let dated = products.filter { $0.deliversSince != nil }.map(\.id.text)
-            let released = try redefined.map { try $0.text("product_id") } + dated
-            try transaction.query(Queries.requestRelease, [app, .texts(released)])
+            try transaction.query(Queries.requestRelease, [app])
             try ledger.audit(
                 .catalogApplied, app: bundleID, detail: ["products": "\(products.count)"], in: transaction)
         }

@@ -38,6 +38,9 @@ struct Examination: Sendable {
         statement(.leases, Queries.verifyLeases, over: Queries.verifyNextReceipts),
         statement(.ownership, Queries.verifyOwnership, over: Queries.verifyNextOwnerships),
         statement(.entitlements, Queries.verifyEntitlements, over: Queries.verifyNextCustomers, keysMax: 500),
+        statement(.deliveries, Queries.verifyPurchaseDeliveries, over: Queries.verifyNextPurchases),
+        statement(
+            .deliveries, Queries.verifySubscriptionDeliveries, over: Queries.verifyNextSubscriptions, keysMax: 500),
         statement(.events, Queries.verifyEvents, over: Queries.verifyNextEvents),
         statement(.feed, Queries.verifyFeed, over: Queries.verifyNextPositions),
         statement(.summaries, Queries.verifySummaries, over: Queries.verifyNextSubscriptions, keysMax: 500),

@@ -18,6 +18,8 @@ package enum Invariant: String, Sendable, CaseIterable {
     case ownership
     /// What is stored of a customer's entitlements is what their sources give.
     case entitlements
+    /// What was bought is delivered, and what was taken back is taken back, turn by turn.
+    case deliveries
     /// A receipt without any usable answer from Apple is scheduled.
     case scheduled
     /// A check that is wanted by a certain time is not forgotten.
@@ -40,8 +42,8 @@ extension Invariant {
     package var isRepairable: Bool {
         switch self {
         case .coverage, .purchaseCoverage, .poller, .nextCheck, .age: true
-        case .facts, .timeline, .ownership, .entitlements, .scheduled, .wanted, .leases, .events, .feed, .summaries,
-            .summarySums:
+        case .facts, .timeline, .ownership, .entitlements, .deliveries, .scheduled, .wanted, .leases, .events, .feed,
+            .summaries, .summarySums:
             false
         }
     }
@@ -61,6 +63,8 @@ extension Invariant {
             "Run `perennial customer assign` to say whose it is, and restore the constraints of ledger.ownership."
         case .entitlements:
             "Run `perennial rebuild --app APP`, which stores what the sources give."
+        case .deliveries:
+            "Run `perennial catalog apply` with the same catalog; a worker then stores what is missing."
         case .scheduled:
             "Run `perennial receipt check --receipt ID`, which asks Apple and schedules it."
         case .wanted:

@@ -40,7 +40,10 @@ struct QueryPlanTests {
         ),
         (
             Queries.findPollers,
-            "\(ids), \(ids), \(small), \(environments), \(texts), \(small), \(environments), \(texts), \(texts), '{}', '{}'",
+            """
+            \(ids), \(ids), \(small), \(environments), \(texts), \(small), \(environments), \(texts), \(texts), '{}', '{}', \
+            \(ids)
+            """,
             ["subscription_polled_by", "purchase_polled_by", "subscription_natural_key"]
         ),
         (Queries.cover, "\(ids), \(times), \(lanes), \(ids)", ["poll_schedule_pkey", "receipt_pkey"]),

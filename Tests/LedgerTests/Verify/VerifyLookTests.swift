@@ -23,6 +23,22 @@ struct VerifyLookTests {
         }
     }
 
+    @Test("A refund that was not taken back is named, and the same catalog again takes it back")
+    func deliveries() async throws {
+        try await VerifyTests.withLife { test in
+            try await test.acknowledgeAll()
+            try await test.run("UPDATE ledger.purchase SET revoked_at = now()")
+            let found = try await test.violations([.deliveries])
+            #expect(found.map(\.detail) == ["turn 2 (refund) of its delivery is not stored"])
+            let catalog = try await test.ledger.apps.catalog(of: test.app.bundleID)
+            try await test.sell(catalog)
+            #expect(try await test.violations([.deliveries]) == [])
+            while try await test.ledger.deliveries.release() {}
+            #expect(try await test.deliveries().last == "2 refund due bob")
+            #expect(try await test.violations([.deliveries]) == [])
+        }
+    }
+
     @Test("Entitlements that are stored otherwise than their sources give are named with the customer's key")
     func entitlements() async throws {
         try await VerifyTests.withLife { test in

@@ -91,6 +91,8 @@ struct VerifyTests {
             SELECT subscription_id, 2, valid, known FROM ledger.ownership WHERE subscription_id IS NOT NULL
             """),
         Broken(
+            .deliveries, "turn 1 (purchase)", "DELETE FROM ledger.delivery WHERE subscription_id IS NOT NULL"),
+        Broken(
             .events, "a later version than",
             "UPDATE ledger.event SET version = 9 WHERE subscription_id IS NOT NULL AND version = 1"),
         Broken(.events, "has no place", "DELETE FROM ledger.event_feed WHERE position = 1"),
@@ -118,7 +120,15 @@ struct VerifyTests {
     /// A subscription that renewed, a one-time purchase, and a receipt that nothing is known of.
     static func withLife(_ body: (TestLedger) async throws -> Void) async throws {
         try await withLedger { test in
-            try await test.sell()
+            let coins = CatalogProduct(id: "coins", kind: .nonConsumable, entitlements: ["coins"])
+            let monthly = CatalogProduct(id: "monthly", kind: .autoRenewable, entitlements: ["monthly"])
+            try await test.sell(
+                [coins, monthly].map { product in
+                    var product = product
+                    product.deliversSince = test.at(-100)
+                    return product
+                })
+            while try await test.ledger.deliveries.release() {}
             let receipt = try await test.upload("a")
             let first = Answer(from: test.at(-40), asOf: test.at(-20)).but { $0.createdAt = test.at(-39) }
             try await test.check(receipt, first)

@@ -135,7 +135,10 @@ private struct Surprise: Error {
         for path in [
             "/v1/apps/{bundle}/receipts", "/v1/apps/{bundle}/receipts/{id}",
             "/v1/apps/{bundle}/customers/{id}/entitlements", "/v1/notifications/{token}", "/metrics",
-            "/healthz", "/readyz", "/openapi.yaml",
+            "/healthz", "/readyz", "/openapi.yaml", "/v1/apps/{bundle}/orders", "/v1/apps/{bundle}/orders/{id}",
+            "/v1/apps/{bundle}/customers/{id}/orders", "/v1/orders/{id}/state", "/v1/apps/{bundle}/deliveries",
+            "/v1/apps/{bundle}/deliveries:ack", "/v1/apps/{bundle}/deliveries/{id}:ack",
+            "/v1/apps/{bundle}/deliveries/{id}:skip",
         ] {
             #expect(text.contains("\n  \(path):\n"), "\(path) is not described")
         }
