@@ -41,6 +41,8 @@ CREATE UNIQUE INDEX purchase_order_paid_by_purchase ON ledger.purchase_order (pu
 CREATE UNIQUE INDEX purchase_order_paid_by_period ON ledger.purchase_order (subscription_id, period_id)
     WHERE subscription_id IS NOT NULL;
 CREATE INDEX purchase_order_of_customer ON ledger.purchase_order (customer_id, created_at, order_id);
+CREATE INDEX purchase_order_open_of_customer ON ledger.purchase_order (customer_id)
+    WHERE state IN ('created', 'purchasing', 'deferred');
 CREATE INDEX purchase_order_open ON ledger.purchase_order (expires_at) WHERE state IN ('created', 'purchasing', 'deferred');
 COMMENT ON TABLE ledger.purchase_order IS 'What a customer is about to buy, or bought';
 COMMENT ON COLUMN ledger.purchase_order.price_milliunits IS 'The price that the customer was shown, in thousandths of currency';
@@ -174,6 +176,88 @@ COMMENT ON FUNCTION ledger.log_order IS
 CREATE TRIGGER purchase_order_is_new AFTER INSERT ON ledger.purchase_order FOR EACH ROW EXECUTE FUNCTION ledger.log_order();
 CREATE TRIGGER purchase_order_changes AFTER UPDATE OF state, cause ON ledger.purchase_order FOR EACH ROW
     WHEN ((OLD.state, OLD.cause) IS DISTINCT FROM (NEW.state, NEW.cause)) EXECUTE FUNCTION ledger.log_order();
+
+-- OFFSET 0 keeps the planner to finding each step by index, whatever it takes to be rare.
+CREATE FUNCTION ledger.find_payments(purchase_ids bigint[], subscription_ids bigint[], late interval) RETURNS TABLE (
+    order_id uuid, created_at timestamptz, by_token boolean, environment ledger.environment, purchase_id bigint,
+    subscription_id bigint, period_id bigint, purchased_at timestamptz, transaction_id text)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH owned AS MATERIALIZED (
+        SELECT o.customer_id, o.purchase_id, o.subscription_id
+        FROM unnest(find_payments.purchase_ids) AS n(id)
+        CROSS JOIN LATERAL (
+            SELECT o.* FROM ledger.ownership o
+            WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+        UNION ALL
+        SELECT o.customer_id, o.purchase_id, o.subscription_id
+        FROM unnest(find_payments.subscription_ids) AS n(id)
+        CROSS JOIN LATERAL (
+            SELECT o.* FROM ledger.ownership o
+            WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
+    ), open AS MATERIALIZED (
+        SELECT n.customer_id, r.order_id, r.product_id, r.created_at
+        FROM (SELECT DISTINCT o.customer_id FROM owned o) n
+        CROSS JOIN LATERAL (
+            SELECT n.customer_id AS name_id
+            UNION ALL
+            SELECT c.customer_id FROM ledger.customer c WHERE c.merged_into = n.customer_id OFFSET 0) c
+        CROSS JOIN LATERAL (
+            SELECT r.* FROM ledger.purchase_order r
+            WHERE r.customer_id = c.name_id AND r.state IN ('created', 'purchasing', 'deferred') OFFSET 0) r
+    ), thing AS MATERIALIZED (
+        SELECT o.customer_id, p.app_id, p.environment, p.product_id, p.purchase_id, NULL::bigint AS subscription_id,
+               NULL::bigint AS period_id, p.transaction_id, p.purchased_at,
+               ledger.account_token(p.app_account_token) AS token
+        FROM owned o
+        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = o.purchase_id OFFSET 0) p
+        WHERE p.version > 0 AND p.revoked_at IS NULL
+        UNION ALL
+        SELECT o.customer_id, s.app_id, s.environment, e.product_id, NULL, s.subscription_id, e.period_id, NULL,
+               e.purchased_at, ledger.account_token(e.app_account_token)
+        FROM owned o
+        CROSS JOIN LATERAL (
+            SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = o.subscription_id OFFSET 0) s
+        CROSS JOIN LATERAL (
+            SELECT e.* FROM ledger.period e WHERE e.subscription_id = o.subscription_id OFFSET 0) e
+        WHERE (e.cancelled_at IS NULL OR e.is_upgraded)
+          AND (s.app_account_token IS NOT NULL OR o.customer_id IN (SELECT n.customer_id FROM open n))
+    ), candidate AS MATERIALIZED (
+        SELECT t.*, r.order_id, true AS by_token
+        FROM thing t
+        CROSS JOIN LATERAL (
+            SELECT r.order_id FROM ledger.purchase_order r
+            WHERE r.app_account_token = t.token AND r.app_id = t.app_id AND r.product_id = t.product_id OFFSET 0) r
+        UNION ALL
+        SELECT t.*, r.order_id, false
+        FROM thing t
+        JOIN open r ON r.customer_id = t.customer_id AND r.product_id = t.product_id
+         AND r.created_at <= t.purchased_at + find_payments.late
+        WHERE NOT EXISTS (SELECT FROM ledger.purchase_order n WHERE n.app_account_token = t.token OFFSET 0)
+          AND NOT EXISTS (
+            SELECT FROM ledger.period b
+            WHERE b.subscription_id = t.subscription_id AND b.expires_at = t.purchased_at OFFSET 0)
+    )
+    SELECT r.order_id, r.created_at, c.by_token, c.environment, c.purchase_id, c.subscription_id, c.period_id,
+           c.purchased_at, COALESCE(c.transaction_id, (
+               SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a WHERE a.period_id = c.period_id))
+    FROM candidate c
+    CROSS JOIN LATERAL (
+        SELECT r.* FROM ledger.purchase_order r
+        WHERE r.order_id = c.order_id AND r.paid_at IS NULL AND r.state <> 'delivered' FOR NO KEY UPDATE) r
+    WHERE NOT EXISTS (SELECT FROM ledger.purchase_order n WHERE n.purchase_id = c.purchase_id OFFSET 0)
+      AND NOT EXISTS (
+        SELECT FROM ledger.purchase_order n
+        WHERE n.subscription_id = c.subscription_id AND n.period_id = c.period_id OFFSET 0)
+    ORDER BY r.order_id;
+END $$;
+COMMENT ON FUNCTION ledger.find_payments IS
+    'Which unpaid orders one-time purchases and the periods of subscriptions may pay; it locks these orders. An account '
+    'token names the order (by_token), and then no other. Else it is an open order of the owner for the product, placed '
+    'before the purchase or late after it; a renewal, which begins where a period ended, pays none. What paid an order '
+    'pays no other';
 
 CREATE VIEW perennial.order_log AS
 SELECT l.order_id::text AS order_id, a.bundle_id, head.name AS customer, o.product_id, o.quantity,

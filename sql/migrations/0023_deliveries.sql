@@ -115,34 +115,38 @@ COMMENT ON TYPE ledger.deliverable IS
 
 CREATE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
 LANGUAGE sql STABLE AS $$
+    WITH sold AS MATERIALIZED (
+        SELECT d.app_id, d.product_id, d.kind, d.credit, d.units, ledger.delivers_since(d) AS since
+        FROM ledger.product d WHERE d.kind IS NOT NULL
+    )
     SELECT p.app_id, p.environment, o.customer_id, p.product_id, d.kind, d.credit, d.units::bigint * p.quantity,
-           p.quantity, p.purchased_at,
-           COALESCE(d.kind <> 'auto_renewable' AND p.purchased_at >= ledger.delivers_since(d), false),
+           p.quantity, p.purchased_at, COALESCE(d.kind <> 'auto_renewable' AND p.purchased_at >= d.since, false),
            p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
            p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id
     FROM unnest(purchase_ids) AS n(id)
     CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
-    LEFT JOIN ledger.product d USING (app_id, product_id)
+    LEFT JOIN sold d ON d.app_id = p.app_id AND d.product_id = p.product_id
     LEFT JOIN LATERAL (
         SELECT o.customer_id FROM ledger.ownership o
         WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
     UNION ALL
     SELECT s.app_id, s.environment, o.customer_id, e.product_id, d.kind, NULL, NULL, e.quantity, e.purchased_at,
-           COALESCE(d.kind = 'auto_renewable' AND e.purchased_at >= ledger.delivers_since(d), false),
-           e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
+           d.kind IS NOT NULL, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
            COALESCE(e.ownership = 'FAMILY_SHARED', false),
-           CASE WHEN e.purchased_at > min(e.purchased_at) OVER (PARTITION BY e.subscription_id)
-                THEN 'renewal' ELSE 'purchase' END,
-           NULL, s.subscription_id, e.period_id, (
-               SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a WHERE a.period_id = e.period_id),
-           s.original_transaction_id
+           CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
+           NULL, s.subscription_id, e.period_id, NULL, s.original_transaction_id
     FROM unnest(subscription_ids) AS n(id)
     CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
-    CROSS JOIN LATERAL (SELECT e.* FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
-    LEFT JOIN ledger.product d ON d.app_id = s.app_id AND d.product_id = e.product_id
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered) has
+    CROSS JOIN LATERAL (
+        SELECT e.*, min(e.purchased_at) OVER () AS first_at FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
+    LEFT JOIN sold d ON d.app_id = s.app_id AND d.product_id = e.product_id AND d.kind = 'auto_renewable'
+        AND e.purchased_at >= d.since
     LEFT JOIN LATERAL (
         SELECT o.customer_id FROM ledger.ownership o
         WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
+    WHERE d.kind IS NOT NULL OR has.was_delivered
     UNION ALL
     SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
            NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
@@ -152,8 +156,8 @@ LANGUAGE sql STABLE AS $$
     WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
 $$;
 COMMENT ON FUNCTION ledger.deliverables IS
-    'One-time purchases, and the periods of subscriptions, as deliveries see them; also periods that turned out to be '
-    'another one';
+    'One-time purchases, and the periods of subscriptions that are or were delivered, as deliveries see them; also '
+    'periods that turned out to be another one';
 
 CREATE FUNCTION ledger.next_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS TABLE (
     thing ledger.deliverable, customer_id bigint, kind ledger.product_kind, credit text, units bigint, turn int,
@@ -209,14 +213,19 @@ COMMENT ON FUNCTION ledger.next_turns IS
     'catalogs and verification. A turn that was skipped gave nothing, so nothing follows it';
 
 CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
-LANGUAGE sql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+    turns bigint;
+BEGIN
     WITH stored AS (
         INSERT INTO ledger.delivery (
             app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
             subscription_id, period_id, transaction_id, original_transaction_id, state, settled_at, settled_by, skip_reason)
         SELECT (n.thing).app_id, (n.thing).environment, n.customer_id, (n.thing).product_id, n.kind, n.credit, n.units,
                n.turn, n.reason, o.order_id, (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).period_id,
-               (n.thing).transaction_id, (n.thing).original_transaction_id,
+               COALESCE((n.thing).transaction_id, (
+                   SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a
+                   WHERE a.period_id = (n.thing).period_id)), (n.thing).original_transaction_id,
                CASE WHEN n.skip_reason IS NULL THEN 'due' ELSE 'skipped' END::ledger.delivery_state,
                CASE WHEN n.skip_reason IS NOT NULL THEN clock_timestamp() END,
                CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason
@@ -230,10 +239,12 @@ LANGUAGE sql AS $$
         -- Two acknowledgements may need the same turn.
         ON CONFLICT DO NOTHING
         RETURNING 1)
-    SELECT count(*) FROM stored
-$$;
+    SELECT count(*) INTO turns FROM stored;
+    RETURN turns;
+END $$;
 COMMENT ON FUNCTION ledger.store_turns IS
-    'Stores the turns that purchases and subscriptions need now, and returns their number. The caller has locked these';
+    'Stores the turns that purchases and subscriptions need now, and returns their number. The caller has locked these. '
+    'It is PL/pgSQL, because a session then plans it once';
 
 CREATE VIEW perennial.delivery_log AS
 SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, c.name AS customer, d.environment::text AS environment,
