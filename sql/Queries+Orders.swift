@@ -6,6 +6,7 @@ extension Queries {
     package static let findPayments = SQLFile("find_payments", PackageResources.find_payments_sql)
     package static let forgetOrderRequests = SQLFile(
         "forget_order_requests", PackageResources.forget_order_requests_sql)
+    package static let mayBePaying = SQLFile("may_be_paying", PackageResources.may_be_paying_sql)
     package static let payOrders = SQLFile("pay_orders", PackageResources.pay_orders_sql)
     package static let placeOrder = SQLFile("place_order", PackageResources.place_order_sql)
     package static let readCustomerOrders = SQLFile("read_customer_orders", PackageResources.read_customer_orders_sql)

@@ -38,12 +38,6 @@ COMMENT ON COLUMN ledger.product.delivers_since IS
 COMMENT ON COLUMN ledger.product.slot IS 'The products of a slot replace one another on sale';
 COMMENT ON COLUMN ledger.product.slot_place IS 'The place in the slot; 1 is offered first';
 
-CREATE FUNCTION ledger.kind_of(p ledger.purchase) RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT d.kind::text FROM ledger.product d WHERE d.app_id = p.app_id AND d.product_id = p.product_id
-$$;
-COMMENT ON FUNCTION ledger.kind_of IS 'What the product of a one-time purchase is, by the catalog as it is now; null: unknown';
-
 CREATE TABLE ledger.product_terms (
     app_id          int NOT NULL REFERENCES ledger.app,
     product_id      text NOT NULL,

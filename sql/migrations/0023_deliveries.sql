@@ -119,34 +119,43 @@ LANGUAGE sql STABLE AS $$
         SELECT d.app_id, d.product_id, d.kind, d.credit, d.units, ledger.delivers_since(d) AS since
         FROM ledger.product d WHERE d.kind IS NOT NULL
     )
-    SELECT p.app_id, p.environment, o.customer_id, p.product_id, d.kind, d.credit, d.units::bigint * p.quantity,
-           p.quantity, p.purchased_at, COALESCE(d.kind <> 'auto_renewable' AND p.purchased_at >= d.since, false),
+    SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
+           p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
            p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
            p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id
-    FROM unnest(purchase_ids) AS n(id)
-    CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
-    LEFT JOIN sold d ON d.app_id = p.app_id AND d.product_id = p.product_id
+    FROM (
+        SELECT p.*, d.kind, d.credit, d.units, d.since
+        FROM unnest(purchase_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
+        LEFT JOIN sold d ON d.app_id = p.app_id AND d.product_id = p.product_id
+        WHERE d.kind IS NOT NULL OR EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = n.id OFFSET 0)
+        OFFSET 0) p
     LEFT JOIN LATERAL (
         SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.purchase_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
+        WHERE o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
     UNION ALL
-    SELECT s.app_id, s.environment, o.customer_id, e.product_id, d.kind, NULL, NULL, e.quantity, e.purchased_at,
-           d.kind IS NOT NULL, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
+    SELECT e.app_id, e.environment, o.customer_id, e.product_id, e.kind, NULL, NULL, e.quantity, e.purchased_at,
+           e.kind IS NOT NULL, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
            COALESCE(e.ownership = 'FAMILY_SHARED', false),
            CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
-           NULL, s.subscription_id, e.period_id, NULL, s.original_transaction_id
-    FROM unnest(subscription_ids) AS n(id)
-    CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
-    CROSS JOIN LATERAL (
-        SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered) has
-    CROSS JOIN LATERAL (
-        SELECT e.*, min(e.purchased_at) OVER () AS first_at FROM ledger.period e WHERE e.subscription_id = n.id OFFSET 0) e
-    LEFT JOIN sold d ON d.app_id = s.app_id AND d.product_id = e.product_id AND d.kind = 'auto_renewable'
-        AND e.purchased_at >= d.since
+           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id
+    FROM (
+        SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind
+        FROM unnest(subscription_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
+                   (SELECT min(d.since) FROM sold d WHERE d.app_id = s.app_id AND d.kind = 'auto_renewable') AS since) has
+        CROSS JOIN LATERAL (
+            SELECT e.*, min(e.purchased_at) OVER () AS first_at FROM ledger.period e
+            WHERE e.subscription_id = n.id AND (has.was_delivered OR s.head_starts_at >= has.since) OFFSET 0) e
+        LEFT JOIN sold d ON d.app_id = s.app_id AND d.product_id = e.product_id AND d.kind = 'auto_renewable'
+            AND e.purchased_at >= d.since
+        WHERE d.kind IS NOT NULL OR has.was_delivered
+        OFFSET 0) e
     LEFT JOIN LATERAL (
         SELECT o.customer_id FROM ledger.ownership o
-        WHERE o.subscription_id = n.id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
-    WHERE d.kind IS NOT NULL OR has.was_delivered
+        WHERE o.subscription_id = e.subscription_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o ON true
     UNION ALL
     SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
            NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,

@@ -41,6 +41,9 @@ struct OrderCustomers: Sendable {
         }
     }
 
+    /// Whether no answer carries an order's token.
+    var isEmpty: Bool { claims.isEmpty }
+
     /// Returns the customer of the order with a token; nil where the token belongs to no order.
     func claim(of token: String?, appID: Int32) -> OwnershipClaim? {
         token.flatMap { claims[Token(appID: appID, text: $0.lowercased())] }

@@ -7,12 +7,24 @@ extension SettlementRun {
     /// differ.
     private static let orderedLate = Delay.seconds(600)
 
+    /// Whether a changed purchase or subscription may pay an order: an answer carries an order's account token, or an
+    /// owner has an open order. Most settlements pay none.
+    private func mayPay(in transaction: Transaction) throws -> Bool {
+        if !orderCustomers.isEmpty { return true }
+        let owners =
+            purchases.values.filter(\.isChanged).compactMap(\.ownership.current?.customer.number)
+            + subscriptions.values.filter(\.isChanged).compactMap(\.ownership.current?.customer.number)
+        guard !owners.isEmpty else { return false }
+        let rows = try transaction.query(Queries.mayBePaying, [.int8s(Set(owners).sorted())])
+        return try rows.first?.bool("is_open") == true
+    }
+
     /// Finds the orders that changed purchases and subscriptions pay, and marks them as paid. It comes after the owners
     /// are written, and before what is delivered.
     func payOrders(in transaction: Transaction) throws {
         let bought = purchases.values.filter(\.isChanged).map(\.rowID)
         let subscribed = subscriptions.values.filter(\.isChanged).map(\.rowID)
-        guard !bought.isEmpty || !subscribed.isEmpty else { return }
+        guard try mayPay(in: transaction) else { return }
         let rows = try transaction.query(
             Queries.findPayments, [.int8s(bought), .int8s(subscribed), .int8(Self.orderedLate.milliseconds)])
         guard !rows.isEmpty else { return }

@@ -7,10 +7,11 @@ WITH buyer AS MATERIALIZED (
 )
 SELECT p.purchase_id, NULL::bigint AS subscription_id, p.environment::text AS environment, p.original_transaction_id,
        p.transaction_id, p.transaction_ids, p.product_id, p.quantity, p.purchased_at, p.revoked_at IS NOT NULL AS is_revoked,
-       p.revoked_at, COALESCE(ledger.kind_of(p) = 'non_consumable', false) AS is_restorable,
+       p.revoked_at, COALESCE(d.kind = 'non_consumable', false) AS is_restorable,
        COALESCE(o.customer_id = (SELECT b.customer_id FROM buyer b), false) AS is_owner
 FROM ledger.receipt_purchase l
 JOIN ledger.purchase p USING (purchase_id)
+LEFT JOIN ledger.product d ON d.app_id = p.app_id AND d.product_id = p.product_id
 LEFT JOIN ledger.ownership o ON o.purchase_id = p.purchase_id AND upper_inf(o.known) AND upper_inf(o.valid)
 WHERE l.receipt_id = $1::bigint AND p.version > 0
 UNION ALL

@@ -54,6 +54,7 @@ LEFT JOIN LATERAL (
         SELECT receipt_id, omitted_at FROM ledger.receipt_purchase WHERE purchase_id = t.purchase_id) l
     JOIN ledger.receipt r USING (receipt_id)
     LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-    WHERE l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL($12::bigint[]) AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
-    ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor
-    ON NOT t.can_poll OR t.poller_omits OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named)
+    WHERE (NOT t.can_poll OR t.poller_omits OR (t.polled_by = ANY($1::bigint[]) AND NOT t.named))
+      AND l.receipt_id <> ALL($2::bigint[]) AND l.receipt_id <> ALL($12::bigint[])
+      AND l.receipt_id IS DISTINCT FROM t.polled_by AND ledger.can_poll(r, s)
+    ORDER BY l.omitted_at IS NOT NULL, r.receipt_created_at DESC NULLS LAST, l.receipt_id DESC LIMIT 1) successor ON true
