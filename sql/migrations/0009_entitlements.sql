@@ -112,8 +112,9 @@ LANGUAGE sql STABLE AS $$
     ), bought AS MATERIALIZED (
         SELECT o.customer_id, o.owned_from, o.owned_until, p.purchase_id, p.app_id, p.environment, p.product_id,
                p.original_transaction_id, c.purchased_at, COALESCE(c.revoked_at, 'infinity') AS revoked_at,
-               CASE WHEN (p.app_id, p.product_id) IN (
-                   SELECT t.app_id, t.product_id FROM ledger.product_terms t WHERE t.duration IS NOT NULL)
+               CASE WHEN EXISTS (
+                   SELECT FROM ledger.product_terms t
+                   WHERE t.app_id = p.app_id AND t.product_id = p.product_id AND t.duration IS NOT NULL)
                THEN c.quantity * ledger.non_renewing_duration(
                    p.app_id, p.product_id, p.first_recorded_at, catalog_at, known_at) END AS duration
         FROM owned o
