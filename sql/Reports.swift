@@ -27,5 +27,6 @@ package enum Reports {
         SQLFile("summaries_check", PackageResources.summaries_check_sql),
         SQLFile("trial_cohorts", PackageResources.trial_cohorts_sql),
         SQLFile("trials", PackageResources.trials_sql),
+        SQLFile("unacknowledged_deliveries", PackageResources.unacknowledged_deliveries_sql),
     ]
 }

@@ -33,6 +33,7 @@ struct Perennial: AsyncParsableCommand {
             CommandGroup(
                 name: "Customers",
                 subcommands: [CustomerCommand.self, GrantCommand.self, RevokeGrantCommand.self]),
+            CommandGroup(name: "Purchases", subcommands: [OrderCommand.self, DeliveryCommand.self]),
             CommandGroup(name: "Receipts", subcommands: [ReceiptCommand.self, ImportCommand.self]),
             CommandGroup(
                 name: "Inspect",
