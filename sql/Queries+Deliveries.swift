@@ -2,6 +2,7 @@
 extension Queries {
     package static let advanceRelease = SQLFile("advance_release", PackageResources.advance_release_sql)
     package static let findDelivered = SQLFile("find_delivered", PackageResources.find_delivered_sql)
+    package static let handOverDue = SQLFile("hand_over_due", PackageResources.hand_over_due_sql)
     package static let isQueueBehind = SQLFile("is_queue_behind", PackageResources.is_queue_behind_sql)
     package static let lockQueue = SQLFile("lock_queue", PackageResources.lock_queue_sql)
     package static let moveDeliveries = SQLFile("move_deliveries", PackageResources.move_deliveries_sql)

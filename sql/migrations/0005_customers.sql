@@ -71,7 +71,7 @@ CREATE TABLE ledger.ownership (
     known            tstzrange NOT NULL,
     CONSTRAINT ownership_of_one_thing CHECK (num_nonnulls(subscription_id, purchase_id) = 1),
     CONSTRAINT ownership_cause_known
-        CHECK (cause IN ('upload', 'import', 'token', 'merge', 'split', 'assignment')),
+        CHECK (cause IN ('upload', 'import', 'token', 'proof', 'merge', 'split', 'assignment')),
     CONSTRAINT ownership_of_subscription_says_one_thing EXCLUDE USING gist
         (subscription_id WITH =, valid WITH &&, known WITH &&) WHERE (subscription_id IS NOT NULL),
     CONSTRAINT ownership_of_purchase_says_one_thing EXCLUDE USING gist
@@ -82,7 +82,7 @@ COMMENT ON TABLE ledger.ownership IS
     'Which customer owned which subscription or one-time purchase. A change closes known and adds a row; a closed '
     'row never changes';
 COMMENT ON COLUMN ledger.ownership.cause IS
-    'Why the customer owns it: an upload or an import of theirs, the app_account_token in it, a merge, its undoing '
-    '(split), or a manual assignment; null: unknown';
+    'Why the customer owns it: an upload or an import of theirs, the app_account_token in it, a proof of their order, a '
+    'merge, its undoing (split), or a manual assignment; null: unknown';
 COMMENT ON COLUMN ledger.ownership.valid IS 'When the customer owned it; half-open';
 COMMENT ON COLUMN ledger.ownership.known IS 'When Perennial recorded it, by our clock; half-open';

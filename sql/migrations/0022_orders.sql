@@ -86,6 +86,23 @@ COMMENT ON COLUMN ledger.order_request.request IS 'SHA-256 of what was asked: an
 COMMENT ON COLUMN ledger.order_request.state IS 'The state that was answered; a repetition gets the same answer';
 COMMENT ON COLUMN ledger.order_request.expires_at IS 'The end that was answered';
 
+CREATE TABLE ledger.order_receipt (
+    receipt_id  bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
+    order_id    uuid NOT NULL REFERENCES ledger.purchase_order,
+    is_proved   boolean NOT NULL,
+    is_new      boolean NOT NULL,
+    sent_at     timestamptz NOT NULL,
+    settled     boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (receipt_id, order_id)
+);
+CREATE INDEX order_receipt_of_order ON ledger.order_receipt (order_id);
+COMMENT ON TABLE ledger.order_receipt IS
+    'Receipts that were sent for an order: what they hold may pay it, whenever Apple lists it';
+COMMENT ON COLUMN ledger.order_receipt.is_proved IS
+    'A device sent it with a proof; it may claim one transaction for the order''s customer. Else a service named the order';
+COMMENT ON COLUMN ledger.order_receipt.is_new IS 'Whether the receipt was unknown before';
+COMMENT ON COLUMN ledger.order_receipt.settled IS 'Whether a verified answer was settled since';
+
 CREATE FUNCTION ledger.place_order(
     app_id int, customer text, product_id text, quantity int, price_milliunits bigint, currency text, device bytea,
     request_key text, request bytea, order_id uuid, app_account_token uuid, sealed_key bytea, lasts interval,
@@ -178,8 +195,10 @@ CREATE TRIGGER purchase_order_changes AFTER UPDATE OF state, cause ON ledger.pur
     WHEN ((OLD.state, OLD.cause) IS DISTINCT FROM (NEW.state, NEW.cause)) EXECUTE FUNCTION ledger.log_order();
 
 -- OFFSET 0 keeps the planner to finding each step by index, whatever it takes to be rare.
-CREATE FUNCTION ledger.find_payments(purchase_ids bigint[], subscription_ids bigint[], late interval) RETURNS TABLE (
-    order_id uuid, created_at timestamptz, by_token boolean, environment ledger.environment, purchase_id bigint,
+CREATE FUNCTION ledger.find_payments(
+    purchase_ids bigint[], subscription_ids bigint[], receipt_ids bigint[], late interval)
+RETURNS TABLE (
+    order_id uuid, created_at timestamptz, cause text, environment ledger.environment, purchase_id bigint,
     subscription_id bigint, period_id bigint, purchased_at timestamptz, transaction_id text)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
@@ -223,24 +242,43 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT e.* FROM ledger.period e WHERE e.subscription_id = o.subscription_id OFFSET 0) e
         WHERE (e.cancelled_at IS NULL OR e.is_upgraded)
-          AND (s.app_account_token IS NOT NULL OR o.customer_id IN (SELECT n.customer_id FROM open n))
+          AND (s.app_account_token IS NOT NULL OR o.customer_id IN (SELECT n.customer_id FROM open n)
+               OR cardinality(find_payments.receipt_ids) > 0)
+    ), untied AS MATERIALIZED (
+        SELECT t.* FROM thing t
+        WHERE NOT EXISTS (SELECT FROM ledger.purchase_order n WHERE n.app_account_token = t.token OFFSET 0)
+          AND NOT EXISTS (
+            SELECT FROM ledger.period b
+            WHERE b.subscription_id = t.subscription_id AND b.expires_at = t.purchased_at OFFSET 0)
     ), candidate AS MATERIALIZED (
-        SELECT t.*, r.order_id, true AS by_token
+        SELECT t.*, r.order_id, 'token' AS cause
         FROM thing t
         CROSS JOIN LATERAL (
             SELECT r.order_id FROM ledger.purchase_order r
             WHERE r.app_account_token = t.token AND r.app_id = t.app_id AND r.product_id = t.product_id OFFSET 0) r
         UNION ALL
-        SELECT t.*, r.order_id, false
-        FROM thing t
+        SELECT t.*, r.order_id, CASE WHEN x.is_proved THEN 'proof' ELSE 'order' END
+        FROM unnest(find_payments.receipt_ids) AS n(id)
+        CROSS JOIN LATERAL (SELECT x.* FROM ledger.order_receipt x WHERE x.receipt_id = n.id OFFSET 0) x
+        CROSS JOIN LATERAL (
+            SELECT r.order_id, r.app_id, r.product_id, r.created_at, COALESCE(c.merged_into, c.customer_id) AS buyer_id
+            FROM ledger.purchase_order r JOIN ledger.customer c USING (customer_id)
+            WHERE r.order_id = x.order_id AND r.paid_at IS NULL OFFSET 0) r
+        JOIN untied t ON t.customer_id = r.buyer_id AND t.app_id = r.app_id AND t.product_id = r.product_id
+         AND r.created_at <= t.purchased_at + find_payments.late
+        WHERE EXISTS (
+                SELECT FROM ledger.receipt_purchase l
+                WHERE l.receipt_id = x.receipt_id AND l.purchase_id = t.purchase_id OFFSET 0)
+           OR EXISTS (
+                SELECT FROM ledger.receipt_subscription l
+                WHERE l.receipt_id = x.receipt_id AND l.subscription_id = t.subscription_id OFFSET 0)
+        UNION ALL
+        SELECT t.*, r.order_id, 'product'
+        FROM untied t
         JOIN open r ON r.customer_id = t.customer_id AND r.product_id = t.product_id
          AND r.created_at <= t.purchased_at + find_payments.late
-        WHERE NOT EXISTS (SELECT FROM ledger.purchase_order n WHERE n.app_account_token = t.token OFFSET 0)
-          AND NOT EXISTS (
-            SELECT FROM ledger.period b
-            WHERE b.subscription_id = t.subscription_id AND b.expires_at = t.purchased_at OFFSET 0)
     )
-    SELECT r.order_id, r.created_at, c.by_token, c.environment, c.purchase_id, c.subscription_id, c.period_id,
+    SELECT r.order_id, r.created_at, c.cause, c.environment, c.purchase_id, c.subscription_id, c.period_id,
            c.purchased_at, COALESCE(c.transaction_id, (
                SELECT min(a.transaction_id COLLATE "C") FROM ledger.transaction_alias a WHERE a.period_id = c.period_id))
     FROM candidate c
@@ -255,9 +293,10 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION ledger.find_payments IS
     'Which unpaid orders one-time purchases and the periods of subscriptions may pay; it locks these orders. An account '
-    'token names the order (by_token), and then no other. Else it is an open order of the owner for the product, placed '
-    'before the purchase or late after it; a renewal, which begins where a period ended, pays none. What paid an order '
-    'pays no other';
+    'token names the order (cause token), and then no other. Else it is an order of the owner for the product, placed '
+    'before the purchase or late after it: one for which a receipt among receipt_ids was sent with a proof or by name '
+    '(proof, order), or an open one (product). A renewal, which begins where a period ended, pays only what its token '
+    'names. What paid an order pays no other';
 
 CREATE VIEW perennial.order_log AS
 SELECT l.order_id::text AS order_id, a.bundle_id, head.name AS customer, o.product_id, o.quantity,

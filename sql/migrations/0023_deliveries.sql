@@ -58,7 +58,8 @@ COMMENT ON COLUMN ledger.delivery.settled_at IS 'When it was acknowledged or ski
 COMMENT ON COLUMN ledger.delivery.settled_by IS 'The API key, person or rule that did it';
 COMMENT ON COLUMN ledger.delivery.skip_reason IS
     'family_shared: the purchase is another family member''s; possible_duplicate: Apple listed the same purchase under '
-    'another id; erased: the customer was erased; or the words of the person who skipped it';
+    'another id; erased: the customer was erased; claimed_by_order: an order''s customer got it before it was given; or the '
+    'words of the person who skipped it';
 
 CREATE TABLE ledger.delivery_queue (
     is_only   boolean PRIMARY KEY DEFAULT true,
@@ -198,7 +199,8 @@ LANGUAGE sql STABLE AS $$
                 WHEN f.purchase_id IS NOT NULL AND (f.is_twin OR EXISTS (
                     SELECT FROM ledger.delivery l
                     CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
-                    WHERE l.customer_id = f.owner_id AND l.turn = 1 AND l.product_id = f.product_id
+                    WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
+                      AND l.skip_reason IS DISTINCT FROM 'claimed_by_order'
                       AND p.environment = f.environment AND p.purchased_at = f.purchased_at
                       AND p.quantity = f.quantity AND p.purchase_id <> f.purchase_id))
                 THEN 'possible_duplicate' END

@@ -3,8 +3,8 @@ import SQL
 import Subscriptions
 
 extension SubscriptionDraft {
-    /// Gives it to a customer manually: a version of its own, with its event.
-    fileprivate mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
+    /// Gives it to a customer, whatever the policy: a version of its own, with its event.
+    mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
         guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
         version += 1
         let product = state.timeline.span(at: state.asOf)?.productID ?? ""
@@ -20,8 +20,8 @@ extension SubscriptionDraft {
 }
 
 extension PurchaseDraft {
-    /// Gives it to a customer manually: a version of its own, with its event.
-    fileprivate mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
+    /// Gives it to a customer, whatever the policy: a version of its own, with its event.
+    mutating func give(to customer: CustomerID, named name: String, because cause: OwnershipCause) {
         guard let state, let kind = ownership.give(to: customer, named: name, because: cause) else { return }
         version += 1
         events += DraftEvent.events(
@@ -36,12 +36,13 @@ extension PurchaseDraft {
 }
 
 extension Event {
-    /// Returns the event of a manual change of owner. It is marked as manual, since it does not count among an app's
-    /// transfers.
+    /// Returns the event of a change of owner. A manual one is marked, since it does not count among an app's transfers.
     fileprivate static func handOver(
         _ kind: EventKind, of product: ProductID, at instant: Instant, _ cause: OwnershipCause
     ) -> Event {
-        Event(kind: kind, productID: product, occurredAt: instant, detail: ["by_hand": .text(cause.rawValue)])
+        Event(
+            kind: kind, productID: product, occurredAt: instant,
+            detail: cause.isByHand ? ["by_hand": .text(cause.rawValue)] : [:])
     }
 }
 

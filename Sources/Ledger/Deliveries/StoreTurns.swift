@@ -13,6 +13,21 @@ extension SettlementRun {
         try transaction.query(Queries.advanceOrders, [.int8s(bought), .int8s(subscribed)])
     }
 
+    /// Skips what is still due to another customer of purchases and subscriptions that a proof claimed, and makes it due
+    /// to the order's customer under an id of its own: the operator's service may be carrying out the first one now.
+    func handOverDue(in transaction: Transaction) throws {
+        let bought = purchases.values.filter(\.ownership.isClaimedByProof)
+        let subscribed = subscriptions.values.filter(\.ownership.isClaimedByProof)
+        guard !bought.isEmpty || !subscribed.isEmpty else { return }
+        let owners = (bought.map(\.ownership) + subscribed.map(\.ownership)).map(\.newOwner?.customer.number)
+        try transaction.query(
+            Queries.handOverDue,
+            [
+                .int8s(bought.map(\.rowID) + subscribed.map { _ in nil }),
+                .int8s(bought.map { _ in nil } + subscribed.map(\.rowID)), .int8s(owners),
+            ])
+    }
+
     /// Moves what was delivered of the purchases and subscriptions that `owners` give away to their new owner.
     func moveDeliveries(from owners: Set<CustomerID>, to customer: CustomerID, in transaction: Transaction) throws {
         let bought = purchases.values.filter(\.ownership.isChanged).map(\.rowID)

@@ -2,14 +2,14 @@ import Postgres
 import SQL
 import Subscriptions
 
-/// The last check of a receipt, as seen by a customer who uploaded it.
+/// The last check of a receipt, as seen by an upload of it.
 package struct LastCheck: Sendable {
     /// The outcome of the answer; nil before the first one.
     let outcome: Outcome?
     /// The reason why it was not verified, or an oddity of the answer, in one sentence.
     let reason: String?
-    /// Whether the check covered the customer's last upload, so that its claim to ownership is resolved.
-    let resolvedOwnership: Bool
+    /// Whether the check covered the last upload, so that its claims to ownership and to pay an order are resolved.
+    let resolvedClaims: Bool
     /// The lease token of the settlement that wrote it.
     let settledToken: Int64
     /// The next check; nil when no further check is planned.
@@ -19,7 +19,7 @@ package struct LastCheck: Sendable {
     /// not verify the receipt in a check settled since `before`, while the uploader waited.
     fileprivate func answers(since before: LastCheck?) -> Bool {
         switch outcome {
-        case .verified: resolvedOwnership
+        case .verified: resolvedClaims
         case .rejected, .indeterminate: before.map { $0.settledToken != settledToken } ?? false
         case nil: false
         }
@@ -28,33 +28,34 @@ package struct LastCheck: Sendable {
 
 extension LedgerIntake {
     /// Returns the last check of a receipt; nil when the receipt is not stored.
-    package func lastCheck(of receipt: ReceiptID, uploadedBy customer: String?) async throws -> LastCheck? {
-        try await database.transaction { try LastCheck(of: receipt, uploadedBy: customer, in: $0) }
+    package func lastCheck(of receipt: ReceiptID, for claim: UploadClaim?) async throws -> LastCheck? {
+        try await database.transaction { try LastCheck(of: receipt, for: claim, in: $0) }
     }
 
-    /// Returns the result of another process's check of a receipt, if it is as good as a check by this customer now;
+    /// Returns the result of another process's check of a receipt, if it is as good as a check for this upload now;
     /// nil when Apple has to be asked.
     ///
     /// `before` is the last check when the other process was found asking. The customer's own subscriptions count as
     /// already owned, whether or not that check had to assign them. The result contains no events; the other check
     /// reports them.
     package func settled(
-        _ receipt: ReceiptID, uploadedBy customer: String?, since before: LastCheck?
+        _ receipt: ReceiptID, for claim: UploadClaim?, since before: LastCheck?
     ) async throws -> Settled? {
-        guard let customer else { return nil }
+        guard let claim else { return nil }
         return try await database.transaction { transaction in
-            guard let last = try LastCheck(of: receipt, uploadedBy: customer, in: transaction),
+            guard let last = try LastCheck(of: receipt, for: claim, in: transaction),
                 last.answers(since: before), let outcome = last.outcome
             else { return nil }
-            let contents = outcome == .verified ? try contents(of: receipt, for: customer, in: transaction) : []
+            let contents = outcome == .verified ? try contents(of: receipt, for: claim.customer, in: transaction) : []
             return Settled(
-                receiptID: receipt, outcome: outcome, reason: last.reason, refusal: nil, subscriptions: contents,
+                receiptID: receipt, outcome: outcome, reason: last.reason, refusal: nil, repetition: .later,
+                orderIDs: Set([claim.orderID].compactMap(\.self)), subscriptions: contents,
                 purchaseEvents: [], nextCheckAt: last.nextCheckAt)
         }
     }
 
     private func contents(
-        of receipt: ReceiptID, for customer: String, in transaction: Transaction
+        of receipt: ReceiptID, for customer: String?, in transaction: Transaction
     ) throws -> [Settled.SubscriptionOutcome] {
         let rows = try transaction.query(Queries.readContents, [.int8(receipt.number)])
         let drafts = try LoadedSubscriptions(
@@ -64,23 +65,27 @@ extension LedgerIntake {
         return try rows.compactMap { row -> Settled.SubscriptionOutcome? in
             guard let draft = byID[try row.int8("subscription_id")], let state = draft.stored else { return nil }
             let policy = Policy.standard(for: draft.key.environment).with(leeway: state.leeway)
-            let (name, owner) = (AppCustomerID(customer), try row.textIfPresent("owner").map { AppCustomerID($0) })
-            let answer: OwnershipAnswer? = owner.map { $0 == name ? .held : .refused("Another customer owns it.") }
+            let (name, owner) = (customer.map { AppCustomerID($0) }, try row.textIfPresent("owner"))
+            let answer: OwnershipAnswer? = owner.map {
+                AppCustomerID($0) == name ? .held : .refused("Another customer owns it.")
+            }
+            let answers = name.flatMap { name in answer.map { [name: $0] } }
             return Settled.SubscriptionOutcome(
                 id: draft.key.id, environment: draft.key.environment,
                 verdict: verdict(of: state.facts, at: state.asOf, policy: policy), events: [],
-                ownership: answer.map { [name: $0] } ?? [:])
+                ownership: answers ?? [:])
         }
     }
 }
 
 extension LastCheck {
-    fileprivate init?(of receipt: ReceiptID, uploadedBy customer: String?, in transaction: Transaction) throws {
-        let rows = try transaction.query(Queries.readLastCheck, [.int8(receipt.number), .text(customer)])
+    fileprivate init?(of receipt: ReceiptID, for claim: UploadClaim?, in transaction: Transaction) throws {
+        let rows = try transaction.query(
+            Queries.readLastCheck, [.int8(receipt.number), .text(claim?.customer), .text(claim?.orderID)])
         guard let row = rows.first else { return nil }
         outcome = try row.textIfPresent("outcome").flatMap { Outcome(rawValue: $0) }
         reason = try row.textIfPresent("reason")
-        resolvedOwnership = try row.bool("ownership_resolved")
+        resolvedClaims = try row.bool("claims_are_resolved")
         settledToken = try row.int8("settled_token")
         nextCheckAt = try row.instantIfPresent("next_check_at")
     }

@@ -46,6 +46,13 @@ package struct ReceiptPurchases: Sendable {
     /// The original transactions whose restored or renewed copies the app may finish, whatever their own ids are.
     package var restorable: [String] { Set(items.filter(\.isRestorable).map(\.originalTransactionID.text)).sorted() }
 
+    /// Returns only what an order is about: the transaction that pays it, and its deliveries.
+    package func only(of order: Order) -> ReceiptPurchases {
+        ReceiptPurchases(
+            items: items.filter { item in order.transactionID.map(item.transactionIDs.contains) ?? false },
+            deliveries: deliveries.filter { $0.orderID == order.id })
+    }
+
     /// Returns the item with a transaction id; nil where the receipt does not hold it.
     package func item(_ transactionID: String) -> Item? {
         items.first { $0.transactionIDs.contains(transactionID) }

@@ -14,7 +14,7 @@ extension LedgerIntake {
     package func store(
         _ uploads: [Upload], completing part: ImportedPart? = nil, newReceiptsMax: Int? = nil
     ) async throws -> [StoredUpload] {
-        for upload in uploads { try Upload.requireValidCustomerID(upload.customer) }
+        for customer in uploads.compactMap(\.customer) { try Upload.requireValidCustomerID(customer) }
         guard !uploads.isEmpty || part != nil else { return [] }
         let batch = UploadBatch(uploads)
         var attempt = 1
@@ -55,8 +55,10 @@ extension UploadBatch {
         let (receiptIDs, new) = try storeReceipts(in: transaction)
         let customerIDs = try storeCustomers(in: transaction)
         let ids = try receiptKeys.map { try Self.required(receiptIDs[$0], "receipt") }
-        let people = try customerKeys.map { try Self.required(customerIDs[$0], "customer") }
-        let customers = people.map(\.id)
+        let people = try customerKeys.map { key in
+            try key.map { try Self.required(customerIDs[$0], "customer") }
+        }
+        let customers = people.map(\.?.id)
         try transaction.query(
             Queries.storeUploads,
             [
@@ -65,16 +67,21 @@ extension UploadBatch {
                 .instants(uploads.map { $0.expiresAt.map(Self.storable) }),
             ])
         try storeProvisionals(of: ids, customers, in: transaction)
+        try storeOrders(of: ids, new: new, in: transaction)
         if let newReceiptsMax {
             let bringers = zip(ids, customers).compactMap { id, customer in new.contains(id) ? customer : nil }
             for customer in Set(bringers).sorted() {
                 try Self.refuseFlood(of: customer, newReceiptsMax: newReceiptsMax, in: transaction)
             }
+            let orders = zip(ids, uploads).compactMap { id, upload in new.contains(id) ? upload.order : nil }
+            for order in Set(orders.filter(\.isProved).map(\.id)).sorted() {
+                try Self.refuseFlood(ofOrder: order, newReceiptsMax: newReceiptsMax, in: transaction)
+            }
         }
         var newReceipts = new
         return zip(ids, people).map { id, person in
             StoredUpload(
-                receiptID: ReceiptID(id), isNew: newReceipts.remove(id) != nil, customer: person.called)
+                receiptID: ReceiptID(id), isNew: newReceipts.remove(id) != nil, customer: person?.called)
         }
     }
 
@@ -82,9 +89,21 @@ extension UploadBatch {
     /// transaction. Uploads of one customer wait for each other here, so that the count is exact.
     private static func refuseFlood(of customer: Int64, newReceiptsMax: Int, in transaction: Transaction) throws {
         try transaction.query(Queries.lockUploader, [.int8(customer)])
-        guard let row = try transaction.query(Queries.countUploaded, [.int8(customer)]).first,
-            try row.int8("receipts") > newReceiptsMax
-        else { return }
+        try refuse(try transaction.query(Queries.countUploaded, [.int8(customer)]).first, newReceiptsMax)
+    }
+
+    /// Throws `exhausted` when a device sent more new receipts for an order than are outside the limit, and the rest
+    /// exceeds it together with what the order's customer uploaded. Uploads for one order wait for each other here.
+    private static func refuseFlood(ofOrder id: String, newReceiptsMax: Int, in transaction: Transaction) throws {
+        try transaction.query(Queries.lockOrder, [.text(id)])
+        try refuse(
+            try transaction.query(
+                Queries.countOrderReceipts, [.text(id), .int4(LedgerOrders.receiptsOutsideLimit)]
+            ).first, newReceiptsMax)
+    }
+
+    private static func refuse(_ count: Row?, _ newReceiptsMax: Int) throws {
+        guard let row = count, try row.int8("receipts") > newReceiptsMax else { return }
         throw LedgerError(
             .exhausted(retryAfterSeconds: Int(try row.int8("seconds_left"))),
             "A customer may upload \(newReceiptsMax) new receipts an hour. Receipts that are known are still accepted.")
@@ -128,7 +147,19 @@ extension UploadBatch {
         return people
     }
 
-    private func storeProvisionals(of ids: [Int64], _ customers: [Int64], in transaction: Transaction) throws {
+    /// Records for which orders receipts were sent.
+    private func storeOrders(of ids: [Int64], new: Set<Int64>, in transaction: Transaction) throws {
+        let sent = zip(ids, uploads).compactMap { id, upload in upload.order.map { (receipt: id, order: $0) } }
+        guard !sent.isEmpty else { return }
+        try transaction.query(
+            Queries.storeOrderReceipts,
+            [
+                .int8s(sent.map(\.receipt)), .texts(sent.map(\.order.id)), .bools(sent.map(\.order.isProved)),
+                .bools(sent.map { new.contains($0.receipt) }),
+            ])
+    }
+
+    private func storeProvisionals(of ids: [Int64], _ customers: [Int64?], in transaction: Transaction) throws {
         let said = uploads.indices.compactMap { place in uploads[place].provisional.map { (place: place, word: $0) } }
         guard !said.isEmpty else { return }
         let promised = try transaction.query(

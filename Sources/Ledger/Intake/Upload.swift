@@ -17,13 +17,44 @@ package struct ReceiptID: Hashable, Sendable, Comparable, CustomStringConvertibl
     package static func < (left: ReceiptID, right: ReceiptID) -> Bool { left.number < right.number }
 }
 
+/// The order that a receipt is sent for.
+package struct OrderReference: Sendable, Hashable {
+    /// The order's id, a UUID in lower case.
+    package let id: String
+    /// Whether a device proved that the upload is about the order. Then it may claim one transaction for the order's
+    /// customer.
+    package let isProved: Bool
+
+    /// Names an order.
+    package init(id: String, isProved: Bool) {
+        self.id = id
+        self.isProved = isProved
+    }
+}
+
+/// What an upload has a settlement decide: who owns the contents of a receipt, and whether they pay an order.
+package struct UploadClaim: Sendable, Hashable {
+    /// The operator's own id of the customer who uploaded it.
+    package var customer: String?
+    /// The order that it was sent for.
+    package var orderID: String?
+
+    /// Creates the claim of an upload.
+    package init(customer: String?, orderID: String? = nil) {
+        self.customer = customer
+        self.orderID = orderID
+    }
+}
+
 /// A receipt as the ledger stores it, uploaded by a customer's device or brought by an import: its app is known and
 /// its bytes are decoded.
 package struct Upload: Sendable {
     /// The app it is for.
     package var appID: Int32
-    /// The operator's own id of the customer, 1 to 255 characters.
-    package var customer: String
+    /// The operator's own id of the customer, 1 to 255 characters; nil where a device sends a receipt for an order.
+    package var customer: String?
+    /// The order that the receipt is sent for.
+    package var order: OrderReference?
     /// The receipt's bytes, decoded from normalised base64.
     package var receipt: [UInt8]
     /// Whether it comes from an import, which never takes a live subscription from its owner.
@@ -41,12 +72,13 @@ package struct Upload: Sendable {
 
     /// Creates an upload.
     package init(
-        appID: Int32, customer: String, receipt: [UInt8], imported: Bool, storefront: String? = nil,
-        priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
+        appID: Int32, customer: String?, receipt: [UInt8], imported: Bool, order: OrderReference? = nil,
+        storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
         provisional: Provisional? = nil
     ) {
         self.appID = appID
         self.customer = customer
+        self.order = order
         self.receipt = receipt
         self.imported = imported
         self.storefront = storefront
@@ -92,6 +124,7 @@ package struct StoredUpload: Sendable, Hashable {
     package let receiptID: ReceiptID
     /// Whether the receipt is new.
     package let isNew: Bool
-    /// The customer it belongs to: the one the upload named, or the one that name was merged into.
-    package let customer: String
+    /// The customer it belongs to: the one the upload named, or the one that name was merged into; nil where it named
+    /// none.
+    package let customer: String?
 }

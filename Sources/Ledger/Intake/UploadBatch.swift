@@ -17,8 +17,8 @@ struct UploadBatch: Sendable {
     let uploads: [Upload]
     /// The receipt key of each upload.
     let receiptKeys: [Key]
-    /// The customer key of each upload.
-    let customerKeys: [Key]
+    /// The customer key of each upload; nil where it names none.
+    let customerKeys: [Key?]
     /// Each receipt once, in order, with the index of an upload that contains it.
     let receipts: [(key: Key, place: Int)]
     /// Each customer once, in order, with the index of one of the customer's uploads.
@@ -27,14 +27,18 @@ struct UploadBatch: Sendable {
     init(_ uploads: [Upload]) {
         self.uploads = uploads
         receiptKeys = uploads.map { Key(appID: $0.appID, bytes: $0.digest) }
-        customerKeys = uploads.map { Key(appID: $0.appID, bytes: Array($0.customer.utf8)) }
+        customerKeys = uploads.map { upload in
+            upload.customer.map { Key(appID: upload.appID, bytes: Array($0.utf8)) }
+        }
         receipts = Self.eachOnce(receiptKeys)
         customers = Self.eachOnce(customerKeys)
     }
 
-    private static func eachOnce(_ keys: [Key]) -> [(key: Key, place: Int)] {
+    private static func eachOnce(_ keys: [Key?]) -> [(key: Key, place: Int)] {
         var places: [Key: Int] = [:]
-        for (place, key) in keys.enumerated() where places[key] == nil { places[key] = place }
+        for (place, key) in keys.enumerated() {
+            if let key, places[key] == nil { places[key] = place }
+        }
         return places.sorted { $0.key < $1.key }.map { (key: $0.key, place: $0.value) }
     }
 }

@@ -54,6 +54,8 @@ package struct OrderProof: Sendable, Hashable {
 extension LedgerOrders {
     /// The longest code of a reported state, in bytes.
     package static let codeBytesMax = 255
+    /// The new receipts that a device may send for an order outside the hourly limit of its customer.
+    static let receiptsOutsideLimit: Int32 = 5
     /// A key that no order has: a proof of an unknown order takes as long as a wrong one.
     private static let noKey = Data(repeating: 0, count: 32).base64EncodedString()
 

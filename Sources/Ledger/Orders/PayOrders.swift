@@ -3,14 +3,10 @@ import SQL
 import Subscriptions
 
 extension SettlementRun {
-    /// How long after a purchase its order may have been placed: the clocks of a device, of Apple and of this database
-    /// differ.
-    private static let orderedLate = Delay.seconds(600)
-
-    /// Whether a changed purchase or subscription may pay an order: an answer carries an order's account token, or an
-    /// owner has an open order. Most settlements pay none.
+    /// Whether a changed purchase or subscription may pay an order: an answer carries an order's account token, a receipt
+    /// was sent for an order, or an owner has an open order. Most settlements pay none.
     private func mayPay(in transaction: Transaction) throws -> Bool {
-        if !orderCustomers.isEmpty { return true }
+        if !orderCustomers.isEmpty || !orderReceipts.paying.isEmpty { return true }
         let owners =
             purchases.values.filter(\.isChanged).compactMap(\.ownership.current?.customer.number)
             + subscriptions.values.filter(\.isChanged).compactMap(\.ownership.current?.customer.number)
@@ -19,27 +15,44 @@ extension SettlementRun {
         return try rows.first?.bool("is_open") == true
     }
 
-    /// Finds the orders that changed purchases and subscriptions pay, and marks them as paid. It comes after the owners
-    /// are written, and before what is delivered.
+    /// Finds the orders that changed purchases and subscriptions pay, and those for which a receipt was sent, and marks
+    /// them as paid. It comes after the owners are written, and before what is delivered.
     func payOrders(in transaction: Transaction) throws {
-        let bought = purchases.values.filter(\.isChanged).map(\.rowID)
-        let subscribed = subscriptions.values.filter(\.isChanged).map(\.rowID)
+        try settleOrderReceipts(in: transaction)
         guard try mayPay(in: transaction) else { return }
+        let paying = orderReceipts.paying
+        let sent = batch.filter { paying.contains($0.claim.receiptID) }
+        let bought = Set(purchases.values.filter(\.isChanged).map(\.rowID))
+            .union(sent.flatMap { $0.purchases.compactMap { purchases[$0.key]?.rowID } })
+        let subscribed = Set(subscriptions.values.filter(\.isChanged).map(\.rowID))
+            .union(sent.flatMap { $0.subscriptionKeys.compactMap { subscriptions[$0]?.rowID } })
         let rows = try transaction.query(
-            Queries.findPayments, [.int8s(bought), .int8s(subscribed), .int8(Self.orderedLate.milliseconds)])
+            Queries.findPayments,
+            [
+                .int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(paying.map(\.number)),
+                .int8(OrderReceipts.orderedLate.milliseconds),
+            ])
         guard !rows.isEmpty else { return }
         let payments = try rows.map(Payment.init(row:))
         let chosen = Set(matchPayments(payments.map(\.candidate)))
-        let paying = payments.filter { chosen.contains($0.candidate) }
+        let made = payments.filter { chosen.contains($0.candidate) }
         try transaction.query(
             Queries.payOrders,
             [
-                .texts(paying.map(\.candidate.orderID)), .texts(paying.map(\.candidate.cause.rawValue)),
-                .texts(paying.map(\.environment)), .texts(paying.map(\.transactionID)),
-                .instants(paying.map(\.candidate.purchasedAt)), .int8s(paying.map(\.purchaseID)),
-                .int8s(paying.map(\.subscriptionID)), .int8s(paying.map(\.periodID)),
+                .texts(made.map(\.candidate.orderID)), .texts(made.map(\.candidate.cause.rawValue)),
+                .texts(made.map(\.environment)), .texts(made.map(\.transactionID)),
+                .instants(made.map(\.candidate.purchasedAt)), .int8s(made.map(\.purchaseID)),
+                .int8s(made.map(\.subscriptionID)), .int8s(made.map(\.periodID)),
                 .timestamptz(microseconds: recordedMicroseconds),
             ])
+    }
+
+    /// Marks the receipts of verified answers as settled for the orders that they were sent for.
+    private func settleOrderReceipts(in transaction: Transaction) throws {
+        let settled = batch.filter { $0.evidence != nil }.map(\.claim.receiptID)
+        let sent = orderReceipts.all.filter(settled.contains)
+        guard !sent.isEmpty else { return }
+        try transaction.query(Queries.settleOrderReceipts, [.int8s(sent.map(\.number))])
     }
 }
 
@@ -66,7 +79,7 @@ private struct Payment {
         }
         candidate = PaymentCandidate(
             orderID: try row.text("order_id"), orderedAt: try row.instant("created_at"),
-            cause: try row.bool("by_token") ? .token : .product, bought: bought,
+            cause: try row.word("cause"), bought: bought,
             purchasedAt: try row.instant("purchased_at"))
     }
 }

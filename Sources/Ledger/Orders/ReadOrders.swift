@@ -4,11 +4,23 @@ import SQL
 package import Subscriptions
 
 extension LedgerOrders {
-    /// Returns an order of an app; nil where the app has no such order. Throws `notFound` for an unknown app.
-    package func read(_ id: String, of bundleID: BundleID) async throws -> Order? {
+    /// Returns an order of an app, and of a customer by any name if given; nil where there is no such order. Throws
+    /// `notFound` for an unknown app.
+    package func read(
+        _ id: String, of bundleID: BundleID, orderedBy customer: String? = nil
+    ) async throws -> Order? {
         let app = try await ledger.apps.app(bundleID)
         guard UUID(uuidString: id) != nil else { return nil }
-        return try await query(Queries.readOrder, [.int4(app.id), .text(id)]).first.map(Order.init(row:))
+        return try await query(Queries.readOrder, [.int4(app.id), .text(id), .text(customer)])
+            .first.map(Order.init(row:))
+    }
+
+    /// Returns the app and the customer of an order that was proved; nil where there is no such order.
+    package func party(to id: String) async throws -> (app: BundleID, customer: String)? {
+        guard UUID(uuidString: id) != nil else { return nil }
+        return try await query(Queries.findOrder, [.text(id)]).first.map { row in
+            (app: BundleID(try row.text("bundle_id")), customer: try row.text("customer"))
+        }
     }
 
     /// Returns the orders of a customer, by any name, oldest first: those after the order `after`, at most `limit`.

@@ -21,6 +21,7 @@ extension SettlementRun {
         }
         noteOmissions()
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
+            claimByProof(in: settlement)
             resolveOwnership(of: settlement)
         }
     }
@@ -40,15 +41,19 @@ extension SettlementRun {
         }
     }
 
-    /// Resolves what already has an owner first, because that owner may get the rest of the receipt.
+    /// Resolves what already has an owner first, because that owner may get the rest of the receipt. A receipt that no
+    /// customer uploaded gives its contents only to the customers of the orders whose account tokens they carry.
     private mutating func resolveOwnership(of settlement: Settlement) {
         let receipt = settlement.claim.receiptID
-        guard let ownershipClaims = ownershipClaims[receipt] else { return }
+        let ownershipClaims = ownershipClaims[receipt] ?? []
+        guard !ownershipClaims.isEmpty || !orderCustomers.isEmpty else { return }
         let policy = settlement.claim.app.ownershipPolicy
         let keys = settlement.subscriptionKeys
         let bought = settlement.purchases.map(\.key)
         for isOwned in [true, false] {
-            let owner = isOwned ? nil : receiptOwner(of: keys, bought, among: ownershipClaims, policy: policy)
+            let owner =
+                isOwned || ownershipClaims.isEmpty
+                ? nil : receiptOwner(of: keys, bought, among: ownershipClaims, policy: policy)
             for key in keys where (subscriptions[key]?.ownership.current != nil) == isOwned {
                 let token = subscriptions[key]?.state?.facts.appAccountToken
                 subscriptions[key]?.resolveOwnership(

@@ -32,6 +32,8 @@ package enum OwnershipCause: String, Sendable, CaseIterable {
     case imported = "import"
     /// Its `app_account_token` names the customer.
     case token
+    /// A device sent it with a proof of the customer's order.
+    case proof
     /// It belonged to another name, which was merged into the customer.
     case merge
     /// The customer was merged into another one, and was split off again.
@@ -42,7 +44,7 @@ package enum OwnershipCause: String, Sendable, CaseIterable {
     /// Whether a person decided it, not a receipt.
     var isByHand: Bool {
         switch self {
-        case .upload, .imported, .token: false
+        case .upload, .imported, .token, .proof: false
         case .merge, .split, .assignment: true
         }
     }

@@ -16,6 +16,9 @@ struct OwnershipDraft: Sendable {
     /// The owner after this settlement.
     var current: Owner? { isReleased ? nil : newOwner ?? owner }
 
+    /// Whether a proof took it from another owner.
+    var isClaimedByProof: Bool { cause == .proof && owner != nil }
+
     /// Whether this settlement changes the owner.
     var isChanged: Bool { newOwner != nil || isReleased }
 

@@ -16,6 +16,16 @@ package struct Settled: Sendable {
         package let ownership: [AppCustomerID: OwnershipAnswer]
     }
 
+    /// Whether asking again can help.
+    package enum Repetition: Sendable, Hashable {
+        /// There is nothing to ask again, or it is of no use.
+        case vain
+        /// It may help later.
+        case later
+        /// Apple has a temporary problem of its own (21100 to 21199), which often passes in seconds.
+        case soon
+    }
+
     /// The receipt.
     package let receiptID: ReceiptID
     /// How Apple's answer counts; a refusal during an incident of the app is indeterminate.
@@ -24,6 +34,10 @@ package struct Settled: Sendable {
     package let reason: String?
     /// The kind of refusal, when it was rejected.
     package let refusal: Refusal.Kind?
+    /// What Apple's refusal or failure says about asking again.
+    package let repetition: Repetition
+    /// The orders for which the receipt was sent before the settlement.
+    package let orderIDs: Set<String>
     /// The receipt's subscriptions, by id; empty unless verified.
     package let subscriptions: [SubscriptionOutcome]
     /// Events of its one-time purchases, in order.

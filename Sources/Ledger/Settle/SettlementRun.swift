@@ -17,6 +17,8 @@ struct SettlementRun {
     let ownershipClaims: [ReceiptID: [OwnershipClaim]]
     /// The customers whom the account tokens of orders name.
     let orderCustomers: OrderCustomers
+    /// The orders for which the batch's receipts were sent.
+    let orderReceipts: OrderReceipts
     /// Apps with a running incident: Apple's refusals of their receipts count as no answer.
     let incidents: Set<Int32>
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
@@ -46,6 +48,8 @@ struct SettlementRun {
         recordedMicroseconds = try Self.clock(in: transaction)
         ownershipClaims = try Self.ownershipClaims(of: .int8s(ids.map(\.number)), in: transaction)
         orderCustomers = try OrderCustomers(of: batch, in: transaction)
+        orderReceipts = try OrderReceipts(
+            of: ids, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
         incidents = try Self.incidents(among: batch, in: transaction)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
@@ -59,7 +63,8 @@ struct SettlementRun {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
         (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
-        (ownershipClaims, orderCustomers, incidents) = ([:], .none, [])
+        (ownershipClaims, incidents) = ([:], [])
+        (orderCustomers, orderReceipts) = (.none, .none)
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)
     }

@@ -16,6 +16,7 @@ extension SettlementRun {
         try writePolling(scheduled: scheduled, in: transaction)
         try affected.store(in: transaction)
         try payOrders(in: transaction)
+        try handOverDue(in: transaction)
         try storeTurns(in: transaction)
         // Last, because the canaries' watch may be using the same rows.
         try writeRefusals(fresh, in: transaction)
@@ -72,8 +73,25 @@ extension SettlementRun {
         return Settled(
             receiptID: receipt, outcome: plan.isForgiven ? .indeterminate : settlement.finding.outcome,
             reason: settlement.finding.reason,
-            refusal: plan.isForgiven ? nil : settlement.finding.refusal, subscriptions: outcomes,
+            refusal: plan.isForgiven ? nil : settlement.finding.refusal,
+            repetition: Settled.Repetition(settlement.finding),
+            orderIDs: Set(orderReceipts.orders(of: receipt).map(\.orderID)), subscriptions: outcomes,
             purchaseEvents: settlement.purchases.flatMap { purchases[$0.key]?.events.map(\.event) ?? [] },
             nextCheckAt: next)
+    }
+}
+
+extension Settled.Repetition {
+    /// Apple's internal errors.
+    private static let appleErrors = 21100...21199
+
+    /// Reads it from what an answer means.
+    init(_ finding: Finding) {
+        switch finding {
+        case .verified: self = .vain
+        case .rejected(let refusal): self = refusal.retryable ? .later : .vain
+        case .indeterminate(let failure) where !failure.retryable: self = .vain
+        case .indeterminate(let failure): self = failure.status.map(Self.appleErrors.contains) ?? false ? .soon : .later
+        }
     }
 }

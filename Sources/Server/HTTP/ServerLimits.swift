@@ -8,8 +8,11 @@ struct ServerLimits: Sendable {
     var bodySecondsMax = 60.0
     /// The limits of one upload.
     var submission = SubmissionLimits()
-    /// How long an upload waits before Apple is asked again about a purchase that the receipt lacks, in seconds.
+    /// How long an upload waits before Apple is asked again, in seconds: about a purchase that its answer lacks, and when
+    /// it had a temporary problem.
     var absentSeconds: Double = 5
+    /// How long the sender of a purchase waits at the most, in seconds.
+    var purchaseSeconds: Double = 20
     /// How long a connection may be silent between requests or while its headers arrive, in seconds.
     var idleSeconds: Int64 = 60
     /// The largest single header or request line, in bytes. An id of 10 kB in any script, percent-encoded, still fits
@@ -26,6 +29,14 @@ struct ServerLimits: Sendable {
     var unreadSecondsMax: Int64 = 60
     /// The most open connections. Beyond it, the connection that has been silent longest is closed for a new one.
     var connectionsMax = connectionsWanted
+
+    /// How long the sender of an upload waits at the most, in seconds.
+    func waitSeconds(for purpose: UploadPurpose) -> Double {
+        switch purpose {
+        case .purchase: purchaseSeconds
+        case .launch, .restore: submission.answerSeconds
+        }
+    }
 
     /// The number of connections that one process wants, where the system allows it.
     static let connectionsWanted = 4096

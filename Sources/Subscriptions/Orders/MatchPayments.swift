@@ -4,6 +4,10 @@ package struct PaymentCandidate: Sendable, Hashable {
     package enum Cause: String, Sendable, CaseIterable, Comparable {
         /// It carries the order's `app_account_token`.
         case token
+        /// A device sent it for the order, with a proof.
+        case proof
+        /// A service sent it for the order.
+        case order
         /// The owner had ordered the product, and names no order.
         case product
 

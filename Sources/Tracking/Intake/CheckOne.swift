@@ -8,30 +8,36 @@ extension Tracker {
     ///
     /// Throws `LedgerError` `notFound`, or `busy` while another process asks or the app may not ask.
     package func check(_ receipt: ReceiptID) async throws -> Settled {
-        try await checkOrJoin(receipt, uploadedBy: nil, until: nil)
+        try await check(receipt, until: nil)
     }
 
-    /// Checks a receipt for the customer who uploaded it, or joins another check of it. The result of one that resolved
-    /// the upload's claim counts too, in whichever process it ran.
+    /// The same, but throws `busy` when Apple's answer takes longer than until `end`; the receipt is then left to the
+    /// workers.
+    package func check(_ receipt: ReceiptID, until end: ContinuousClock.Instant?) async throws -> Settled {
+        try await checkOrJoin(receipt, for: nil, until: end)
+    }
+
+    /// Checks a receipt for an upload of it, or joins another check of it. The result of one that resolved the upload's
+    /// claim counts too, in whichever process it ran.
     ///
     /// With `end`, waits until then for another process. Throws `busy` also when Apple's answer takes longer than that;
     /// the receipt is then left to the workers.
     func checkOrJoin(
-        _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
+        _ receipt: ReceiptID, for claim: UploadClaim?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         // A check without a limit of its own ends with its lease.
         try await singleFlight.outcome(
             of: receipt, until: end ?? .now + .seconds(options.leaseSeconds),
-            isEnough: { settled in customer.map(settled.answers) ?? true },
-            check: { try await claimAndCheck(receipt, uploadedBy: customer, until: end) })
+            isEnough: { settled in claim.map(settled.answers) ?? true },
+            check: { try await claimAndCheck(receipt, for: claim, until: end) })
     }
 
     /// Checks a receipt as the only one in this process; another process may check it meanwhile.
     private func claimAndCheck(
-        _ receipt: ReceiptID, uploadedBy customer: String?, until end: ContinuousClock.Instant?
+        _ receipt: ReceiptID, for claim: UploadClaim?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         let worker = try await identity.worker(of: self)
-        switch try await claimOrAwaitResult(of: receipt, uploadedBy: customer, by: worker, until: end) {
+        switch try await claimOrAwaitResult(of: receipt, for: claim, by: worker, until: end) {
         case .settledElsewhere(let settled): return settled
         case .claimed(let claim): return try await takeBudgetAndCheck(claim, until: end)
         }
@@ -68,12 +74,12 @@ extension Tracker {
 
     /// Claims a receipt, or waits until `end` for another process that has claimed it.
     private func claimOrAwaitResult(
-        of receipt: ReceiptID, uploadedBy customer: String?, by worker: WorkerID, until end: ContinuousClock.Instant?
+        of receipt: ReceiptID, for upload: UploadClaim?, by worker: WorkerID, until end: ContinuousClock.Instant?
     ) async throws -> ClaimOrResult {
         var before: LastCheck?
         while true {
             if before != nil,
-                let settled = try await ledger.intake.settled(receipt, uploadedBy: customer, since: before)
+                let settled = try await ledger.intake.settled(receipt, for: upload, since: before)
             {
                 return .settledElsewhere(settled)
             }
@@ -81,7 +87,7 @@ extension Tracker {
                 let claim = try await ledger.claims.claim(receipt, for: worker, leaseSeconds: options.leaseSeconds)
                 // This process has the lease, so no other one settles. An earlier settlement may have resolved
                 // the upload's claim.
-                guard let settled = try await ledger.intake.settled(receipt, uploadedBy: customer, since: before) else {
+                guard let settled = try await ledger.intake.settled(receipt, for: upload, since: before) else {
                     // The customer waits for the result, so the answer is read even where it equals the last one.
                     return .claimed(claim.inFull)
                 }
@@ -89,7 +95,7 @@ extension Tracker {
                 return .settledElsewhere(settled)
             } catch let error as LedgerError where error.kind == .busy {
                 guard let end, ContinuousClock.now < end else { throw error }
-                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, uploadedBy: customer) }
+                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, for: upload) }
                 try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
             }
         }
@@ -97,9 +103,14 @@ extension Tracker {
 }
 
 extension Settled {
-    /// Returns whether the settlement decided the customer's claims. It did not when the upload came too late for it.
-    fileprivate func answers(_ customer: String) -> Bool {
-        subscriptions.isEmpty || subscriptions.contains { $0.ownership[AppCustomerID(customer)] != nil }
+    /// Returns whether the settlement decided the upload's claims. It did not when the upload came too late for it.
+    fileprivate func answers(_ claim: UploadClaim) -> Bool {
+        isOwnershipDecided(for: claim.customer) && claim.orderID.map(orderIDs.contains) ?? true
+    }
+
+    private func isOwnershipDecided(for customer: String?) -> Bool {
+        guard let customer, !subscriptions.isEmpty else { return true }
+        return subscriptions.contains { $0.ownership[AppCustomerID(customer)] != nil }
     }
 }
 

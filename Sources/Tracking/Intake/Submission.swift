@@ -6,8 +6,10 @@ package import Subscriptions
 package struct Submission: Sendable {
     /// The app of the receipt.
     package var bundleID: BundleID
-    /// The operator's own id of the customer.
-    package var customer: String
+    /// The operator's own id of the customer; nil where a device sends the receipt for an order.
+    package var customer: String?
+    /// The order that the receipt is sent for.
+    package var order: OrderReference?
     /// The receipt in base64 in any form, not yet normalised.
     package var receipt: String
     /// Whether it comes from an import, which never takes a live subscription from its owner.
@@ -25,12 +27,13 @@ package struct Submission: Sendable {
 
     /// Creates a submission.
     package init(
-        bundleID: BundleID, customer: String, receipt: String, imported: Bool = false, storefront: String? = nil,
-        priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
+        bundleID: BundleID, customer: String?, receipt: String, imported: Bool = false, order: OrderReference? = nil,
+        storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
         provisional: Provisional? = nil
     ) {
         self.bundleID = bundleID
         self.customer = customer
+        self.order = order
         self.receipt = receipt
         self.imported = imported
         self.storefront = storefront
@@ -43,8 +46,8 @@ package struct Submission: Sendable {
 
 /// The result of a submission.
 package enum SubmissionAnswer: Sendable {
-    /// Apple was asked and the answer is settled, for the customer under their present id.
-    case settled(Settled, customer: String)
+    /// Apple was asked and the answer is settled, for the customer under their present id, if the submission named one.
+    case settled(Settled, customer: String?)
     /// The receipt is stored and waits for a check; `reason` says why it was not checked yet.
     case pending(ReceiptID, reason: String)
 }

@@ -17,8 +17,9 @@ extension Tracker {
             throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
         }
         let end = limits.map { ContinuousClock.now + .seconds($0.answerSeconds) }
+        let claim = UploadClaim(customer: stored.customer, orderID: upload.order?.id)
         do {
-            let settled = try await checkOrJoin(stored.receiptID, uploadedBy: stored.customer, until: end)
+            let settled = try await checkOrJoin(stored.receiptID, for: claim, until: end)
             return .settled(settled, customer: stored.customer)
         } catch let error as LedgerError where error.kind == .busy {
             return .pending(stored.receiptID, reason: error.message)

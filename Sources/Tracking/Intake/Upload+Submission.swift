@@ -6,12 +6,13 @@ extension Upload {
     /// Creates the upload of a submission. Throws `ReceiptDataError` for data that is not a receipt, `LedgerError` for
     /// an invalid customer id and for an imported receipt that names another app.
     init(_ submission: Submission, app: App) throws {
-        try Self.requireValidCustomerID(submission.customer)
+        if let customer = submission.customer { try Self.requireValidCustomerID(customer) }
         let receipt = try ReceiptData(normalising: submission.receipt)
         self.init(
             appID: app.id, customer: submission.customer, receipt: receipt.bytes, imported: submission.imported,
-            storefront: submission.storefront, priceMilliunits: submission.priceMilliunits,
-            currency: submission.currency, expiresAt: submission.expiresAt, provisional: submission.provisional)
+            order: submission.order, storefront: submission.storefront,
+            priceMilliunits: submission.priceMilliunits, currency: submission.currency, expiresAt: submission.expiresAt,
+            provisional: submission.provisional)
         if submission.imported { try readLocally(receipt, app: app) }
     }
 

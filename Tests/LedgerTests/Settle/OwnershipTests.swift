@@ -115,7 +115,8 @@ struct OwnershipTests {
             }
             #expect(try await Array(test.owner().utf8) == Array(two.utf8))
             let served = try #require(
-                try await test.ledger.intake.settled(receipt, uploadedBy: one, since: nil)?.subscriptions.first)
+                try await test.ledger.intake.settled(
+                    receipt, for: UploadClaim(customer: one), since: nil)?.subscriptions.first)
             #expect(served.ownership[AppCustomerID(one)] == .refused("Another customer owns it."))
         }
     }

@@ -16,7 +16,7 @@ struct PurchaseRouteTests {
     private static let app = "/v1/apps/com.example.app"
 
     /// A ledger whose app sells coins and themes, and a server whose Apple answers with `store`.
-    private func serving(
+    static func serving(
         _ store: ScriptedStore, limits: ServerLimits = ServerLimits(),
         _ body: @escaping @Sendable (ServedLedger, any TestClientProtocol) async throws -> Void
     ) async throws {
@@ -33,7 +33,7 @@ struct PurchaseRouteTests {
     }
 
     /// What Apple says of one-time purchases: id, product, token.
-    private static func bought(_ purchases: [(id: String, product: String, token: String)]) -> String {
+    static func bought(_ purchases: [(id: String, product: String, token: String)]) -> String {
         let now = Int64(Date.now.timeIntervalSince1970) * 1000 + 1000
         let rows = purchases.map { one in
             """
@@ -68,7 +68,7 @@ struct PurchaseRouteTests {
     @Test("An order is placed, paid, delivered and acknowledged")
     func whole() async throws {
         let store = ScriptedStore(saying: Self.bought([]))
-        try await serving(store) { served, client in
+        try await Self.serving(store) { served, client in
             let placed = try await order(client, served, key: "k")
             #expect(placed.status == .created, "\(String(buffer: placed.body))")
             let made = try AnswerBody(placed)
@@ -106,7 +106,7 @@ struct PurchaseRouteTests {
         let store = ScriptedStore(saying: Self.bought([("p", "themes", ""), ("q", "coins", "")]))
         var limits = ServerLimits()
         limits.absentSeconds = 0.1
-        try await serving(store, limits: limits) { served, client in
+        try await Self.serving(store, limits: limits) { served, client in
             let launch = try AnswerBody(try await upload(client, served))
             #expect(launch.text("result") == "succeeded" && launch.list("purchases")?.count == 2)
             func purchase(_ id: String, by customer: String = "kim") async throws -> (HTTPResponse.Status, String?) {
@@ -131,7 +131,7 @@ struct PurchaseRouteTests {
 
     @Test("Bad input gets its problem and changes nothing")
     func badInput() async throws {
-        try await serving(ScriptedStore(saying: Self.bought([]))) { served, client in
+        try await Self.serving(ScriptedStore(saying: Self.bought([]))) { served, client in
             for body in [
                 #"{"customer":"kim","product_id":"coins","quantity":0}"#,
                 #"{"customer":"kim","product_id":"coins","quantity":1000}"#,
@@ -185,7 +185,7 @@ struct PurchaseRouteTests {
 
     @Test("A device reports with a proof and no API key; an unknown order and a wrong proof get the same answer")
     func reports() async throws {
-        try await serving(ScriptedStore(saying: Self.bought([]))) { served, client in
+        try await Self.serving(ScriptedStore(saying: Self.bought([]))) { served, client in
             let made = try AnswerBody(try await order(client, served))
             let (id, key) = (try #require(made.text("order_id")), try #require(made.text("key")))
             func report(_ id: String, _ state: String, proof: String) async throws -> TestResponse {

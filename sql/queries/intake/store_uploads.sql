@@ -1,5 +1,6 @@
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
 -- as far as they are known).
+-- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here.
 -- An upload makes its receipt due: at once when imported, in the order of ledger.import_priority, else in five seconds,
 -- because the uploading process asks Apple right away. An import that adds nothing does not. A receipt in quarantine
 -- stays there, because it is asked about alone.
@@ -17,6 +18,7 @@ WITH clock AS MATERIALIZED (
     SELECT g.receipt_id, g.customer_id, clock.at + g.place * interval '1 microsecond', g.imported, g.storefront,
            g.price_milliunits, g.currency
     FROM given g CROSS JOIN clock
+    WHERE g.customer_id IS NOT NULL
     ORDER BY g.receipt_id, g.customer_id
     ON CONFLICT (receipt_id, customer_id) DO UPDATE
     SET settled = false, uploaded_at = EXCLUDED.uploaded_at, imported = EXCLUDED.imported,
@@ -27,7 +29,11 @@ WITH clock AS MATERIALIZED (
     RETURNING u.receipt_id, u.imported
 ), brought AS (
     SELECT u.receipt_id, bool_and(u.imported) AS imported, bool_or(u.imported) AS is_due_now
-    FROM uploaded u GROUP BY u.receipt_id
+    FROM (
+        SELECT u.receipt_id, u.imported FROM uploaded u
+        UNION ALL
+        SELECT g.receipt_id, false FROM given g WHERE g.customer_id IS NULL) u
+    GROUP BY u.receipt_id
 ), due AS (
     SELECT r.receipt_id, r.app_id,
            CASE WHEN r.verified_at IS NOT NULL THEN 'expiring'::ledger.lane WHEN b.imported THEN 'import' ELSE 'new' END AS lane,

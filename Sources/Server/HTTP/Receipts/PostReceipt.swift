@@ -1,90 +1,63 @@
 import Hummingbird
 import Ledger
-import Logging
 import Subscriptions
 import Tracking
 
 /// `POST /v1/apps/{bundle}/receipts`: stores a receipt, asks Apple at once, and returns the result.
 struct PostReceipt: Sendable {
-    let tracker: Tracker
-    let limits: ServerLimits
+    let uploads: ReceiptUploads
 
     func addRoute(to routes: RouterGroup<KeyContext>) {
         routes.ofApp(needing: .write).post("/v1/apps/{bundle}/receipts") { request, context in
-            let body = try await limits.json(Body.self, of: request)
+            let body = try await uploads.limits.json(Body.self, of: request)
             try Upload.requireValidCustomerID(body.customer)
-            let submission = try body.submission(for: context.bundleID)
-            return try await answer(to: submission, asking: try body.question, of: .key(context.key.id))
+            var submission = try body.submission(for: context.bundleID)
+            let question = try body.question
+            submission.order = try await reference(question.orderID, of: body.customer, in: context.bundleID)
+            let answer = try await uploads.answer(
+                to: submission, of: body.customer, asking: question, by: .key(context.key.id))
+            return try await response(to: submission, body.customer, answer)
         }
     }
 
-    private func answer(
-        to submission: Submission, asking question: UploadQuestion, of actor: Actor
-    ) async throws -> Response {
-        let order = { try await self.order(question.orderID, of: submission.bundleID) }
-        switch try await submitted(submission, by: actor) {
-        case .pending(let receiptID, let reason):
-            // The reason may name the database. The caller only needs to know that the receipt is stored.
-            tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
-            return accepted(
-                submission, receiptID, outcome: "pending",
-                reason: "Apple has not answered yet; it will be asked again.", .pending(order: try await order()))
-        case .settled(let settled, let customer):
-            switch settled.outcome {
-            case .verified: return try await verified(submission, question, settled, of: customer)
-            case .rejected where try await isPaused(submission.bundleID):
-                let reason =
-                    settled.reason ?? "Apple refused the app's shared secret; the receipt will be asked about again."
-                return accepted(
-                    submission, settled.receiptID, outcome: "pending", reason: reason,
-                    .pending(order: try await order()))
-            case .rejected: throw rejected(submission, settled, .refused(settled.refusal, order: try await order()))
-            case .indeterminate:
-                let reason = settled.reason ?? "Apple's answer says nothing about the receipt; it will be asked again."
-                return accepted(
-                    submission, settled.receiptID, outcome: settled.outcome.rawValue, reason: reason,
-                    .pending(order: try await order()))
-            }
-        }
-    }
-
-    private func order(_ id: String?, of bundleID: BundleID) async throws -> Order? {
+    /// Returns the order that the sender names. Throws a problem where the customer has no such order.
+    private func reference(_ id: String?, of customer: String, in bundleID: BundleID) async throws -> OrderReference? {
         guard let id else { return nil }
-        return try await tracker.ledger.orders.read(id, of: bundleID)
+        guard let order = try await uploads.tracker.ledger.orders.read(id, of: bundleID, orderedBy: customer) else {
+            throw Problem(.notFound, "The customer has no order \(id).")
+        }
+        return OrderReference(id: order.id, isProved: false)
     }
 
-    private func submitted(_ submission: Submission, by actor: Actor) async throws -> SubmissionAnswer {
-        do {
-            return try await tracker.acting(as: actor).submit(submission, within: limits.submission)
-        } catch let error as LedgerError where error.kind == .notFound {
-            throw Problem.unknownApp(submission.bundleID.text)
+    private func response(to submission: Submission, _ customer: String, _ answer: UploadAnswer) async throws
+        -> Response
+    {
+        switch answer {
+        case .verified(let settled, let owner, let result):
+            return try await verified(submission, customer, settled, of: owner ?? customer, result)
+        case .waiting(let receiptID, let outcome, let reason, let result):
+            return accepted(submission, customer, receiptID, outcome: outcome, reason: reason, result)
+        case .rejected(let settled, let result):
+            throw Problem(
+                .receiptRejected, settled.reason ?? "Apple does not vouch for the receipt.",
+                headers: [.location: GetReceipt.path(of: settled.receiptID, in: submission.bundleID)],
+                members: result.members.merging([
+                    "receipt_id": .string(settled.receiptID.description),
+                    "outcome": .string(settled.outcome.rawValue),
+                ]) { _, own in own })
         }
     }
 
-    /// Returns whether the app's checks are paused. Then Apple refused our secret (21004), which says nothing about the
-    /// receipt.
-    private func isPaused(_ bundleID: BundleID) async throws -> Bool {
-        try await tracker.ledger.apps.app(bundleID).pause != nil
-    }
-
-    /// Answers about a receipt that Apple vouches for. Where it lacks what the device has just bought, Apple is asked
-    /// once more after a while: its answers lag behind the purchase.
     private func verified(
-        _ submission: Submission, _ question: UploadQuestion, _ settled: Settled, of customer: String
+        _ submission: Submission, _ customer: String, _ settled: Settled, of owner: String, _ result: UploadResult
     ) async throws -> Response {
-        var (settled, result) = (settled, try await result(question, submission, settled))
-        if result.word == .absent {
-            try await Task.sleep(for: .seconds(limits.absentSeconds))
-            if let again = try? await tracker.check(settled.receiptID), again.outcome == .verified { settled = again }
-            result = try await self.result(question, submission, settled)
-        }
-        let entitlements = try await tracker.ledger.customers.entitlements(
-            app: submission.bundleID, customer: submission.customer, fromPrimary: true)
+        let entitlements = try await uploads.tracker.ledger.customers.entitlements(
+            app: submission.bundleID, customer: customer, fromPrimary: true)
         let members = result.members
         let text = JSONText {
             $0.member("advice", members["advice"] ?? .null)
             $0.member("app", submission.bundleID.text)
-            $0.member("customer", submission.customer)
+            $0.member("customer", customer)
             $0.member("deliveries", members["deliveries"] ?? [])
             $0.member("entitlements", each: entitlements) { $0.write($1) }
             $0.member("may_finish", members["may_finish"] ?? [])
@@ -96,26 +69,18 @@ struct PostReceipt: Sendable {
             $0.member("receipt_id", settled.receiptID.description)
             $0.member("result", members["result"] ?? .null)
             $0.member("retry_after_s", members["retry_after_s"] ?? .null)
-            $0.member("subscriptions", .array(settled.subscriptions.map { $0.json(for: customer) }))
+            $0.member("subscriptions", .array(settled.subscriptions.map { $0.json(for: owner) }))
         }
         return Response(text, status: result.word == .absent ? .accepted : .ok)
     }
 
-    private func result(
-        _ question: UploadQuestion, _ submission: Submission, _ settled: Settled
-    ) async throws -> UploadResult {
-        let contents = try await tracker.ledger.intake.purchases(
-            in: settled.receiptID, of: submission.bundleID, for: submission.customer)
-        return UploadResult(
-            question, in: contents, order: try await order(question.orderID, of: submission.bundleID))
-    }
-
     private func accepted(
-        _ submission: Submission, _ receiptID: ReceiptID, outcome: String, reason: String, _ result: UploadResult
+        _ submission: Submission, _ customer: String, _ receiptID: ReceiptID, outcome: String, reason: String,
+        _ result: UploadResult
     ) -> Response {
         let own: [String: JSONValue] = [
             "app": .string(submission.bundleID.text),
-            "customer": .string(submission.customer),
+            "customer": .string(customer),
             "receipt_id": .string(receiptID.description),
             "outcome": .string(outcome),
             "reason": .string(reason),
@@ -123,16 +88,6 @@ struct PostReceipt: Sendable {
         return Response(
             .object(own.merging(result.members) { own, _ in own }), status: .accepted,
             headers: [.location: GetReceipt.path(of: receiptID, in: submission.bundleID)])
-    }
-
-    private func rejected(_ submission: Submission, _ settled: Settled, _ result: UploadResult) -> Problem {
-        Problem(
-            .receiptRejected, settled.reason ?? "Apple does not vouch for the receipt.",
-            headers: [.location: GetReceipt.path(of: settled.receiptID, in: submission.bundleID)],
-            members: result.members.merging([
-                "receipt_id": .string(settled.receiptID.description),
-                "outcome": .string(settled.outcome.rawValue),
-            ]) { _, own in own })
     }
 }
 

@@ -34,38 +34,62 @@ struct UploadResult: Sendable {
         case absent
     }
 
-    /// Seconds after which a device tries again.
-    static let retrySeconds: Int64 = 5
+    /// What a device does next.
+    enum Advice: String {
+        /// It gets a new receipt from Apple and sends that.
+        case refreshReceipt = "refresh_receipt"
+        /// It sends the same receipt again after `retrySeconds`.
+        case retry
+    }
 
     let word: Word
-    let advice: String?
+    let advice: Advice?
+    /// Seconds after which a device that retries tries again.
+    var retrySeconds: Int64 = 5
     var contents = ReceiptPurchases.none
     var order: Order?
 
     /// The result while there is no verdict.
     static func pending(order: Order?) -> UploadResult {
-        UploadResult(word: .pending, advice: "retry", order: order)
+        UploadResult(word: .pending, advice: .retry, order: order)
     }
 
+    /// Seconds after which a receipt that Apple refused is worth another try.
+    private static let refusedRetrySeconds: Int64 = 60
+
     /// The result of a refusal.
-    static func refused(_ refusal: Refusal.Kind?, order: Order?) -> UploadResult {
-        UploadResult(word: .failed, advice: refusal == .notAuthentic ? "refresh_receipt" : nil, order: order)
+    static func refused(_ repetition: Settled.Repetition, order: Order?) -> UploadResult {
+        switch repetition {
+        case .vain: UploadResult(word: .failed, advice: nil, order: order)
+        case .later, .soon:
+            UploadResult(word: .failed, advice: .retry, order: order, retrySeconds: refusedRetrySeconds)
+        }
     }
 
     /// The result where Apple vouches for the receipt.
     init(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) {
         let word = Self.word(question, in: contents, order: order)
-        self.init(
-            word: word, advice: word == .absent ? "refresh_receipt" : word == .pending ? "retry" : nil,
-            contents: contents, order: order)
+        self.init(word: word, advice: Self.advice(for: word), contents: contents, order: order)
     }
 
-    private init(word: Word, advice: String?, contents: ReceiptPurchases = .none, order: Order? = nil) {
+    private init(
+        word: Word, advice: Advice?, contents: ReceiptPurchases = .none, order: Order? = nil, retrySeconds: Int64 = 5
+    ) {
         (self.word, self.advice, self.contents, self.order) = (word, advice, contents, order)
+        self.retrySeconds = retrySeconds
+    }
+
+    private static func advice(for word: Word) -> Advice? {
+        switch word {
+        case .succeeded, .failed: nil
+        case .pending: .retry
+        case .absent: .refreshReceipt
+        }
     }
 
     private static func word(_ question: UploadQuestion, in contents: ReceiptPurchases, order: Order?) -> Word {
         guard question.purpose == .purchase else { return .succeeded }
+        if question.transactionID == nil, order?.wasOwnedBefore ?? false { return .succeeded }
         guard let id = question.transactionID ?? order?.transactionID else {
             return order?.state == .deferred ? .pending : .absent
         }
@@ -76,16 +100,21 @@ struct UploadResult: Sendable {
     /// The members that every answer to an upload has, by name.
     var members: [String: JSONValue] {
         [
-            "advice": .optional(advice),
+            "advice": .optional(advice?.rawValue),
             "deliveries": .array(contents.deliveries.map(\.json)),
             "may_finish": .array(contents.finishable.map { .string($0) }),
             "may_finish_restored": .array(contents.restorable.map { .string($0) }),
             "order": order?.json ?? .null,
             "purchases": .array(contents.items.filter { !$0.isPeriod }.map(\.json)),
             "result": .string(word.rawValue),
-            "retry_after_s": advice == "retry" ? .integer(Self.retrySeconds) : .null,
+            "retry_after_s": advice == .retry ? .integer(retrySeconds) : .null,
         ]
     }
+}
+
+extension Order {
+    /// Whether its customer owned the product already, so that it needs no payment.
+    fileprivate var wasOwnedBefore: Bool { state == .delivered && transactionID == nil }
 }
 
 extension ReceiptPurchases.Item {

@@ -1,0 +1,120 @@
+import Ledger
+import Logging
+import Subscriptions
+import Tracking
+
+/// The answer to an upload, before it is shown to its sender.
+enum UploadAnswer: Sendable {
+    /// Apple vouches for the receipt. The customer is the one that the sender named, as that name means now.
+    case verified(Settled, customer: String?, UploadResult)
+    /// The receipt is stored, and Apple is asked again. The reason is one sentence without internal details.
+    case waiting(ReceiptID, outcome: String, reason: String, UploadResult)
+    /// Apple does not vouch for the receipt.
+    case rejected(Settled, UploadResult)
+}
+
+/// Stores receipts, asks Apple at once, and asks once more where the answer may change within seconds.
+struct ReceiptUploads: Sendable {
+    let tracker: Tracker
+    let limits: ServerLimits
+
+    /// Submits a receipt and returns what its sender may know of `customer`'s purchases.
+    ///
+    /// Throws a problem for an unknown app; `ReceiptDataError` and `LedgerError` for what cannot be stored.
+    func answer(
+        to submission: Submission, of customer: String, asking question: UploadQuestion, by actor: Actor?
+    ) async throws -> UploadAnswer {
+        let upload = WaitingUpload(
+            submission: submission, customer: customer, question: question,
+            end: .now + .seconds(limits.waitSeconds(for: question.purpose)))
+        switch try await submitted(submission, by: actor) {
+        case .pending(let receiptID, let reason):
+            // The reason may name the database. The caller only needs to know that the receipt is stored.
+            tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
+            return .waiting(
+                receiptID, outcome: "pending", reason: "Apple has not answered yet; it will be asked again.",
+                .pending(order: try await order(of: upload)))
+        case .settled(let settled, let name):
+            return try await answer(to: upload, try await settledAtLast(settled, upload), of: name)
+        }
+    }
+
+    private func answer(
+        to upload: WaitingUpload, _ settled: Settled, of name: String?
+    ) async throws -> UploadAnswer {
+        switch settled.outcome {
+        case .verified:
+            return .verified(settled, customer: name, try await result(upload, settled))
+        case .rejected where try await isPaused(upload.submission.bundleID):
+            return .waiting(
+                settled.receiptID, outcome: "pending",
+                reason: settled.reason
+                    ?? "Apple refused the app's shared secret; the receipt will be asked about again.",
+                .pending(order: try await order(of: upload)))
+        case .rejected:
+            return .rejected(settled, .refused(settled.repetition, order: try await order(of: upload)))
+        case .indeterminate:
+            return .waiting(
+                settled.receiptID, outcome: settled.outcome.rawValue,
+                reason: settled.reason ?? "Apple's answer says nothing about the receipt; it will be asked again.",
+                .pending(order: try await order(of: upload)))
+        }
+    }
+
+    /// Asks Apple once more where the answer lacks what was just bought, because its answers lag behind a purchase, and
+    /// where Apple has a temporary problem of its own.
+    private func settledAtLast(_ settled: Settled, _ upload: WaitingUpload) async throws -> Settled {
+        guard try await mayChangeSoon(settled, upload) else { return settled }
+        try await Task.sleep(for: .seconds(limits.absentSeconds))
+        do {
+            let again = try await tracker.check(settled.receiptID, until: upload.end)
+            return again.outcome == .verified || settled.outcome != .verified ? again : settled
+        } catch let error as LedgerError where error.kind == .busy {
+            return settled
+        }
+    }
+
+    private func mayChangeSoon(_ settled: Settled, _ upload: WaitingUpload) async throws -> Bool {
+        switch settled.outcome {
+        case .verified: try await result(upload, settled).word == .absent
+        case .rejected: false
+        case .indeterminate: settled.repetition == .soon
+        }
+    }
+
+    private func result(_ upload: WaitingUpload, _ settled: Settled) async throws -> UploadResult {
+        let contents = try await tracker.ledger.intake.purchases(
+            in: settled.receiptID, of: upload.submission.bundleID, for: upload.customer)
+        return UploadResult(upload.question, in: contents, order: try await order(of: upload))
+    }
+
+    private func order(of upload: WaitingUpload) async throws -> Order? {
+        guard let id = upload.question.orderID else { return nil }
+        return try await tracker.ledger.orders.read(id, of: upload.submission.bundleID)
+    }
+
+    private func submitted(_ submission: Submission, by actor: Actor?) async throws -> SubmissionAnswer {
+        do {
+            let tracker = actor.map(tracker.acting(as:)) ?? tracker
+            return try await tracker.submit(submission, within: limits.submission)
+        } catch let error as LedgerError where error.kind == .notFound {
+            throw Problem.unknownApp(submission.bundleID.text)
+        }
+    }
+
+    /// Returns whether the app's checks are paused. Then Apple refused our secret (21004), which says nothing about the
+    /// receipt.
+    private func isPaused(_ bundleID: BundleID) async throws -> Bool {
+        try await tracker.ledger.apps.app(bundleID).pause != nil
+    }
+}
+
+/// An upload whose sender waits.
+private struct WaitingUpload {
+    let submission: Submission
+    /// Whose purchases the sender asks about.
+    let customer: String
+    let question: UploadQuestion
+    /// When the sender gets an answer at the latest.
+    let end: ContinuousClock.Instant
+}

@@ -1,0 +1,183 @@
+import Foundation
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Ledger
+
+private let reused = OncePerSuite<ReusedDatabase>.database()
+
+@Suite("A receipt that is sent for an order pays it", .serialized, reused)
+struct ProofTests {
+    @Test("A proof claims one transaction of the ordered product; other rows of the receipt have no owner")
+    func one() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            let receipt = try await test.send("device", for: order)
+            try await test.check(receipt, test.bought([("p", "coins"), ("q", "coins"), ("t", "themes")]))
+            #expect(try await test.owners() == "p ann, q -, t -")
+            #expect(try await test.log(of: order) == "created placed, paid proof")
+            #expect(try await test.deliveries() == ["1 purchase due ann 100"])
+            let kinds = try await test.text("SELECT string_agg(kind::text, ' ' ORDER BY kind) FROM ledger.event")
+            #expect(kinds == "purchase.made purchase.made purchase.made ownership.assigned")
+            // The same upload again claims nothing more.
+            try await test.check(
+                try await test.send("device", for: order), test.bought([("p", "coins"), ("q", "coins")], asOf: -0.9))
+            #expect(try await test.owners() == "p ann, q -, t -")
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("A proof takes what another customer merely uploaded and did not get; what was delivered stays")
+    func merelyUploaded() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            try await test.buys("p", by: "bob")
+            let sent = try await test.send("receipt of p", for: order)
+            try await test.check(sent, test.bought([("p", "coins")], asOf: -0.9))
+            #expect(try await test.owners() == "p ann")
+            let given = try await test.deliveries()
+            #expect(
+                given == [
+                    "1 purchase claimed_by_order bob 100", "2 transfer claimed_by_order bob 100",
+                    "3 purchase due ann 100",
+                ])
+            #expect(try await test.log(of: order) == "created placed, paid proof")
+            try await test.acknowledgeAll()
+            #expect(try await test.log(of: order).hasSuffix(", delivered acknowledged"))
+            let second = try await test.place()
+            try await test.buys("q", by: "bob")
+            try await test.acknowledgeAll()
+            try await test.check(
+                try await test.send("receipt of q", for: second), test.bought([("q", "coins")], asOf: -0.8))
+            #expect(try await test.owners() == "p ann, q bob")
+            #expect(try await test.log(of: second) == "created placed")
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test(
+        "A proof claims nothing that was bought before the order, pays another order, carries another token or is of another product",
+        arguments: ["before", "paid", "token", "product", "assigned", "refunded"])
+    func refused(because reason: String) async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let other = try await test.place(by: "bob", days: -4)
+            let order = try await test.place(
+                reason == "product" ? "themes" : "coins", days: reason == "before" ? -1.9 : -3)
+            var answer = test.bought([("p", "coins")], asOf: -0.9)
+            switch reason {
+            case "paid": try await test.buys("p", by: "bob")
+            case "token": answer = Self.carrying(other.appAccountToken, answer)
+            case "assigned":
+                try await test.buys("p", by: "eve")
+                _ = try await test.ledger.customers.assign(
+                    "p", to: "zoe", of: test.app.bundleID,
+                    deciding: ManualDecision(by: "kim", because: "called"))
+            case "refunded":
+                answer = purchase("p", at: test.at(-2), asOf: test.at(-0.9), refundedAt: test.at(-1))
+            default: break
+            }
+            try await test.check(try await test.send("receipt of p", for: order), answer)
+            #expect(try await test.log(of: order) == "created placed")
+            #expect(try await test.owners() != "p ann")
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    private static func carrying(_ token: String, _ answer: Finding) -> Finding {
+        guard case .verified(var evidence) = answer else { return answer }
+        evidence.transactions[0].appAccountToken = token
+        return .verified(evidence)
+    }
+
+    @Test("A token names the customer of its order also where a device sends the receipt")
+    func tokens() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (order, other) = (try await test.place(by: "bob"), try await test.place())
+            try await test.check(
+                try await test.send("device", for: other),
+                Self.carrying(order.appAccountToken, test.bought([("p", "coins")])))
+            #expect(try await test.owners() == "p bob")
+            #expect(try await test.log(of: order) == "created placed, paid token")
+            #expect(try await test.log(of: other) == "created placed")
+        }
+    }
+
+    @Test("An answer that lags behind the purchase pays when it comes, whoever asks")
+    func later() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            let receipt = try await test.send("device", for: order)
+            try await test.check(receipt, outage)
+            try await test.run("UPDATE ledger.poll_schedule SET due_at = now(), leased_by = NULL")
+            try await test.check(receipt, test.bought([], asOf: -1.9))
+            #expect(try await test.log(of: order) == "created placed")
+            try await test.run("UPDATE ledger.purchase_order SET state = 'expired', cause = 'not_paid'")
+            try await test.check(receipt, test.bought([("p", "coins")]))
+            #expect(try await test.log(of: order) == "created placed, expired not_paid, paid proof")
+            #expect(try await test.owners() == "p ann")
+        }
+    }
+
+    @Test("A proof claims a subscription at its purchase, never at a renewal")
+    func subscriptions() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place("monthly", days: -10)
+            let answer = Answer(from: test.at(-9), asOf: test.at(-1))
+            try await test.check(try await test.send("a", for: order), answer)
+            #expect(try await test.owner() == "ann")
+            #expect(try await test.log(of: order) == "created placed, paid proof")
+            let late = try await test.place("monthly", by: "bob", days: -10)
+            let renewed = Answer(from: test.at(-39), periods: 2, asOf: test.at(-0.9)).but {
+                ($0.subscription, $0.line) = ("2000", "v")
+            }
+            try await test.check(try await test.send("b", for: late), renewed)
+            #expect(try await test.log(of: late) == "created placed")
+            #expect(
+                try await test.text("SELECT count(*) FROM perennial.subscription_now WHERE customer IS NULL") == "1")
+            #expect(try await test.violations() == [])
+        }
+    }
+
+    @Test("A service names the order: it is paid before older orders of the same product")
+    func named() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (older, order) = (try await test.place(days: -3.5), try await test.place())
+            let receipt = try await test.send("receipt of p", for: order, by: "ann")
+            let settled = try await test.check(receipt, test.bought([("p", "coins")]))
+            #expect(settled.orderIDs == [order.id])
+            #expect(try await test.log(of: order) == "created placed, paid order")
+            #expect(try await test.log(of: older) == "created placed")
+            let claim = UploadClaim(customer: "ann", orderID: order.id)
+            #expect(try await test.ledger.intake.settled(receipt, for: claim, since: nil)?.outcome == .verified)
+            _ = try await test.send("receipt of p", for: older)
+            let again = UploadClaim(customer: nil, orderID: older.id)
+            #expect(try await test.ledger.intake.settled(receipt, for: again, since: nil) == nil)
+        }
+    }
+
+    @Test("Five new receipts of an order are outside the hourly limit of its customer")
+    func flood() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let order = try await test.place()
+            for index in 0..<15 { _ = try await test.send("receipt \(index)", for: order) }
+            let error = await #expect(throws: LedgerError.self) { try await test.send("one more", for: order) }
+            guard case .exhausted(let seconds) = error?.kind else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+            #expect((3_500...3_600).contains(seconds))
+            _ = try await test.send("receipt 3", for: order)
+            #expect(try await test.text("SELECT count(*) FROM ledger.order_receipt") == "15")
+            #expect(try await test.text("SELECT count(*) FROM ledger.upload") == "0")
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import Crypto
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import Ledger
+import Subscriptions
+import TestSupport
+import Testing
+import Tracking
+
+@testable import Server
+
+@Suite("A device sends a receipt for its order")
+struct DeviceUploadTests {
+    private struct Placed {
+        let id: String
+        let key: SymmetricKey
+
+        func proof(of receipt: String) throws -> String {
+            let digest = SHA256.hash(data: try #require(Data(base64Encoded: receipt)))
+                .map { String(format: "%02x", $0) }.joined()
+            return HMAC<SHA256>.authenticationCode(for: Data("\(id).\(digest)".utf8), using: key)
+                .map { String(format: "%02x", $0) }.joined()
+        }
+    }
+
+    private func order(
+        _ client: any TestClientProtocol, _ served: ServedLedger, by customer: String = "kim"
+    ) async throws -> Placed {
+        let name = try #require(HTTPField.Name("Idempotency-Key"))
+        let answer = try AnswerBody(
+            try await client.send(
+                .post, "/v1/apps/com.example.app/orders", secret: served.secret,
+                body: #"{"customer":"\#(customer)","product_id":"coins"}"#, headers: [name: UUID().uuidString]))
+        let key = try #require(answer.text("key"))
+        return Placed(
+            id: try #require(answer.text("order_id")),
+            key: SymmetricKey(data: try #require(Data(base64Encoded: key))))
+    }
+
+    private func send(
+        _ receipt: String, for order: String, proof: String, _ client: any TestClientProtocol
+    ) async throws -> TestResponse {
+        try await client.send(
+            .post, "/v1/orders/\(order)/receipt", body: #"{"receipt":"\#(receipt)","proof":"\#(proof)"}"#)
+    }
+
+    @Test(
+        "The answer shows the order's own data: its transaction and delivery, no name and nothing else of the receipt")
+    func ownData() async throws {
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([]))
+        try await PurchaseRouteTests.serving(store) { served, client in
+            let order = try await order(client, served)
+            store.say(PurchaseRouteTests.bought([("p", "coins", ""), ("t", "themes", "")]))
+            let answer = try await send(
+                Sample.receipt(), for: order.id, proof: order.proof(of: Sample.receipt()), client)
+            let text = String(buffer: answer.body)
+            let body = try AnswerBody(answer)
+            #expect(answer.status == .ok && body.text("result") == "succeeded", "\(text)")
+            #expect(text.contains(#""may_finish":["p"],"may_finish_restored":[]"#))
+            #expect(text.contains(#""state":"paid""#) && text.contains(#""cause":"proof""#))
+            let deliveries = try #require(body.list("deliveries"))
+            #expect(deliveries.count == 1 && deliveries[0]["order_id"] as? String == order.id)
+            #expect(!text.contains("kim") && !text.contains("themes"))
+            #expect(!text.contains("subscriptions") && !text.contains("purchases") && !text.contains("entitlements"))
+        }
+    }
+
+    @Test("Unknown orders and wrong proofs get the same answer and store nothing; rubbish is no receipt")
+    func refusals() async throws {
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([("p", "coins", "")]))
+        try await PurchaseRouteTests.serving(store) { served, client in
+            let (order, other) = (try await order(client, served), try await order(client, served, by: "bob"))
+            let receipt = Sample.receipt()
+            let refused = [
+                try await send(receipt, for: order.id, proof: try order.proof(of: Sample.receipt(1)), client),
+                try await send(receipt, for: order.id, proof: try other.proof(of: receipt), client),
+                try await send(receipt, for: order.id, proof: try order.proof(of: receipt).uppercased(), client),
+                try await send(receipt, for: UUID().uuidString, proof: try order.proof(of: receipt), client),
+                try await send(receipt, for: "nothing", proof: "", client),
+            ]
+            for response in refused {
+                #expect(response.status == .forbidden)
+                #expect(try AnswerBody(response).text("type") == "urn:perennial:problem:proof-refused")
+                #expect(try AnswerBody(response).text("detail") == AnswerBody(refused[0]).text("detail"))
+            }
+            let rubbish = try await send("!!", for: order.id, proof: "", client)
+            #expect(rubbish.status == .unprocessableContent)
+            let large = String(repeating: "A", count: DeviceCalls.bodyBytesMax)
+            #expect(try await send(large, for: order.id, proof: "", client).status == .contentTooLarge)
+            #expect(try await served.ledger.customers.receipts().isEmpty)
+            #expect(store.callCount == 0)
+        }
+    }
+
+    @Test("A purchase that Apple's answer lacks is asked about again, and a temporary problem of Apple's too")
+    func askedAgain() async throws {
+        var limits = ServerLimits()
+        limits.absentSeconds = 0.2
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([]))
+        try await PurchaseRouteTests.serving(store, limits: limits) { served, client in
+            let order = try await order(client, served)
+            let proof = try order.proof(of: Sample.receipt())
+            let absent = try await send(Sample.receipt(), for: order.id, proof: proof, client)
+            #expect(absent.status == .accepted && store.callCount == 2)
+            #expect(try AnswerBody(absent).text("result") == "absent")
+            #expect(try AnswerBody(absent).text("advice") == "refresh_receipt")
+            for (body, calls, retry) in [
+                (#"{"status":21155}"#, 2, true), (#"{"status":21155,"is-retryable":"0"}"#, 1, true),
+                (#"{"status":21009}"#, 1, true),
+            ] {
+                store.say(body)
+                let before = store.callCount
+                let answer = try await send(Sample.receipt(), for: order.id, proof: proof, client)
+                #expect(answer.status == .accepted && store.callCount == before + calls, "\(body)")
+                #expect((try AnswerBody(answer).text("advice") == "retry") == retry)
+            }
+            async let waiting = send(Sample.receipt(), for: order.id, proof: proof, client)
+            store.say(#"{"status":21104}"#)
+            try await Task.sleep(for: .seconds(0.1))
+            store.say(PurchaseRouteTests.bought([("p", "coins", "")]))
+            let found = try await waiting
+            #expect(found.status == .ok)
+            #expect(try AnswerBody(found).text("result") == "succeeded")
+        }
+    }
+
+    @Test("A refusal that may pass is to be retried, another one is final")
+    func refusedByApple() async throws {
+        let store = ScriptedStore(saying: #"{"status":21003,"environment":"Production"}"#)
+        try await PurchaseRouteTests.serving(store) { served, client in
+            let order = try await order(client, served)
+            let proof = try order.proof(of: Sample.receipt())
+            let soon = try await send(Sample.receipt(), for: order.id, proof: proof, client)
+            #expect(soon.status == .unprocessableContent)
+            #expect(try AnswerBody(soon).text("result") == "failed" && AnswerBody(soon).text("advice") == "retry")
+            #expect(String(buffer: soon.body).contains(#""retry_after_s":60"#))
+            store.say(#"{"status":21010,"is-retryable":false}"#)
+            let final = try await send(Sample.receipt(), for: order.id, proof: proof, client)
+            #expect(String(buffer: final.body).contains(#""advice":null"#))
+            #expect(String(buffer: final.body).contains(#""retry_after_s":null"#))
+        }
+    }
+
+    @Test("An upload that names an unknown order or another customer's is refused and stores nothing")
+    func foreignOrders() async throws {
+        let store = ScriptedStore(saying: PurchaseRouteTests.bought([("p", "coins", "")]))
+        try await PurchaseRouteTests.serving(store) { served, client in
+            let order = try await order(client, served, by: "bob")
+            for id in [order.id, UUID().uuidString, "nothing"] {
+                let answer = try await client.send(
+                    .post, Serving.receipts, secret: served.secret,
+                    body: #"{"customer":"kim","receipt":"\#(Sample.receipt())","order":"\#(id)"}"#)
+                #expect(answer.status == .notFound, "\(id)")
+            }
+            #expect(try await served.ledger.customers.receipts().isEmpty)
+        }
+    }
+}
