@@ -14,6 +14,7 @@ package final class Simulator: Sendable {
     let clock: SimulatorClock
     let world: World
     let conditions: Troubles
+    let lags: Lags
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS.
     package init(_ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil) {
@@ -24,6 +25,7 @@ package final class Simulator: Sendable {
         self.epochMilliseconds = epoch.milliseconds
         self.world = World(options: options, epoch: epoch)
         self.conditions = Troubles(seed: options.seed, faults: options.faults)
+        self.lags = Lags(seed: options.seed)
     }
 
     /// The instant the lives have reached; the epoch when they stand still.
@@ -51,6 +53,12 @@ package final class Simulator: Sendable {
             world.knownReceipts.read(receipt), of: receipt, password: request.password, at: environment,
             secret: world.secret)
         guard case .genuine(let identity) = check else { return refused(check) }
+        let lag = lags.milliseconds(of: identity.customer)
+        guard lag == 0 else {
+            let answer = world.answer(
+                identity, excludesOldTransactions: request.excludesOldTransactions, asOf: self.now - lag, at: self.now)
+            return answer.map { ($0, now) } ?? refused(.accountGone)
+        }
         let found = world.answer(
             identity, excludesOldTransactions: request.excludesOldTransactions, at: options.standsStill ? self.now : now
         )

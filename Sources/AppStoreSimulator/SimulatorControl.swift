@@ -26,8 +26,16 @@ extension Simulator {
 
     /// Applies an action now. Returns false when there is no such customer; throws when the action is invalid.
     package func act(_ action: CustomerAction, on customer: String) throws(ActionRefused) -> Bool {
-        guard let index = CustomerName.index(of: customer) else { return false }
-        return try world.apply(action, to: index, at: now)
+        try perform(action, on: customer) != nil
+    }
+
+    /// Applies an action now and returns what it made. Nil when there is no such customer; throws when the action is
+    /// invalid.
+    package func perform(_ action: CustomerAction, on customer: String) throws(ActionRefused) -> ActionAnswer? {
+        guard let index = CustomerName.index(of: customer) else { return nil }
+        var action = action
+        action.seat = Seat(of: customer)
+        return try world.apply(action, to: index, at: now).map { ActionAnswer($0.outcome, of: $0.account, in: world) }
     }
 
     /// Returns the first receipts of the customers' devices from position `from` on, at most `count`, in order.

@@ -7,7 +7,8 @@ struct AnswerBody: Sendable {
     let account: Account
     /// The receipt in the request; its `in_app` is frozen at its creation.
     let identity: ReceiptIdentity
-    let accountToken: String?
+    /// Returns the token in a row that a customer bought.
+    let token: @Sendable (Buyer) -> String?
     /// Base64 of the newest receipt.
     let latestReceipt: String
     let excludesOldTransactions: Bool
@@ -67,15 +68,17 @@ struct AnswerBody: Sendable {
             life.periods.filter { $0.bookedAt <= identity.creation }.suffix(Self.rowsMax)
                 .map { row($0, of: life, seen: .onDevice(identity)) }
         }
-        let purchases = account.purchases.purchases.filter { $0.isListed(at: identity.creation) }
-            .map { TransactionRow(purchase: $0, of: account, asOf: identity.creation, bundleID: bundleID) }
+        let purchases = account.purchases.purchases.filter { account.holds($0, in: identity) }
+            .map { TransactionRow(purchase: $0, of: account, seen: .onDevice(identity), bundleID: bundleID) }
         return purchases + subscriptions
     }
 
     /// Returns the newest rows first for production. The sandbox still uses the old, ascending order.
     private func latestRows(_ json: inout JSONWriter) {
-        let purchases = account.listedPurchases.map {
-            TransactionRow(purchase: $0, of: account, asOf: account.now, bundleID: bundleID)
+        let purchases = account.listedPurchases.map { purchase in
+            var row = TransactionRow(purchase: purchase, of: account, seen: .byServer, bundleID: bundleID)
+            row.accountToken = token(purchase.buyer)
+            return row
         }
         var rows =
             switch account.environment {
@@ -104,7 +107,7 @@ struct AnswerBody: Sendable {
     private func row(_ period: Period, of life: Life, seen: TransactionRow.Seen) -> TransactionRow {
         var row = TransactionRow(period: period, of: life, bundleID: bundleID, seen: seen)
         row.leavesKeysOut = quirks.contains(.missingKeys)
-        if case .byServer = seen, !life.script.isFamilyShared { row.accountToken = accountToken }
+        if case .byServer = seen, !life.script.isFamilyShared { row.accountToken = token(period.buyer) }
         return row
     }
 }

@@ -22,6 +22,7 @@ struct TransactionRow: Sendable {
     }
 
     private let productID: String
+    private var quantity = PurchaseQuantity.one
     private let transactionID: String
     private let originalTransactionID: String
     private let purchase: StoreTime
@@ -39,14 +40,24 @@ struct TransactionRow: Sendable {
     /// Whether some usual keys are missing.
     var leavesKeysOut = false
 
-    init(purchase: OneTimePurchase, of account: Account, asOf moment: StoreTime, bundleID: String) {
+    init(purchase: OneTimePurchase, of account: Account, seen: Seen, bundleID: String) {
         productID = purchase.product.identifier(in: bundleID)
-        transactionID = account.ids.purchase(purchase.ordinal)
-        originalTransactionID = transactionID
-        self.purchase = purchase.at
+        quantity = purchase.order.quantity
+        originalTransactionID = account.ids.purchase(purchase.ordinal)
         originalPurchase = purchase.at
-        cancellation = purchase.refund(asOf: moment).map { Cancellation(refundAt: $0) }
         isFromServer = false
+        switch seen {
+        case .onDevice(let identity):
+            // A restore gives the device's row its own id and its own date.
+            let restoredAt = account.restored(purchase, in: identity)
+            transactionID = account.ids.purchase(purchase.ordinal, restore: restoredAt == nil ? 0 : identity.restore)
+            self.purchase = restoredAt?.wholeSecond ?? purchase.at
+            cancellation = purchase.refund(asOf: identity.creation).map { Cancellation(refundAt: $0) }
+        case .byServer:
+            transactionID = originalTransactionID
+            self.purchase = purchase.at
+            cancellation = purchase.refund(asOf: account.now).map { Cancellation(refundAt: $0) }
+        }
     }
 
     init(period: Period, of life: Life, bundleID: String, seen: Seen) {
@@ -79,7 +90,7 @@ struct TransactionRow: Sendable {
     }
 
     func write(to json: inout JSONWriter) {
-        json.rowNumber("quantity", "1")
+        json.rowNumber("quantity", String(quantity.count))
         json.text("product_id", productID)
         json.text("transaction_id", transactionID)
         json.rowNumber("original_transaction_id", originalTransactionID)

@@ -36,6 +36,9 @@ struct CertificateRequest: Decodable, Sendable {
 extension CustomerScript: Decodable {
     enum CodingKeys: String, CodingKey {
         case product, trial, offer, grace, lifetime, restored, charge, steps, drawn, alongside, quirks, subscribes
+        case beginsEmpty = "begins_empty"
+        case seasonEveryMonths = "season_every_months"
+        case buysSeveral = "buys_several"
         case familyShared = "family_shared"
         case pastPeriods = "past_periods"
         case coinsEveryMonths = "coins_every_months"
@@ -54,6 +57,9 @@ extension CustomerScript: Decodable {
         startOffer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer) ?? startOffer
         subscribes = try values.decodeIfPresent(Bool.self, forKey: .subscribes) ?? true
         coinsEveryMonths = try values.decodeIfPresent(Double.self, forKey: .coinsEveryMonths)
+        seasonEveryMonths = try values.decodeIfPresent(Double.self, forKey: .seasonEveryMonths)
+        buysSeveral = try values.decodeIfPresent(Bool.self, forKey: .buysSeveral) ?? false
+        beginsEmpty = try values.decodeIfPresent(Bool.self, forKey: .beginsEmpty) ?? false
         alongside = try values.decodeIfPresent([CustomerScript].self, forKey: .alongside) ?? []
         sendsRenewals = try values.decodeIfPresent(Bool.self, forKey: .sendsRenewals) ?? false
         secondCustomerAfterMonths = try values.decodeIfPresent(Double.self, forKey: .secondCustomerAfterMonths)

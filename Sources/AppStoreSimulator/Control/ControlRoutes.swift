@@ -24,6 +24,10 @@ extension Simulator {
             case ("DELETE", "faults", 1):
                 clearFaults()
                 return try .json(["faults": 0])
+            case ("POST", "lag", 1): return try addLag(request.body)
+            case ("DELETE", "lag", 1):
+                clearLags()
+                return try .json(["lags": 0])
             case ("POST", "secret", 1):
                 rotateSecret(to: try JSONDecoder().decode(SecretRequest.self, from: Data(request.body)).secret)
                 return try .json(["secret": sharedSecret])
@@ -32,6 +36,8 @@ extension Simulator {
             }
         } catch let refused as ActionRefused {
             return .refused(409, refused.description)
+        } catch let unreadable as DecodingError {
+            return .refused(400, unreadable.sentence)
         } catch {
             return .refused(400, "\(error)")
         }
@@ -39,10 +45,10 @@ extension Simulator {
 
     private func act(_ body: [UInt8], on customer: String) throws -> SimulatorReply {
         let action = try JSONDecoder().decode(CustomerAction.self, from: Data(body))
-        guard try act(action, on: customer), let found = truth(of: customer) else {
+        guard let answer = try perform(action, on: customer) else {
             return .refused(404, "there is no such customer")
         }
-        return try .json(found)
+        return try .json(answer)
     }
 
     private func show(_ body: [UInt8]) throws -> SimulatorReply {
@@ -60,6 +66,19 @@ extension Simulator {
         guard fault.code.map((400...599).contains) ?? true else { return .refused(400, "code is 400 to 599") }
         add(fault)
         return try .json(["faults": conditions.faults.count])
+    }
+
+    private func addLag(_ body: [UInt8]) throws -> SimulatorReply {
+        let lag = try JSONDecoder().decode(Lag.self, from: Data(body))
+        guard (0...Lag.secondsMax).contains(lag.seconds) else {
+            return .refused(400, "seconds are between 0 and \(Int(Lag.secondsMax))")
+        }
+        guard (0...1).contains(lag.share ?? 1) else { return .refused(400, "share is between 0 and 1") }
+        if let customer = lag.customer, truth(of: customer) == nil {
+            return .refused(404, "there is no such customer")
+        }
+        add(lag)
+        return try .json(["lags": lags.count])
     }
 
     private func receiptList(_ query: [URLQueryItem]) throws -> SimulatorReply {
@@ -146,6 +165,19 @@ extension JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return encoder
+    }
+}
+
+extension DecodingError {
+    /// The reason as Foundation states it, with the name of the field.
+    fileprivate var sentence: String {
+        switch self {
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context),
+            .dataCorrupted(let context):
+            let field = context.codingPath.map(\.stringValue).joined(separator: ".")
+            return field.isEmpty ? context.debugDescription : "\(field): \(context.debugDescription)"
+        @unknown default: return "\(self)"
+        }
     }
 }
 

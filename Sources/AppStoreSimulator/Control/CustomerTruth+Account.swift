@@ -1,8 +1,7 @@
 extension CustomerTruth {
     init(_ account: Account, in world: World) {
         customer = account.name
-        let hasSecond = account.secondCustomerAt.map { $0 <= account.now } ?? false
-        secondCustomer = hasSecond ? CustomerName.second(account.index) : nil
+        secondCustomer = account.hasSecondCustomer ? Seat.second.name(of: account.index) : nil
         app = world.bundleID
         environment = account.environment
         now = account.now.milliseconds
@@ -17,6 +16,8 @@ extension CustomerTruth {
                 refunded: purchase.refund(asOf: account.now)?.milliseconds,
                 isListed: purchase.isListed(at: account.now))
         }
+        deliveries = DeliveryTruth.all(of: account, in: world)
+        pendingPurchases = account.purchases.pending.map { PendingTruth($0, of: account, in: world) }
     }
 }
 

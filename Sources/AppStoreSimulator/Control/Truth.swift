@@ -21,9 +21,14 @@ package struct CustomerTruth: Codable, Sendable {
     package var subscriptions: [SubscriptionTruth]
     /// One-time purchases.
     package var purchases: [PurchaseTruth]
+    /// What must have been delivered to the customers of the account: one-time purchases and periods.
+    package var deliveries: [DeliveryTruth]
+    /// Purchases that wait for an approval.
+    package var pendingPurchases: [PendingTruth]
 
     enum CodingKeys: String, CodingKey {
-        case customer, app, environment, subscriptions, purchases
+        case customer, app, environment, subscriptions, purchases, deliveries
+        case pendingPurchases = "pending_purchases"
         case now = "now_ms"
         case accountDeleted = "account_deleted"
         case secondCustomer = "second_customer"
@@ -149,7 +154,7 @@ package struct PurchaseTruth: Codable, Sendable {
     package var purchase: Int64
     /// The date of Apple's refund.
     package var refunded: Int64?
-    /// Whether Apple's responses list it; they no longer list consumed coins.
+    /// Whether Apple's responses list it; they no longer list finished coins.
     package var isListed: Bool
 
     enum CodingKeys: String, CodingKey {

@@ -33,6 +33,8 @@ package struct CustomerAction: Codable, Sendable {
         case redeemOffer = "redeem_offer"
         /// A lapsed customer buys again.
         case resubscribe
+        /// An account without a subscription of the group buys its first one.
+        case subscribe
         /// The account disappears.
         case deleteAccount = "delete_account"
         /// The family organiser stops sharing.
@@ -41,8 +43,16 @@ package struct CustomerAction: Codable, Sendable {
         case extend
         /// The customer makes a one-time purchase.
         case buy
-        /// Apple refunds the newest one-time purchase.
+        /// The family organiser approves a purchase that waits.
+        case approve
+        /// The family organiser declines a purchase that waits.
+        case decline
+        /// The app finishes a transaction: Apple lists a consumable no longer.
+        case finish
+        /// Apple refunds a one-time purchase, the newest unless one is named.
         case refundPurchase = "refund_purchase"
+        /// Apple reverses the refund of a one-time purchase, the newest unless one is named.
+        case reversePurchaseRefund = "reverse_purchase_refund"
     }
 
     /// The kind of action.
@@ -53,9 +63,9 @@ package struct CustomerAction: Codable, Sendable {
     package var periodsAgo: Int?
     /// For `refund`: Apple's `cancellation_reason`, 0 or 1.
     package var reason: Int?
-    /// For `downgrade` and `resubscribe`: the product; nil selects a default.
+    /// For `downgrade`, `subscribe` and `resubscribe`: the product; nil selects a default.
     package var product: SubscriptionProduct?
-    /// For `redeem_offer` and `resubscribe`: the offer; nil makes `redeem_offer` take a promotional one.
+    /// For `redeem_offer`, `subscribe` and `resubscribe`: the offer; nil makes `redeem_offer` take a promotional one.
     package var offer: PeriodOffer?
     /// For `buy`: the product; nil means coins.
     package var item: OneTimeProduct?
@@ -64,6 +74,18 @@ package struct CustomerAction: Codable, Sendable {
     /// For `extend`: by how many seconds the period ends later, rounded up to whole seconds; nil means a quarter of the
     /// period.
     package var seconds: Double?
+    /// For `buy`: the number of pieces; nil means one.
+    package var quantity: PurchaseQuantity?
+    /// For `buy` and the purchases of subscriptions: the token the app passes.
+    package var accountToken: AccountToken?
+    /// For `buy`: whether the purchase waits for an approval.
+    package var isDeferred: Bool?
+    /// For `approve` and `decline`: the purchase that waits.
+    package var pendingID: String?
+    /// For `finish`, the refunds and their reversals: the transaction.
+    package var transactionID: String?
+    /// The customer who acts; the name in the path of the control call decides it.
+    var seat = Seat.first
 
     /// Creates an action of a kind, with every optional field nil.
     package init(_ kind: Kind) {
@@ -74,8 +96,16 @@ package struct CustomerAction: Codable, Sendable {
         case kind = "action"
         case keepsRenewal = "keep_renewal"
         case periodsAgo = "periods_ago"
-        case reason, product, seconds, offer, item, subscription
+        case reason, product, seconds, offer, item, subscription, quantity
+        case accountToken = "app_account_token"
+        case isDeferred = "deferred"
+        case pendingID = "pending_id"
+        case transactionID = "transaction_id"
     }
+}
+
+extension CustomerAction {
+    var buyer: Buyer { Buyer(seat: seat, token: accountToken) }
 }
 
 /// An error for an action that is invalid in the customer's present situation. It changed nothing.

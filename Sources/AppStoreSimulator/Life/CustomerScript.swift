@@ -63,6 +63,12 @@ package struct CustomerScript: Sendable {
     package var ownsLifetime = false
     /// The months between purchases of coins; nil means no purchases.
     package var coinsEveryMonths: Double?
+    /// The months between purchases of a season; nil means no purchases.
+    package var seasonEveryMonths: Double?
+    /// Whether a purchase of coins has 1 to 10 pieces, by the seed.
+    package var buysSeveral = false
+    /// Whether a customer without a subscription begins without any purchase; others begin with the lifetime one.
+    package var beginsEmpty = false
     /// Further subscriptions of the same account.
     package var alongside: [CustomerScript] = []
     /// Whether the device sends a receipt after every renewal, not only after purchases.

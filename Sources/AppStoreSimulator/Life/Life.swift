@@ -40,11 +40,13 @@ struct Life: Sendable {
     var renewals = 0
     var accountDeletedAt: StoreTime?
     var steps: [ScheduledStep] = []
+    /// The customer who made the newest purchase, which the renewals continue.
+    var buyer: Buyer
 
-    /// Begins with the first purchase, on a whole second.
+    /// Begins with the first purchase, on a whole second. A purchase made on request shows from `bookedAt` on.
     init(
         script: CustomerScript, start: StoreTime, scale: TimeScale, environment: StoreEnvironment, drawn: DrawnSteps,
-        ids: SubscriptionIDs
+        ids: SubscriptionIDs, buyer: Buyer = Buyer(), bookedAt: StoreTime? = nil
     ) {
         self.script = script
         self.scale = scale
@@ -52,7 +54,8 @@ struct Life: Sendable {
         self.drawn = drawn
         self.ids = ids
         self.start = start.wholeSecond
-        self.now = self.start
+        self.now = bookedAt ?? self.start
+        self.buyer = buyer
         self.nextProduct = script.product
         begin(with: script.startOffer)
     }
@@ -65,7 +68,7 @@ struct Life: Sendable {
             case nil: .purchased
             }
         offerBalance = offer.map { OfferBalance(offer: $0, periodsLeft: $0.periods) }
-        book(script.product, purchase: now, as: kind)
+        book(script.product, purchase: start, as: kind)
     }
 
     /// Advances to an instant. An earlier instant changes nothing.
@@ -82,7 +85,7 @@ struct Life: Sendable {
         let offer = takeOffer()
         let period = Period(
             ordinal: periods.count, product: product, bookedAt: now, purchase: purchase,
-            expires: purchase + scale.length(of: product, with: offer), offer: offer)
+            expires: purchase + scale.length(of: product, with: offer), offer: offer, buyer: buyer)
         periods.append(period)
         nextProduct = product
         phase = .subscribed

@@ -4,7 +4,7 @@ extension Life {
         guard accountDeletedAt == nil else { throw ActionRefused("the account is deleted") }
         switch action.kind {
         case .refund: try refund(action)
-        case .reverseRefund: try reverseRefund()
+        case .reverseRefund: try reverseRefund(action)
         case .disableRenewal: try disableRenewal()
         case .enableRenewal: try enableRenewal()
         case .failBilling: try failBilling()
@@ -23,7 +23,8 @@ extension Life {
             record(.accountDeleted)
         case .revokeFamily: try revokeFamily()
         case .extend: try extend(seconds: action.seconds)
-        case .buy, .refundPurchase: throw ActionRefused("that is not about a subscription")
+        case .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund, .subscribe:
+            throw ActionRefused("that is not about a subscription that has begun")
         }
     }
 
@@ -43,8 +44,12 @@ extension Life {
         let head = try ownPeriod()
         let charged = periods.indices.filter { periods[$0].cancellation == nil && periods[$0].purchase <= now }
         let ago = action.periodsAgo ?? 0
-        guard ago >= 0, ago < charged.count else { throw ActionRefused("there is no such period to refund") }
-        let index = charged[charged.count - 1 - ago]
+        let wanted =
+            action.transactionID.map { periodNumber(of: $0) }
+            ?? (ago >= 0 && ago < charged.count ? charged[charged.count - 1 - ago] : nil)
+        guard let index = wanted, charged.contains(index) else {
+            throw ActionRefused("there is no such period to refund")
+        }
         periods[index].cancel(at: now, reason: action.reason == 1 ? 1 : 0, isUpgrade: false)
         record(.refunded, period: index)
         guard index == head.ordinal, phase == .subscribed, action.keepsRenewal != true else { return }
@@ -52,9 +57,13 @@ extension Life {
         end(intent: 1)
     }
 
-    private mutating func reverseRefund() throws(ActionRefused) {
+    private mutating func reverseRefund(_ action: CustomerAction) throws(ActionRefused) {
         let head = try ownPeriod()
-        guard let index = periods.lastIndex(where: { $0.cancellation.map { !$0.isUpgrade } ?? false }) else {
+        let wanted = action.transactionID.map { periodNumber(of: $0) }
+        let refunded = periods.indices.last { index in
+            (wanted ?? index) == index && periods[index].cancellation.map { !$0.isUpgrade } ?? false
+        }
+        guard let index = refunded else {
             throw ActionRefused("there is no refund to reverse")
         }
         periods[index].undoCancellation(at: now)

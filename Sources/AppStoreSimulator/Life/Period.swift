@@ -19,18 +19,20 @@ struct Period: Sendable {
     let bookedAt: StoreTime
     let purchase: StoreTime
     let offer: PeriodOffer?
+    let buyer: Buyer
     private(set) var expiries: [Expiry]
     private(set) var cancellations: [Cancellation] = []
 
     init(
         ordinal: Int, product: SubscriptionProduct, bookedAt: StoreTime, purchase: StoreTime, expires: StoreTime,
-        offer: PeriodOffer?
+        offer: PeriodOffer?, buyer: Buyer
     ) {
         self.ordinal = ordinal
         self.product = product
         self.bookedAt = bookedAt
         self.purchase = purchase
         self.offer = offer
+        self.buyer = buyer
         self.expiries = [Expiry(knownAt: bookedAt, expires: expires)]
     }
 

@@ -52,6 +52,8 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
     case extended
     /// Buys coins repeatedly and owns the lifetime purchase.
     case buysCoins = "buys_coins"
+    /// Has bought nothing.
+    case newcomer
     /// Also subscribes to the magazine, which is another group.
     case twoGroups = "two_groups"
     /// A second customer of the app restores on the account in the second period.
@@ -79,6 +81,9 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
         case .buysCoins:
             script.ownsLifetime = true
             script.coinsEveryMonths = 0.5
+        case .newcomer:
+            script.subscribes = false
+            script.beginsEmpty = true
         case .twoGroups:
             var magazine = CustomerScript()
             magazine.product = .magazineMonthly
@@ -99,8 +104,8 @@ package enum ScriptKind: String, Codable, Sendable, CaseIterable {
 
     private var steps: [CustomerScript.Step] {
         switch self {
-        case .seeded, .loyal, .trialConverts, .payAsYouGo, .payUpFront, .offerCode, .buysCoins, .twoGroups,
-            .sharesAccount, .legacy:
+        case .seeded, .loyal, .trialConverts, .payAsYouGo, .payUpFront, .offerCode, .buysCoins, .newcomer,
+            .twoGroups, .sharesAccount, .legacy:
             []
         case .cancels, .trialEnds: [.init(period: 0, at: 0.5, .disableRenewal)]
         case .wavers:

@@ -49,24 +49,32 @@ struct Account: Sendable {
         now = max(now, moment)
     }
 
+    /// Whether a second customer of the app uses the account now.
+    var hasSecondCustomer: Bool { secondCustomerAt.map { $0 <= now } ?? false }
+
     /// Applies an action now; a refused action changes nothing.
-    mutating func apply(_ action: CustomerAction) throws(ActionRefused) {
+    mutating func apply(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
         guard !isDeleted else { throw ActionRefused("the account is deleted") }
+        guard action.seat == .first || hasSecondCustomer else {
+            throw ActionRefused("the account has no second customer")
+        }
         switch action.kind {
-        case .buy: purchases.buy(action.item ?? .coins, at: now)
-        case .refundPurchase: try purchases.refundNewest(at: now)
+        case .buy: return try buy(action)
+        case .approve: return .bought(try purchases.approve(action.pendingID, at: now))
+        case .decline: try purchases.decline(action.pendingID)
+        case .finish: try finish(action)
+        case .refundPurchase: try purchases.refund(try purchaseNumber(action), at: now)
+        case .reversePurchaseRefund: try purchases.reverseRefund(try purchaseNumber(action), at: now)
         case .deleteAccount:
             deletedAt = now
             if !lives.isEmpty { try lives[0].apply(action) }
+        case .subscribe: return try subscribe(action)
         case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .upgrade, .downgrade,
             .crossgrade, .raisePrice, .acceptPrice, .withdrawProduct, .breakOff, .redeemOffer, .resubscribe,
             .revokeFamily, .extend:
-            let number = action.subscription ?? 0
-            guard lives.indices.contains(number), lives[number].start <= now else {
-                throw ActionRefused("there is no such subscription")
-            }
-            try lives[number].apply(action)
+            return try applyToSubscription(action)
         }
+        return .changed
     }
 
     /// The first later instant at which a response about this account may change; nil when it never does.

@@ -23,15 +23,26 @@ struct AccountIDs: Sendable {
 
     private static let roomPerAccount = 4_000_000
     private static let purchases = 3_500_000
+    /// The most subscriptions of an account: ids of more would collide with those of its purchases.
+    static let subscriptionsMax = purchases / SubscriptionIDs.room
 
     func subscription(_ number: Int) -> SubscriptionIDs {
         SubscriptionIDs(first: base + index * Self.roomPerAccount + number * SubscriptionIDs.room)
     }
 
-    /// Returns the permanent id of a one-time purchase; a restore does not change it here.
-    func purchase(_ ordinal: Int) -> String {
-        String(base + index * Self.roomPerAccount + Self.purchases + ordinal)
+    /// Returns the id of a one-time purchase. Restores are counted from 1; each has its own id for the same purchase.
+    func purchase(_ ordinal: Int, restore: Int = 0) -> String {
+        String(firstPurchase + restore * PurchaseHistory.purchasesMax + ordinal)
     }
+
+    /// Returns the number of the purchase with an id, restored ones included; nil for any other text.
+    func purchaseOrdinal(of id: String) -> Int? {
+        let places = 0..<(SubscriptionIDs.restoresMax + 1) * PurchaseHistory.purchasesMax
+        guard let number = Int(id), places.contains(number - firstPurchase) else { return nil }
+        return (number - firstPurchase) % PurchaseHistory.purchasesMax
+    }
+
+    private var firstPurchase: Int { base + index * Self.roomPerAccount + Self.purchases }
 
     /// Returns a version 4 UUID in lower case, always the same for this account.
     func accountToken(seed: UInt64) -> String {

@@ -39,11 +39,12 @@ struct KnownAccount: Sendable {
         return account
     }
 
-    mutating func apply(_ action: CustomerAction) throws(ActionRefused) {
+    mutating func apply(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
         account.advance(to: now)
-        try account.apply(action)
+        let outcome = try account.apply(action)
         manualActions.append(ManualAction(at: now, action: action))
         live()
+        return outcome
     }
 
     /// Returns the rendered response at an instant, if it is kept, and how many bytes of other responses were dropped.

@@ -29,8 +29,13 @@ package enum DeviceReceipt: String, Codable, Sendable, CaseIterable {
 }
 
 extension Account {
-    /// Returns the restore whose ids a receipt of the first customer's device carries; 0 is none.
-    func restore(at creation: StoreTime) -> Int { script.hasRestored && creation >= firstReceiptCreation ? 1 : 0 }
+    /// Returns the restore whose ids a receipt of a customer's device carries; 0 is none.
+    func restore(at creation: StoreTime, of seat: Seat = .first) -> Int {
+        switch seat {
+        case .first: script.hasRestored && creation >= firstReceiptCreation ? 1 : 0
+        case .second: Seat.secondRestore
+        }
+    }
 
     /// The uploads of the devices until now, in order; at most one receipt per instant.
     var uploads: [Upload] {
@@ -38,24 +43,24 @@ extension Account {
         for life in begun {
             for lifeEvent in life.lifeEvents {
                 guard let reason = lifeEvent.kind.upload, reason != .renewal || script.sendsRenewals else { continue }
-                found.append(upload(at: lifeEvent.at, reason))
+                let seat = lifeEvent.ordinal.map { life.periods[$0].buyer.seat } ?? .first
+                found.append(upload(at: lifeEvent.at, reason, of: seat))
             }
         }
         for purchase in purchases.purchases where purchase.bookedAt <= now {
-            found.append(upload(at: purchase.bookedAt, .purchase))
+            found.append(upload(at: purchase.bookedAt, .purchase, of: purchase.buyer.seat))
         }
         if script.hasRestored, firstReceiptCreation <= now { found.append(upload(at: firstReceiptCreation, .restore)) }
         if let secondCustomerAt, secondCustomerAt <= now {
-            found.append(
-                Upload(customer: CustomerName.second(index), at: secondCustomerAt, reason: .restore, restore: 2))
+            found.append(upload(at: secondCustomerAt, .restore, of: .second))
         }
         var seen: Set<StoreTime> = []
         let last = deletedAt ?? now
         return found.sorted { $0.at < $1.at }.filter { $0.at <= last && seen.insert($0.at).inserted }
     }
 
-    private func upload(at moment: StoreTime, _ reason: UploadReason) -> Upload {
-        Upload(customer: name, at: moment, reason: reason, restore: restore(at: moment))
+    private func upload(at moment: StoreTime, _ reason: UploadReason, of seat: Seat = .first) -> Upload {
+        Upload(customer: seat.name(of: index), at: moment, reason: reason, restore: restore(at: moment, of: seat))
     }
 }
 

@@ -32,8 +32,17 @@ extension World {
     /// Returns the bundle id of the app of a receipt.
     func bundleID(of identity: ReceiptIdentity) -> String { identity.isForeign ? "\(bundleID).other" : bundleID }
 
-    /// Returns the token the app passed with the purchases, if it passed one.
+    /// Returns the token the app passes with the first customer's purchases, if it passes one.
     func accountToken(of account: Account) -> String? {
         account.script.hasAccountToken ? account.ids.accountToken(seed: population.seed) : nil
+    }
+
+    /// Returns the token in a row that this customer bought: the one of the purchase, else the first customer's own.
+    func token(of buyer: Buyer, _ account: Account) -> String? {
+        if let token = buyer.token { return token.text }
+        switch buyer.seat {
+        case .first: return accountToken(of: account)
+        case .second: return nil
+        }
     }
 }

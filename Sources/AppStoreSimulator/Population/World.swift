@@ -64,7 +64,7 @@ final class World: Sendable {
         for manualAction in manualActions where manualAction.at <= moment {
             account.advance(to: manualAction.at)
             // The action was accepted then, and the same life accepts it again.
-            try? account.apply(manualAction.action)
+            _ = try? account.apply(manualAction.action)
         }
         account.advance(to: moment)
         return account
@@ -78,13 +78,16 @@ final class World: Sendable {
         return shard(of: index).with(index, at: now, made: { self.made(index) }) { $0.settled() }
     }
 
-    /// Applies an action now; returns false when there is no account with this index.
-    func apply(_ action: CustomerAction, to index: Int, at now: StoreTime) throws(ActionRefused) -> Bool {
-        guard exists(index, at: now) else { return false }
-        try shard(of: index).with(index, at: now, made: { self.made(index) }) { (resident) throws(ActionRefused) in
-            try resident.apply(action)
+    /// Applies an action now; returns nil when there is no account with this index.
+    func apply(
+        _ action: CustomerAction, to index: Int, at now: StoreTime
+    ) throws(ActionRefused) -> (outcome: ActionOutcome, account: Account)? {
+        guard exists(index, at: now) else { return nil }
+        return try shard(of: index).with(index, at: now, made: { self.made(index) }) {
+            (resident) throws(ActionRefused) in
+            let outcome = try resident.apply(action)
+            return (outcome, resident.settled())
         }
-        return true
     }
 
     /// Returns the rendered response for a genuine receipt; nil when the account is gone.
@@ -99,6 +102,17 @@ final class World: Sendable {
             }
     }
 
+    /// Returns the response of a store that lags behind and shows the account as it was at an instant, at the earliest
+    /// as it began; nil when the account is gone.
+    func answer(
+        _ identity: ReceiptIdentity, excludesOldTransactions: Bool, asOf moment: StoreTime, at now: StoreTime
+    ) -> RenderedAnswer? {
+        guard exists(identity.customer, at: now) else { return nil }
+        let start = made(identity.customer).start
+        guard let account = account(identity.customer, asOf: max(start, moment)), !account.isDeleted else { return nil }
+        return rendered(account, identity, excludesOldTransactions)
+    }
+
     private func rendered(_ account: Account, _ identity: ReceiptIdentity, _ excludesOld: Bool) -> RenderedAnswer {
         let latest = latestReceipt(of: account)
         let bundleID = bundleID(of: identity)
@@ -108,7 +122,7 @@ final class World: Sendable {
                 .rendered()
         case .unified:
             return AnswerBody(
-                bundleID: bundleID, account: account, identity: identity, accountToken: accountToken(of: account),
+                bundleID: bundleID, account: account, identity: identity, token: { self.token(of: $0, account) },
                 latestReceipt: latest, excludesOldTransactions: excludesOld
             ).rendered()
         }

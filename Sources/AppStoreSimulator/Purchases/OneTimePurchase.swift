@@ -1,36 +1,56 @@
-/// A product that does not renew, bought once or repeatedly.
-package enum OneTimeProduct: String, Codable, Sendable, CaseIterable {
-    /// A non-consumable: owned permanently.
-    case lifetime
-    /// A consumable: once used up it disappears from Apple's responses.
-    case coins
-
-    func identifier(in bundleID: String) -> String { bundleID + "." + rawValue }
+/// What is to be bought: a one-time product, how many pieces of it, and for whom.
+struct PurchaseOrder: Sendable {
+    let product: OneTimeProduct
+    var quantity = PurchaseQuantity.one
+    var buyer = Buyer()
 }
 
-/// One delivery of a one-time product. Its later events are decided at the purchase.
+/// A purchase that waits for the approval of the family organiser.
+struct PendingPurchase: Sendable {
+    let id: String
+    let askedAt: StoreTime
+    let order: PurchaseOrder
+}
+
+/// One purchase of a one-time product. The later events of a drawn one are decided at the purchase.
 struct OneTimePurchase: Sendable {
+    struct Refund: Sendable {
+        let at: StoreTime
+        var reversedAt: StoreTime?
+
+        func isInEffect(at moment: StoreTime) -> Bool {
+            guard at <= moment else { return false }
+            return reversedAt.map { $0 > moment } ?? true
+        }
+    }
+
     /// The number of the purchase in its account, from 0; the row's id derives from it.
     let ordinal: Int
-    let product: OneTimeProduct
+    let order: PurchaseOrder
     /// When the store first showed it.
     let bookedAt: StoreTime
-    var refundAt: StoreTime?
-    /// When the app finished a consumable: Apple does not list it from then on.
+    var refunds: [Refund] = []
+    /// When the app finished it: Apple does not list a consumable from then on.
     var finishedAt: StoreTime?
+
+    var product: OneTimeProduct { order.product }
+    var buyer: Buyer { order.buyer }
 
     /// Apple's purchase date.
     var at: StoreTime { bookedAt.wholeSecond }
 
     func isListed(at moment: StoreTime) -> Bool {
         guard bookedAt <= moment else { return false }
-        return finishedAt.map { $0 > moment } ?? true
+        switch product.kind {
+        case .consumable: return finishedAt.map { $0 > moment } ?? true
+        case .nonConsumable, .nonRenewing, .subscription: return true
+        }
     }
 
-    func refund(asOf moment: StoreTime) -> StoreTime? { refundAt.flatMap { $0 <= moment ? $0 : nil } }
+    func refund(asOf moment: StoreTime) -> StoreTime? { refunds.last { $0.isInEffect(at: moment) }?.at }
 
     /// Returns the first later instant at which Apple's response about it changes.
     func nextChange(after moment: StoreTime) -> StoreTime? {
-        [refundAt, finishedAt].compactMap { $0 }.filter { $0 > moment }.min()
+        (refunds.map(\.at) + [finishedAt].compactMap { $0 }).filter { $0 > moment }.min()
     }
 }

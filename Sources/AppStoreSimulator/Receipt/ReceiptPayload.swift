@@ -29,7 +29,7 @@ struct ReceiptPayload: Sendable {
     /// Writes the payload. As always with ``DERWriter``, the last element comes first.
     func write(to der: inout DERWriter) {
         der.element(DERWriter.setTag) { der in
-            let bought = account.purchases.purchases.filter { $0.isListed(at: identity.creation) }
+            let bought = account.purchases.purchases.filter { account.holds($0, in: identity) }
             for purchase in bought.suffix(Self.rowsMax).reversed() { row(of: purchase, to: &der) }
             for life in account.begun.reversed() {
                 let booked = life.periods.filter { $0.bookedAt <= identity.creation }
@@ -50,13 +50,15 @@ struct ReceiptPayload: Sendable {
     }
 
     private func row(of purchase: OneTimePurchase, to der: inout DERWriter) {
-        let id = account.ids.purchase(purchase.ordinal)
+        let restoredAt = account.restored(purchase, in: identity)
+        let id = account.ids.purchase(purchase.ordinal, restore: restoredAt == nil ? 0 : identity.restore)
         row(to: &der) { der in
-            attribute(1705, to: &der) { $0.utf8(id) }
-            attribute(1704, to: &der) { $0.ia5(AppleDates.internet(purchase.at)) }
+            if restoredAt != nil { attribute(1706, to: &der) { $0.ia5(AppleDates.internet(purchase.at)) } }
+            attribute(1705, to: &der) { $0.utf8(account.ids.purchase(purchase.ordinal)) }
+            attribute(1704, to: &der) { $0.ia5(AppleDates.internet(restoredAt?.wholeSecond ?? purchase.at)) }
             attribute(1703, to: &der) { $0.utf8(id) }
             attribute(1702, to: &der) { $0.utf8(purchase.product.identifier(in: bundleID)) }
-            attribute(1701, to: &der) { $0.integer(1) }
+            attribute(1701, to: &der) { $0.integer(Int64(purchase.order.quantity.count)) }
         }
     }
 
