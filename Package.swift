@@ -128,7 +128,7 @@ let package = Package(
             name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix],
             swiftSettings: settings),
         .testTarget(
-            name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", nioCore, nioPosix],
+            name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", crypto, nioCore, nioPosix],
             swiftSettings: settings),
         .testTarget(
             name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "TestSupport"],

@@ -15,6 +15,7 @@ package final class Simulator: Sendable {
     let world: World
     let conditions: Troubles
     let lags: Lags
+    let offerKeys = OfferKeys()
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS.
     package init(_ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil) {

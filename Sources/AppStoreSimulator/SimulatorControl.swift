@@ -35,6 +35,7 @@ extension Simulator {
         guard let index = CustomerName.index(of: customer) else { return nil }
         var action = action
         action.seat = Seat(of: customer)
+        try checkSignature(of: action, on: index)
         return try world.apply(action, to: index, at: now).map { ActionAnswer($0.outcome, of: $0.account, in: world) }
     }
 

@@ -30,6 +30,7 @@ struct TransactionRow: Sendable {
     private var expires: StoreTime?
     private var webOrderLineItemID: String?
     private var offer: PeriodOffer?
+    private var offerID: String?
     private var groupID: String?
     private var ownership = "PURCHASED"
     private var cancellation: Cancellation?
@@ -66,6 +67,7 @@ struct TransactionRow: Sendable {
         originalTransactionID = ids.originalTransactionID
         purchase = period.purchase
         offer = period.offer
+        offerID = period.offerID
         webOrderLineItemID = life.script.isFamilyShared ? nil : ids.webOrderLineItemID(of: period.ordinal)
         ownership = life.script.isFamilyShared ? "FAMILY_SHARED" : "PURCHASED"
         switch seen {
@@ -104,7 +106,7 @@ struct TransactionRow: Sendable {
         }
         if let groupID, !leavesKeysOut { json.text("subscription_group_identifier", groupID) }
         if !leavesKeysOut || ownership != "PURCHASED" { json.text("in_app_ownership_type", ownership) }
-        if offer == .promotional { json.text("promotional_offer_id", PeriodOffer.promotionalOfferID) }
+        if offer == .promotional { json.text("promotional_offer_id", offerID ?? PeriodOffer.promotionalOfferID) }
         if offer == .offerCode, isFromServer { json.text("offer_code_ref_name", PeriodOffer.offerCodeName) }
         if let accountToken { json.text("app_account_token", accountToken) }
         if let cancellation {

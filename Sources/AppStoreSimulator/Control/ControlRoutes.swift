@@ -28,6 +28,8 @@ extension Simulator {
             case ("DELETE", "lag", 1):
                 clearLags()
                 return try .json(["lags": 0])
+            case ("POST", "offer-keys", 1): return try registerOfferKey(request.body)
+            case ("POST", "offer-signatures", 1): return try judgeOfferSignature(request.body)
             case ("POST", "secret", 1):
                 rotateSecret(to: try JSONDecoder().decode(SecretRequest.self, from: Data(request.body)).secret)
                 return try .json(["secret": sharedSecret])
@@ -182,7 +184,7 @@ extension DecodingError {
 }
 
 extension SimulatorReply {
-    fileprivate static func json(_ value: some Encodable, code: Int = 200) throws -> SimulatorReply {
+    static func json(_ value: some Encodable, code: Int = 200) throws -> SimulatorReply {
         SimulatorReply(
             code: code, headers: [("Content-Type", "application/json")],
             body: Array(try JSONEncoder.control.encode(value)))
@@ -203,7 +205,7 @@ extension SimulatorReply {
         return SimulatorReply(headers: [("Content-Type", "application/x-ndjson")], body: body)
     }
 
-    fileprivate static func refused(_ code: Int, _ reason: String) -> SimulatorReply {
+    static func refused(_ code: Int, _ reason: String) -> SimulatorReply {
         var json = JSONWriter(reserving: 128)
         json.object { $0.text("error", reason) }
         return SimulatorReply(code: code, headers: [("Content-Type", "application/json")], body: json.bytes)

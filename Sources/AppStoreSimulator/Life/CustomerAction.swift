@@ -84,6 +84,12 @@ package struct CustomerAction: Codable, Sendable {
     package var pendingID: String?
     /// For `finish`, the refunds and their reversals: the transaction.
     package var transactionID: String?
+    /// For a promotional offer: its id; nil means the store's own one.
+    package var offerID: String?
+    /// For a promotional offer: the signature that the app hands over. The offer is refused when Apple would refuse it.
+    package var signature: HandedSignature?
+    /// For a promotional offer: the signature as a JWS, which is checked in the same way.
+    package var jws: String?
     /// The customer who acts; the name in the path of the control call decides it.
     var seat = Seat.first
 
@@ -96,7 +102,8 @@ package struct CustomerAction: Codable, Sendable {
         case kind = "action"
         case keepsRenewal = "keep_renewal"
         case periodsAgo = "periods_ago"
-        case reason, product, seconds, offer, item, subscription, quantity
+        case reason, product, seconds, offer, item, subscription, quantity, signature, jws
+        case offerID = "offer_id"
         case accountToken = "app_account_token"
         case isDeferred = "deferred"
         case pendingID = "pending_id"

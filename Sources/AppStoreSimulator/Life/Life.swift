@@ -67,7 +67,7 @@ struct Life: Sendable {
             case .payAsYouGo, .payUpFront, .promotional, .offerCode: .offerStarted
             case nil: .purchased
             }
-        offerBalance = offer.map { OfferBalance(offer: $0, periodsLeft: $0.periods) }
+        offerBalance = offer.map { OfferBalance($0) }
         book(script.product, purchase: start, as: kind)
     }
 
@@ -85,7 +85,7 @@ struct Life: Sendable {
         let offer = takeOffer()
         let period = Period(
             ordinal: periods.count, product: product, bookedAt: now, purchase: purchase,
-            expires: purchase + scale.length(of: product, with: offer), offer: offer, buyer: buyer)
+            expires: purchase + scale.length(of: product, with: offer?.offer), offer: offer, buyer: buyer)
         periods.append(period)
         nextProduct = product
         phase = .subscribed
@@ -109,11 +109,11 @@ struct Life: Sendable {
         lifeEvents.append(LifeEvent(at: now, kind: kind, ordinal: period, expirationIntent: intent))
     }
 
-    private mutating func takeOffer() -> PeriodOffer? {
+    private mutating func takeOffer() -> OfferBalance? {
         guard var balance = offerBalance else { return nil }
         balance.periodsLeft -= 1
         offerBalance = balance.periodsLeft > 0 ? balance : nil
-        return balance.offer
+        return balance
     }
 
     private mutating func schedule(_ wanted: [CustomerScript.Step], in period: Period) {

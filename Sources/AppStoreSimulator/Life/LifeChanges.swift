@@ -24,7 +24,7 @@ extension Life {
         try choose(product, after: head, as: .downgradeScheduled)
     }
 
-    mutating func resubscribe(with wanted: SubscriptionProduct?, offer: PeriodOffer?) throws(ActionRefused) {
+    mutating func resubscribe(with wanted: SubscriptionProduct?, offer: OfferBalance?) throws(ActionRefused) {
         let head = try ownPeriod()
         guard case .ended = phase else { throw ActionRefused("the subscription is not over") }
         guard periods.count < Life.periodsMax else { throw ActionRefused("the life has its most periods") }
@@ -34,13 +34,13 @@ extension Life {
         cardFails = false
         obstacle = nil
         renewals = 0
-        offerBalance = offer.map { OfferBalance(offer: $0, periodsLeft: $0.periods) }
+        offerBalance = offer
         book(product, purchase: now.wholeSecond, as: .resubscribed)
     }
 
     /// Redeems an offer: a lapsed customer comes back with it, any other has it from the next renewal on.
-    mutating func redeem(_ offer: PeriodOffer) throws(ActionRefused) {
-        switch offer {
+    mutating func redeem(_ offer: OfferBalance) throws(ActionRefused) {
+        switch offer.offer {
         case .promotional, .offerCode: break
         case .freeTrial, .payAsYouGo, .payUpFront: throw ActionRefused("an introduction is for new customers")
         }
@@ -49,7 +49,7 @@ extension Life {
         case .subscribed, .retrying:
             let head = try subscribedPeriod()
             guard renewalIsOn else { throw ActionRefused("renewal is off") }
-            offerBalance = OfferBalance(offer: offer, periodsLeft: offer.periods)
+            offerBalance = offer
             record(.offerRedeemed, period: head.ordinal)
         }
     }

@@ -19,19 +19,22 @@ struct Period: Sendable {
     let bookedAt: StoreTime
     let purchase: StoreTime
     let offer: PeriodOffer?
+    /// The id of a promotional offer; nil means the store's own one.
+    let offerID: String?
     let buyer: Buyer
     private(set) var expiries: [Expiry]
     private(set) var cancellations: [Cancellation] = []
 
     init(
         ordinal: Int, product: SubscriptionProduct, bookedAt: StoreTime, purchase: StoreTime, expires: StoreTime,
-        offer: PeriodOffer?, buyer: Buyer
+        offer: OfferBalance?, buyer: Buyer
     ) {
         self.ordinal = ordinal
         self.product = product
         self.bookedAt = bookedAt
         self.purchase = purchase
-        self.offer = offer
+        self.offer = offer?.offer
+        self.offerID = offer?.id
         self.buyer = buyer
         self.expiries = [Expiry(knownAt: bookedAt, expires: expires)]
     }

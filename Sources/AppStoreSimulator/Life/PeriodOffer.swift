@@ -11,7 +11,7 @@ package enum PeriodOffer: String, Codable, Sendable, CaseIterable {
     /// A code entered by the customer, for two periods.
     case offerCode = "offer_code"
 
-    /// The simulator's value of Apple's `promotional_offer_id`.
+    /// The value of Apple's `promotional_offer_id` where an action names no other.
     static let promotionalOfferID = "winter50"
     /// The simulator's value of Apple's `offer_code_ref_name`.
     static let offerCodeName = "SPRING25"
@@ -37,7 +37,20 @@ package enum PeriodOffer: String, Codable, Sendable, CaseIterable {
 /// An offer that applies to some of the next periods.
 struct OfferBalance: Sendable, Equatable {
     let offer: PeriodOffer
+    /// The id of a promotional offer; nil means the store's own one.
+    let id: String?
     var periodsLeft: Int
+
+    init(_ offer: PeriodOffer, id: String? = nil) {
+        self.offer = offer
+        self.id = id
+        periodsLeft = offer.periods
+    }
+}
+
+extension CustomerAction {
+    /// The offer that an action names.
+    var balance: OfferBalance? { offer.map { OfferBalance($0, id: offerID) } }
 }
 
 /// The state of a price increase that needs the customer's consent.

@@ -32,6 +32,10 @@ package struct CustomerTraits: Codable, Sendable {
     package var accountToken = 0.4
     /// Send the transaction receipts of iOS 6.
     package var legacyReceipt = 0.03
+    /// Buy 1 to 10 pieces of coins at a time.
+    package var quantities = 0.0
+    /// Buy a season repeatedly.
+    package var seasons = 0.0
     /// Get each odd form of ``ByteQuirk`` in the responses about them.
     package var quirk = 0.04
 
@@ -49,7 +53,7 @@ package struct CustomerTraits: Codable, Sendable {
         [
             \.freeTrial, \.payAsYouGo, \.payUpFront, \.offerCode, \.grace, \.familyShared, \.magazine,
             \.ownBesideShared, \.withoutSubscription, \.lifetime, \.coins, \.restored, \.secondCustomer,
-            \.sendsRenewals, \.accountToken, \.legacyReceipt, \.quirk,
+            \.sendsRenewals, \.accountToken, \.legacyReceipt, \.quantities, \.seasons, \.quirk,
         ]
     }
 }

@@ -38,7 +38,7 @@ extension Account {
         return .booked(subscription: lives.count - 1, period: 0)
     }
 
-    private func subscriptionNumber(_ action: CustomerAction) throws(ActionRefused) -> Int {
+    func subscriptionNumber(_ action: CustomerAction) throws(ActionRefused) -> Int {
         if let id = action.transactionID {
             guard let found = period(id) else { throw ActionRefused("there is no such transaction") }
             return found.subscription

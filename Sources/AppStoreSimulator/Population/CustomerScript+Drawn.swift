@@ -26,6 +26,13 @@ extension CustomerScript {
         if isFamilyShared { startOffer = nil }
     }
 
+    /// Adds what was not drawn from the beginning: numbers of their own, so that all others stay what they were.
+    mutating func drawPurchases(by numbers: inout SeededGenerator, traits: CustomerTraits) {
+        buysSeveral = numbers.chance(traits.quantities)
+        let months = numbers.between(1, 4)
+        if numbers.chance(traits.seasons), !sendsLegacyReceipts { seasonEveryMonths = months }
+    }
+
     /// Removes the subscriptions and adds coins, so that the customer has at least some purchases.
     private mutating func leavesOutSubscriptions() {
         subscribes = false

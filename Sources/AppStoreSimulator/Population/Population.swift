@@ -49,6 +49,8 @@ struct Population: Sendable {
         var numbers = SeededGenerator(seed: seed, stream: UInt64(index))
         var script = CustomerScript(drawnBy: &numbers, traits: traits, pastPeriodsMax: pastPeriodsMax)
         let fraction = numbers.unit()
+        var further = SeededGenerator(seed: seed ^ 0x5EA5, stream: UInt64(index))
+        script.drawPurchases(by: &further, traits: traits)
         let environment: StoreEnvironment =
             index < customers || index >= firstArrival ? .production : .sandbox
         guard index >= firstArrival else {

@@ -29,9 +29,17 @@ extension Account {
     /// Returns the number of the purchase that an action names; nil when it names none.
     func purchaseNumber(_ action: CustomerAction) throws(ActionRefused) -> Int? {
         guard let id = action.transactionID else { return nil }
+        guard let ordinal = purchaseNumber(of: id) else { throw ActionRefused("there is no such transaction") }
+        return ordinal
+    }
+
+    /// Returns whether a transaction id is one of the account, restored ones included.
+    func hasTransaction(_ id: String) -> Bool { period(id) != nil || purchaseNumber(of: id) != nil }
+
+    private func purchaseNumber(of id: String) -> Int? {
         guard let ordinal = ids.purchaseOrdinal(of: id), ordinal < purchases.purchases.count,
             purchases.purchases[ordinal].bookedAt <= now
-        else { throw ActionRefused("there is no such transaction") }
+        else { return nil }
         return ordinal
     }
 
