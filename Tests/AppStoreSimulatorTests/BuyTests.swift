@@ -127,5 +127,8 @@ import Testing
         }
         #expect(try shopper.second.act(#""action":"buy""#).code == 409, "the account has no second customer")
         #expect(try shopper.deliveries().count == 1)
+        #expect(try Shopper("legacy", in: store).act(#""action":"buy""#).code == 409, "its receipts show none")
+        let unclear = try shopper.act(#""action":"buy","quantity":11"#).json.text("error")
+        #expect(unclear == "quantity: a purchase has 1 to 10 pieces")
     }
 }

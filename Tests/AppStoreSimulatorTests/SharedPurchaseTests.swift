@@ -48,6 +48,8 @@ import Testing
             #expect(rows.texts("app_account_token") == tokens && rows.texts("quantity") == ["1", "5"])
         }
         #expect(try store.ask(two.receipt).deviceRows.count == 2)
+        let held = try store.control("GET", "/simulator/receipts/\(first.second.name)").json.text("receipt")
+        #expect(held == two.receipt, "the device of the second customer has restored")
         let told = try first.second.deliveries()
         #expect(told.texts("customer") == [first.name, first.second.name])
         #expect(told.texts("app_account_token") == tokens)

@@ -95,7 +95,7 @@ extension Simulator {
             return .refused(400, "kind is one of \(DeviceReceipt.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         let writtenAt = try query.instant("at") ?? now.milliseconds
-        let restore = query.number("restore") ?? 0
+        let restore = query.number("restore") ?? Seat(of: customer).ownRestore
         let restoresMax = SubscriptionIDs.restoresMax
         guard (0...restoresMax).contains(restore) else { return .refused(400, "restore is 0 to \(restoresMax)") }
         guard let receipt = receipt(of: customer, writtenAt: writtenAt, restore: restore, kind) else {

@@ -33,7 +33,7 @@ extension Account {
     func restore(at creation: StoreTime, of seat: Seat = .first) -> Int {
         switch seat {
         case .first: script.hasRestored && creation >= firstReceiptCreation ? 1 : 0
-        case .second: Seat.secondRestore
+        case .second: seat.ownRestore
         }
     }
 

@@ -12,6 +12,9 @@ enum ActionOutcome: Sendable {
 /// The actions about one-time purchases.
 extension Account {
     mutating func buy(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
+        guard !script.sendsLegacyReceipts else {
+            throw ActionRefused("the receipts of iOS 6 show no one-time purchase here")
+        }
         let order = PurchaseOrder(
             product: action.item ?? .coins, quantity: action.quantity ?? .one, buyer: action.buyer)
         guard action.isDeferred != true else { return .pending(try purchases.ask(order, of: name, at: now)) }

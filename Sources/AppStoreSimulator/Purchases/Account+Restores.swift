@@ -29,4 +29,12 @@ extension Account {
 extension Seat {
     /// The restore whose ids the receipts of a second customer's device carry.
     static let secondRestore = 2
+
+    /// The restore of a receipt about which nothing else is known.
+    var ownRestore: Int {
+        switch self {
+        case .first: 0
+        case .second: Self.secondRestore
+        }
+    }
 }

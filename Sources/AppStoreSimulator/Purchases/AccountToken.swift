@@ -15,7 +15,7 @@ package struct AccountToken: Codable, Sendable, Hashable {
     package init(from decoder: any Decoder) throws {
         let value = try decoder.singleValueContainer()
         guard let token = AccountToken(try value.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(in: value, debugDescription: "app_account_token is a UUID")
+            throw DecodingError.dataCorruptedError(in: value, debugDescription: "a token is a UUID")
         }
         self = token
     }

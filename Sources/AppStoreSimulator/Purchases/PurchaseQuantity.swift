@@ -21,7 +21,7 @@ package struct PurchaseQuantity: Codable, Sendable, Hashable {
     package init(from decoder: any Decoder) throws {
         let value = try decoder.singleValueContainer()
         guard let quantity = PurchaseQuantity(try value.decode(Int.self)) else {
-            throw DecodingError.dataCorruptedError(in: value, debugDescription: "quantity is 1 to 10")
+            throw DecodingError.dataCorruptedError(in: value, debugDescription: "a purchase has 1 to 10 pieces")
         }
         self = quantity
     }
