@@ -3,6 +3,7 @@ extension Queries {
     package static let countOwned = SQLFile("count_owned", PackageResources.count_owned_sql)
     package static let endManualGrants = SQLFile("end_manual_grants", PackageResources.end_manual_grants_sql)
     package static let eraseCustomers = SQLFile("erase_customers", PackageResources.erase_customers_sql)
+    package static let eraseOrders = SQLFile("erase_orders", PackageResources.erase_orders_sql)
     package static let eraseReceipts = SQLFile("erase_receipts", PackageResources.erase_receipts_sql)
     package static let eraseTokens = SQLFile("erase_tokens", PackageResources.erase_tokens_sql)
     package static let eraseUploads = SQLFile("erase_uploads", PackageResources.erase_uploads_sql)

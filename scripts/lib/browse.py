@@ -180,6 +180,22 @@ class Visit:
         self.heading("Receipt ")
         self.silent("asking Apple")
 
+    def delivery(self):
+        """Skips what is due of the customer seen before."""
+        self.browser.click("a[href^='/admin/customer?']")
+        self.heading("Customer ")
+        self.browser.click("a[href^='/admin/deliveries/']")
+        self.heading("Delivery ")
+        self.keep("delivery")
+        self.browser.type("#reason", "a test")
+        self.browser.click("main form button")
+        status = "document.querySelector('[role=status]')"
+        expect(self.browser.evaluate(f"{status} === null"), "a delivery was skipped without a confirmation")
+        self.browser.click("input[name=confirmed]")
+        self.browser.click("main form button")
+        self.wait(f"{status} !== null", "no message after skipping a delivery")
+        self.silent("skipping a delivery")
+
     def leave(self):
         self.browser.click("nav a[href='/admin/incidents']")
         self.heading("Incidents")
@@ -207,6 +223,7 @@ def main(server, key_file, folder):
         visit.sign_in(key)
         visit.overview()
         visit.customer()
+        visit.delivery()
         visit.leave()
     finally:
         browser.close()

@@ -17,7 +17,8 @@ CREATE INDEX audit_of_app ON ledger.audit (app_id, audit_id);
 -- The audit has a row per upload, and an erasure reads none of those.
 CREATE INDEX audit_decided_about ON ledger.audit USING gin (decided_about) WHERE decided_about IS NOT NULL;
 COMMENT ON TABLE ledger.audit IS
-    'Every write by a person or an API key, stored with the write itself where that is one transaction. It names '
+    'Every write by a person or an API key, except a key''s orders and acknowledgements, which order_change and delivery '
+    'have; stored with the write itself where that is one transaction. It names '
     'customers by number, so that an erasure reaches it, and holds neither secrets nor receipts';
 COMMENT ON COLUMN ledger.audit.key_id IS
     'The API key that acted; null: a user of the operating system, or the database itself';

@@ -209,5 +209,6 @@ FROM ledger.audit t
 LEFT JOIN ledger.app a ON a.app_id = t.app_id
 LEFT JOIN ledger.customer c ON c.customer_id = t.customer_id;
 COMMENT ON VIEW perennial.audit_log IS
-    'Every write by a person or an API key, and the renewal of a restored feed''s id. Never a secret and never a '
+    'Every write by a person or an API key, except a key''s orders and acknowledgements (order_log, delivery_log), and '
+    'the renewal of a restored feed''s id. Never a secret and never a '
     'receipt';

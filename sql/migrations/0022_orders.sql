@@ -13,7 +13,7 @@ CREATE TABLE ledger.purchase_order (
     currency           text,
     device             bytea,
     app_account_token  uuid NOT NULL DEFAULT gen_random_uuid(),
-    sealed_key         bytea NOT NULL,
+    sealed_key         bytea,
     state              ledger.order_state NOT NULL DEFAULT 'created',
     cause              text NOT NULL,
     created_at         timestamptz NOT NULL,
@@ -50,7 +50,8 @@ COMMENT ON COLUMN ledger.purchase_order.device IS
     'A keyed hash of the device''s own id; equal ones tell customers who share an Apple account';
 COMMENT ON COLUMN ledger.purchase_order.app_account_token IS
     'What the app passes to Apple with the purchase; a transaction that carries it pays this order';
-COMMENT ON COLUMN ledger.purchase_order.sealed_key IS 'The key of the order''s proofs, sealed with the master key';
+COMMENT ON COLUMN ledger.purchase_order.sealed_key IS
+    'The key of the order''s proofs, sealed with the master key; null: the customer was erased, and no proof is accepted';
 COMMENT ON COLUMN ledger.purchase_order.cause IS 'What brought the state';
 COMMENT ON COLUMN ledger.purchase_order.expires_at IS 'When the order expires if it is not paid';
 COMMENT ON COLUMN ledger.purchase_order.paid_at IS 'Apple''s date of the transaction that pays it';
@@ -131,6 +132,11 @@ BEGIN
     WHERE c.app_id = place_order.app_id AND c.name = place_order.customer;
     -- One order of a customer is placed at a time.
     PERFORM FROM ledger.customer c WHERE c.customer_id = buyer FOR NO KEY UPDATE;
+    IF NOT EXISTS (
+        SELECT FROM ledger.customer c WHERE c.app_id = place_order.app_id AND c.name = place_order.customer
+          AND COALESCE(c.merged_into, c.customer_id) = buyer) THEN
+        RAISE EXCEPTION 'the customer was merged, split or erased meanwhile' USING ERRCODE = 'serialization_failure';
+    END IF;
     at := clock_timestamp();
     DELETE FROM ledger.order_request r
     WHERE r.app_id = place_order.app_id AND r.request_key = place_order.request_key

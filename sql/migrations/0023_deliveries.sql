@@ -176,10 +176,12 @@ LANGUAGE sql STABLE AS $$
     WITH thing AS MATERIALIZED (
         SELECT t AS thing, t.*, last.turn AS last_turn, last.state AS last_state, last.reason AS last_reason,
                last.customer_id AS last_customer, last.kind AS last_kind, last.credit AS last_credit,
-               last.units AS last_units, last.is_erased
+               last.units AS last_units, last.is_erased,
+               -- Nothing is left to take back of an erased customer, and the new owner does not wait for it.
+               last.reason = 'transfer' AND last.turn % 2 = 0 AND last.skip_reason = 'erased' AS is_given_up
         FROM ledger.deliverables(purchase_ids, subscription_ids) t
         LEFT JOIN LATERAL (
-            SELECT l.turn, l.state, l.reason, l.customer_id, l.kind, l.credit, l.units,
+            SELECT l.turn, l.state, l.reason, l.skip_reason, l.customer_id, l.kind, l.credit, l.units,
                    (SELECT c.erased_at IS NOT NULL FROM ledger.customer c WHERE c.customer_id = l.customer_id) AS is_erased
             FROM (
                 SELECT l.* FROM ledger.delivery l WHERE l.purchase_id = t.purchase_id
@@ -206,7 +208,8 @@ LANGUAGE sql STABLE AS $$
                 THEN 'possible_duplicate' END
     FROM first f
     UNION ALL
-    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit, t.last_units, t.last_turn + 1, turn.reason, NULL
+    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit, t.last_units, t.last_turn + 1, turn.reason,
+           CASE WHEN t.is_erased AND turn.customer_id = t.last_customer THEN 'erased' END
     FROM thing t
     CROSS JOIN LATERAL (
         SELECT CASE WHEN t.is_taken_back THEN 'refund'
@@ -217,11 +220,12 @@ LANGUAGE sql STABLE AS $$
         SELECT CASE WHEN t.last_reason = 'refund' THEN 'refund_reversed' ELSE 'transfer' END,
                CASE WHEN t.last_kind = 'non_consumable' THEN t.owner_id ELSE t.last_customer END
         WHERE t.last_turn % 2 = 0 AND NOT t.is_taken_back) turn
-    WHERE t.last_state = 'acknowledged' AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
+    WHERE (t.last_state = 'acknowledged' OR t.is_given_up) AND turn.reason IS NOT NULL AND turn.customer_id IS NOT NULL
 $$;
 COMMENT ON FUNCTION ledger.next_turns IS
     'The turns that purchases and subscriptions need now: the one rule of deliveries, for settlements, acknowledgements, '
-    'catalogs and verification. A turn that was skipped gave nothing, so nothing follows it';
+    'catalogs and verification. A turn that was skipped gave nothing, so nothing follows it; but what an erased customer '
+    'was to give back goes to its next owner';
 
 CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$

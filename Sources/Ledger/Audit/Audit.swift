@@ -59,6 +59,7 @@ package enum AuditedAction: String, Sendable, CaseIterable {
     case signInRefused = "admin.sign_in_refused"
     case signedOut = "admin.signed_out"
     case deliverySkipped = "delivery.skipped"
+    case deliveriesAcknowledged = "delivery.acknowledged"
     case feedRenewed = "feed.renewed"
     case coverageRepaired = "coverage.repaired"
     case rebuilt = "rebuilt"

@@ -28,7 +28,7 @@ package struct CustomerExport: Sendable {
         package let wentTo: String?
     }
 
-    /// The maximum number of receipts, ownerships and grants returned, each.
+    /// The maximum number of receipts, ownerships, grants, orders, changes of each order and deliveries returned.
     package static let linesMax: Int32 = 200
 
     /// The operator's own id of the customer; for a merged name, the name it was merged into.
@@ -43,6 +43,8 @@ package struct CustomerExport: Sendable {
     package let grants: [ManualGrant]
     /// The customer's receipts, oldest first.
     package let receipts: [Reasons.ReceiptStanding]
+    /// The newest orders with their logs, the newest deliveries, and the balances of credits.
+    package let purchases: PurchaseHistory
 }
 
 extension LedgerCustomers {
@@ -57,7 +59,8 @@ extension LedgerCustomers {
             guard let head = try people.first(where: { try $0.bool("is_head") }) else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
             }
-            let ids = Parameter.int8s(try people.map { try $0.int8("customer_id") })
+            let customers = try people.map { try $0.int8("customer_id") }
+            let ids = Parameter.int8s(customers)
             let limit = Parameter.int4(CustomerExport.linesMax)
             return CustomerExport(
                 name: try head.text("name"),
@@ -68,7 +71,8 @@ extension LedgerCustomers {
                 grants: try transaction.query(Queries.readManualGrants, [ids, limit]).map(ManualGrant.init(row:)),
                 receipts: try transaction.query(
                     Queries.readStandings, [.int8(try head.int8("customer_id")), limit]
-                ).map(Reasons.ReceiptStanding.init(row:)))
+                ).map(Reasons.ReceiptStanding.init(row:)),
+                purchases: try PurchaseHistory(of: customers, limit: CustomerExport.linesMax, in: transaction))
         }
     }
 }

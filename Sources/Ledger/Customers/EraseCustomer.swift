@@ -18,9 +18,10 @@ extension LedgerCustomers {
     /// Removes the personal data of a customer and of every name merged into it; figures stay under a random name.
     ///
     /// It deletes the receipts that no other customer uploaded, with Apple's answers about them, and the uploads,
-    /// provisional data from imports, account tokens and reasons of manual decisions about the customer. The reason of
-    /// the erasure stays, and so do periods, prices and events. What the customer sends later belongs to a new
-    /// customer.
+    /// provisional data from imports, account tokens and reasons of manual decisions about the customer. Of orders it
+    /// deletes the price shown, the device, the key and what devices reported; open ones are cancelled, and due
+    /// deliveries skipped. The reason of the erasure stays, and so do periods, prices and events. What the customer
+    /// sends later belongs to a new customer.
     ///
     /// Throws `notFound` for an unknown app or customer, `busy` while Apple is being asked about one of the customer's
     /// receipts.
@@ -55,11 +56,11 @@ extension LockedCustomers {
         let now = Parameter.timestamptz(microseconds: run.recordedMicroseconds)
         let affected = try AffectedCustomers(locking: Set(names.map(\.customer)), in: transaction)
         run.release(from: Set(names.map(\.customer)))
-        try transaction.query(Queries.skipErased, [ids, now])
         let things = try run.writeHandOver(in: transaction)
         try eraseReceipts(at: now, in: transaction)
         try transaction.query(Queries.eraseUploads, [ids])
         try transaction.query(Queries.eraseTokens, [ids, .int8s(soleReceipts)])
+        try eraseOrders(of: ids, at: now, in: transaction)
         for name in names {
             try ManualGrants(locking: name.customer, in: transaction).end(nil, deciding: decision, in: transaction)
         }
@@ -70,6 +71,20 @@ extension LockedCustomers {
         try affected.store(in: transaction)
         return CustomerErasure(
             pseudonym: pseudonym, receipts: soleReceipts.count, sharedReceipts: sharedReceipts.count, things: things)
+    }
+
+    /// Empties the orders, cancels open ones, and skips what is due. It comes after the tokens in purchases are removed,
+    /// which are found by those of the orders.
+    private func eraseOrders(of ids: Parameter, at now: Parameter, in transaction: Transaction) throws {
+        try transaction.query(Queries.eraseOrders, [ids, now])
+        let skipped = try transaction.query(Queries.skipErased, [ids, now])
+        guard !skipped.isEmpty else { return }
+        let purchases = Parameter.int8s(try skipped.compactMap { try $0.int8IfPresent("purchase_id") })
+        let subscriptions = Parameter.int8s(try skipped.compactMap { try $0.int8IfPresent("subscription_id") })
+        // Another customer may own such a purchase by now, and wait for it.
+        try transaction.query(Queries.shareDeliveredPurchases, [purchases])
+        try transaction.query(Queries.storeTurns, [purchases, subscriptions])
+        try transaction.query(Queries.advanceOrders, [purchases, subscriptions])
     }
 
     /// Empties the receipts; another receipt takes over what they polled, if there is one.

@@ -36,10 +36,11 @@ extension LedgerDeliveries {
     /// Returns the deliveries of an app after a position, at most `limit`.
     ///
     /// Positions are given after the commit, without gaps, so that a reader by position misses none. Reads from the
-    /// primary. Throws `notFound` for an unknown app.
+    /// primary. Throws `notFound` for an unknown app, `invalid` for what can be no customer's id.
     package func read(
         of bundleID: BundleID, _ filter: DeliveryFilter, after position: Int64, limit: Int
     ) async throws -> DeliveryPage {
+        if let customer = filter.customer { try Upload.requireValidCustomerID(customer) }
         let app = try await ledger.apps.app(bundleID)
         try await place()
         var parameters: [Parameter] = [
@@ -59,6 +60,13 @@ extension LedgerDeliveries {
         let deliveries = try await query(statement, parameters).map(Delivery.init(row:))
         return DeliveryPage(
             deliveries: deliveries, next: deliveries.last?.position ?? position, more: deliveries.count == limit)
+    }
+
+    /// Returns a delivery of any app, and the app; nil where there is none.
+    package func read(_ id: Int64) async throws -> (delivery: Delivery, bundleID: BundleID)? {
+        try await query(Queries.readDelivery, [.int8(id)]).first.map { row in
+            (try Delivery(row: row), BundleID(try row.text("bundle_id")))
+        }
     }
 
     /// Gives committed deliveries their positions.

@@ -19,13 +19,12 @@ package struct AcknowledgedDelivery: Sendable, Hashable {
 extension LedgerDeliveries {
     /// The most deliveries that one call acknowledges.
     package static let acknowledgedMax = 1_000
-    /// The longest reason of a skipped delivery, in characters.
-    package static let reasonCharactersMax = 1_000
 
     /// Acknowledges deliveries of an app: the operator's service carried them out. Returns one result for each id, in
     /// the same order. Repetition changes nothing. A skipped delivery stays skipped.
     ///
-    /// What happened since a turn appeared, such as a refund, brings the next turn now. Throws `notFound` for an unknown
+    /// What happened since a turn appeared, such as a refund, brings the next turn now. The audit has acknowledgements of
+    /// users, not of keys: a delivery names its key, and there are as many as purchases. Throws `notFound` for an unknown
     /// app, `invalid` for more than `acknowledgedMax`.
     package func acknowledge(_ ids: [Int64], of bundleID: BundleID) async throws -> [AcknowledgedDelivery] {
         guard ids.count <= Self.acknowledgedMax else {
@@ -34,6 +33,12 @@ extension LedgerDeliveries {
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingPollers { transaction in
             let settled = try settle(ids, of: app, skippingBecause: nil, in: transaction)
+            let first = settled.values.filter(\.isFirst).map(\.id).sorted()
+            if ledger.actor?.user != nil, !first.isEmpty {
+                try ledger.audit(
+                    .deliveriesAcknowledged, app: bundleID,
+                    detail: ["delivery_ids": first.map { "\($0)" }.joined(separator: " ")], in: transaction)
+            }
             return ids.map { id in
                 settled[id]
                     ?? AcknowledgedDelivery(id: id, state: nil, settledAt: nil, settledBy: nil, isFirst: false)
@@ -44,11 +49,9 @@ extension LedgerDeliveries {
     /// Skips a due delivery: nothing is to be done for it. Returns whether it was due.
     ///
     /// Throws `notFound` where the app has no such delivery, `exists` where it is acknowledged, `invalid` for a reason
-    /// that is empty or too long.
+    /// that is blank or too long.
     package func skip(_ id: Int64, of bundleID: BundleID, because reason: String) async throws -> AcknowledgedDelivery {
-        guard !reason.isEmpty, reason.count <= Self.reasonCharactersMax else {
-            throw LedgerError(.invalid, "A reason has 1 to \(Self.reasonCharactersMax) characters.")
-        }
+        let decision = try ManualDecision(by: ledger.actor?.name ?? "perennial", because: reason)
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingPollers { transaction in
             guard let result = try settle([id], of: app, skippingBecause: reason, in: transaction)[id] else {
@@ -57,8 +60,13 @@ extension LedgerDeliveries {
             guard result.state == .skipped else {
                 throw LedgerError(.exists, "Delivery \(id) is acknowledged, so it cannot be skipped.")
             }
+            guard result.isFirst, let row = try transaction.query(Queries.readDelivery, [.int8(id)]).first else {
+                return result
+            }
             try ledger.audit(
-                .deliverySkipped, app: bundleID, detail: ["delivery_id": "\(id)", "reason": reason],
+                .deliverySkipped, app: bundleID, customer: try row.text("customer"), detail: ["delivery_id": "\(id)"],
+                decided: AuditedDecision(
+                    decision: decision, about: [CustomerID(number: try row.int8("customer_id"))]),
                 in: transaction)
             return result
         }

@@ -87,6 +87,8 @@ package struct LedgerStatus: Sendable {
     package let incidents: [Incident]
     /// Products that customers bought once and whose kind the catalog does not say, at most `productsMax`.
     package let productsWithoutKind: [ProductWithoutKind]
+    /// Apps whose deliveries of production wait for more than an hour for the operator's service.
+    package let lateDeliveries: [DueDeliveries]
     /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
 }
@@ -119,6 +121,7 @@ extension LedgerOperations {
                     bundleID: BundleID(try row.text("bundle_id")), id: ProductID(try row.text("product_id")),
                     isNamed: try row.bool("is_named"))
             },
+            lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),
             invariants: try await invariantStandings())
     }
 }

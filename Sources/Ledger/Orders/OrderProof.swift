@@ -72,7 +72,7 @@ extension LedgerOrders {
     /// Records what a device reports of an order: purchasing, deferred, cancelled or failed, with an error code of
     /// StoreKit for example. Returns the state, which a paid or expired order keeps; nil: the proof is refused.
     ///
-    /// Throws `invalid` for another state, or a code that is too long.
+    /// Throws `invalid` for another state, or a code that is too long or holds a NUL.
     package func report(
         _ state: OrderState, code: String?, of id: String, proof: String
     ) async throws -> OrderState? {
@@ -81,8 +81,8 @@ extension LedgerOrders {
         case .created, .paid, .delivered, .expired, .refunded:
             throw LedgerError(.invalid, "A device reports purchasing, deferred, cancelled or failed.")
         }
-        guard code.map({ $0.utf8.count <= Self.codeBytesMax }) ?? true else {
-            throw LedgerError(.invalid, "A code has at most \(Self.codeBytesMax) bytes.")
+        guard code.map({ $0.utf8.count <= Self.codeBytesMax && !$0.utf8.contains(0) }) ?? true else {
+            throw LedgerError(.invalid, "A code has at most \(Self.codeBytesMax) bytes, and no NUL.")
         }
         guard try await accepts(OrderProof(of: id, state: state, stateCode: code, code: proof)) else { return nil }
         let waits = Self.waitsDeferred.milliseconds / Int64(ledger.speedup)

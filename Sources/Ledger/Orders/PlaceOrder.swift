@@ -99,6 +99,9 @@ extension LedgerOrders {
 
     private static func require(_ request: OrderRequest, requestKey: String) throws {
         try Upload.requireValidCustomerID(request.customer)
+        guard !request.productID.text.unicodeScalars.contains("\0") else {
+            throw LedgerError(.invalid, "A product's id cannot hold a NUL.")
+        }
         guard OrderRequest.quantityAllowed.contains(request.quantity) else {
             throw LedgerError(.invalid, "A quantity is 1 to 10, as in StoreKit; this one is \(request.quantity).")
         }

@@ -6,12 +6,15 @@ struct AdminContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
     /// The session of the signed-in key.
     let session: AdminSession
+    /// The form that the request sent, with the session's token; nil for a request without one.
+    let form: AdminForm?
 
     /// Creates the context of a request that `AdminAuthenticator` passed. Throws a problem for any other.
     init(context: CallerContext) throws {
         guard let session = context.session else { throw Problem(.unauthenticated, "Sign in at \(SignIn.path).") }
         coreContext = context.coreContext
         self.session = session
+        form = context.form
     }
 }
 
@@ -30,6 +33,7 @@ struct AdminAuthenticator: RouterMiddleware {
         else { return .redirect(to: SignIn.path) }
         var context = context
         context.session = session
+        context.form = form
         do {
             try form?.requireToken(of: session)
             return try await next(request, context)

@@ -22,6 +22,8 @@ struct AdminSite: Sendable {
         pages.get("/admin/customer", use: customer)
         pages.get("/admin/receipts/{id}", use: receipt)
         pages.post("/admin/receipts/{id}/check", use: checkReceipt)
+        pages.get("/admin/deliveries/{id}", use: delivery)
+        pages.post("/admin/deliveries/{id}/skip", use: skipDelivery)
         pages.get("/admin/incidents", use: incidents)
     }
 }

@@ -26,6 +26,30 @@ struct AdminTable {
         var instant: String?
         /// Whether it is a number, which is right-aligned.
         var isNumber = false
+        /// Whether it holds sentences, which need room.
+        var isProse = false
+        /// A list that the cell opens.
+        var list: List?
+    }
+
+    /// A list that a reader opens and closes.
+    struct List {
+        /// What is shown while it is closed.
+        let summary: String
+        let lines: [Line]
+    }
+
+    /// A line of a list, with the instant before the text.
+    struct Line {
+        let text: String
+        let readable: String
+        let instant: String
+
+        init(_ text: String, at instant: Instant) {
+            self.text = text
+            readable = Server.readable(instant)
+            self.instant = instant.iso8601
+        }
     }
 
     /// Whether there are no rows.
@@ -46,6 +70,11 @@ extension AdminTable.Cell {
     /// Returns plain text, or a dash when it is unknown.
     static func text(_ text: String?, link: String? = nil) -> AdminTable.Cell {
         AdminTable.Cell(text: text ?? "–", link: link)
+    }
+
+    /// Returns the words of a person, or a dash when there are none.
+    static func prose(_ text: String?) -> AdminTable.Cell {
+        AdminTable.Cell(text: text ?? "–", isProse: text != nil)
     }
 
     /// Returns the cell of a whole number.
@@ -70,6 +99,14 @@ func readable(_ instant: Instant) -> String {
     let text = instant.iso8601
     guard text.count == 24, text.hasSuffix("Z") else { return text }
     return text.prefix(19).replacing("T", with: " ") + " UTC"
+}
+
+/// Returns a length of time for people, such as `2 h 5 min`: its two largest units, down to the minute.
+func lasting(_ seconds: Double) -> String {
+    let minutes = Int64(max(0, seconds) / 60)
+    let (days, hours) = (minutes / 1_440, minutes / 60 % 24)
+    if days > 0 { return "\(grouped(days)) d \(hours) h" }
+    return hours > 0 ? "\(hours) h \(minutes % 60) min" : "\(minutes) min"
 }
 
 /// Returns a whole number with a narrow no-break space between groups of three digits.

@@ -12,6 +12,8 @@ struct CallerContext: RequestContext {
     var key: APIKey?
     /// The running admin session of the request. Nil before it is read, and for routes without one.
     var session: AdminSession?
+    /// The form that the session's browser sent. Nil before it is read, and for requests without one.
+    var form: AdminForm?
 
     init(source: Source) {
         coreContext = .init(source: source)

@@ -137,8 +137,9 @@ struct CustomerEraseCommand: AsyncParsableCommand {
         abstract: "Removes a customer's personal data; figures stay under a random name.",
         discussion: """
             It removes the receipts that only this customer uploaded, with Apple's answers about them. It also removes \
-            the customer's uploads, imported claims, account tokens, the reasons of manual decisions about the \
-            customer, and the id itself with every name merged into it. Periods, prices and events stay. The reason \
+            the customer's uploads, imported claims, account tokens, what is personal in orders, the reasons of manual \
+            decisions about the customer, and the id itself with every name merged into it. Open orders are cancelled, \
+            and due deliveries skipped. Periods, prices and events stay. The reason \
             given here stays too, so name no person in it. An erasure cannot be undone. Backups and replicas' logs \
             keep their copies until they are deleted.
 

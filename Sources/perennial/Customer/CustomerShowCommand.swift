@@ -10,8 +10,8 @@ struct CustomerShowCommand: AsyncParsableCommand {
         commandName: "show",
         abstract: "Shows everything that is kept of a customer.",
         discussion: """
-            It shows the customer's entitlements, present and past ownerships with their causes, manual grants, and \
-            receipts. `perennial explain` says why the customer has each entitlement.
+            It shows the customer's entitlements, present and past ownerships with their causes, manual grants, \
+            receipts, orders with their log, deliveries, and balances of credits. `perennial explain` says why the customer has each entitlement.
 
             Example:
               perennial customer show --app com.example.app --customer c1
@@ -64,7 +64,9 @@ extension CustomerExport {
     private var sections: [(key: String, title: String, listing: Listing)] {
         [
             ("entitlements", "entitlements", rights), ("ownerships", "subscriptions or purchases", owned),
-            ("grants", "manual grants", given), ("receipts", "receipts", uploaded),
+            ("grants", "manual grants", given), ("receipts", "receipts", uploaded), ("orders", "orders", ordered),
+            ("order_log", "changes of orders", changes), ("deliveries", "deliveries", Listing(purchases.deliveries)),
+            ("balances", "balances", balances),
         ]
     }
 
@@ -116,6 +118,44 @@ extension CustomerExport {
                 .integer(receipt.id.number), .string(receipt.receivedAt.iso8601), .optional(receipt.verifiedAt),
                 .optional(receipt.outcome), .optional(receipt.reason), .optional(receipt.nextCheckAt),
             ]
+        }
+        return listing
+    }
+
+    private var ordered: Listing {
+        var listing = Listing(columns: [
+            "order_id", "product_id", "quantity", "price", "currency", "environment", "state", "cause", "created_at",
+            "expires_at", "paid_at", "transaction_id",
+        ])
+        listing.rows = purchases.orders.map { one in
+            [
+                .string(one.order.id), .string(one.order.productID.text), .integer(Int64(one.order.quantity)),
+                .optional(one.priceMilliunits.map { Milliunits($0).decimal }), .optional(one.currency),
+                .optional(one.order.environment?.rawValue), .string(one.order.state.rawValue),
+                .string(one.order.cause), .string(one.order.createdAt.iso8601), .string(one.order.expiresAt.iso8601),
+                .optional(one.order.paidAt), .optional(one.order.transactionID),
+            ]
+        }
+        return listing
+    }
+
+    private var changes: Listing {
+        var listing = Listing(columns: ["order_id", "state", "cause", "code", "at"])
+        listing.rows = purchases.orders.flatMap { one in
+            one.changes.map { change in
+                [
+                    .string(one.order.id), .string(change.state.rawValue), .string(change.cause),
+                    .optional(change.code), .string(change.at.iso8601),
+                ]
+            }
+        }
+        return listing
+    }
+
+    private var balances: Listing {
+        var listing = Listing(columns: ["credit", "environment", "units"])
+        listing.rows = purchases.balances.map { one in
+            [.string(one.credit), .string(one.environment.rawValue), .integer(one.units)]
         }
         return listing
     }

@@ -21,6 +21,7 @@ extension LedgerStatus {
         }
         parts += incidents.map(\.text)
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
+        parts += lateDeliveries.map(\.text)
         parts += productsWithoutKind.map(\.text)
         if let until = provisional.until {
             let receipts = provisional.receipts.of("unverified receipt gives", "unverified receipts give")
@@ -69,6 +70,7 @@ extension LedgerStatus {
                 }),
             "incidents": .array(incidents.map(\.json)),
             "invariants": .array(invariants.map(\.json)),
+            "late_deliveries": .array(lateDeliveries.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [
@@ -145,6 +147,22 @@ extension InvariantStanding {
         [
             "check": .string(name), "violations": .integer(violations), "repaired": .integer(repaired),
             "checked_at": .string(checkedAt.iso8601),
+        ]
+    }
+}
+
+extension DueDeliveries {
+    /// What to do, in one sentence.
+    fileprivate var text: String {
+        "Not delivered: \(isMore ? "more than " : "")\(deliveries.of("delivery", "deliveries")) of \(bundleID) due for "
+            + "more than an hour, the oldest since \(oldestAt.iso8601). Does your service run? See `perennial delivery "
+            + "list --app \(bundleID) --state due`"
+    }
+
+    fileprivate var json: JSONValue {
+        [
+            "app": .string(bundleID.text), "deliveries": .integer(deliveries), "more": .bool(isMore),
+            "oldest_at": .string(oldestAt.iso8601),
         ]
     }
 }

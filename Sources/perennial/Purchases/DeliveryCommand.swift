@@ -130,7 +130,8 @@ struct DeliverySkipCommand: AsyncParsableCommand {
 }
 
 extension Listing {
-    fileprivate init(_ deliveries: [Delivery]) {
+    /// Deliveries, one a row.
+    init(_ deliveries: [Delivery]) {
         self.init(columns: [
             "delivery_id", "position", "customer", "environment", "product_id", "kind", "credit", "units", "turn",
             "reason",

@@ -51,6 +51,39 @@ struct AuditTests {
         }
     }
 
+    @Test("A skip is remembered once, with its customer, and so is what a person acknowledged; orders are not")
+    func deliveries() async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            for (id, quantity) in [("p", 1), ("q", 2), ("r", 3)] { try await test.buys(id, quantity: quantity) }
+            let page = try await test.ledger.deliveries.read(
+                of: test.app.bundleID, DeliveryFilter(), after: 0, limit: 9)
+            let ids = page.deliveries.map(\.id)
+            let key = try await test.ledger.apps.createKey(scope: .admin, for: nil)
+            let (kim, service) = (test.ledger.acting(as: .user("kim")), test.ledger.acting(as: .key(key.id)))
+            for _ in 0..<2 {
+                _ = try await kim.deliveries.skip(ids[0], of: test.app.bundleID, because: "a mistake")
+                _ = try await kim.deliveries.acknowledge([ids[1], 99], of: test.app.bundleID)
+                _ = try await service.deliveries.acknowledge([ids[2]], of: test.app.bundleID)
+            }
+            _ = try await service.orders.place(
+                OrderRequest(customer: "ann", productID: "coins"), of: test.app.bundleID, requestKey: "k")
+            let app: Cell = "com.example.app"
+            let skipped = #"{"reason": "a mistake", "decided_by": "kim", "delivery_id": "\#(ids[0])"}"#
+            let expected: [[Cell]] = [
+                ["user kim", "delivery.skipped", app, "ann", nil, .text(skipped)],
+                ["user kim", "delivery.acknowledged", app, nil, nil, .text(#"{"delivery_ids": "\#(ids[1])"}"#)],
+            ]
+            #expect(try await log(test) == expected)
+            for blank in ["", "  ", "a\0b", String(repeating: "x", count: 1_001)] {
+                let error = await #expect(throws: LedgerError.self) {
+                    try await kim.deliveries.skip(ids[0], of: test.app.bundleID, because: blank)
+                }
+                #expect(error?.kind == .invalid)
+            }
+        }
+    }
+
     @Test("What changes nothing, what fails, and what a worker does is not remembered")
     func nothingToRemember() async throws {
         try await withLedger { test in

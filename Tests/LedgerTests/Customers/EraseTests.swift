@@ -97,7 +97,7 @@ struct EraseTests {
                 hex("bytes-of-ann"), hex("coins-of-ann"), hex("promised-to-ann"), hex("newest-bytes-of-ann"),
                 hex("secret-body"),
             ]
-            let before = try await dumped(test)
+            let before = try await test.dumped()
             for trace in traces where trace != "secret-body" {
                 #expect(before.contains(trace), "\(trace) was never stored, so that it proves nothing")
             }
@@ -106,7 +106,7 @@ struct EraseTests {
                 "ann-of-the-dump", of: test.app.bundleID, deciding: try #require(Self.decision))
             #expect(erasure.receipts == 3 && erasure.sharedReceipts == 0 && erasure.things == 2)
             #expect(erasure.pseudonym.hasPrefix("erased-") && erasure.pseudonym.count == 39)
-            let after = try await dumped(test)
+            let after = try await test.dumped()
             for trace in traces { #expect(!after.contains(trace), "\(trace) is left") }
             #expect(try await self.figures(test) == figures)
             #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0")
@@ -147,7 +147,7 @@ struct EraseTests {
             _ = try await ledger.customers.erase(
                 pseudonym, of: app, deciding: ManualDecision(by: "kim", because: "its reason said too much"))
             #expect(try await test.rows(reasons) == [])
-            #expect(try await dumped(test).contains("of ann alone") == false)
+            #expect(try await test.dumped().contains("of ann alone") == false)
         }
     }
 
@@ -230,7 +230,7 @@ struct EraseTests {
             let settled = try await test.ledger.settlements.settleInFull([late])
             #expect(settled.settled.isEmpty && settled.failures.isEmpty)
             #expect(try await test.everything() == everything)
-            let dump = try await dumped(test)
+            let dump = try await test.dumped()
             for trace in [Self.token, "secret-body", hex("secret-body"), hex("newest-bytes")] {
                 #expect(!dump.contains(trace), "\(trace) came back")
             }
@@ -265,22 +265,5 @@ struct EraseTests {
                 #expect(try await test.text("SELECT count(*) FROM ledger.poll_schedule") == "0", "round \(round)")
             }
         }
-    }
-
-    private func hex(_ text: String) -> String {
-        text.utf8.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
-
-    /// Everything that the database holds, as a backup would.
-    private func dumped(_ test: TestLedger) async throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["pg_dump", "--data-only", "--dbname", test.connectionString]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let text = await output.fileHandleForReading.textToEnd()
-        try #require(await process.ended() == 0, "pg_dump failed")
-        return text
     }
 }

@@ -92,6 +92,32 @@ struct StatusTests {
         }
     }
 
+    @Test("Deliveries of production that have been due for more than an hour are counted, with the oldest")
+    func lateDeliveries() async throws {
+        try await withLedger { test in
+            try await test.sellDeliverables()
+            for (id, quantity) in [("p", 1), ("q", 2), ("r", 3), ("s", 4)] {
+                try await test.buys(id, quantity: quantity)
+            }
+            #expect(try await test.ledger.operations.status().lateDeliveries.isEmpty)
+            let fresh = try #require(try await test.ledger.deliveries.due().first)
+            #expect(fresh.deliveries == 4 && fresh.seconds < 60 && fresh.bundleID == test.app.bundleID)
+            try await test.run(
+                """
+                UPDATE ledger.delivery SET created_at = now() - units * interval '1 minute';
+                UPDATE ledger.delivery SET created_at = now() - interval '59 minutes' WHERE units = 100;
+                UPDATE ledger.delivery SET environment = 'Sandbox' WHERE units = 400;
+                """)
+            let late = try await test.ledger.operations.status().lateDeliveries
+            #expect(late.map(\.deliveries) == [2] && late[0].isMore == false)
+            #expect((18_000..<18_060).contains(late[0].seconds))
+            #expect(try await test.ledger.deliveries.due(of: "com.example.none").isEmpty)
+            #expect(try await test.ledger.deliveries.due(in: .sandbox).map(\.deliveries) == [1])
+            try await test.acknowledgeAll()
+            #expect(try await test.ledger.deliveries.due().isEmpty)
+        }
+    }
+
     @Test("Where counting stops is said")
     func bound() async throws {
         try await withLedger { test in

@@ -10,6 +10,11 @@ private let settled = OncePerSuite<TestLedger> { lend in
     try await withLedger { test in
         try await test.ledger.operations.grantRoles()
         try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+        try await test.sellDeliverables()
+        try await test.buys("p")
+        try await test.acknowledgeAll()
+        _ = try await test.ledger.orders.place(
+            OrderRequest(customer: "ann", productID: "coins"), of: test.app.bundleID, requestKey: "k")
         try await test.ledger.feed.sequence()
         try await lend(test)
     }
@@ -17,24 +22,6 @@ private let settled = OncePerSuite<TestLedger> { lend in
 
 @Suite("Each role may do what it needs, and no more", settled)
 struct RoleTests {
-    /// A ledger on connections that act as a role.
-    private func acting<R>(
-        as role: String, on test: TestLedger, _ body: (SubscriptionLedger, Database) async throws -> R
-    ) async throws -> R {
-        let database = Database(
-            DatabaseConfiguration(connectionString: test.connectionString + " options='-c role=\(role)'")
-        ) { print("as \(role): \($0)") }
-        let seal = try SecretSeal(masterKey: TestLedger.seal)
-        do {
-            let result = try await body(SubscriptionLedger(database: database, seal: seal), database)
-            await database.close()
-            return result
-        } catch {
-            await database.close()
-            throw error
-        }
-    }
-
     @Test("The script may run again and again, and from two databases at once")
     func again() async throws {
         try await withLedger { one in
@@ -55,9 +42,13 @@ struct RoleTests {
     func report() async throws {
         try await settled.use { test in
             let views = try await test.rows("SELECT viewname FROM pg_views WHERE schemaname = 'perennial' ORDER BY 1")
-            let promised = ["entitlement_now", "event_log", "revenue_event", "subscription_now"]
+            let promised = [
+                "entitlement_now", "event_log", "revenue_event", "subscription_now", "order_log", "delivery_log",
+                "credit_balance",
+            ]
             #expect(views.contains("purchase_now") && promised.allSatisfy(views.contains))
             let tables = try await test.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'ledger'")
+            #expect(Set(["purchase_order", "order_change", "order_request", "delivery"]).isSubset(of: tables))
             try await acting(as: "perennial_report", on: test) { _, database in
                 for view in views {
                     let rows = try await database.query(.test("SELECT * FROM perennial.\(view)"))
@@ -138,6 +129,9 @@ struct RoleTests {
         "SELECT * FROM ledger.compute_entitlements(ARRAY[1]::bigint[])",
         "SELECT * FROM ledger.entitlement_sources(ARRAY[1]::bigint[], NULL, NULL)",
         "SELECT ledger.add_observation_month(now())", "SELECT ledger.drop_empty_observation_months(now())",
+        "SELECT * FROM ledger.deliverables(ARRAY[1]::bigint[], '{}')",
+        "SELECT ledger.store_turns(ARRAY[1]::bigint[], '{}')",
+        "DELETE FROM perennial.order_log", "UPDATE ledger.delivery SET state = 'acknowledged'",
     ]
 
     @Test("The role for reports writes nothing")
@@ -189,7 +183,9 @@ struct RoleTests {
         "UPDATE ledger.feed SET feed_id = DEFAULT", "UPDATE ledger.feed SET place = 'here'",
         "INSERT INTO ledger.migration (name, digest) VALUES ('x', 'x')",
         "UPDATE ledger.manual_grant SET valid = 'empty'",
-        "DELETE FROM ledger.current_entitlements",
+        "DELETE FROM ledger.current_entitlements", "DELETE FROM ledger.purchase_order", "DELETE FROM ledger.delivery",
+        "UPDATE ledger.order_change SET cause = 'token'", "DELETE FROM ledger.order_change",
+        "INSERT INTO ledger.order_change VALUES (gen_random_uuid(), 1, 'paid', 'token', NULL, now())",
         "DELETE FROM ledger.manual_grant", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
     ]
 
@@ -273,6 +269,9 @@ struct RoleTests {
     func owner() async throws {
         try await withLedger { test in
             try await test.ledger.operations.grantRoles()
+            try await test.sellDeliverables()
+            _ = try await test.ledger.orders.place(
+                OrderRequest(customer: "bob", productID: "coins"), of: test.app.bundleID, requestKey: "k")
             try await test.check(try await test.upload("a", by: "anon"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await acting(as: "perennial_owner", on: test) { plain, _ in
                 let (ledger, app) = (plain.acting(as: .user("kim")), test.app.bundleID)
@@ -282,6 +281,7 @@ struct RoleTests {
                 _ = try await ledger.customers.revokeGrant(of: "pro", from: "ann", of: app, deciding: decision)
                 #expect(try await ledger.customers.assign("1000", to: "bob", of: app, deciding: decision) == 1)
                 #expect(try await ledger.customers.export("bob", of: app).ownerships.count == 1)
+                #expect(try await ledger.customers.export("bob", of: app).purchases.orders.count == 1)
                 #expect(try await ledger.customers.erase("bob", of: app, deciding: decision).things == 1)
                 #expect(try await ledger.feed.renew() != nil)
             }

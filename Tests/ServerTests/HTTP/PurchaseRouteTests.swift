@@ -137,7 +137,8 @@ struct PurchaseRouteTests {
                 #"{"customer":"kim","product_id":"coins","quantity":1000}"#,
                 #"{"customer":"kim","product_id":"nothing"}"#, #"{"customer":"","product_id":"coins"}"#,
                 #"{"customer":"kim","product_id":"coins","price":"1"}"#, #"{"customer":"kim"}"#,
-                #"{"customer":"kim","product_id":"coins","more":1}"#, "rubbish",
+                #"{"customer":"kim","product_id":"coins","more":1}"#, #"{"customer":"kim","product_id":"\u0000"}"#,
+                "rubbish",
             ] {
                 #expect(try await order(client, served, body).status == .badRequest, "\(body)")
             }
@@ -151,6 +152,7 @@ struct PurchaseRouteTests {
                 (.get, "/customers/kim/orders?after=x", nil, .badRequest),
                 (.get, "/deliveries?state=gone", nil, .badRequest),
                 (.get, "/deliveries?environment=sandbox", nil, .badRequest),
+                (.get, "/deliveries?customer=", nil, .badRequest), (.get, "/deliveries?customer=%00", nil, .badRequest),
                 (.get, "/deliveries?limit=0", nil, .badRequest), (.get, "/deliveries?unknown=1", nil, .badRequest),
                 (.post, "/deliveries/1:ack", "{}", .notFound), (.post, "/deliveries/x:ack", "{}", .notFound),
                 (.post, "/deliveries/1:ack", #"{"id":1}"#, .badRequest),
@@ -158,7 +160,7 @@ struct PurchaseRouteTests {
                     .post, "/deliveries:ack", #"{"ids":[\#((0...1_000).map(String.init).joined(separator: ","))]}"#,
                     .badRequest
                 ),
-                (.post, "/deliveries/1:skip", #"{"reason":""}"#, .badRequest),
+                (.post, "/deliveries/1:skip", #"{"reason":" "}"#, .badRequest),
                 (.post, "/deliveries/1:skip", #"{"reason":"why"}"#, .notFound),
                 (.post, "/receipts", #"{"customer":"kim","receipt":"AA","purpose":"purchase"}"#, .badRequest),
                 (.post, "/receipts", #"{"customer":"kim","receipt":"AA","purpose":"gift"}"#, .badRequest),
@@ -207,6 +209,8 @@ struct PurchaseRouteTests {
             }
             #expect(try AnswerBody(wrong).text("detail") == AnswerBody(unknown).text("detail"))
             #expect(try await report(id, "gone", proof: "x").status == .badRequest)
+            let code = #"{"state":"failed","code":"\u0000","proof":"\#(try proof("\(id).failed.\0"))"}"#
+            #expect(try await client.send(.post, "/v1/orders/\(id)/state", body: code).status == .badRequest)
             #expect(try await report(id, "paid", proof: "x").status == .badRequest)
             var statuses: [HTTPResponse.Status] = []
             for _ in 0..<8 { statuses.append(try await report(id, "failed", proof: "x").status) }

@@ -1,15 +1,18 @@
 -- Erase: removes the account tokens in what customers ($1) owned or receipts ($2) contained, and Apple's notifications
--- about it, unless another customer owns it now; also wherever a token is one of the customers' names.
+-- about it, unless another customer owns it now; also wherever a token is one of the customers' names or orders.
 WITH names AS MATERIALIZED (
     SELECT c.app_id, lower(c.name) AS name FROM ledger.customer c WHERE c.customer_id = ANY($1::bigint[])
+    UNION
+    SELECT o.app_id, o.app_account_token::text FROM ledger.purchase_order o WHERE o.customer_id = ANY($1::bigint[])
+), had AS MATERIALIZED (
+    SELECT o.subscription_id, o.purchase_id FROM ledger.ownership o WHERE o.customer_id = ANY($1::bigint[])
+    UNION
+    SELECT l.subscription_id, NULL FROM ledger.receipt_subscription l WHERE l.receipt_id = ANY($2::bigint[])
+    UNION
+    SELECT NULL, l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = ANY($2::bigint[])
 ), theirs AS MATERIALIZED (
     SELECT t.subscription_id, t.purchase_id
-    FROM (
-        SELECT o.subscription_id, o.purchase_id FROM ledger.ownership o WHERE o.customer_id = ANY($1::bigint[])
-        UNION
-        SELECT l.subscription_id, NULL FROM ledger.receipt_subscription l WHERE l.receipt_id = ANY($2::bigint[])
-        UNION
-        SELECT NULL, l.purchase_id FROM ledger.receipt_purchase l WHERE l.receipt_id = ANY($2::bigint[])) t
+    FROM had t
     LEFT JOIN ledger.subscription s USING (subscription_id)
     LEFT JOIN ledger.purchase p USING (purchase_id)
     WHERE NOT EXISTS (
@@ -20,7 +23,11 @@ WITH names AS MATERIALIZED (
             IN (SELECT app_id, name FROM names)
 ), periods AS (
     UPDATE ledger.period p SET app_account_token = NULL
-    WHERE p.subscription_id IN (SELECT subscription_id FROM theirs) AND p.app_account_token IS NOT NULL
+    WHERE p.app_account_token IS NOT NULL
+      AND (p.subscription_id IN (SELECT subscription_id FROM theirs)
+           -- Each period may carry the token of another order.
+           OR p.subscription_id IN (SELECT subscription_id FROM had)
+              AND lower(p.app_account_token) IN (SELECT name FROM names))
 ), purchases AS (
     UPDATE ledger.purchase p SET app_account_token = NULL, facts = p.facts - 'app_account_token'
     WHERE p.purchase_id IN (SELECT purchase_id FROM theirs)

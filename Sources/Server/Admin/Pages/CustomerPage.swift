@@ -3,7 +3,8 @@ import Ledger
 import Subscriptions
 import Tracking
 
-/// `GET /admin/customer`: the subscriptions, purchases, history and receipts of one customer, with an explanation.
+/// `GET /admin/customer`: the subscriptions, purchases, orders, deliveries, history and receipts of one customer, with an
+/// explanation.
 struct CustomerPage {
     /// The most rows of each table.
     static let rowsMax = 200
@@ -11,6 +12,8 @@ struct CustomerPage {
     let app: String
     let subscriptions: AdminTable
     let purchases: AdminTable
+    /// What the customer ordered and what was delivered.
+    let bought: PurchaseTables
     let timeline: AdminTable
     let events: AdminTable
     let receipts: AdminTable
@@ -24,8 +27,9 @@ struct CustomerPage {
 
     init(
         _ explanation: CustomerExplanation, timeline: [RecordedSpan], events: [RecordedEvent],
-        receipts: [StoredReceipt]
+        history: PurchaseHistory, receipts: [StoredReceipt]
     ) {
+        bought = PurchaseTables(history)
         app = explanation.reasons.bundleID.text
         self.explanation = explanation.text
         subscriptions = Self.subscriptions(explanation)
@@ -90,6 +94,8 @@ extension AdminSite {
             explanation,
             timeline: try await ledger.admin.timelines(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
             events: try await ledger.admin.events(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            history: try await ledger.customers.purchaseHistory(
+                of: name, in: bundleID, limit: Int32(PurchaseTables.rowsMax)),
             receipts: try await ledger.customers.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax))
         return try AdminPage(
             title: "Customer \(name)", template: "customer", content: content, session: context.session

@@ -32,7 +32,8 @@ struct OverviewPage {
     let currency: String
 
     init(
-        _ overview: Overview, apps: [App], chosen: BundleID?, environment: StoreEnvironment, days: Int
+        _ overview: Overview, due: [DueDeliveries], apps: [App], chosen: BundleID?, environment: StoreEnvironment,
+        days: Int
     ) {
         self.apps =
             [Choice(value: "", title: "Every app", isChosen: chosen == nil)]
@@ -43,7 +44,7 @@ struct OverviewPage {
         stretches = Self.stretches.map {
             Choice(value: String($0), title: "\($0) days", isChosen: $0 == days)
         }
-        tiles = Self.tiles(of: overview)
+        tiles = Self.tiles(of: overview) + [Tile(due: due)].compactMap(\.self)
         charts = OverviewCharts(overview: overview).all
         currency = Self.currency(of: overview.staleness)
     }
@@ -91,6 +92,17 @@ struct OverviewPage {
     }
 }
 
+extension OverviewPage.Tile {
+    /// Creates the tile of what the operator's service is to deliver; nil where nothing is due.
+    fileprivate init?(due: [DueDeliveries]) {
+        guard let seconds = due.map(\.seconds).max() else { return nil }
+        let deliveries = grouped(due.reduce(0) { $0 + $1.deliveries })
+        self.init(
+            title: "Deliveries due", figure: due.contains(where: \.isMore) ? "over \(deliveries)" : deliveries,
+            detail: "the oldest for \(lasting(seconds))", isAlarm: seconds > LedgerDeliveries.lateSeconds)
+    }
+}
+
 extension AdminSite {
     /// `GET /admin`
     func overview(_ request: Request, _ context: AdminContext) async throws -> Response {
@@ -100,7 +112,8 @@ extension AdminSite {
         let days = OverviewPage.stretches.contains(asked) ? asked : 90
         let overview = try await tracker.ledger.admin.overview(app: chosen, environment: environment, days: days)
         let content = OverviewPage(
-            overview, apps: try await tracker.ledger.apps.all(), chosen: chosen, environment: environment, days: days)
+            overview, due: try await tracker.ledger.deliveries.due(of: chosen, in: environment),
+            apps: try await tracker.ledger.apps.all(), chosen: chosen, environment: environment, days: days)
         return try AdminPage(
             title: "Overview", template: "overview", content: content, session: context.session
         ).response()
