@@ -25,6 +25,9 @@ package struct LedgerCustomers: LedgerFacet { let ledger: SubscriptionLedger }
 /// Orders: what customers are about to buy.
 package struct LedgerOrders: LedgerFacet { let ledger: SubscriptionLedger }
 
+/// Products on offer, and signatures of promotional offers.
+package struct LedgerOffers: LedgerFacet { let ledger: SubscriptionLedger }
+
 /// Deliveries: the queue, acknowledgements, and what a catalog releases.
 package struct LedgerDeliveries: LedgerFacet { let ledger: SubscriptionLedger }
 
@@ -50,6 +53,8 @@ extension SubscriptionLedger {
     package var customers: LedgerCustomers { LedgerCustomers(ledger: self) }
     /// Orders: what customers are about to buy.
     package var orders: LedgerOrders { LedgerOrders(ledger: self) }
+    /// Products on offer, and signatures of promotional offers.
+    package var offers: LedgerOffers { LedgerOffers(ledger: self) }
     /// Deliveries: the queue, acknowledgements, and what a catalog releases.
     package var deliveries: LedgerDeliveries { LedgerDeliveries(ledger: self) }
     /// The feed of events.

@@ -1,3 +1,4 @@
+import Crypto
 import Ledger
 import Server
 import Subscriptions
@@ -17,6 +18,10 @@ import Tracking
             (change.sweep, change.preCheckSpread) = (.relaxed, .minutes(20))
             (change.leeway, change.sandboxLeeway, change.outageAllowance) = (.minutes(3), .minutes(1), .days(2))
             try await ledger.apps.change("a", change)
+            let sealed = SubscriptionLedger(
+                database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
+            let key = P256.Signing.PrivateKey().pemRepresentation
+            try await sealed.apps.storeOfferKey(try OfferKey(pem: key, id: "K", issuer: "I"), of: "a")
             let shown = Listing(apps: [try await ledger.apps.app("a")]).json
             #expect(
                 shown == [
@@ -25,7 +30,7 @@ import Tracking
                         "rate": 7,
                         "burst": 8, "leeway_s": 180, "sandbox_leeway_s": 60, "outage_allowance_s": 172_800,
                         "paused_until": nil, "pause_reason": nil, "sweep": "relaxed", "notifications": false,
-                        "pre_check_s": 1_200,
+                        "pre_check_s": 1_200, "offer_key_id": "K", "offer_issuer_id": "I",
                     ]
                 ])
         }

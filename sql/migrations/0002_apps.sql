@@ -1,4 +1,4 @@
--- Apps with their sealed secrets and settings, the API keys, and the sessions of the admin pages.
+-- Apps with their sealed secrets, offer keys and settings, the API keys, and the sessions of the admin pages.
 CREATE TABLE ledger.app (
     app_id                  int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     bundle_id               text NOT NULL,
@@ -40,6 +40,19 @@ COMMENT ON COLUMN ledger.app.outage_allowance_ms IS
 COMMENT ON COLUMN ledger.app.pre_check_spread_ms IS
     'Milliseconds over which the checks shortly before an end are spread; a promotion after which many end together '
     'needs more';
+
+CREATE TABLE ledger.offer_key (
+    app_id      int PRIMARY KEY REFERENCES ledger.app,
+    key_id      text NOT NULL,
+    issuer_id   text,
+    sealed_key  bytea NOT NULL,
+    stored_at   timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT offer_key_ids_are_short CHECK (key_id ~ '^[0-9A-Za-z_-]{1,64}$' AND issuer_id ~ '^[0-9A-Za-z_-]{1,64}$')
+);
+COMMENT ON TABLE ledger.offer_key IS 'The keys of App Store Connect that sign promotional offers, at most one for each app';
+COMMENT ON COLUMN ledger.offer_key.key_id IS 'The key''s id in App Store Connect';
+COMMENT ON COLUMN ledger.offer_key.issuer_id IS 'The issuer of the team''s keys; null: only the classic form can be signed';
+COMMENT ON COLUMN ledger.offer_key.sealed_key IS 'The private key, encrypted with the master key';
 
 CREATE TABLE ledger.api_key (
     key_id      int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

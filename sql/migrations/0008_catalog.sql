@@ -132,7 +132,7 @@ CREATE TABLE ledger.product_offer (
 COMMENT ON TABLE ledger.product_offer IS 'The promotional offers of the catalog as it is now';
 COMMENT ON COLUMN ledger.product_offer.offer_id IS 'The offer''s identifier in App Store Connect';
 COMMENT ON COLUMN ledger.product_offer.audience IS
-    'Who may have it: current, who subscribes to a product of the group; lapsed, who did';
+    'Who may have it: current, who subscribes to a product of the app; lapsed, who did, and does to none of the group';
 COMMENT ON COLUMN ledger.product_offer.valid IS 'When it may be signed; half-open';
 COMMENT ON COLUMN ledger.product_offer.once IS 'Whether a customer may redeem it only once';
 

@@ -44,6 +44,7 @@ CREATE INDEX purchase_order_of_customer ON ledger.purchase_order (customer_id, c
 CREATE INDEX purchase_order_open_of_customer ON ledger.purchase_order (customer_id)
     WHERE state IN ('created', 'purchasing', 'deferred');
 CREATE INDEX purchase_order_open ON ledger.purchase_order (expires_at) WHERE state IN ('created', 'purchasing', 'deferred');
+CREATE INDEX purchase_order_of_device ON ledger.purchase_order (device) WHERE device IS NOT NULL;
 COMMENT ON TABLE ledger.purchase_order IS 'What a customer is about to buy, or bought';
 COMMENT ON COLUMN ledger.purchase_order.price_milliunits IS 'The price that the customer was shown, in thousandths of currency';
 COMMENT ON COLUMN ledger.purchase_order.device IS

@@ -28,6 +28,8 @@ package struct App: Sendable, Hashable {
     package let sweep: SweepFrequency
     /// Whether Apple's notifications are accepted as hints.
     package let takesNotifications: Bool
+    /// The key that signs its promotional offers, by name; nil when there is none.
+    package let offerKey: OfferKeyName?
     /// The app's current rate limit, as of the time when this value was read.
     package let rateLimit: CallRateLimit
     /// The rate limit at that time, in calls a second; 0 is unlimited.

@@ -95,7 +95,8 @@ extension LedgerApps {
         return try requiredSeal().open(sealed, for: bundleID.text)
     }
 
-    private func requiredSeal() throws(LedgerError) -> SecretSeal {
+    /// Returns the seal; throws `invalid` without a master key.
+    func requiredSeal() throws(LedgerError) -> SecretSeal {
         guard let seal = ledger.seal else {
             throw LedgerError(
                 .invalid,
@@ -195,6 +196,9 @@ extension App {
         burst = try row.float8("burst")
         sweep = try row.word("sweep")
         takesNotifications = try row.bool("takes_notifications")
+        offerKey = try row.textIfPresent("offer_key_id").map {
+            OfferKeyName(id: $0, issuer: try row.textIfPresent("offer_issuer_id"))
+        }
         rateLimit = try CallRateLimit(row: row)
         callsPerSecondNow = rateLimit.callsPerSecond(at: try row.instant("at"))
         appleFailures = Int(try row.int2("apple_failures"))

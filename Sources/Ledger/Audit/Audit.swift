@@ -43,6 +43,8 @@ package enum AuditedAction: String, Sendable, CaseIterable {
     case appAdded = "app.added"
     case appChanged = "app.changed"
     case secretRotated = "app.secret_rotated"
+    case offerKeyStored = "app.offer_key_stored"
+    case offerKeyRemoved = "app.offer_key_removed"
     case catalogApplied = "catalog.applied"
     case keyCreated = "key.created"
     case keyRevoked = "key.revoked"

@@ -71,21 +71,27 @@ extension LedgerApps {
     package func catalog(of bundleID: BundleID) async throws -> [CatalogProduct] {
         _ = try await app(bundleID)
         return try await database.transaction { transaction in
-            let offers = try transaction.query(Queries.listOffers, [.text(bundleID.text)])
-                .reduce(into: [String: [PromotionalOffer]]()) { offers, row in
-                    offers[try row.text("product_id"), default: []].append(try PromotionalOffer(row: row))
-                }
-            return try transaction.query(Queries.listProducts, [.text(bundleID.text)]).map { row in
-                var product = try CatalogProduct(row: row)
-                product.offers = offers[product.id.text] ?? []
-                return product
-            }
+            try CatalogProduct.all(
+                try transaction.query(Queries.listProducts, [.text(bundleID.text)]),
+                offers: try transaction.query(Queries.listOffers, [.text(bundleID.text)]))
         }
     }
 }
 
 extension CatalogProduct {
-    fileprivate init(row: Row) throws {
+    /// Returns the products of rows, each with its offers.
+    static func all(_ products: [Row], offers: [Row]) throws -> [CatalogProduct] {
+        let offers = try offers.reduce(into: [String: [PromotionalOffer]]()) { offers, row in
+            offers[try row.text("product_id"), default: []].append(try PromotionalOffer(row: row))
+        }
+        return try products.map { row in
+            var product = try CatalogProduct(row: row)
+            product.offers = offers[product.id.text] ?? []
+            return product
+        }
+    }
+
+    private init(row: Row) throws {
         id = ProductID(try row.text("product_id"))
         kind = try row.wordIfPresent("kind")
         group = try row.textIfPresent("group_id")

@@ -76,9 +76,9 @@ package struct CatalogProduct: Sendable, Hashable {
 package struct PromotionalOffer: Sendable, Hashable {
     /// Customers who may have an offer.
     package enum Audience: String, Sendable, CaseIterable {
-        /// Who subscribes to a product of the group.
+        /// Who subscribes to a product of the app.
         case current
-        /// Who subscribed to one.
+        /// Who subscribed to one, and subscribes to none of the product's group.
         case lapsed
     }
 

@@ -38,6 +38,22 @@ package struct OrderRequest: Sendable, Hashable {
     }
 }
 
+extension OrderRequest {
+    /// Throws `invalid` unless the text can be a device's id.
+    static func requireValidDevice(_ device: String) throws(LedgerError) {
+        guard (1...deviceBytesMax).contains(device.utf8.count) else {
+            throw LedgerError(.invalid, "A device's id has 1 to \(deviceBytesMax) bytes.")
+        }
+    }
+}
+
+extension SecretSeal {
+    /// Returns the keyed hash of a device's id, as orders keep it.
+    func hash(device: String, of bundleID: BundleID) throws -> [UInt8] {
+        try hash(device, of: "device of \(bundleID)")
+    }
+}
+
 /// An order as its placing is answered.
 package struct PlacedOrder: Sendable, Hashable {
     /// The order's id, a UUID.
@@ -80,7 +96,7 @@ extension LedgerOrders {
         let parameters: [Parameter] = [
             .int4(app.id), .text(request.customer), .text(request.productID.text), .int4(request.quantity),
             .int8(request.priceMilliunits), .text(request.currency),
-            .bytea(try request.device.map { try seal.hash($0, of: "device of \(bundleID)") }), .text(requestKey),
+            .bytea(try request.device.map { try seal.hash(device: $0, of: bundleID) }), .text(requestKey),
             .bytea(request.digest), .text(id), .text(UUID().uuidString.lowercased()),
             .bytea(try seal.seal(key, for: Self.keyOwner(id))),
             .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax),
@@ -108,9 +124,7 @@ extension LedgerOrders {
         guard (request.priceMilliunits == nil) == (request.currency == nil) else {
             throw LedgerError(.invalid, "A price and its currency go together.")
         }
-        guard request.device.map({ !$0.isEmpty && $0.utf8.count <= OrderRequest.deviceBytesMax }) ?? true else {
-            throw LedgerError(.invalid, "A device's id has 1 to \(OrderRequest.deviceBytesMax) bytes.")
-        }
+        if let device = request.device { try OrderRequest.requireValidDevice(device) }
         guard !requestKey.isEmpty, requestKey.utf8.count <= requestKeyBytesMax else {
             throw LedgerError(.invalid, "An Idempotency-Key has 1 to \(requestKeyBytesMax) bytes.")
         }

@@ -117,6 +117,7 @@ package struct HTTPServer: Service {
         PostBatch(tracker: tracker, apps: apps, counters: counters, limits: limits).addRoute(to: keyed)
         GetCustomer(tracker: tracker, apps: apps).addRoute(to: keyed)
         OrderRoutes(ledger: tracker.ledger, apps: apps, limits: limits).addRoutes(to: keyed)
+        OfferRoutes(ledger: tracker.ledger, apps: apps, limits: limits).addRoutes(to: keyed)
         GetDeliveries(ledger: tracker.ledger, apps: apps).addRoute(to: keyed)
         DeliveryRoutes(ledger: tracker.ledger, apps: apps, limits: limits).addRoutes(to: keyed)
         GrantRoutes(ledger: tracker.ledger, limits: limits).addRoutes(to: keyed)

@@ -13,7 +13,7 @@ struct AppCommand: AsyncParsableCommand {
             """,
         subcommands: [
             AppAddCommand.self, AppListCommand.self, AppShowCommand.self, AppSetCommand.self,
-            AppRotateSecretCommand.self, AppNotificationsCommand.self,
+            AppRotateSecretCommand.self, AppOfferKeyCommand.self, AppNotificationsCommand.self,
         ])
 }
 

@@ -49,7 +49,7 @@ extension Listing {
         self.init(columns: [
             "bundle_id", "name", "secret", "sandbox", "ownership", "rate", "burst", "leeway_s", "sandbox_leeway_s",
             "outage_allowance_s", "paused_until", "pause_reason", "sweep", "notifications",
-            "pre_check_s",
+            "pre_check_s", "offer_key_id", "offer_issuer_id",
         ])
         rows = apps.map { app in
             [
@@ -58,7 +58,8 @@ extension Listing {
                 .integer(app.leeway.milliseconds / 1_000), .integer(app.sandboxLeeway.milliseconds / 1_000),
                 .integer(app.outageAllowance.milliseconds / 1_000), .optional(app.pause?.until),
                 .optional(app.pause?.reason), .string(app.sweep.rawValue), .bool(app.takesNotifications),
-                .integer(app.preCheckSpread.milliseconds / 1_000),
+                .integer(app.preCheckSpread.milliseconds / 1_000), .optional(app.offerKey?.id),
+                .optional(app.offerKey?.issuer),
             ]
         }
     }

@@ -83,6 +83,22 @@ struct LookupPlanTests {
         }
     }
 
+    @Test("What counts for what a customer is offered is found by keys")
+    func offers() async throws {
+        try await filled.use { test in
+            let values = ["'com.example.app'", "'c7'", "'x'", "10"]
+            let sql = values.enumerated().reduce(Queries.readBuyer.text) { sql, value in
+                sql.replacingOccurrences(of: "$\(value.offset + 1)", with: value.element)
+            }
+            let statement = sql.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
+            let lines = try await plan("COSTS OFF", statement, in: test)
+            for index in ["ownership_of_customer", "subscription_pkey", "period_of_subscription"] {
+                #expect(lines.contains { $0.contains(index) }, "\(index): \(lines)")
+            }
+            #expect(lines.filter { $0.contains("Seq Scan") } == [])
+        }
+    }
+
     @Test("One lookup looks at a few pages of them")
     func pages() async throws {
         try await filled.use { test in

@@ -186,12 +186,15 @@ struct RoleTests {
         "DELETE FROM ledger.current_entitlements", "DELETE FROM ledger.purchase_order", "DELETE FROM ledger.delivery",
         "UPDATE ledger.order_change SET cause = 'token'", "DELETE FROM ledger.order_change",
         "INSERT INTO ledger.order_change VALUES (gen_random_uuid(), 1, 'paid', 'token', NULL, now())",
+        "UPDATE ledger.offer_key SET key_id = 'mine'", "DELETE FROM ledger.offer_key",
+        "INSERT INTO ledger.offer_key VALUES (1, 'mine', NULL, 'x')",
         "DELETE FROM ledger.manual_grant", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
     ]
 
     /// What only the server may do: a caller with a session is an administrator.
     private static let forbiddenToWorkers = [
         "UPDATE ledger.manual_grant SET known = known", "SELECT digest FROM ledger.api_key",
+        "SELECT sealed_key FROM ledger.offer_key",
         "SELECT digest FROM ledger.admin_session", "DELETE FROM ledger.admin_session",
         "UPDATE ledger.admin_session SET expires_at = 'infinity'",
         "INSERT INTO ledger.admin_session (digest, key_id, expires_at) VALUES (sha256('x'), 1, 'infinity')",

@@ -1,5 +1,5 @@
 -- Grants each role its privileges. owner: all data. worker and api: what a check and an upload write, but no app,
--- secret, catalog or key. api: also sessions and manual grants; only api reads keys. report: only the schema perennial.
+-- secret, catalog or key. api: also sessions and manual grants; only api reads API keys and offer keys. report: only the schema perennial.
 -- worker and api may insert and close bitemporal rows but never change them, and may only insert events.
 GRANT USAGE ON SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
@@ -19,6 +19,9 @@ GRANT INSERT, UPDATE ON
 -- A role that can open sessions could act as any administrator.
 REVOKE ALL ON ledger.admin_session, ledger.api_key FROM perennial_worker;
 GRANT INSERT, UPDATE, DELETE ON ledger.admin_session TO perennial_api;
+-- A worker signs nothing; it reads the names of keys with the other settings of apps.
+REVOKE ALL ON ledger.offer_key FROM perennial_worker;
+GRANT SELECT (app_id, key_id, issuer_id) ON ledger.offer_key TO perennial_worker;
 REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledger.event_feed
     FROM perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO perennial_worker, perennial_api;

@@ -1,0 +1,119 @@
+package import Subscriptions
+
+/// A product that a customer can be offered.
+package struct ProductOnOffer: Sendable, Hashable {
+    /// A promotional offer of the product, and why the customer may not have it; nil: the customer may.
+    package struct Offer: Sendable, Hashable {
+        /// The offer's identifier in App Store Connect.
+        package let id: String
+        /// Why the customer may not have it.
+        package let refusal: OfferRefusal?
+    }
+
+    /// The product.
+    package let product: CatalogProduct
+    /// The product of the customer's present subscription that a purchase of this one replaces.
+    package let replaces: ProductID?
+    /// Whether Apple gives the customer the introductory offer; nil where the product's group is unknown.
+    package let isIntroductoryEligible: Bool?
+    /// The product's promotional offers.
+    package let offers: [Offer]
+}
+
+/// Why a customer may not have a promotional offer; the raw value is the word that callers see.
+package enum OfferRefusal: String, Sendable, CaseIterable {
+    /// The offer is over.
+    case ended
+    /// The offer has not begun.
+    case notBegun = "not_begun"
+    /// The customer redeemed the offer, and may only once.
+    case redeemed
+    /// The customer never subscribed, and Apple gives promotional offers only to those who did.
+    case neverSubscribed = "never_subscribed"
+    /// The offer is for current subscribers, and the customer is none.
+    case notCurrent = "not_current"
+    /// The offer is for lapsed subscribers, and the customer is none.
+    case notLapsed = "not_lapsed"
+}
+
+/// An app's catalog as one buyer sees it. All rules of what is on offer are here, as pure functions.
+struct Shop: Sendable {
+    private let catalog: [CatalogProduct]
+    private let buyer: Buyer
+    private let own: [Holding]
+    private let taken: [Holding]
+    private let groups: [ProductID: String]
+
+    init(_ catalog: [CatalogProduct], for buyer: Buyer) {
+        self.catalog = catalog
+        self.buyer = buyer
+        (own, taken) = (buyer.own, buyer.ofAnother)
+        groups = catalog.reduce(into: [:]) { $0[$1.id] = $1.group }
+    }
+
+    /// The products with a kind; of each slot the first one that is free on the customer's Apple account.
+    var productsOnOffer: [ProductOnOffer] {
+        let sold = catalog.filter { $0.kind != nil }
+        let free = sold.filter { !isTaken($0) }.sorted { ($0.slot?.place ?? 0) < ($1.slot?.place ?? 0) }
+        let firsts = free.reduce(into: [String: ProductID]()) { firsts, product in
+            guard let slot = product.slot, firsts[slot.name] == nil else { return }
+            firsts[slot.name] = product.id
+        }
+        return sold.filter { product in product.slot.map { firsts[$0.name] == product.id } ?? true }.map { product in
+            ProductOnOffer(
+                product: product, replaces: replaced(by: product),
+                isIntroductoryEligible: isIntroductoryEligible(for: product),
+                offers: product.offers.map { .init(id: $0.id, refusal: refusal(of: $0, for: product)) })
+        }
+    }
+
+    /// Why the customer may not have an offer of a product; nil: the customer may.
+    func refusal(of offer: PromotionalOffer, for product: CatalogProduct) -> OfferRefusal? {
+        if let until = offer.until, until <= buyer.now { return .ended }
+        if let from = offer.from, buyer.now < from { return .notBegun }
+        if offer.once, own.contains(where: { $0.redeemed.contains(offer.id) }) { return .redeemed }
+        guard !own.isEmpty else { return .neverSubscribed }
+        let mayHave = offer.audience.contains { audience in
+            switch audience {
+            case .current: own.contains(where: \.isCurrent)
+            case .lapsed: isLapsed(for: product)
+            }
+        }
+        if mayHave { return nil }
+        return offer.audience.contains(.lapsed) ? .notLapsed : .notCurrent
+    }
+
+    /// Whether the customer had a subscription that ended, and has none that runs in the product's group.
+    private func isLapsed(for product: CatalogProduct) -> Bool {
+        own.contains { !$0.isCurrent } && !own.contains { $0.isCurrent && isAlike($0, product) }
+    }
+
+    /// Whether another customer on the same Apple account subscribes or subscribed to the product or in its group: Apple
+    /// would continue that customer's subscription.
+    private func isTaken(_ product: CatalogProduct) -> Bool {
+        taken.contains { isAlike($0, product) }
+    }
+
+    private func replaced(by product: CatalogProduct) -> ProductID? {
+        guard product.kind == .autoRenewable else { return nil }
+        let present = own.first { $0.isCurrent && isAlike($0, product) }?.product
+        return present == product.id ? nil : present
+    }
+
+    /// Apple's rule: one introductory offer in a subscription group, for an Apple account. So what a receipt of the
+    /// customer shows counts, whatever customer owns it.
+    private func isIntroductoryEligible(for product: CatalogProduct) -> Bool? {
+        guard product.kind == .autoRenewable else { return false }
+        guard product.group != nil else { return nil }
+        return !buyer.holdings.contains {
+            ($0.isOwn || $0.isInReceipt) && $0.hadIntroductory && isAlike($0, product)
+        }
+    }
+
+    /// Whether a subscription is or was of the product, or is in its group, by Apple's word or the catalog's.
+    private func isAlike(_ holding: Holding, _ product: CatalogProduct) -> Bool {
+        if holding.products.contains(product.id) { return true }
+        guard let group = product.group else { return false }
+        return holding.groups.contains(group) || holding.products.contains { groups[$0] == group }
+    }
+}
