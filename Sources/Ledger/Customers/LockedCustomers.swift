@@ -13,9 +13,9 @@ struct LockedCustomers {
 
     /// Every name, merged ones included.
     let names: [Name]
-    /// Receipts that no other customer uploaded.
+    /// Receipts that are of no other customer.
     let soleReceipts: [Int64]
-    /// Receipts that other customers uploaded too.
+    /// Receipts that other customers uploaded too, or that were sent for their orders.
     let sharedReceipts: [Int64]
     /// Whether Apple is being asked about one of the receipts at this moment.
     let isBeingAsked: Bool
@@ -67,11 +67,11 @@ struct LockedCustomers {
     }
 }
 
-/// The receipts that the customers uploaded.
+/// The receipts that the customers uploaded, or that were sent for their orders.
 private struct UploadedReceipts: Equatable {
-    /// Receipts that no other customer uploaded.
+    /// Receipts that are of no other customer.
     let sole: [ReceiptID]
-    /// Receipts that other customers uploaded too.
+    /// Receipts that are of other customers too.
     let shared: [ReceiptID]
 
     var all: [ReceiptID] { sole + shared }

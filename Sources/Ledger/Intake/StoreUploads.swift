@@ -147,16 +147,19 @@ extension UploadBatch {
         return people
     }
 
-    /// Records for which orders receipts were sent.
+    /// Records for which orders receipts were sent. Throws `busy` where a customer was erased meanwhile.
     private func storeOrders(of ids: [Int64], new: Set<Int64>, in transaction: Transaction) throws {
         let sent = zip(ids, uploads).compactMap { id, upload in upload.order.map { (receipt: id, order: $0) } }
         guard !sent.isEmpty else { return }
-        try transaction.query(
+        let stored = try transaction.query(
             Queries.storeOrderReceipts,
             [
                 .int8s(sent.map(\.receipt)), .texts(sent.map(\.order.id)), .bools(sent.map(\.order.isProved)),
                 .bools(sent.map { new.contains($0.receipt) }),
             ])
+        guard Set(try stored.map { try $0.text("order_id") }) == Set(sent.map(\.order.id)) else {
+            throw LedgerError(.busy, "The order changes at this moment; send the receipt again.")
+        }
     }
 
     private func storeProvisionals(of ids: [Int64], _ customers: [Int64?], in transaction: Transaction) throws {

@@ -53,16 +53,15 @@ extension LedgerOffers {
         let catalog = try await catalog(of: bundleID, fromPrimary: true)
         let (product, offer) = try Self.find(request, in: catalog, of: bundleID)
         let token = try await accountToken(for: request, of: bundleID)
-        let key = try await ledger.apps.offerKey(of: bundleID)
         let buyer = try await buyer(request.customer, of: bundleID, fromPrimary: true)
-        // It is signed in any case, so that a missing issuer is noticed at the first call.
-        let signature = try OfferSignature(
-            OfferTerms(
-                bundleID: bundleID, productID: product.id, offerID: offer.id, appAccountToken: token,
-                transactionID: buyer.own.first?.transactionID, nonce: UUID().uuidString.lowercased(),
-                signedAt: buyer.now),
-            as: request.form, with: key)
-        return Shop(catalog, for: buyer).refusal(of: offer, for: product).map { .refused($0) } ?? .signed(signature)
+        if let refusal = Shop(catalog, for: buyer).refusal(of: offer, for: product) { return .refused(refusal) }
+        return .signed(
+            try OfferSignature(
+                OfferTerms(
+                    bundleID: bundleID, productID: product.id, offerID: offer.id, appAccountToken: token,
+                    transactionID: buyer.own.first?.transactionID, nonce: UUID().uuidString.lowercased(),
+                    signedAt: buyer.now),
+                as: request.form, with: try await ledger.apps.offerKey(of: bundleID)))
     }
 
     private static func find(

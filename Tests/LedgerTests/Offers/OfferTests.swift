@@ -230,8 +230,8 @@ struct OfferTests {
             }
             var said = await refusal { try await sign(in: test) }
             #expect(said.0 == .notFound && said.1.contains("`perennial app offer-key com.example.app --key-file"))
-            try await storeKey(in: test, issuer: nil)
             #expect(try await sign("back", in: test) == .refused(.notLapsed))
+            try await storeKey(in: test, issuer: nil)
             said = await refusal { try await sign(as: .jws, in: test) }
             #expect(said.0 == .notFound && said.1.contains("--issuer-id"))
             for attempt in [

@@ -180,4 +180,25 @@ struct ProofTests {
             #expect(try await test.text("SELECT count(*) FROM ledger.upload") == "0")
         }
     }
+
+    @Test("An erasure covers the receipts that devices sent for the customer's orders")
+    func erased() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            let (order, other) = (try await test.place(), try await test.place(by: "bob"))
+            try await test.check(try await test.send("device", for: order), test.bought([("p", "coins")]))
+            let shared = try await test.send("of two", for: order)
+            _ = try await test.send("of two", for: other)
+            let erasure = try await test.ledger.customers.erase(
+                "ann", of: test.app.bundleID, deciding: ManualDecision(by: "kim", because: "asked for it"))
+            #expect(erasure.receipts == 1 && erasure.sharedReceipts == 1)
+            #expect(
+                try await test.text("SELECT string_agg(receipt_id::text, ' ') FROM ledger.order_receipt")
+                    == "\(shared.number)")
+            #expect(try await test.text("SELECT count(*) FROM ledger.receipt WHERE data = ''") == "1")
+            let error = await #expect(throws: LedgerError.self) { try await test.send("late", for: order) }
+            #expect(error?.kind == .busy)
+            #expect(try await test.violations() == [])
+        }
+    }
 }
