@@ -36,8 +36,11 @@ let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 let package = Package(
     name: "perennial",
-    platforms: [.macOS(.v15)],
-    products: [.executable(name: "perennial", targets: ["perennial"])],
+    platforms: [.macOS(.v15), .iOS(.v15)],
+    products: [
+        .executable(name: "perennial", targets: ["perennial"]),
+        .library(name: "PerennialClient", targets: ["PerennialClient"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
@@ -84,6 +87,7 @@ let package = Package(
         .target(
             name: "AppStoreSimulator",
             dependencies: [asn1, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509], swiftSettings: optimizedSettings),
+        .target(name: "PerennialClient", swiftSettings: optimizedSettings),
         .executableTarget(
             name: "perennial",
             dependencies: [
@@ -107,6 +111,9 @@ let package = Package(
                 nioPosix,
             ],
             path: "Tests/TestSupport", swiftSettings: optimizedSettings),
+        .executableTarget(
+            name: "PerennialClientProbe", dependencies: ["PerennialClient"], path: "Tests/PerennialClientProbe",
+            swiftSettings: settings),
         .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: optimizedSettings),
         .testTarget(
             name: "SubscriptionsTests", dependencies: ["Subscriptions", "SeededRandom"], swiftSettings: settings),
@@ -131,13 +138,16 @@ let package = Package(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", crypto, nioCore, nioPosix],
             swiftSettings: settings),
         .testTarget(
+            name: "PerennialClientTests", dependencies: ["PerennialClient", "SeededRandom", crypto],
+            swiftSettings: settings),
+        .testTarget(
             name: "PerennialTests", dependencies: ["perennial", "AppStoreSimulator", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "SimulationTests",
             dependencies: [
-                "perennial", "Tracking", "Server", "AppStoreSimulator", "SeededRandom", "TestSupport", asyncHTTPClient,
-                serviceLifecycle,
+                "perennial", "Tracking", "Server", "AppStoreSimulator", "PerennialClient", "PerennialClientProbe",
+                "SeededRandom", "TestSupport", asyncHTTPClient, serviceLifecycle,
             ],
             swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),

@@ -90,23 +90,6 @@ import Tracking
         }
     }
 
-    @Test("The examples for Swift work")
-    func swift() async throws {
-        let program = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
-        defer { try? FileManager.default.removeItem(atPath: program) }
-        let built = try await run([
-            "swiftc", "-parse-as-library", Self.folder.appending(path: "entitled.swift").path, "-o", program,
-        ])
-        try #require(built.status == 0, "\(built.output)")
-        try await serving { _, environment in
-            let before = try await run([program, "monthly"], environment)
-            #expect(before.status == 0 && before.output.contains("kim may not use monthly"), "\(before.output)")
-            _ = try await run(["bash", Self.folder.appending(path: "curl.sh").path], environment)
-            let after = try await run([program, "monthly"], environment)
-            #expect(after.status == 0 && after.output.contains("kim may use monthly until 20"), "\(after.output)")
-        }
-    }
-
     @Test("The examples for SQL work")
     func sql() async throws {
         try await withMigratedDatabase { database, address in

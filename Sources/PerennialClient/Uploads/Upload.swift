@@ -1,0 +1,94 @@
+public import Foundation
+
+/// One receipt on its way to the server, with what its sender asks.
+public struct Upload: Sendable, Hashable, Codable, Identifiable {
+    /// Why a device sends a receipt.
+    public enum Purpose: String, Sendable, Hashable, Codable {
+        /// It has just bought something and waits for it.
+        case purchase
+        /// The app was launched.
+        case launch
+        /// The customer restores purchases.
+        case restore
+    }
+
+    /// Your own id of the customer; nil where a device sends it about an order.
+    public let customer: String?
+    /// The order whose payment the sender waits for.
+    public let order: String?
+    /// The transaction that the sender waits for.
+    public let transactionID: String?
+    /// The receipt in Base64.
+    public let receipt: String
+    /// Why it is sent.
+    public let purpose: Purpose
+    /// The storefront that the device saw.
+    public let storefront: String?
+    /// The price that the device saw.
+    public let price: Price?
+    /// What proves that a device's receipt is about the order. It holds for this receipt and this order only.
+    let proof: String?
+
+    /// An upload of a service, which has a key of scope `write`.
+    /// - Parameters:
+    ///   - receipt: The receipt in Base64, as the device sent it; the server repairs the usual damage of transport.
+    ///   - customer: Your own id of the customer, 1 to 255 characters.
+    ///   - purpose: Why the device sends it. A `purchase` names its order or its transaction.
+    ///   - order: The order whose payment the device waits for.
+    ///   - transactionID: The transaction that the device waits for.
+    ///   - storefront: The storefront that the device saw.
+    ///   - price: The price that the device saw.
+    public init(
+        receipt: String, customer: String, purpose: Purpose = .launch, order: String? = nil,
+        transactionID: String? = nil, storefront: String? = nil, price: Price? = nil
+    ) {
+        self.customer = customer
+        self.order = order
+        self.transactionID = transactionID
+        self.receipt = receipt
+        self.purpose = purpose
+        self.storefront = storefront
+        self.price = price
+        proof = nil
+    }
+
+    /// An upload of a device about an order of its own. It holds a proof instead of the order's key.
+    ///
+    /// Throws `invalid` when the order's key is not Base64.
+    /// - Parameter receipt: The bytes of the receipt's file.
+    public init(receipt: Data, of order: PlacedOrder) throws {
+        customer = nil
+        self.order = order.id
+        transactionID = nil
+        self.receipt = receipt.base64EncodedString()
+        purpose = .purchase
+        storefront = nil
+        price = nil
+        proof = try order.proof(ofReceipt: receipt)
+    }
+
+    /// The name of what is asked: equal uploads have the same. 64 lower-case hex digits.
+    public var id: String {
+        let parts = [
+            customer, order, transactionID, receipt, purpose.rawValue, storefront, price?.amount, price?.currency,
+            proof,
+        ]
+        return Digest.hex(Digest.sha256(parts.map { $0.map { "\($0.utf8.count):\($0)" } ?? "-" }.joined().utf8))
+    }
+
+    /// Throws `invalid` for what no server takes.
+    func requireUsable() throws {
+        guard !receipt.isEmpty else { throw PerennialError(.invalid, "An upload has a receipt.") }
+        guard customer != "" else { throw PerennialError(.invalid, "A customer's id is not empty.") }
+        guard purpose != .purchase || order != nil || transactionID != nil else {
+            throw PerennialError(.invalid, "A purchase names its order or its transaction.")
+        }
+    }
+}
+
+extension Upload: CustomStringConvertible {
+    /// Its name and whom it is about, without the receipt and the proof.
+    public var description: String {
+        "upload \(id.prefix(12)) of " + (order.map { "order \($0)" } ?? customer.map { "customer \($0)" } ?? "nothing")
+    }
+}
