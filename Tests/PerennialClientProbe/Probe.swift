@@ -43,7 +43,8 @@ import PerennialClient
         let queue = try await UploadQueue(isDevice ? device : service, storage: storage, limits: limits)
         for number in 0..<count {
             let order = try await order(number)
-            let transaction = try await store.transaction(number, steps)
+            // A device's proof ties the payment to the order, a service's order names it by its token.
+            let transaction = try await store.transaction(number, isDevice ? nil : order.appAccountToken, steps)
             guard !store.isFinished(transaction) else { continue }
             let receipt = try await store.receipt(number)
             try await queue.add(
@@ -61,7 +62,7 @@ import PerennialClient
         let (asked, placed) = (folder.appending(path: "order-\(number)"), folder.appending(path: "placed-\(number)"))
         if let kept = try? Data(contentsOf: placed) { return try JSONDecoder().decode(PlacedOrder.self, from: kept) }
         if !FileManager.default.fileExists(atPath: asked.path) {
-            let new = NewOrder(customer: customer, productID: service.app + ".coins")
+            let new = NewOrder(customer: customer, productID: service.app + ".coins", quantity: number + 1)
             try JSONEncoder().encode(new).write(to: asked, options: .atomic)
             steps.reach("after an order is kept")
         }

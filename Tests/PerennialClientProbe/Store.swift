@@ -20,12 +20,16 @@ struct Store {
         let purchases: [Purchase]
     }
 
-    /// The transaction of the purchase with this number, from 0; buys it where it is not bought yet.
-    func transaction(_ number: Int, _ steps: Steps) async throws -> String {
+    /// The transaction of the purchase with this number, from 0; buys it where it is not bought yet. Each is of another
+    /// quantity: two equal purchases in one second look like one that is listed twice.
+    func transaction(_ number: Int, _ token: String?, _ steps: Steps) async throws -> String {
         var truth = try await truth("truth/\(customer)")
         if truth.purchases.count == number {
             steps.reach("before the payment")
-            truth = try await self.truth("customers/\(customer)/actions", #"{"action":"buy","item":"coins"}"#)
+            let carried = token.map { ",\"app_account_token\":\"\($0)\"" } ?? ""
+            truth = try await self.truth(
+                "customers/\(customer)/actions",
+                #"{"action":"buy","item":"coins","quantity":\#(number + 1)\#(carried)}"#)
             steps.reach("after the payment")
         }
         return truth.purchases[number].transaction_id

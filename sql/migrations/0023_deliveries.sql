@@ -190,21 +190,26 @@ LANGUAGE sql STABLE AS $$
                 WHERE l.subscription_id = t.subscription_id AND l.period_id = t.period_id) l
             ORDER BY l.turn DESC LIMIT 1) last ON true
     ), first AS (
-        SELECT t.*, row_number() OVER (
-            PARTITION BY t.owner_id, t.environment, t.product_id, t.purchased_at, t.quantity, t.purchase_id IS NULL
-            ORDER BY t.purchase_id) > 1 AS is_twin
+        SELECT t.*, (
+            SELECT lower(p.app_account_token) FROM ledger.purchase p WHERE p.purchase_id = t.purchase_id) AS token
         FROM thing t
         WHERE t.last_turn IS NULL AND t.is_wanted AND NOT t.is_taken_back AND t.owner_id IS NOT NULL
     )
     SELECT f.thing, f.owner_id, f.kind, f.credit, f.units, 1, f.reason,
            CASE WHEN f.is_family_shared THEN 'family_shared'
-                WHEN f.purchase_id IS NOT NULL AND (f.is_twin OR EXISTS (
+                WHEN EXISTS (
+                    SELECT FROM first o
+                    WHERE o.purchase_id < f.purchase_id AND o.owner_id = f.owner_id AND o.environment = f.environment
+                      AND o.product_id = f.product_id AND o.purchased_at = f.purchased_at AND o.quantity = f.quantity
+                      AND (o.token <> f.token) IS NOT TRUE)
+                  OR EXISTS (
                     SELECT FROM ledger.delivery l
                     CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = l.purchase_id OFFSET 0) p
                     WHERE l.customer_id = f.owner_id AND l.reason = 'purchase' AND l.product_id = f.product_id
                       AND l.skip_reason IS DISTINCT FROM 'claimed_by_order'
                       AND p.environment = f.environment AND p.purchased_at = f.purchased_at
-                      AND p.quantity = f.quantity AND p.purchase_id <> f.purchase_id))
+                      AND p.quantity = f.quantity AND p.purchase_id <> f.purchase_id
+                      AND (lower(p.app_account_token) <> f.token) IS NOT TRUE)
                 THEN 'possible_duplicate' END
     FROM first f
     UNION ALL

@@ -1,3 +1,4 @@
+import Foundation
 import Subscriptions
 import TestSupport
 import Testing
@@ -82,6 +83,32 @@ struct DeliveryTests {
             // A refund of what was never given takes nothing back.
             try await test.buys("q", quantity: 2, asOf: -0.5, refunded: -0.6)
             #expect(try await test.deliveries().count == 4)
+        }
+    }
+
+    @Test("Two equal purchases whose account tokens differ are two, in one answer and in two")
+    func twins() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            func answer(_ tokens: [String: String], asOf: Double) -> Finding {
+                guard case .verified(var evidence) = test.bought(tokens.keys.sorted().map { ($0, "coins") }, asOf: asOf)
+                else { return outage }
+                for index in evidence.transactions.indices {
+                    evidence.transactions[index].appAccountToken =
+                        tokens[evidence.transactions[index].transactionID.text]
+                }
+                return .verified(evidence)
+            }
+            let receipt = try await test.upload("a")
+            let (one, two, three) = (UUID().uuidString, UUID().uuidString, UUID().uuidString)
+            try await test.check(receipt, answer(["p": one, "q": two, "r": two], asOf: -1))
+            let first = ["1 purchase due ann 100", "1 purchase due ann 100", "1 purchase possible_duplicate ann 100"]
+            #expect(try await test.deliveries() == first)
+            try await test.check(receipt, answer(["p": one, "s": three, "t": one.lowercased()], asOf: -0.9))
+            #expect(
+                try await test.deliveries() == first + [
+                    "1 purchase due ann 100", "1 purchase possible_duplicate ann 100",
+                ])
         }
     }
 
