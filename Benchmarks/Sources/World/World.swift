@@ -39,11 +39,20 @@ final class World: @unchecked Sendable {
         return value
     }
 
-    private static func open(_ connectionString: String) throws -> (Database, SubscriptionLedger) {
+    /// The same ledger with so many connections for transactions.
+    func ledger(writeConnections: Int) throws -> SubscriptionLedger {
+        try Self.open(connectionString, writeConnections: writeConnections).1
+    }
+
+    private static func open(
+        _ connectionString: String, writeConnections: Int = 4
+    ) throws -> (Database, SubscriptionLedger) {
         guard let key = Data(base64Encoded: try value("PERENNIAL_MASTER_KEY")) else {
             throw Missing(name: "PERENNIAL_MASTER_KEY")
         }
-        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+        let database = Database(
+            DatabaseConfiguration(connectionString: connectionString, writeConnections: writeConnections)
+        ) { print($0) }
         return (database, SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: [UInt8](key))))
     }
 
@@ -61,12 +70,18 @@ final class World: @unchecked Sendable {
 
     /// Runs psql, for what does not run inside a transaction.
     func psql(_ arguments: [String]) throws {
+        try client("psql", ["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1"] + arguments)
+    }
+
+    /// Runs a program of PostgreSQL's to its end; what it prints on the way is left out.
+    func client(_ program: String, _ arguments: [String]) throws {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1"] + arguments
+        process.arguments = [program] + arguments
+        process.standardOutput = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failed(arguments: ["psql"] + arguments) }
+        guard process.terminationStatus == 0 else { throw Failed(arguments: [program] + arguments) }
     }
 
     /// A variable that is not set.
