@@ -2,6 +2,10 @@ import Foundation
 import Synchronization
 import Testing
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 @testable import PerennialClient
 
 @Suite("Uploads wait in a queue until the server has answered and the app has taken the answer")
@@ -73,6 +77,22 @@ struct UploadQueueTests {
                 try await queue.add(launch)
                 #expect(try await reports(of: queue) == [word])
             }
+        }
+    }
+
+    @Test("An order that the customer has not is final, a route that the server has not is not")
+    func notFound() throws {
+        let table: [(Upload, Bool)] = [
+            (Upload(receipt: "AQ==", customer: "kim", purpose: .purchase, order: "0c1d"), true),
+            (Upload(receipt: "AQ==", customer: "kim", purpose: .purchase, transactionID: "7"), false),
+            (try Upload(receipt: Data([1]), of: PlacedOrder.sample()), false),
+        ]
+        let reply = try #require(
+            HTTPURLResponse(url: URL(filePath: "/"), statusCode: 404, httpVersion: nil, headerFields: nil))
+        let body = ScriptedServer.Answer.problem(404, "not-found").body
+        let error = Reply(Data(body.utf8), reply).failure
+        for (upload, isFinal) in table {
+            #expect(UploadReport(.failure(error), to: upload) { _ in 1 }.isFinal == isFinal, "\(upload)")
         }
     }
 

@@ -111,7 +111,7 @@ CREATE FUNCTION ledger.place_order(
     open_max int)
 RETURNS TABLE (
     outcome text, placed_id uuid, placed_token uuid, placed_key bytea, placed_state text, placed_until timestamptz)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     kind ledger.product_kind;
@@ -178,7 +178,8 @@ END $$;
 COMMENT ON FUNCTION ledger.place_order IS
     'Places an order, or returns the one that the same request placed within 24 hours (outcome repeated). The other '
     'outcomes change nothing: other_request, too_many, without_kind, unknown_product. A non-consumable that the customer '
-    'owns is delivered already';
+    'owns is delivered already. Every step is found by index: a session keeps the plans that it made while the tables '
+    'were empty';
 
 CREATE FUNCTION ledger.account_token(token text) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -187,7 +188,7 @@ $$;
 COMMENT ON FUNCTION ledger.account_token IS 'The UUID of an app_account_token; null where an app passed something else';
 
 CREATE FUNCTION ledger.log_order() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
     INSERT INTO ledger.order_change (order_id, ordinal, state, cause, code, changed_at)
     SELECT NEW.order_id, COALESCE(max(c.ordinal), 0) + 1, NEW.state, NEW.cause,

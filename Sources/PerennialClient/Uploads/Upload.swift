@@ -34,7 +34,7 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
     ///   - receipt: The receipt in Base64, as the device sent it; the server repairs the usual damage of transport.
     ///   - customer: Your own id of the customer, 1 to 255 characters.
     ///   - purpose: Why the device sends it. A `purchase` names its order or its transaction.
-    ///   - order: The order whose payment the device waits for.
+    ///   - order: The order of this customer whose payment the device waits for.
     ///   - transactionID: The transaction that the device waits for.
     ///   - storefront: The storefront that the device saw.
     ///   - price: The price that the device saw.
@@ -54,8 +54,11 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
 
     /// An upload of a device about an order of its own. It holds a proof instead of the order's key.
     ///
-    /// Throws `invalid` when the order's key is not Base64.
-    /// - Parameter receipt: The bytes of the receipt's file.
+    /// Throws `invalid` when the order's key is not Base64. The server takes at most 1 MiB of a device, the receipt in
+    /// Base64 and the proof together.
+    /// - Parameters:
+    ///   - receipt: The bytes of the receipt's file.
+    ///   - order: The order, with its key.
     public init(receipt: Data, of order: PlacedOrder) throws {
         customer = nil
         self.order = order.id
@@ -75,6 +78,9 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable {
         ]
         return Digest.hex(Digest.sha256(parts.map { $0.map { "\($0.utf8.count):\($0)" } ?? "-" }.joined().utf8))
     }
+
+    /// Whether a service sends it about an order, which has to be the customer's.
+    var isAboutCustomersOrder: Bool { customer != nil && order != nil }
 
     /// Throws `invalid` for what no server takes.
     func requireUsable() throws {

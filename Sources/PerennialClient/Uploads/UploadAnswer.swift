@@ -50,7 +50,7 @@ public struct UploadAnswer: Sendable, Hashable, Decodable {
     public let purchases: [Purchase]
     /// What the customer may use; empty in an answer to a device, and while there is no verdict.
     public let entitlements: [Entitlement]
-    /// The receipt's id at the server; nil in an answer to a device.
+    /// The receipt's id at the server.
     public let receiptID: String?
     /// Why Apple does not vouch for the receipt, or has not answered; one sentence.
     public let reason: String?

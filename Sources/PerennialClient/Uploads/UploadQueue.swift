@@ -165,7 +165,7 @@ extension UploadQueue {
         guard let entry = entries[id] else { return }
         var wait = limits.retrySeconds(after: entry.attempts, advised: nil)
         do {
-            let report = UploadReport(try await sent(entry.upload)) {
+            let report = UploadReport(try await sent(entry.upload), to: entry.upload) {
                 limits.retrySeconds(after: entry.attempts, advised: $0)
             }
             wait = report.againAfterSeconds ?? wait

@@ -21,8 +21,13 @@ public enum UploadReport: Sendable {
     }
 
     /// What an attempt means.
-    /// - Parameter wait: Seconds until the next attempt, given what the server advises.
-    init(_ attempt: Result<UploadAnswer, PerennialError>, wait: (_ advised: Double?) -> Double) {
+    /// - Parameters:
+    ///   - attempt: The answer, or why there is none.
+    ///   - upload: What was sent.
+    ///   - wait: Seconds until the next attempt, given what the server advises.
+    init(
+        _ attempt: Result<UploadAnswer, PerennialError>, to upload: Upload, wait: (_ advised: Double?) -> Double
+    ) {
         switch attempt {
         case .success(let answer) where answer.advice == .retry || answer.result == .pending:
             self = .pending(answer, againAfterSeconds: wait(answer.retryAfterSeconds))
@@ -31,8 +36,10 @@ public enum UploadReport: Sendable {
             switch error.disposition {
             case .retry(let seconds): self = .failing(error, againAfterSeconds: wait(seconds))
             case .alarm: self = .failing(error, againAfterSeconds: wait(nil))
-            // No route for uploads says this of a receipt: the address is wrong, or the server is older.
-            case .reject where error.problem?.kind == .notFound: self = .failing(error, againAfterSeconds: wait(nil))
+            // Only a service's upload names something that the server may not find: an order of the customer. Otherwise
+            // the address is wrong, or the server is older.
+            case .reject where error.problem?.kind == .notFound && !upload.isAboutCustomersOrder:
+                self = .failing(error, againAfterSeconds: wait(nil))
             case .reject: self = .refused(error)
             }
         }

@@ -33,15 +33,13 @@ struct ClientKillTests {
         }
     }
 
-    /// The server takes 10 calls of a device about an order in a minute, so a device is killed less often.
-    @Test(
-        "Killed again and again at seeded steps, it loses no upload",
-        arguments: [(Route.service, UInt64(7), 12), (.service, 8, 12), (.device, 7, 4)])
-    func againAndAgain(route: Route, seed: UInt64, kills: Int) async throws {
+    /// By a service's route: the server takes 10 calls of a device about an order in a minute.
+    @Test("Killed again and again at seeded steps, it loses no upload", arguments: [UInt64(7)])
+    func againAndAgain(seed: UInt64) async throws {
         try await ServedWorld.with(seed: seed) { served in
             var random = Seeded(seed: seed)
-            let app = try served.app(buying: 3, by: route)
-            for _ in 0..<kills {
+            let app = try served.app(buying: 3, by: .service)
+            for _ in 0..<12 {
                 let step = Int.random(in: 1...9, using: &random)
                 if try await app.probe.run(killedAt: step).contains("done") { break }
             }
