@@ -121,6 +121,16 @@ struct UploadQueueTests {
         }
     }
 
+    @Test("The order of uploads that were added in one millisecond survives a restart")
+    func order() async throws {
+        try await withFolder { folder in
+            let first = try await queue(.folder(folder))
+            for number in 0..<50 { try await first.add(Upload(receipt: "AQ==", customer: "kim \(number)")) }
+            let again = try await queue(.folder(folder))
+            #expect(await again.uploads.map(\.customer) == (0..<50).map { "kim \($0)" })
+        }
+    }
+
     @Test("A handler that throws gets the report again; one that adds an equal upload gets a newer answer")
     func again() async throws {
         try await withFolder { folder in

@@ -35,6 +35,8 @@ public actor UploadQueue {
     private let limits: UploadLimits
     private var entries: [String: Entry] = [:]
     private var numbers = 0
+    /// When the newest upload was added, so that the order survives a restart.
+    private var newestQueuedAt = Date.distantPast
     /// Wakes a run; nil while there is none.
     private var bell: AsyncStream<Void>.Continuation?
 
@@ -54,6 +56,7 @@ public actor UploadQueue {
         for stored in readable.sorted(by: { ($0.queuedAt, $0.upload.id) < ($1.queuedAt, $1.upload.id) }) {
             numbers += 1
             entries[stored.upload.id] = Entry(upload: stored.upload, number: numbers, phase: .waiting)
+            newestQueuedAt = stored.queuedAt
         }
     }
 
@@ -89,8 +92,10 @@ public actor UploadQueue {
         }
         numbers += 1
         entries[id] = Entry(upload: upload, number: numbers, phase: .saving)
+        // Stored instants are of whole milliseconds, and the clock of a device may be set back.
+        newestQueuedAt = max(Date(), newestQueuedAt.addingTimeInterval(0.002))
         do {
-            let entry = try StoredUpload(upload: upload, queuedAt: Date()).entry
+            let entry = try StoredUpload(upload: upload, queuedAt: newestQueuedAt).entry
             try await Self.storing { [storage] in try await storage.save(entry) }
         } catch {
             entries[id] = nil
