@@ -64,7 +64,7 @@ import Testing
     }
 }
 
-@Suite("A purchase is made and told over HTTP") struct BuyWireTests {
+@Suite("A purchase is made and shown over HTTP") struct BuyWireTests {
     @Test("A client buys, asks, finishes, is refunded and reads the truth")
     func aWholePurchase() async throws {
         var options = SimulatorOptions(seed: 21)

@@ -50,9 +50,9 @@ import Testing
         #expect(try store.ask(two.receipt).deviceRows.count == 2)
         let held = try store.control("GET", "/simulator/receipts/\(first.second.name)").json.text("receipt")
         #expect(held == two.receipt, "the device of the second customer has restored")
-        let told = try first.second.deliveries()
-        #expect(told.texts("customer") == [first.name, first.second.name])
-        #expect(told.texts("app_account_token") == tokens)
+        let shown = try first.second.deliveries()
+        #expect(shown.texts("customer") == [first.name, first.second.name])
+        #expect(shown.texts("app_account_token") == tokens)
         let uploads = store.uploads().map { "\($0.customer) \($0.reason)" }
         #expect(uploads == ["\(first.second.name) restore", "\(first.name) purchase", "\(first.second.name) purchase"])
     }

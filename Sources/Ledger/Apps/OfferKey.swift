@@ -32,7 +32,7 @@ package struct OfferKey: Sendable {
     package init(pem: String, id: String, issuer: String? = nil) throws(LedgerError) {
         try Self.require(id, "A key id")
         if let issuer { try Self.require(issuer, "An issuer id") }
-        let text = pem.trimming { $0.isWhitespace }
+        let text = pem.trimmingCharacters(in: .whitespacesAndNewlines)
         guard text.hasPrefix(Self.begin), text.hasSuffix(Self.end), text.count > Self.begin.count + Self.end.count,
             let der = Data(
                 base64Encoded: text.dropFirst(Self.begin.count).dropLast(Self.end.count).filter { !$0.isWhitespace })
@@ -103,12 +103,4 @@ extension LedgerApps {
     }
 
     private static func offerKeyOwner(_ bundleID: BundleID) -> String { "offer key of \(bundleID)" }
-}
-
-extension StringProtocol {
-    fileprivate func trimming(_ isTrimmed: (Character) -> Bool) -> SubSequence {
-        var rest = drop(while: isTrimmed)
-        while let last = rest.last, isTrimmed(last) { rest.removeLast() }
-        return rest
-    }
 }

@@ -61,7 +61,7 @@ extension TestLedger {
                 }))
     }
 
-    /// The owners of the one-time purchases, by transaction; nobody's is `-`.
+    /// The owners of the one-time purchases, by transaction; `-` is no owner.
     func owners() async throws -> String {
         try await text(
             """

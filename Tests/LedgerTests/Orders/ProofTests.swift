@@ -107,7 +107,7 @@ struct ProofTests {
         }
     }
 
-    @Test("An answer that lags behind the purchase pays when it comes, whoever asks")
+    @Test("An answer that lags behind the purchase pays when it comes")
     func later() async throws {
         try await withLedger(in: reused) { test in
             try await test.sellDeliverables()
