@@ -147,7 +147,7 @@ let package = Package(
             name: "SimulationTests",
             dependencies: [
                 "perennial", "Tracking", "Server", "AppStoreSimulator", "PerennialClient", "PerennialClientProbe",
-                "SeededRandom", "TestSupport", asyncHTTPClient, serviceLifecycle,
+                "SeededRandom", "TestSupport", asyncHTTPClient, crypto, serviceLifecycle,
             ],
             swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
