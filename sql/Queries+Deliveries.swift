@@ -3,10 +3,10 @@ extension Queries {
     package static let advanceRelease = SQLFile("advance_release", PackageResources.advance_release_sql)
     package static let countDueDeliveries = SQLFile(
         "count_due_deliveries", PackageResources.count_due_deliveries_sql)
-    package static let findDelivered = SQLFile("find_delivered", PackageResources.find_delivered_sql)
     package static let handOverDue = SQLFile("hand_over_due", PackageResources.hand_over_due_sql)
     package static let isQueueBehind = SQLFile("is_queue_behind", PackageResources.is_queue_behind_sql)
     package static let lockQueue = SQLFile("lock_queue", PackageResources.lock_queue_sql)
+    package static let markDue = SQLFile("mark_due", PackageResources.mark_due_sql)
     package static let moveDeliveries = SQLFile("move_deliveries", PackageResources.move_deliveries_sql)
     package static let placeDeliveries = SQLFile("place_deliveries", PackageResources.place_deliveries_sql)
     package static let readBalances = SQLFile("read_balances", PackageResources.read_balances_sql)
@@ -19,10 +19,7 @@ extension Queries {
         "read_newest_deliveries", PackageResources.read_newest_deliveries_sql)
     package static let requestRelease = SQLFile("request_release", PackageResources.request_release_sql)
     package static let settleDeliveries = SQLFile("settle_deliveries", PackageResources.settle_deliveries_sql)
-    package static let shareDeliveredPurchases = SQLFile(
-        "share_delivered_purchases", PackageResources.share_delivered_purchases_sql)
-    package static let shareDeliveredSubscriptions = SQLFile(
-        "share_delivered_subscriptions", PackageResources.share_delivered_subscriptions_sql)
+    package static let shareDelivered = SQLFile("share_delivered", PackageResources.share_delivered_sql)
     package static let shareReleasedPurchases = SQLFile(
         "share_released_purchases", PackageResources.share_released_purchases_sql)
     package static let shareReleasedSubscriptions = SQLFile(

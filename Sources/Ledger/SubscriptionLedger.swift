@@ -42,7 +42,7 @@ package struct SubscriptionLedger: Sendable {
 
     /// Runs one writing statement in a transaction of its own.
     func write(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
-        try await database.transaction { try $0.query(file, parameters) }
+        try await database.write(Statement(file), parameters)
     }
 }
 

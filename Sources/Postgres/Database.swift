@@ -70,6 +70,16 @@ package final class Database: Sendable {
         }
     }
 
+    /// Runs one statement as a READ COMMITTED transaction of its own and returns its rows: one round trip in our own
+    /// session.
+    /// - Throws: as `transaction`; `.commitUnknown` when the connection breaks after the statement was sent.
+    package func write(_ statement: Statement, _ parameters: [Parameter] = []) async throws -> [Row] {
+        let milliseconds = configuration.statementTimeoutMilliseconds
+        return try await pools.get().writes.perform { connection in
+            connection.transaction(of: statement, parameters, statementTimeoutMilliseconds: milliseconds)
+        }
+    }
+
     /// Runs one statement outside any transaction and without our time-out, for commands that PostgreSQL allows only
     /// there (`CREATE DATABASE`, `CREATE INDEX CONCURRENTLY`).
     package func runOutsideTransaction(_ sql: String) async throws {

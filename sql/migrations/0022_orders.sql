@@ -105,79 +105,102 @@ COMMENT ON COLUMN ledger.order_receipt.is_proved IS
 COMMENT ON COLUMN ledger.order_receipt.is_new IS 'Whether the receipt was unknown before';
 COMMENT ON COLUMN ledger.order_receipt.settled IS 'Whether a verified answer was settled since';
 
-CREATE FUNCTION ledger.place_order(
-    app_id int, customer text, product_id text, quantity int, price_milliunits bigint, currency text, device bytea,
-    request_key text, request bytea, order_id uuid, app_account_token uuid, sealed_key bytea, lasts interval,
-    open_max int)
-RETURNS TABLE (
-    outcome text, placed_id uuid, placed_token uuid, placed_key bytea, placed_state text, placed_until timestamptz)
+CREATE FUNCTION ledger.lock_buyer(app_id int, customer text) RETURNS bigint
 LANGUAGE plpgsql SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
+    buyer bigint;
+BEGIN
+    LOOP
+        SELECT COALESCE(c.merged_into, c.customer_id) INTO buyer FROM ledger.customer c
+        WHERE c.app_id = lock_buyer.app_id AND c.name = lock_buyer.customer;
+        EXIT WHEN FOUND;
+        INSERT INTO ledger.customer (app_id, name) VALUES (lock_buyer.app_id, lock_buyer.customer)
+        ON CONFLICT ON CONSTRAINT customer_name_unique DO NOTHING RETURNING customer_id INTO buyer;
+        IF FOUND THEN
+            RETURN buyer;
+        END IF;
+    END LOOP;
+    PERFORM FROM ledger.customer c WHERE c.customer_id = buyer FOR NO KEY UPDATE;
+    IF NOT EXISTS (
+        SELECT FROM ledger.customer c
+        WHERE c.app_id = lock_buyer.app_id AND c.name = lock_buyer.customer AND COALESCE(c.merged_into, c.customer_id) = buyer) THEN
+        RAISE EXCEPTION 'the customer was merged, split or erased meanwhile' USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN buyer;
+END $$;
+COMMENT ON FUNCTION ledger.lock_buyer IS
+    'The customer that a name means, made if it is new, and locked: one order of a customer is placed at a time';
+
+CREATE FUNCTION ledger.place_order(
+    bundle_id text, customer text, product_id text, quantity int, price_milliunits bigint, currency text, device bytea,
+    request_key text, request bytea, order_id uuid, app_account_token uuid, sealed_key bytea, lasts interval,
+    open_max int)
+RETURNS TABLE (
+    outcome text, placed_id uuid, placed_token uuid, placed_key bytea, placed_state ledger.order_state,
+    placed_until timestamptz)
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    app int;
     kind ledger.product_kind;
     buyer bigint;
     at timestamptz;
     known ledger.order_request;
-    is_owned boolean;
 BEGIN
-    SELECT p.kind INTO kind FROM ledger.product p
-    WHERE p.app_id = place_order.app_id AND p.product_id = place_order.product_id;
+    SELECT a.app_id INTO app FROM ledger.app a WHERE a.bundle_id = place_order.bundle_id;
+    SELECT p.kind INTO kind FROM ledger.product p WHERE p.app_id = app AND p.product_id = place_order.product_id;
     IF kind IS NULL THEN
-        RETURN QUERY SELECT CASE WHEN FOUND THEN 'without_kind' ELSE 'unknown_product' END, NULL::uuid, NULL::uuid,
-                            NULL::bytea, NULL::text, NULL::timestamptz;
+        outcome := CASE WHEN app IS NULL THEN 'unknown_app' WHEN FOUND THEN 'without_kind' ELSE 'unknown_product' END;
+        RETURN NEXT;
         RETURN;
     END IF;
-    INSERT INTO ledger.customer (app_id, name) VALUES (place_order.app_id, place_order.customer)
-    ON CONFLICT ON CONSTRAINT customer_name_unique DO NOTHING;
-    SELECT COALESCE(c.merged_into, c.customer_id) INTO buyer FROM ledger.customer c
-    WHERE c.app_id = place_order.app_id AND c.name = place_order.customer;
-    -- One order of a customer is placed at a time.
-    PERFORM FROM ledger.customer c WHERE c.customer_id = buyer FOR NO KEY UPDATE;
-    IF NOT EXISTS (
-        SELECT FROM ledger.customer c WHERE c.app_id = place_order.app_id AND c.name = place_order.customer
-          AND COALESCE(c.merged_into, c.customer_id) = buyer) THEN
-        RAISE EXCEPTION 'the customer was merged, split or erased meanwhile' USING ERRCODE = 'serialization_failure';
-    END IF;
+    buyer := ledger.lock_buyer(app, place_order.customer);
     at := clock_timestamp();
-    DELETE FROM ledger.order_request r
-    WHERE r.app_id = place_order.app_id AND r.request_key = place_order.request_key
-      AND r.asked_at <= at - interval '24 hours';
     SELECT r.* INTO known FROM ledger.order_request r
-    WHERE r.app_id = place_order.app_id AND r.request_key = place_order.request_key;
-    IF known IS NOT NULL THEN
+    WHERE r.app_id = app AND r.request_key = place_order.request_key;
+    IF known.asked_at > at - interval '24 hours' THEN
         RETURN QUERY
         SELECT CASE WHEN known.request = place_order.request THEN 'repeated' ELSE 'other_request' END, o.order_id,
-               o.app_account_token, o.sealed_key, known.state::text, known.expires_at
+               o.app_account_token, o.sealed_key, known.state, known.expires_at
         FROM ledger.purchase_order o WHERE o.order_id = known.order_id;
         RETURN;
+    ELSIF known.asked_at IS NOT NULL THEN
+        DELETE FROM ledger.order_request r WHERE r.app_id = app AND r.request_key = place_order.request_key;
     END IF;
     IF (SELECT count(*) FROM ledger.purchase_order o
         WHERE o.customer_id = buyer AND o.state IN ('created', 'purchasing', 'deferred')) >= place_order.open_max THEN
-        RETURN QUERY SELECT 'too_many', NULL::uuid, NULL::uuid, NULL::bytea, NULL::text, NULL::timestamptz;
+        outcome := 'too_many';
+        RETURN NEXT;
         RETURN;
     END IF;
-    is_owned := kind = 'non_consumable' AND EXISTS (
+    outcome := 'placed';
+    placed_id := place_order.order_id;
+    placed_token := place_order.app_account_token;
+    placed_key := place_order.sealed_key;
+    placed_until := at + place_order.lasts;
+    placed_state := 'created';
+    IF kind = 'non_consumable' AND EXISTS (
         SELECT FROM ledger.ownership w JOIN ledger.purchase p USING (purchase_id)
         WHERE w.customer_id = buyer AND upper_inf(w.known) AND upper_inf(w.valid)
-          AND p.product_id = place_order.product_id AND p.version > 0 AND p.revoked_at IS NULL);
-    INSERT INTO ledger.purchase_order (
-        order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
-        sealed_key, state, cause, created_at, expires_at, changed_at)
-    VALUES (
-        place_order.order_id, place_order.app_id, buyer, place_order.product_id, place_order.quantity,
-        place_order.price_milliunits, place_order.currency, place_order.device, place_order.app_account_token,
-        place_order.sealed_key, CASE WHEN is_owned THEN 'delivered' ELSE 'created' END::ledger.order_state,
-        CASE WHEN is_owned THEN 'already_owned' ELSE 'placed' END, at, at + place_order.lasts, at);
+          AND p.product_id = place_order.product_id AND p.version > 0 AND p.revoked_at IS NULL) THEN
+        placed_state := 'delivered';
+    END IF;
+    WITH placed AS (
+        INSERT INTO ledger.purchase_order (
+            order_id, app_id, customer_id, product_id, quantity, price_milliunits, currency, device, app_account_token,
+            sealed_key, state, cause, created_at, expires_at, changed_at)
+        VALUES (
+            placed_id, app, buyer, place_order.product_id, place_order.quantity, place_order.price_milliunits,
+            place_order.currency, place_order.device, placed_token, placed_key, placed_state,
+            CASE placed_state WHEN 'created' THEN 'placed' ELSE 'already_owned' END, at, placed_until, at))
     INSERT INTO ledger.order_request (app_id, request_key, request, order_id, state, expires_at, asked_at)
-    SELECT place_order.app_id, place_order.request_key, place_order.request, o.order_id, o.state, o.expires_at, at
-    FROM ledger.purchase_order o WHERE o.order_id = place_order.order_id;
-    RETURN QUERY
-    SELECT 'placed', o.order_id, o.app_account_token, o.sealed_key, o.state::text, o.expires_at
-    FROM ledger.purchase_order o WHERE o.order_id = place_order.order_id;
+    VALUES (app, place_order.request_key, place_order.request, placed_id, placed_state, placed_until, at);
+    RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION ledger.place_order IS
     'Places an order, or returns the one that the same request placed within 24 hours (outcome repeated). The other '
-    'outcomes change nothing: other_request, too_many, without_kind, unknown_product. A non-consumable that the customer '
+    'outcomes change nothing: other_request, too_many, without_kind, unknown_product, unknown_app. A non-consumable that the customer '
     'owns is delivered already. Every step is found by index: a session keeps the plans that it made while the tables '
     'were empty';
 
@@ -190,10 +213,15 @@ COMMENT ON FUNCTION ledger.account_token IS 'The UUID of an app_account_token; n
 CREATE FUNCTION ledger.log_order() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
-    INSERT INTO ledger.order_change (order_id, ordinal, state, cause, code, changed_at)
-    SELECT NEW.order_id, COALESCE(max(c.ordinal), 0) + 1, NEW.state, NEW.cause,
-           NULLIF(current_setting('perennial.order_code', true), ''), NEW.changed_at
-    FROM ledger.order_change c WHERE c.order_id = NEW.order_id;
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO ledger.order_change (order_id, ordinal, state, cause, changed_at)
+        VALUES (NEW.order_id, 1, NEW.state, NEW.cause, NEW.changed_at);
+    ELSE
+        INSERT INTO ledger.order_change (order_id, ordinal, state, cause, code, changed_at)
+        SELECT NEW.order_id, max(c.ordinal) + 1, NEW.state, NEW.cause,
+               NULLIF(current_setting('perennial.order_code', true), ''), NEW.changed_at
+        FROM ledger.order_change c WHERE c.order_id = NEW.order_id;
+    END IF;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION ledger.log_order IS

@@ -26,10 +26,9 @@ CREATE TABLE ledger.delivery (
     settled_at               timestamptz,
     settled_by               text,
     skip_reason              text,
+    changed_since            boolean NOT NULL DEFAULT false,
     CONSTRAINT delivery_is_of_one_thing CHECK (
         num_nonnulls(purchase_id, subscription_id) = 1 AND (subscription_id IS NULL) = (period_id IS NULL)),
-    CONSTRAINT delivery_turn_unique_by_purchase UNIQUE (purchase_id, turn),
-    CONSTRAINT delivery_turn_unique_by_period UNIQUE (subscription_id, period_id, turn),
     CONSTRAINT delivery_turn_is_counted_from_one CHECK (turn > 0),
     CONSTRAINT delivery_reason_fits_turn CHECK (
         CASE turn % 2 WHEN 1 THEN reason IN ('purchase', 'renewal', 'refund_reversed', 'transfer')
@@ -38,11 +37,13 @@ CREATE TABLE ledger.delivery (
         CASE kind WHEN 'consumable' THEN num_nulls(credit, units) = 0 ELSE num_nonnulls(credit, units) = 0 END),
     CONSTRAINT delivery_due_is_open CHECK ((state = 'due') = (settled_at IS NULL)),
     CONSTRAINT delivery_skip_has_reason CHECK ((state = 'skipped') = (skip_reason IS NOT NULL))
-) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
-CREATE UNIQUE INDEX delivery_position ON ledger.delivery (position);
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+-- No index has a column that changes when a delivery is settled, so that settling writes no index.
+CREATE UNIQUE INDEX delivery_turn_of_purchase ON ledger.delivery (purchase_id, turn) WHERE purchase_id IS NOT NULL;
+CREATE UNIQUE INDEX delivery_turn_of_period ON ledger.delivery (subscription_id, period_id, turn)
+    WHERE subscription_id IS NOT NULL;
 CREATE INDEX delivery_unplaced ON ledger.delivery (delivery_id) WHERE position IS NULL;
-CREATE INDEX delivery_due ON ledger.delivery (app_id, environment, position) WHERE state = 'due';
-CREATE INDEX delivery_of_app ON ledger.delivery (app_id, environment, position);
+CREATE UNIQUE INDEX delivery_of_app ON ledger.delivery (app_id, environment, position) WHERE position IS NOT NULL;
 CREATE INDEX delivery_of_customer ON ledger.delivery (customer_id, position);
 CREATE INDEX delivery_of_order ON ledger.delivery (order_id) WHERE order_id IS NOT NULL;
 COMMENT ON TABLE ledger.delivery IS
@@ -60,6 +61,30 @@ COMMENT ON COLUMN ledger.delivery.skip_reason IS
     'family_shared: the purchase is another family member''s; possible_duplicate: Apple listed the same purchase under '
     'another id; erased: the customer was erased; claimed_by_order: an order''s customer got it before it was given; or the '
     'words of the person who skipped it';
+COMMENT ON COLUMN ledger.delivery.changed_since IS
+    'What it delivers may have changed since: the next turn is looked for when it is acknowledged or skipped';
+
+CREATE TABLE ledger.due_delivery (
+    app_id       int NOT NULL,
+    environment  ledger.environment NOT NULL,
+    position     bigint NOT NULL,
+    delivery_id  bigint NOT NULL,
+    PRIMARY KEY (app_id, environment, position)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+COMMENT ON TABLE ledger.due_delivery IS 'The due deliveries that have a position: the queue that services read';
+
+CREATE FUNCTION ledger.leave_queue() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM ledger.due_delivery q USING new_row n
+    WHERE n.state <> 'due' AND q.app_id = n.app_id AND q.environment = n.environment AND q.position = n.position;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION ledger.leave_queue IS
+    'Removes settled deliveries from the queue. It is a trigger, because a statement does not see the position that a '
+    'delivery got while the statement waited for it';
+CREATE TRIGGER delivery_is_settled AFTER UPDATE ON ledger.delivery
+    REFERENCING NEW TABLE AS new_row FOR EACH STATEMENT EXECUTE FUNCTION ledger.leave_queue();
 
 CREATE TABLE ledger.delivery_queue (
     is_only   boolean PRIMARY KEY DEFAULT true,
@@ -116,9 +141,11 @@ COMMENT ON TYPE ledger.deliverable IS
 
 CREATE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
 LANGUAGE sql STABLE AS $$
-    WITH sold AS MATERIALIZED (
-        SELECT d.app_id, d.product_id, d.kind, d.credit, d.units, ledger.delivers_since(d) AS since
-        FROM ledger.product d WHERE d.kind IS NOT NULL
+    WITH renewable AS MATERIALIZED (
+        SELECT d.app_id, d.product_id, d.kind, ledger.delivers_since(d) AS since
+        FROM ledger.product d
+        WHERE d.kind = 'auto_renewable'
+          AND d.app_id IN (SELECT s.app_id FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids))
     )
     SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
            p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
@@ -128,7 +155,9 @@ LANGUAGE sql STABLE AS $$
         SELECT p.*, d.kind, d.credit, d.units, d.since
         FROM unnest(purchase_ids) AS n(id)
         CROSS JOIN LATERAL (SELECT p.* FROM ledger.purchase p WHERE p.purchase_id = n.id AND p.version > 0 OFFSET 0) p
-        LEFT JOIN sold d ON d.app_id = p.app_id AND d.product_id = p.product_id
+        LEFT JOIN LATERAL (
+            SELECT d.kind, d.credit, d.units, ledger.delivers_since(d) AS since FROM ledger.product d
+            WHERE d.app_id = p.app_id AND d.product_id = p.product_id AND d.kind IS NOT NULL OFFSET 0) d ON true
         WHERE d.kind IS NOT NULL OR EXISTS (SELECT FROM ledger.delivery l WHERE l.purchase_id = n.id OFFSET 0)
         OFFSET 0) p
     LEFT JOIN LATERAL (
@@ -146,12 +175,11 @@ LANGUAGE sql STABLE AS $$
         CROSS JOIN LATERAL (SELECT s.* FROM ledger.subscription s WHERE s.subscription_id = n.id OFFSET 0) s
         CROSS JOIN LATERAL (
             SELECT EXISTS (SELECT FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) AS was_delivered,
-                   (SELECT min(d.since) FROM sold d WHERE d.app_id = s.app_id AND d.kind = 'auto_renewable') AS since) has
+                   (SELECT min(d.since) FROM renewable d WHERE d.app_id = s.app_id) AS since) has
         CROSS JOIN LATERAL (
             SELECT e.*, min(e.purchased_at) OVER () AS first_at FROM ledger.period e
             WHERE e.subscription_id = n.id AND (has.was_delivered OR s.head_starts_at >= has.since) OFFSET 0) e
-        LEFT JOIN sold d ON d.app_id = s.app_id AND d.product_id = e.product_id AND d.kind = 'auto_renewable'
-            AND e.purchased_at >= d.since
+        LEFT JOIN renewable d ON d.app_id = s.app_id AND d.product_id = e.product_id AND e.purchased_at >= d.since
         WHERE d.kind IS NOT NULL OR has.was_delivered
         OFFSET 0) e
     LEFT JOIN LATERAL (
@@ -232,15 +260,51 @@ COMMENT ON FUNCTION ledger.next_turns IS
     'catalogs and verification. A turn that was skipped gave nothing, so nothing follows it; but what an erased customer '
     'was to give back goes to its next owner';
 
+CREATE FUNCTION ledger.share_delivered(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+BEGIN
+    PERFORM FROM ledger.purchase p WHERE p.purchase_id = ANY(purchase_ids)
+    ORDER BY p.app_id, p.environment, p.original_transaction_id COLLATE "C", p.product_id COLLATE "C" FOR SHARE;
+    PERFORM FROM ledger.subscription s WHERE s.subscription_id = ANY(subscription_ids)
+    ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C" FOR SHARE;
+END $$;
+COMMENT ON FUNCTION ledger.share_delivered IS
+    'Keeps settlements from changing purchases and subscriptions until the transaction ends; locks them in the order of '
+    'their natural keys';
+
+CREATE FUNCTION ledger.mark_due(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+BEGIN
+    IF cardinality(purchase_ids) > 0 THEN
+        UPDATE ledger.delivery d SET changed_since = true
+        FROM (SELECT l.delivery_id FROM ledger.delivery l
+              WHERE l.purchase_id = ANY(purchase_ids) AND l.state = 'due' AND NOT l.changed_since
+              ORDER BY l.delivery_id FOR NO KEY UPDATE) l
+        WHERE d.delivery_id = l.delivery_id;
+    END IF;
+    IF cardinality(subscription_ids) > 0 THEN
+        UPDATE ledger.delivery d SET changed_since = true
+        FROM (SELECT l.delivery_id FROM ledger.delivery l
+              WHERE l.subscription_id = ANY(subscription_ids) AND l.state = 'due' AND NOT l.changed_since
+              ORDER BY l.delivery_id FOR NO KEY UPDATE) l
+        WHERE d.delivery_id = l.delivery_id;
+    END IF;
+END $$;
+COMMENT ON FUNCTION ledger.mark_due IS
+    'Marks due deliveries of purchases and subscriptions that change, and waits for those that are being acknowledged. So '
+    'an acknowledgement needs to look at nothing but the delivery where nothing changed';
+
 CREATE FUNCTION ledger.store_turns(purchase_ids bigint[], subscription_ids bigint[]) RETURNS bigint
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     turns bigint;
 BEGIN
+    PERFORM ledger.mark_due(purchase_ids, subscription_ids);
     WITH stored AS (
         INSERT INTO ledger.delivery (
             app_id, environment, customer_id, product_id, kind, credit, units, turn, reason, order_id, purchase_id,
-            subscription_id, period_id, transaction_id, original_transaction_id, state, settled_at, settled_by, skip_reason)
+            subscription_id, period_id, transaction_id, original_transaction_id, state, settled_at, settled_by, skip_reason,
+            changed_since)
         SELECT (n.thing).app_id, (n.thing).environment, n.customer_id, (n.thing).product_id, n.kind, n.credit, n.units,
                n.turn, n.reason, o.order_id, (n.thing).purchase_id, (n.thing).subscription_id, (n.thing).period_id,
                COALESCE((n.thing).transaction_id, (
@@ -248,7 +312,7 @@ BEGIN
                    WHERE a.period_id = (n.thing).period_id)), (n.thing).original_transaction_id,
                CASE WHEN n.skip_reason IS NULL THEN 'due' ELSE 'skipped' END::ledger.delivery_state,
                CASE WHEN n.skip_reason IS NOT NULL THEN clock_timestamp() END,
-               CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason
+               CASE WHEN n.skip_reason IS NOT NULL THEN 'perennial' END, n.skip_reason, n.turn > 1
         FROM ledger.next_turns(purchase_ids, subscription_ids) n
         LEFT JOIN LATERAL (
             SELECT o.order_id FROM ledger.purchase_order o WHERE o.purchase_id = (n.thing).purchase_id
@@ -265,6 +329,72 @@ END $$;
 COMMENT ON FUNCTION ledger.store_turns IS
     'Stores the turns that purchases and subscriptions need now, and returns their number. The caller has locked these. '
     'It is PL/pgSQL, because a session then plans it once';
+
+CREATE FUNCTION ledger.advance_orders(order_ids uuid[]) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE ledger.purchase_order o
+    SET state = n.state, cause = n.cause, changed_at = clock_timestamp()
+    FROM (
+        SELECT i.id AS order_id, last.state::text AS cause,
+               CASE WHEN last.turn % 2 = 1 THEN 'delivered' ELSE 'refunded' END::ledger.order_state AS state
+        FROM (SELECT DISTINCT id FROM unnest(order_ids) AS i(id) ORDER BY id) i
+        CROSS JOIN LATERAL (
+            SELECT d.turn, d.state FROM ledger.delivery d
+            WHERE d.order_id = i.id AND d.state <> 'due'
+            ORDER BY d.turn DESC LIMIT 1) last) n
+    WHERE o.order_id = n.order_id AND o.state <> n.state
+$$;
+COMMENT ON FUNCTION ledger.advance_orders IS
+    'Makes paid orders delivered when the turn that gives is settled, and refunded when the take-back is';
+
+CREATE FUNCTION ledger.settle_deliveries(app_id int, ids bigint[], settler text, why text)
+RETURNS TABLE (delivery_id bigint, state text, settled_at timestamptz, settled_by text, is_first boolean)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    changed bigint[];
+    purchases bigint[];
+    subscriptions bigint[];
+    settled bigint[];
+    orders uuid[];
+    is_late boolean;
+BEGIN
+    -- Purchases and subscriptions are locked before their deliveries.
+    SELECT array_agg(d.delivery_id), array_agg(DISTINCT d.purchase_id) FILTER (WHERE d.purchase_id IS NOT NULL),
+           array_agg(DISTINCT d.subscription_id) FILTER (WHERE d.subscription_id IS NOT NULL)
+    INTO changed, purchases, subscriptions
+    FROM ledger.delivery d
+    WHERE d.delivery_id = ANY(ids) AND d.app_id = settle_deliveries.app_id AND d.state = 'due' AND d.changed_since;
+    IF changed IS NOT NULL THEN
+        PERFORM ledger.share_delivered(purchases, subscriptions);
+    END IF;
+    WITH done AS (
+        UPDATE ledger.delivery d
+        SET state = CASE WHEN why IS NULL THEN 'acknowledged' ELSE 'skipped' END::ledger.delivery_state,
+            settled_at = clock_timestamp(), settled_by = settler, skip_reason = why
+        WHERE d.delivery_id = ANY(ids) AND d.app_id = settle_deliveries.app_id AND d.state = 'due'
+        RETURNING d.delivery_id, d.order_id, d.changed_since)
+    SELECT array_agg(n.delivery_id), array_agg(n.order_id) FILTER (WHERE n.order_id IS NOT NULL),
+           bool_or(n.changed_since AND n.delivery_id <> ALL(COALESCE(changed, '{}')))
+    INTO settled, orders, is_late FROM done n;
+    IF is_late THEN
+        RAISE EXCEPTION 'what a delivery gives changed meanwhile' USING ERRCODE = 'serialization_failure';
+    END IF;
+    IF changed IS NOT NULL THEN
+        PERFORM ledger.store_turns(COALESCE(purchases, '{}'), COALESCE(subscriptions, '{}'));
+    END IF;
+    IF orders IS NOT NULL THEN
+        PERFORM ledger.advance_orders(orders);
+    END IF;
+    RETURN QUERY
+    SELECT d.delivery_id, d.state::text, d.settled_at, d.settled_by, n.id IS NOT NULL
+    FROM ledger.delivery d LEFT JOIN unnest(settled) AS n(id) ON n.id = d.delivery_id
+    WHERE d.delivery_id = ANY(ids) AND d.app_id = settle_deliveries.app_id;
+END $$;
+COMMENT ON FUNCTION ledger.settle_deliveries IS
+    'Makes due deliveries of an app acknowledged, or skipped if there is a reason, and stores the turns that follow. Returns '
+    'all of ids that the app has, with their state; is_first marks those that changed. A delivery whose purchase changed '
+    'meanwhile fails as a serialization failure, and the caller tries again';
 
 CREATE VIEW perennial.delivery_log AS
 SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, c.name AS customer, d.environment::text AS environment,

@@ -82,7 +82,7 @@ extension LockedCustomers {
         let purchases = Parameter.int8s(try skipped.compactMap { try $0.int8IfPresent("purchase_id") })
         let subscriptions = Parameter.int8s(try skipped.compactMap { try $0.int8IfPresent("subscription_id") })
         // Another customer may own such a purchase by now, and wait for it.
-        try transaction.query(Queries.shareDeliveredPurchases, [purchases])
+        try transaction.query(Queries.shareDelivered, [purchases, .int8s([Int64]())])
         try transaction.query(Queries.storeTurns, [purchases, subscriptions])
         try transaction.query(Queries.advanceOrders, [purchases, subscriptions])
     }

@@ -31,18 +31,27 @@ extension LedgerDeliveries {
             throw LedgerError(.invalid, "One call acknowledges at most \(Self.acknowledgedMax) deliveries.")
         }
         let app = try await ledger.apps.app(bundleID)
-        return try await ledger.changingPollers { transaction in
+        let settled =
+            ledger.actor?.user == nil
+            ? try await ledger.retryingCollisions {
+                try Self.byID(await write(Queries.settleDeliveries, parameters(ids, of: app, nil)))
+            }
+            : try await acknowledgeAudited(ids, of: app)
+        return ids.map { id in
+            settled[id] ?? AcknowledgedDelivery(id: id, state: nil, settledAt: nil, settledBy: nil, isFirst: false)
+        }
+    }
+
+    private func acknowledgeAudited(_ ids: [Int64], of app: App) async throws -> [Int64: AcknowledgedDelivery] {
+        try await ledger.changingPollers { transaction in
             let settled = try settle(ids, of: app, skippingBecause: nil, in: transaction)
             let first = settled.values.filter(\.isFirst).map(\.id).sorted()
-            if ledger.actor?.user != nil, !first.isEmpty {
+            if !first.isEmpty {
                 try ledger.audit(
-                    .deliveriesAcknowledged, app: bundleID,
+                    .deliveriesAcknowledged, app: app.bundleID,
                     detail: ["delivery_ids": first.map { "\($0)" }.joined(separator: " ")], in: transaction)
             }
-            return ids.map { id in
-                settled[id]
-                    ?? AcknowledgedDelivery(id: id, state: nil, settledAt: nil, settledBy: nil, isFirst: false)
-            }
+            return settled
         }
     }
 
@@ -72,33 +81,20 @@ extension LedgerDeliveries {
         }
     }
 
-    /// Settles due deliveries and stores the turns that follow. Locks what they deliver first, then the deliveries.
+    /// Settles due deliveries and stores what follows.
     private func settle(
         _ ids: [Int64], of app: App, skippingBecause reason: String?, in transaction: Transaction
     ) throws -> [Int64: AcknowledgedDelivery] {
-        let found = try transaction.query(Queries.findDelivered, [.int4(app.id), .int8s(ids)])
-        guard !found.isEmpty else { return [:] }
-        let purchases = Set(try found.compactMap { try $0.int8IfPresent("purchase_id") }).sorted()
-        let subscriptions = Set(try found.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()
-        if !purchases.isEmpty { try transaction.query(Queries.shareDeliveredPurchases, [.int8s(purchases)]) }
-        if !subscriptions.isEmpty {
-            try transaction.query(Queries.shareDeliveredSubscriptions, [.int8s(subscriptions)])
-        }
-        guard let clock = try transaction.query(Queries.readClock).first else { return [:] }
-        let rows = try transaction.query(
-            Queries.settleDeliveries,
-            [
-                .int8s(try found.map { try $0.int8("delivery_id") }),
-                .timestamptz(
-                    microseconds: try clock.timestamptz("recorded_at")),
-                .text(ledger.actor?.name ?? "perennial"), .text(reason),
-            ])
-        let settled = try rows.map(AcknowledgedDelivery.init(row:))
-        if settled.contains(where: \.isFirst) {
-            try transaction.query(Queries.storeTurns, [.int8s(purchases), .int8s(subscriptions)])
-            try transaction.query(Queries.advanceOrders, [.int8s(purchases), .int8s(subscriptions)])
-        }
-        return Dictionary(settled.map { ($0.id, $0) }) { first, _ in first }
+        let rows = try transaction.query(Queries.settleDeliveries, parameters(ids, of: app, reason))
+        return try Self.byID(rows)
+    }
+
+    private func parameters(_ ids: [Int64], of app: App, _ reason: String?) -> [Parameter] {
+        [.int4(app.id), .int8s(ids.sorted()), .text(ledger.actor?.name ?? "perennial"), .text(reason)]
+    }
+
+    private static func byID(_ rows: [Row]) throws -> [Int64: AcknowledgedDelivery] {
+        Dictionary(try rows.map(AcknowledgedDelivery.init(row:)).map { ($0.id, $0) }) { first, _ in first }
     }
 }
 

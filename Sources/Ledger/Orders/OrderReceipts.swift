@@ -45,12 +45,13 @@ struct OrderReceipts: Sendable {
             self.init(sent: sent, purchases: [], subscriptions: [])
             return
         }
-        let unclaimable = try transaction.query(
-            Queries.findUnclaimable,
-            [
-                .int8s(try purchases.map { try $0.int8("purchase_id") }),
-                .int8s(try subscriptions.map { try $0.int8("subscription_id") }),
-            ])
+        let things: [Parameter] = [
+            .int8s(try purchases.map { try $0.int8("purchase_id") }),
+            .int8s(try subscriptions.map { try $0.int8("subscription_id") }),
+        ]
+        // A delivery that is being acknowledged at this moment keeps a proof from claiming what it gave.
+        try transaction.query(Queries.markDue, things)
+        let unclaimable = try transaction.query(Queries.findUnclaimable, things)
         self.init(
             sent: sent, purchases: Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") }),
             subscriptions: Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") }))

@@ -90,24 +90,24 @@ extension LedgerOrders {
     ) async throws -> PlacedOrder {
         try Self.require(request, requestKey: requestKey)
         guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Orders need PERENNIAL_MASTER_KEY.") }
-        let app = try await ledger.apps.app(bundleID)
         let id = UUID().uuidString.lowercased()
         let key = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64EncodedString() }
         let parameters: [Parameter] = [
-            .int4(app.id), .text(request.customer), .text(request.productID.text), .int4(request.quantity),
+            .text(bundleID.text), .text(request.customer), .text(request.productID.text), .int4(request.quantity),
             .int8(request.priceMilliunits), .text(request.currency),
             .bytea(try request.device.map { try seal.hash(device: $0, of: bundleID) }), .text(requestKey),
             .bytea(request.digest), .text(id), .text(UUID().uuidString.lowercased()),
             .bytea(try seal.seal(key, for: Self.keyOwner(id))),
             .int8(Self.waits.milliseconds / Int64(ledger.speedup)), .int4(Self.openMax),
         ]
-        return try await ledger.changingPollers { transaction in
-            guard let row = try transaction.query(Queries.placeOrder, parameters).first else {
-                throw LedgerError(.mismatch, "The order was not stored; run `perennial migrate`.")
-            }
-            try Self.refuse(try row.text("outcome"), request, of: bundleID)
-            return try PlacedOrder(row: row, seal: seal)
+        let rows = try await ledger.retryingCollisions { try await write(Queries.placeOrder, parameters) }
+        guard let row = rows.first else {
+            throw LedgerError(.mismatch, "The order was not stored; run `perennial migrate`.")
         }
+        let outcome = try row.text("outcome")
+        if outcome == "unknown_app" { _ = try await ledger.apps.app(bundleID) }
+        try Self.refuse(outcome, request, of: bundleID)
+        return try PlacedOrder(row: row, seal: seal)
     }
 
     /// The owner that an order's key is sealed for.

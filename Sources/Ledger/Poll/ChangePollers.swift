@@ -19,10 +19,15 @@ extension SubscriptionLedger {
     func changingPollers<Result: Sendable>(
         _ body: @escaping @Sendable (Transaction) throws -> Result
     ) async throws -> Result {
+        try await retryingCollisions { try await database.transaction { try body($0) } }
+    }
+
+    /// Runs a change again when it collides with other writers.
+    func retryingCollisions<Result: Sendable>(_ change: () async throws -> Result) async throws -> Result {
         var attempt = 1
         while true {
             do {
-                return try await database.transaction { try body($0) }
+                return try await change()
             } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.pollerTriesMax {
                 attempt += 1
             } catch is PollersChanged where attempt < Self.pollerTriesMax {

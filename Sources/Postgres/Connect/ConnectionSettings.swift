@@ -24,7 +24,7 @@ struct ConnectionSettings: Sendable {
         let given = try ConnectionOptions(parsing: configuration.connectionString)
         transaction = TransactionSettings(configuration, for: role)
         var options = given["options"].map { [$0] } ?? Self.optionsFromEnvironment()
-        options += transaction.values.map { "-c \($0.sessionName)=\($0.value)" }
+        options += transaction.values.map { "-c \($0.sessionName)=\($0.value.replacing(" ", with: "\\ "))" }
         // With expand_dbname the connection string goes into dbname; later keywords override it.
         plainKeywords = [
             ("tcp_user_timeout", Self.silenceMilliseconds),

@@ -25,7 +25,11 @@ struct TransactionSettings: Sendable {
         case .reads:
             values.append(
                 Value(sessionName: "default_transaction_read_only", name: "transaction_read_only", value: "on"))
-        case .transactions: break
+        case .transactions:
+            values.append(
+                Value(
+                    sessionName: "default_transaction_isolation", name: "transaction_isolation", value: "read committed"
+                ))
         }
         self.values = values
     }

@@ -38,6 +38,25 @@ extension Connection {
         }
     }
 
+    /// Runs one statement as a transaction of its own. A borrowed session needs its settings with it.
+    func transaction(
+        of statement: Statement, _ parameters: [Parameter], statementTimeoutMilliseconds: Int
+    ) -> TransactionEnd<[Row]> {
+        switch session {
+        case .borrowed:
+            return transaction(statementTimeoutMilliseconds: statementTimeoutMilliseconds) { transaction in
+                try transaction.query(statement, parameters)
+            }
+        case .own:
+            do {
+                let table = try run(statement, parameters, within: .milliseconds(statementTimeoutMilliseconds))
+                return .ended(.success(table.rows))
+            } catch {
+                return .ended(.failure(isBroken ? DatabaseError.commitUnknown(error.message) : error))
+            }
+        }
+    }
+
     /// The BEGIN command, with the settings of a borrowed session: one round trip either way.
     private var begin: String {
         let begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
