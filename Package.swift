@@ -61,7 +61,7 @@ let package = Package(
     targets: [
         .target(name: "Subscriptions", swiftSettings: optimizedSettings),
         .target(
-            name: "AppStore", dependencies: [asyncHTTPClient, nioCore, nioHTTP1, nioPosix, nioSSL],
+            name: "AppStore", dependencies: [asn1, asyncHTTPClient, crypto, nioCore, nioHTTP1, nioPosix, nioSSL, x509],
             swiftSettings: optimizedSettings),
         .target(
             name: "SQL", path: "sql", exclude: ["README.md"],
@@ -120,7 +120,7 @@ let package = Package(
         .testTarget(
             name: "AppStoreTests",
             dependencies: [
-                "AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, hummingbird, nioCore,
+                "AppStore", "AppStoreSimulator", "SeededRandom", asn1, asyncHTTPClient, crypto, hummingbird, nioCore,
             ],
             swiftSettings: settings),
         .testTarget(

@@ -29,7 +29,7 @@ struct Wall {
         "sql": Wall([]),
         "Sources/CLibPQ": Wall([]),
         "Sources/AppStore": Wall(
-            ["AsyncHTTPClient"], families: ["NIO"], plus: foundation.union(toolchain)),
+            ["AsyncHTTPClient", "Crypto", "X509", "SwiftASN1"], families: ["NIO"], plus: foundation.union(toolchain)),
         "Sources/Postgres": Wall(["CLibPQ", "DequeModule"], plus: foundation.union(toolchain).union(system)),
         "Sources/Ledger": Wall(
             ["Subscriptions", "Postgres", "SQL", "Crypto", "DequeModule"], plus: foundation.union(toolchain)),

@@ -106,7 +106,7 @@ COMMENT ON COLUMN ledger.order_receipt.is_new IS 'Whether the receipt was unknow
 COMMENT ON COLUMN ledger.order_receipt.settled IS 'Whether a verified answer was settled since';
 
 CREATE FUNCTION ledger.lock_buyer(app_id int, customer text) RETURNS bigint
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     buyer bigint;
@@ -139,7 +139,7 @@ CREATE FUNCTION ledger.place_order(
 RETURNS TABLE (
     outcome text, placed_id uuid, placed_token uuid, placed_key bytea, placed_state ledger.order_state,
     placed_until timestamptz)
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     app int;
@@ -211,7 +211,8 @@ $$;
 COMMENT ON FUNCTION ledger.account_token IS 'The UUID of an app_account_token; null where an app passed something else';
 
 CREATE FUNCTION ledger.log_order() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO ledger.order_change (order_id, ordinal, state, cause, changed_at)

@@ -74,7 +74,9 @@ CREATE TABLE ledger.due_delivery (
 COMMENT ON TABLE ledger.due_delivery IS 'The due deliveries that have a position: the queue that services read';
 
 CREATE FUNCTION ledger.leave_queue() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- A session may have planned it while the queue was short.
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
     DELETE FROM ledger.due_delivery q USING new_row n
     WHERE n.state <> 'due' AND q.app_id = n.app_id AND q.environment = n.environment AND q.position = n.position;
@@ -261,7 +263,7 @@ COMMENT ON FUNCTION ledger.next_turns IS
     'was to give back goes to its next owner';
 
 CREATE FUNCTION ledger.share_delivered(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 BEGIN
     PERFORM FROM ledger.purchase p WHERE p.purchase_id = ANY(purchase_ids)
     ORDER BY p.app_id, p.environment, p.original_transaction_id COLLATE "C", p.product_id COLLATE "C" FOR SHARE;
@@ -273,7 +275,7 @@ COMMENT ON FUNCTION ledger.share_delivered IS
     'their natural keys';
 
 CREATE FUNCTION ledger.mark_due(purchase_ids bigint[], subscription_ids bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 BEGIN
     IF cardinality(purchase_ids) > 0 THEN
         UPDATE ledger.delivery d SET changed_since = true
@@ -349,7 +351,7 @@ COMMENT ON FUNCTION ledger.advance_orders IS
 
 CREATE FUNCTION ledger.settle_deliveries(app_id int, ids bigint[], settler text, why text)
 RETURNS TABLE (delivery_id bigint, state text, settled_at timestamptz, settled_by text, is_first boolean)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     changed bigint[];

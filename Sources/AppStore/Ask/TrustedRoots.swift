@@ -9,6 +9,8 @@ package struct TrustedRoots: Sendable {
     }
 
     let certificates: [NIOSSLCertificate]
+    /// The certificates in PEM form.
+    let pem: String
 
     /// Reads certificates in PEM form, at least one; throws ``Unreadable`` otherwise.
     package init(pem: String) throws(Unreadable) {
@@ -19,5 +21,6 @@ package struct TrustedRoots: Sendable {
             throw nothing
         }
         if certificates.isEmpty { throw nothing }
+        self.pem = pem
     }
 }

@@ -77,7 +77,7 @@ package struct ServerCertificate: Sendable {
 
 extension Date {
     /// Returns the date this many days later, to the second, the precision of a certificate.
-    fileprivate func days(_ count: Double) -> Date {
+    func days(_ count: Double) -> Date {
         Date(timeIntervalSince1970: (timeIntervalSince1970 + count * 86_400).rounded())
     }
 }

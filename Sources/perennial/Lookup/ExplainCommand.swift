@@ -1,3 +1,4 @@
+import AppStore
 import ArgumentParser
 import Ledger
 import Server
@@ -11,12 +12,13 @@ struct ExplainCommand: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Says what a customer may use and why, or what one verifyReceipt answer means.",
+        abstract: "Says what a customer may use and why, or what one answer or signed text of Apple's means.",
         discussion: """
             With --app and --customer it explains from what is stored: every entitlement, what gives it, which of \
             Apple's answers decided, and which field there. With --response it reads one response body, without \
-            database or network; any body gets an answer: what cannot be read is indeterminate. The JSON forms are \
-            stable.
+            database or network; any body gets an answer: what cannot be read is indeterminate. With --signed it verifies a signed text \
+            of a notification, of the Server API or of a device, and shows its chain and claims. The JSON forms \
+            are stable.
 
             Examples:
               perennial explain --app com.example.app --customer c1
@@ -24,6 +26,7 @@ struct ExplainCommand: AsyncParsableCommand {
               perennial explain --response answer.json
               perennial explain --response - --bundle-id com.example.app --at 2026-01-31T12:00:00Z --format json
               perennial explain --response new.json --previous old.json
+              perennial explain --signed notification.json
             """)
 
     /// The formats of an explanation.
@@ -44,6 +47,11 @@ struct ExplainCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("An answer's file, or - for standard input.", valueName: "FILE|-"))
     var response: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "A signed text's file, or a notification's body, or - for standard input.", valueName: "FILE|-"))
+    var signed: String?
+
     @Option(help: ArgumentHelp("With --response: reject an answer about any other app.", valueName: "B"))
     var bundleId: BundleID?
 
@@ -62,25 +70,24 @@ struct ExplainCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        if response != nil {
-            guard app == nil, customer == nil, entitlement == nil else {
-                throw ValidationError("Give either --response, or --app with --customer.")
-            }
-            guard response != "-" || previous != "-" else {
-                throw ValidationError("Only one of --response and --previous can be standard input.")
-            }
-        } else {
-            guard app != nil, customer != nil else {
-                throw ValidationError("Give either --response, or --app with --customer.")
-            }
-            guard bundleId == nil, previous == nil else {
-                throw ValidationError("--bundle-id and --previous go with --response.")
-            }
+        let isStored = app != nil || customer != nil
+        guard [isStored, response != nil, signed != nil].count(where: \.self) == 1, isStored || entitlement == nil,
+            !isStored || (app != nil && customer != nil)
+        else { throw ValidationError("Give --app with --customer, or --response, or --signed.") }
+        guard response != nil || (bundleId == nil && previous == nil) else {
+            throw ValidationError("--bundle-id and --previous go with --response.")
+        }
+        guard response != "-" || previous != "-" else {
+            throw ValidationError("Only one of --response and --previous can be standard input.")
+        }
+        guard signed == nil || at == nil else {
+            throw ValidationError("A signed text says when it was signed, so --signed takes no --at.")
         }
     }
 
     func run() async throws {
         if let response { return try explain(response) }
+        if let signed { return try await explain(signed: signed) }
         guard let app, let customer else { return }
         let settings = try flags.settings(needing: [.database])
         let explanation = try await withLedger(settings) { ledger in
@@ -100,6 +107,14 @@ struct ExplainCommand: AsyncParsableCommand {
             body: try InputFile(response).contents(bytesMax: Self.bytesMax), bundleID: bundleId, at: at,
             previous: try previous.map { try InputFile($0).contents(bytesMax: Self.bytesMax) },
             now: .wallClock)
+        show(text: explanation.text, json: explanation.json)
+    }
+
+    private func explain(signed file: String) async throws {
+        let body = try InputFile(file).contents(bytesMax: Self.bytesMax)
+        let roots = try flags.settings(needing: []).appStoreRoots
+        let verifier = SignedTextVerifier(trusting: try roots.map(SigningRoot.init) ?? .apple)
+        let explanation = await SignedExplanation(body: body, by: verifier)
         show(text: explanation.text, json: explanation.json)
     }
 

@@ -1,0 +1,32 @@
+/// Decodes base64url without padding (RFC 7515, section 2), in its only spelling.
+enum Base64URL {
+    /// Returns the bytes; nil for another character, for padding, and where unused bits are set.
+    static func decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
+        guard text.count % 4 != 1 else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 4 * 3 + 2)
+        var (bits, count): (UInt32, UInt32) = (0, 0)
+        for character in text {
+            guard let sextet = sextet(of: character) else { return nil }
+            bits = bits << 6 | sextet
+            count += 6
+            if count >= 8 {
+                count -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> count))
+                bits &= (1 << count) - 1
+            }
+        }
+        return bits == 0 ? bytes : nil
+    }
+
+    private static func sextet(of character: UInt8) -> UInt32? {
+        switch character {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(character - UInt8(ascii: "A"))
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(character - UInt8(ascii: "a")) + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(character - UInt8(ascii: "0")) + 52
+        case UInt8(ascii: "-"): 62
+        case UInt8(ascii: "_"): 63
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import Crypto
+import Foundation
+
+/// Verifies signed texts: of notifications, of the Server API and of devices.
+///
+/// Apple: "JWSTransaction", "JWSDecodedHeader". A chain is verified once and then remembered; each text costs one
+/// signature.
+package struct SignedTextVerifier: Sendable {
+    private let root: SigningRoot
+    private let chains = VerifiedChains()
+
+    /// Creates a verifier that trusts one root.
+    package init(trusting root: SigningRoot = .apple) { self.root = root }
+
+    /// Verifies a text in compact form; throws ``SignedTextRefusal`` unless this very text was signed under the root.
+    package func verify(_ text: [UInt8]) async throws(SignedTextRefusal) -> SignedText {
+        let text = try CompactText(text)
+        let known = chains.chain(of: text.header)
+        let chain: SignerChain
+        if let known { chain = known } else { chain = try await verifiedChain(of: text) }
+        try Self.requireSignature(of: text, by: chain)
+        // Only a signed header is remembered, so that others cannot fill the memory.
+        if known == nil { chains.remember(chain, of: text.header) }
+        let signedAt = try Self.date(of: text.payload)
+        guard chain.validity.contains(signedAt) else { throw .outsideValidity }
+        return SignedText(payload: text.payload, signedAt: signedAt, chain: chain)
+    }
+
+    /// How many chains are remembered.
+    var chainCount: Int { chains.count }
+
+    private func verifiedChain(of text: CompactText) async throws(SignedTextRefusal) -> SignerChain {
+        try await SignerChain(try SignedHeader(text.header), trusting: root)
+    }
+
+    private static func requireSignature(of text: CompactText, by chain: SignerChain) throws(SignedTextRefusal) {
+        guard let signature = try? P256.Signing.ECDSASignature(rawRepresentation: text.signature),
+            chain.key.isValidSignature(signature, for: text.signed)
+        else { throw .wrongSignature }
+    }
+
+    /// Returns when a payload was signed. An app transaction has no `signedDate`.
+    private static func date(of payload: [UInt8]) throws(SignedTextRefusal) -> Int64 {
+        guard let text = try? JSONReader.read(payload), text.nodes[JSONDocument.root].isObject else {
+            throw .unreadablePayload
+        }
+        let members = text.members(JSONDocument.root)
+        let stated = members["signedDate"] ?? members["receiptCreationDate"]
+        guard let number = stated.flatMap(text.scalar), let date = LenientNumber.integer(number),
+            LenientInstant.believable(date) != nil
+        else { throw .undated }
+        return date
+    }
+}

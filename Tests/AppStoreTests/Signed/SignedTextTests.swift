@@ -1,0 +1,181 @@
+import AppStoreSimulator
+import Foundation
+import SeededRandom
+import Testing
+
+@testable import AppStore
+
+@Suite("A text counts only if it was signed as it is, by a marked chain under the root, while that was valid")
+struct SignedTextTests {
+    private static let now = Int64(Date().timeIntervalSince1970 * 1_000)
+    private static let payload = Array(#"{"transactionId":"1","signedDate":\#(now)}"#.utf8)
+
+    private let authority: SigningAuthority
+    private let verifier: SignedTextVerifier
+
+    init() throws {
+        authority = try SigningAuthority()
+        verifier = try Self.verifier(of: authority)
+    }
+
+    private static func verifier(of authority: SigningAuthority) throws -> SignedTextVerifier {
+        SignedTextVerifier(trusting: try SigningRoot(der: authority.certificates[2]))
+    }
+
+    private func refusal(of text: String) async -> SignedTextRefusal? {
+        await refused(Array(text.utf8), by: verifier)
+    }
+
+    @Test("A signed text says what it says, and when")
+    func verifies() async throws {
+        let signed = try await verifier.verify(Array(try authority.sign(Self.payload).utf8))
+        #expect(signed.payload == Self.payload && signed.signedAt == Self.now)
+        #expect(signed.claims.map(\.path) == ["transactionId", "signedDate"])
+    }
+
+    @Test("A body is the text itself, or holds it as signedPayload")
+    func bodies() throws {
+        let text = try authority.sign(Self.payload)
+        #expect(SignedText.inBody(Array("\n \(text)\r\n".utf8)) == Array(text.utf8))
+        #expect(SignedText.inBody(Array(#"{"signedPayload":"\#(text)"}"#.utf8)) == Array(text.utf8))
+        #expect(SignedText.inBody(Array(#"{"password":"x"}"#.utf8)).isEmpty && SignedText.inBody([]).isEmpty)
+    }
+
+    @Test("What is altered after it was signed is refused")
+    func altered() async throws {
+        let parts = try authority.sign(Self.payload).split(separator: ".").map(String.init)
+        let other = try authority.sign(Array(#"{"transactionId":"2","signedDate":\#(Self.now)}"#.utf8))
+        let foreign = try SigningAuthority().sign(Self.payload).split(separator: ".").map(String.init)
+        let otherParts = other.split(separator: ".").map(String.init)
+        #expect(await refusal(of: "\(parts[0]).\(otherParts[1]).\(parts[2])") == .wrongSignature)
+        #expect(await refusal(of: "\(parts[0]).\(parts[1]).\(otherParts[2])") == .wrongSignature)
+        #expect(await refusal(of: "\(parts[0]).\(parts[1]).\(foreign[2])") == .wrongSignature)
+        #expect(await refusal(of: foreign.joined(separator: ".")) == .otherRoot)
+    }
+
+    @Test("Another spelling of a text is no signed text")
+    func spellings() async throws {
+        let parts = try authority.sign(Self.payload).split(separator: ".").map(String.init)
+        let text = parts.joined(separator: ".")
+        for wrong in [
+            "", ".", "..", "a.b", text + ".", "." + text, text + "=", text + "\n", " " + text,
+            parts[0] + "." + parts[1],
+            "\(parts[0]).\(parts[1])=.\(parts[2])", "\(parts[0]).\(parts[1])+.\(parts[2])",
+        ] {
+            let refusal = await refusal(of: wrong)
+            #expect(refusal == .notCompact || refusal == .unreadableHeader, "\(wrong.prefix(20))…")
+        }
+        #expect(await refusal(of: "\(parts[0]).\(parts[1]).\(parts[2].dropLast(2))") == .wrongSignature)
+        #expect(Base64URL.decoded(Array("QQ".utf8)) == [65] && Base64URL.decoded(Array("QR".utf8)) == nil)
+    }
+
+    @Test("Texts have limits")
+    func limits() async throws {
+        let long = Array(#"{"signedDate":\#(Self.now),"x":"\#(String(repeating: "x", count: 200_000))"}"#.utf8)
+        #expect(await refusal(of: try authority.sign(long)) == .tooLong)
+        let header = authority.header.dropLast() + Array(#","x":"\#(String(repeating: "x", count: 16_000))"}"#.utf8)
+        #expect(await refusal(of: try authority.sign(Self.payload, header: Array(header))) == .tooLong)
+    }
+
+    @Test("Only ES256 with three certificates in standard Base64 is read")
+    func headers() async throws {
+        let chain = authority.certificates.map { Data($0).base64EncodedString() }
+        func header(_ algorithm: String, _ chain: [String], _ more: String = "") -> [UInt8] {
+            let list = chain.map { "\"\($0)\"" }.joined(separator: ",")
+            return Array(#"{"alg":"\#(algorithm)","x5c":[\#(list)]\#(more)}"#.utf8)
+        }
+        let headers: [([UInt8], SignedTextRefusal?)] = [
+            (header("ES256", chain, #","kid":"any""#), nil), (header("none", chain), .otherAlgorithm),
+            (header("HS256", chain), .otherAlgorithm), (header("ES384", chain), .otherAlgorithm),
+            (header("ES256", chain, #","crit":["b64"]"#), .unreadableHeader),
+            (header("ES256", Array(chain.prefix(2))), .otherCertificateCount(2)),
+            (header("ES256", chain + chain.suffix(1)), .otherCertificateCount(4)),
+            (header("ES256", []), .otherCertificateCount(0)),
+            (header("ES256", [chain[1], chain[0], chain[2]]), .untrustedChain),
+            (header("ES256", [chain[0], chain[2], chain[1]]), .otherRoot),
+            (header("ES256", [chain[0], chain[2], chain[2]]), .untrustedChain),
+            (header("ES256", ["AAAA", chain[1], chain[2]]), .unreadableCertificate),
+            (header("ES256", ["?", chain[1], chain[2]]), .unreadableCertificate),
+            (Array("{}".utf8), .unreadableHeader), (Array("[]".utf8), .unreadableHeader),
+            (Array(#"{"alg":"ES256"}"#.utf8), .unreadableHeader),
+        ]
+        for (header, expected) in headers {
+            let text = try authority.sign(Self.payload, header: header)
+            #expect(await refusal(of: text) == expected, "\(String(decoding: header.prefix(40), as: UTF8.self))")
+        }
+    }
+
+    @Test("A chain without Apple's marks, and a signer that may issue certificates, are refused")
+    func purposes() async throws {
+        var (unmarked, unmarkedIssuer, authorities) = (ChainTraits(), ChainTraits(), ChainTraits())
+        unmarked.isSignerMarked = false
+        unmarkedIssuer.isIssuerMarked = false
+        authorities.isSignerAuthority = true
+        for traits in [unmarked, unmarkedIssuer, authorities] {
+            let other = try SigningAuthority(traits)
+            let text = Array(try other.sign(Self.payload).utf8)
+            #expect(await refused(text, by: try Self.verifier(of: other)) == .otherPurpose)
+        }
+    }
+
+    @Test("The certificates must be valid when the text was signed, whenever it arrives")
+    func validity() async throws {
+        var traits = ChainTraits()
+        traits.signerDays = -700 ... -300
+        let old = try SigningAuthority(traits)
+        let verifier = try Self.verifier(of: old)
+        for (daysAgo, expected) in [(600, nil), (200, .outsideValidity), (750, .outsideValidity)]
+            as [(Int64, SignedTextRefusal?)]
+        {
+            let text = try old.sign(Array(#"{"signedDate":\#(Self.now - daysAgo * 86_400_000)}"#.utf8))
+            #expect(await refused(Array(text.utf8), by: verifier) == expected, "\(daysAgo) days ago")
+        }
+    }
+
+    @Test(
+        "A payload is a JSON object with the date of its signature",
+        arguments: [
+            ("[]", .unreadablePayload), ("", .unreadablePayload), ("{", .unreadablePayload), ("{}", .undated),
+            (#"{"signedDate":null}"#, .undated), (#"{"signedDate":"soon"}"#, .undated),
+            (#"{"signedDate":-5}"#, .undated), (#"{"receiptCreationDate":\#(now)}"#, nil),
+            (#"{"signedDate":"\#(now)"}"#, nil),
+        ] as [(String, SignedTextRefusal?)])
+    func payloads(payload: String, expected: SignedTextRefusal?) async throws {
+        #expect(await refusal(of: try authority.sign(Array(payload.utf8))) == expected)
+    }
+
+    @Test("A chain is remembered once it signed something, and the memory is bounded")
+    func memory() async throws {
+        let text = try authority.sign(Self.payload)
+        let parts = text.split(separator: ".").map(String.init)
+        #expect(await refusal(of: "\(parts[0]).\(parts[1]).\(String(repeating: "A", count: 86))") == .wrongSignature)
+        #expect(verifier.chainCount == 0)
+        for _ in 0..<3 { #expect(await refusal(of: text) == nil) }
+        #expect(verifier.chainCount == 1)
+        for number in 0..<70 {
+            let header = authority.header.dropLast() + Array(#","kid":"\#(number)"}"#.utf8)
+            #expect(await refusal(of: try authority.sign(Self.payload, header: Array(header))) == nil)
+        }
+        #expect(verifier.chainCount == VerifiedChains.chainsMax)
+    }
+
+    @Test("No change of a few bytes makes another text verify")
+    func fuzz() async throws {
+        let seed: UInt64 = 25
+        print("signed texts: seed \(seed)")
+        var random = Seeded(seed: seed)
+        let text = Array(try authority.sign(Self.payload).utf8)
+        for _ in 0..<5_000 {
+            var changed = text
+            for _ in 0..<Int.random(in: 1...3, using: &random) {
+                let place = Int.random(in: 0..<changed.count, using: &random)
+                switch Int.random(in: 0..<3, using: &random) {
+                case 0: changed[place] = UInt8.random(in: 0...255, using: &random)
+                case 1: changed.remove(at: place)
+                default: changed.insert(UInt8.random(in: 33...126, using: &random), at: place)
+                }
+            }
+            if changed != text { #expect(await refused(changed, by: verifier) != nil) }
+        }
+    }
+}
