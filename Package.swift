@@ -132,7 +132,7 @@ let package = Package(
         .testTarget(
             name: "TrackingTests", dependencies: ["Tracking", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix],
+            name: "ServerTests", dependencies: ["Server", "TestSupport", hummingbirdTesting, nioPosix, yams],
             swiftSettings: settings),
         .testTarget(
             name: "AppStoreSimulatorTests", dependencies: ["AppStoreSimulator", crypto, nioCore, nioPosix],

@@ -8,7 +8,12 @@ extension Queries {
     package static let eraseTokens = SQLFile("erase_tokens", PackageResources.erase_tokens_sql)
     package static let eraseUploads = SQLFile("erase_uploads", PackageResources.erase_uploads_sql)
     package static let findCustomers = SQLFile("find_customers", PackageResources.find_customers_sql)
+    package static let findGrantRequest = SQLFile("find_grant_request", PackageResources.find_grant_request_sql)
     package static let findNamedCustomers = SQLFile("find_named_customers", PackageResources.find_named_customers_sql)
+    package static let forgetGrantRequests = SQLFile(
+        "forget_grant_requests", PackageResources.forget_grant_requests_sql)
+    package static let insertGrantRequest = SQLFile(
+        "insert_grant_request", PackageResources.insert_grant_request_sql)
     package static let insertManualGrant = SQLFile("insert_manual_grant", PackageResources.insert_manual_grant_sql)
     package static let lockGrantee = SQLFile("lock_grantee", PackageResources.lock_grantee_sql)
     package static let lockOwned = SQLFile("lock_owned", PackageResources.lock_owned_sql)

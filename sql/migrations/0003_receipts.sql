@@ -34,6 +34,7 @@ CREATE TABLE ledger.receipt (
     autovacuum_vacuum_insert_scale_factor = 0.1);
 -- Receipts do not compress, so an attempt to compress them is lost time. CREATE TABLE sets no storage before
 -- PostgreSQL 16.
+CREATE INDEX receipt_of_app ON ledger.receipt (app_id, receipt_id);
 ALTER TABLE ledger.receipt ALTER COLUMN data SET STORAGE EXTERNAL, ALTER COLUMN latest_receipt SET STORAGE EXTERNAL;
 COMMENT ON TABLE ledger.receipt IS 'Every receipt that a device sent, once for each app and content';
 COMMENT ON COLUMN ledger.receipt.digest IS 'SHA-256 of data';

@@ -23,6 +23,21 @@ COMMENT ON TABLE ledger.manual_grant IS
 COMMENT ON COLUMN ledger.manual_grant.valid IS 'When the grant applies; half-open';
 COMMENT ON COLUMN ledger.manual_grant.known IS 'When Perennial recorded it, by our clock; half-open';
 
+CREATE TABLE ledger.grant_request (
+    app_id           int NOT NULL REFERENCES ledger.app,
+    request_key      text NOT NULL,
+    request          bytea NOT NULL,
+    manual_grant_id  bigint NOT NULL REFERENCES ledger.manual_grant ON DELETE CASCADE,
+    asked_at         timestamptz NOT NULL,
+    PRIMARY KEY (app_id, request_key),
+    CONSTRAINT grant_request_key_is_short CHECK (request_key <> '' AND length(request_key) <= 255)
+);
+CREATE INDEX grant_request_asked_at ON ledger.grant_request (asked_at);
+CREATE INDEX grant_request_of_grant ON ledger.grant_request (manual_grant_id);
+COMMENT ON TABLE ledger.grant_request IS
+    'The Idempotency-Keys of the last 24 hours and the manual grants that they made';
+COMMENT ON COLUMN ledger.grant_request.request IS 'SHA-256 of what was asked: another request with the key is refused';
+
 CREATE TABLE ledger.provisional (
     customer_id  bigint NOT NULL REFERENCES ledger.customer ON DELETE CASCADE,
     receipt_id   bigint NOT NULL REFERENCES ledger.receipt ON DELETE CASCADE,
@@ -75,13 +90,14 @@ CREATE TYPE ledger.entitlement_span AS (
     expires_at       timestamptz,
     subscription_id  bigint,
     purchase_id      bigint,
-    manual_grant_id  bigint
+    manual_grant_id  bigint,
+    ended_at         timestamptz
 );
 COMMENT ON TYPE ledger.entitlement_span IS
     'What one source says of one entitlement from starts until ends (half-open). place orders the sources: 1 what '
     'Apple or a running manual grant says, 2 provisional, 3 a manual grant that is over. until: the end of access if '
-    'nothing changes; expires_at: Apple''s expiry where a subscription does not grant. The source is one of the last '
-    'three; none where it is provisional';
+    'nothing changes; expires_at: Apple''s expiry where a subscription does not grant; ended_at: when access ended '
+    'where it is not granted. The source is one of subscription, purchase and manual grant; none where it is provisional';
 
 -- Each step is a set of all customers together, found from the step before by index. OFFSET 0 keeps the planner to
 -- that: it takes "known at this instant" to be rare and would read the spans of all customers.
@@ -155,11 +171,15 @@ LANGUAGE sql STABLE AS $$
         WHERE r.entitled
         GROUP BY r.subscription_id, g.entitlement
     ), outlook AS (
-        SELECT r.*, e.entitlement, e.first_at, g.entitlement IS NOT NULL AS gives
-        FROM reported r JOIN given e USING (subscription_id)
-        LEFT JOIN product g
-            ON g.app_id = r.app_id AND g.product_id = r.product_id AND g.entitlement = e.entitlement
-        WHERE r.ends > GREATEST(since, e.first_at)
+        SELECT t.* FROM (
+            SELECT r.*, e.entitlement, e.first_at, g.entitlement IS NOT NULL AS gives,
+                   max(CASE WHEN g.entitlement IS NULL THEN NULL WHEN r.entitled THEN r.ends ELSE r.allowed_until END)
+                       OVER (PARTITION BY r.subscription_id, r.customer_id, r.owned_from, e.entitlement
+                             ORDER BY r.starts) AS gave_until
+            FROM reported r JOIN given e USING (subscription_id)
+            LEFT JOIN product g
+                ON g.app_id = r.app_id AND g.product_id = r.product_id AND g.entitlement = e.entitlement) t
+        WHERE t.ends > GREATEST(since, t.first_at)
     ), numbered AS (
         -- A run is a stretch of one state that gives the entitlement; access changes where the next run begins.
         SELECT m.*, count(*) FILTER (WHERE m.begins_run) OVER (
@@ -182,7 +202,8 @@ LANGUAGE sql STABLE AS $$
                o.product_id, CASE WHEN p.allowed THEN 'awaiting_renewal' ELSE o.state::text END AS state,
                CASE WHEN p.allowed THEN 'renewal' ELSE o.reason::text END AS reason, o.environment,
                'verified' AS basis, CASE WHEN NOT granted THEN o.expires_at END AS expires_at, o.subscription_id,
-               NULL::bigint AS purchase_id, NULL::bigint AS manual_grant_id
+               NULL::bigint AS purchase_id, NULL::bigint AS manual_grant_id,
+               CASE WHEN NOT granted THEN o.gave_until END AS ended_at
         FROM following o
         CROSS JOIN LATERAL (
             SELECT o.starts, LEAST(o.ends, o.allowed_until) AS ends, true AS allowed WHERE o.allowed_until IS NOT NULL
@@ -194,7 +215,8 @@ LANGUAGE sql STABLE AS $$
                CASE WHEN p.runs THEN n.ends_at END, b.product_id,
                CASE WHEN p.runs THEN 'active' WHEN b.revoked_at < 'infinity' THEN 'revoked' ELSE 'expired' END,
                CASE WHEN p.runs THEN NULL WHEN b.revoked_at < 'infinity' THEN 'refund' ELSE 'other' END,
-               b.environment, 'verified', CASE WHEN NOT p.runs THEN n.ends_at END, NULL, b.purchase_id, NULL
+               b.environment, 'verified', CASE WHEN NOT p.runs THEN n.ends_at END, NULL, b.purchase_id, NULL,
+               CASE WHEN NOT p.runs THEN p.starts END
         FROM bought b JOIN product g ON g.app_id = b.app_id AND g.product_id = b.product_id AND g.is_named
         LEFT JOIN non_renewing n ON n.customer_id = b.customer_id AND n.purchase_id = b.purchase_id
         CROSS JOIN LATERAL (SELECT COALESCE(n.ends_at, b.revoked_at) AS ends_at) e
@@ -205,7 +227,7 @@ LANGUAGE sql STABLE AS $$
         SELECT h.customer_id, '-infinity', 'infinity', p.starts, p.ends, CASE WHEN p.granted THEN 1 ELSE 3 END,
                h.entitlement, p.granted, CASE WHEN p.granted THEN upper(h.valid) END, NULL,
                CASE WHEN p.granted THEN 'active' ELSE 'expired' END, CASE WHEN NOT p.granted THEN 'other' END,
-               'Production', 'by_hand', NULL, NULL, NULL, h.manual_grant_id
+               'Production', 'by_hand', NULL, NULL, NULL, h.manual_grant_id, CASE WHEN NOT p.granted THEN p.starts END
         FROM (
             SELECT h.*, COALESCE(lead(lower(h.valid)) OVER (
                 PARTITION BY h.customer_id, h.entitlement ORDER BY lower(h.valid)), 'infinity') AS next_at
@@ -217,14 +239,15 @@ LANGUAGE sql STABLE AS $$
         UNION ALL
         SELECT s.customer_id, '-infinity', 'infinity', p.starts, p.ends, 2, g.entitlement, p.runs,
                CASE WHEN p.runs THEN s.until END, s.product_id, CASE WHEN p.runs THEN 'active' ELSE 'expired' END,
-               CASE WHEN NOT p.runs THEN 'unknown' END, s.environment, 'provisional', NULL, NULL, NULL, NULL
+               CASE WHEN NOT p.runs THEN 'unknown' END, s.environment, 'provisional', NULL, NULL, NULL, NULL,
+               CASE WHEN NOT p.runs THEN p.starts END
         FROM stated s JOIN product g USING (app_id, product_id)
         CROSS JOIN LATERAL (VALUES (s.since, s.until, true), (s.until, 'infinity'::timestamptz, false)) p(starts, ends, runs)
     )
     SELECT s.customer_id,
            ROW(l.starts, l.ends, s.place, s.entitlement, s.granted, s.until, s.product_id, s.state, s.reason,
                s.environment, s.basis, s.expires_at, s.subscription_id, s.purchase_id,
-               s.manual_grant_id)::ledger.entitlement_span
+               s.manual_grant_id, s.ended_at)::ledger.entitlement_span
     FROM source s
     CROSS JOIN LATERAL (
         SELECT GREATEST(s.starts, s.owned_from) AS starts, LEAST(s.ends, s.owned_until) AS ends) l

@@ -129,7 +129,8 @@ COMMENT ON FUNCTION ledger.entitlement_sources IS
 CREATE FUNCTION ledger.entitlements(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (
     customer_id bigint, entitlement text, granted boolean, until timestamptz, product_id text, state text, reason text,
-    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz)
+    environment ledger.environment, basis text, as_of timestamptz, checked_at timestamptz, expires_at timestamptz,
+    ended_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off
 AS $$
@@ -149,7 +150,7 @@ BEGIN
     RETURN QUERY
     SELECT DISTINCT ON (n.asked, s.entitlement)
         n.asked, s.entitlement, s.granted, s.until, s.product_id, s.state, s.reason, s.environment, s.basis, e.as_of,
-        e.checked_at, s.expires_at
+        e.checked_at, s.expires_at, s.ended_at
     FROM unnest(customer_ids, who) AS n(asked, found)
     JOIN ledger.entitlement_sources(who, instant, knowledge) e ON e.customer_id = n.found
     CROSS JOIN LATERAL (SELECT (e.source).*) s

@@ -1,8 +1,11 @@
 -- The schema perennial, which other people's SQL relies on: what is so now, what was recorded, and entitled_at.
 
--- New columns go to the end; columns are never renamed or removed. 0024_view_columns.sql says what each column means.
-CREATE VIEW perennial.subscription_now AS
-SELECT a.bundle_id,
+-- The state of subscriptions as of now, with the numbers by which lists find them.
+CREATE VIEW ledger.subscription_state AS
+SELECT s.subscription_id,
+       s.app_id,
+       c.customer_id,
+       a.bundle_id,
        s.environment::text AS environment,
        s.original_transaction_id,
        c.name AS customer,
@@ -41,6 +44,14 @@ LEFT JOIN ledger.ownership o
     ON o.subscription_id = s.subscription_id AND upper_inf(o.known) AND o.valid @> now()
 LEFT JOIN ledger.customer c USING (customer_id)
 WHERE s.version > 0;
+COMMENT ON VIEW ledger.subscription_state IS 'What perennial.subscription_now has, found by number';
+
+-- New columns go to the end; columns are never renamed or removed. 0024_view_columns.sql says what each column means.
+CREATE VIEW perennial.subscription_now AS
+SELECT bundle_id, environment, original_transaction_id, customer, subscription_group_identifier, product_id, state, reason,
+       entitled, expires_at, entitled_until, will_renew, renews_to_product_id, flags, periods, started_at, version, as_of,
+       checked_at
+FROM ledger.subscription_state;
 COMMENT ON VIEW perennial.subscription_now IS
     'One row per subscription: its state as of now by its timeline, and its owner';
 

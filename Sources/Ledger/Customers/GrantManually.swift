@@ -12,20 +12,33 @@ extension LedgerCustomers {
         _ entitlement: String, to customer: String, of bundleID: BundleID, until: Instant?,
         deciding decision: ManualDecision
     ) async throws -> ManualGrant {
+        try await give(entitlement, to: customer, of: bundleID, until: until, deciding: decision, asked: nil).grant
+    }
+
+    /// Does the same once for each `Idempotency-Key`, where the request has one. Throws also `exists` for a key that
+    /// made another grant within 24 hours.
+    package func give(
+        _ entitlement: String, to customer: String, of bundleID: BundleID, until: Instant?,
+        deciding decision: ManualDecision, asked request: GrantRequest?
+    ) async throws -> GivenGrant {
         try ManualGrant.requireEntitlement(entitlement)
         try Upload.requireValidCustomerID(customer)
         let app = try await ledger.apps.app(bundleID)
+        let digest = GrantRequest.digest(entitlement, to: customer, until: until, deciding: decision)
         return try await database.transaction { transaction in
             let grants = try ManualGrants(ofKnownOrNew: customer, appID: app.id, in: transaction)
+            let known = try request?.known(digest, app: app.id, at: grants.recordedMicroseconds, in: transaction)
+            if let known { return GivenGrant(grant: known, isNew: false) }
             guard until.map({ $0.microseconds > grants.recordedMicroseconds }) ?? true else {
                 throw LedgerError(.invalid, "A manual grant ends in the future; give a later instant.")
             }
             try grants.end(entitlement, deciding: decision, in: transaction)
             let given = try grants.begin(entitlement, until: until, deciding: decision, in: transaction)
+            try request?.note(given, digest, app: app.id, grants: grants, in: transaction)
             try grants.storeEntitlements(in: transaction)
             try ledger.audit(
                 .grantGiven, app: bundleID, customer: customer, detail: ["entitlement": entitlement], in: transaction)
-            return given
+            return GivenGrant(grant: given, isNew: true)
         }
     }
 

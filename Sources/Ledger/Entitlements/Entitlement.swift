@@ -27,6 +27,8 @@ package struct Entitlement: Sendable, Hashable {
     package let checkedAt: Instant?
     /// Apple's expiry of the last period, where a subscription does not grant the entitlement.
     package let expiresAt: Instant?
+    /// When it ended, where it is not granted.
+    package let endedAt: Instant?
 }
 
 extension Entitlement {
@@ -43,6 +45,7 @@ extension Entitlement {
         asOf = try row.instantIfPresent("as_of")
         checkedAt = try row.instantIfPresent("checked_at")
         expiresAt = try row.instantIfPresent("expires_at")
+        endedAt = try row.instantIfPresent("ended_at")
     }
 
     /// Creates the entitlement that a source gives or gave.
@@ -59,5 +62,6 @@ extension Entitlement {
         asOf = source.clocks.map { Instant(microseconds: $0.asOf) }
         checkedAt = source.clocks.map { Instant(microseconds: $0.checkedAt) }
         expiresAt = span.expiresAt.map(Instant.init(microseconds:))
+        endedAt = span.endedAt.map(Instant.init(microseconds:))
     }
 }

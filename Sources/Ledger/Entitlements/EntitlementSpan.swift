@@ -24,6 +24,8 @@ struct EntitlementSpan: Sendable, Hashable {
     let expiresAt: Int64?
     let subscriptionID: Int64?
     let purchaseID: Int64?
+    /// When access ended, where it is not granted.
+    let endedAt: Int64?
 }
 
 extension EntitlementSpan {
@@ -35,6 +37,7 @@ extension EntitlementSpan {
         let (environment, basis) = (fields.text().flatMap { StoreEnvironment(rawValue: $0) }, fields.text())
         let (expiresAt, subscriptionID, purchaseID) = (fields.timestamptz(), fields.int8(), fields.int8())
         _ = fields.int8()
+        let endedAt = fields.timestamptz()
         guard let starts, let ends, let place, let entitlement, let granted, let state, let environment, let basis
         else {
             return nil
@@ -42,7 +45,7 @@ extension EntitlementSpan {
         self.init(
             starts: starts, ends: ends, place: place, entitlement: entitlement, granted: granted, until: until,
             productID: productID, state: state, reason: reason, environment: environment, basis: basis,
-            expiresAt: expiresAt, subscriptionID: subscriptionID, purchaseID: purchaseID)
+            expiresAt: expiresAt, subscriptionID: subscriptionID, purchaseID: purchaseID, endedAt: endedAt)
     }
 
     /// Whether it applies at an instant.

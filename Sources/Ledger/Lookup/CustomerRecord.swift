@@ -119,7 +119,7 @@ extension LedgerCustomers {
 }
 
 extension OwnedSubscription {
-    fileprivate init(row: Row) throws {
+    init(row: Row) throws {
         environment = try row.word("environment")
         id = OriginalTransactionID(try row.text("original_transaction_id"))
         group = try row.textIfPresent("subscription_group_identifier")

@@ -80,10 +80,17 @@ extension AdminPage {
     static func response(telling error: any Error, session: AdminSession?, _ logger: Logger) throws -> Response {
         let problem = Problem(telling: error)
         if problem.kind == .failed { logger.error("a page failed: \(error)") }
-        return try AdminPage(
+        return try response(telling: problem, session: session)
+    }
+
+    /// Returns the page that shows a problem, with its headers.
+    static func response(telling problem: Problem, session: AdminSession? = nil) throws -> Response {
+        var page = try AdminPage(
             title: problem.kind.title, template: "error", content: PageError(sentence: problem.detail),
             session: session
         ).response(status: problem.kind.status)
+        for field in problem.headers where page.headers[field.name] == nil { page.headers.append(field) }
+        return page
     }
 }
 

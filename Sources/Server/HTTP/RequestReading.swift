@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import Hummingbird
 import Ledger
 import Subscriptions
@@ -86,6 +87,9 @@ struct OnlyKnownFields<Body: KnownFields>: Decodable, Sendable {
 }
 
 extension Request {
+    /// The key by which a caller's repetition of a request is known; nil where there is none.
+    var idempotencyKey: String? { HTTPField.Name("Idempotency-Key").flatMap { headers[$0] } }
+
     /// Throws a problem when the query has an unknown name.
     func requireQuery(known: [String]) throws {
         let given = uri.queryParameters.map { String($0.key) }.filter { !$0.isEmpty }

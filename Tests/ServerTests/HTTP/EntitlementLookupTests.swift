@@ -16,7 +16,7 @@ import Testing
             name: "pro", granted: state.isEntitled, until: milliseconds.map { now + Delay(milliseconds: $0) },
             productID: "com.example.app.monthly", state: state.rawValue, reason: reason?.rawValue,
             environment: environment, basis: basis, asOf: now - checkedAgo, checkedAt: now - checkedAgo,
-            expiresAt: expiredAgo.map { now - $0 })
+            expiresAt: expiredAgo.map { now - $0 }, endedAt: nil)
     }
 
     private static func lookup(

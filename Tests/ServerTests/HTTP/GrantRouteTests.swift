@@ -1,7 +1,6 @@
 import Foundation
 import HTTPTypes
 import HummingbirdTesting
-import Ledger
 import Logging
 import NIOCore
 import Postgres
@@ -10,6 +9,7 @@ import TestSupport
 import Testing
 import Tracking
 
+@testable import Ledger
 @testable import Server
 
 @Suite("Manual grants work over HTTP, and every route works with the privileges of its database role")
@@ -57,10 +57,17 @@ struct GrantRouteTests {
         let basis: String?
     }
 
+    /// What is granted has no end in the past; what is not granted says when it ended.
+    private func expectEnds(_ right: [String: Any]) {
+        #expect((right["granted"] as? Bool == true) == (right["ended_at"] is NSNull), "\(right)")
+        if right["granted"] as? Bool == false { #expect(right["until"] is NSNull && right["ended_at"] is String) }
+    }
+
     private func rights(_ client: any TestClientProtocol, _ secret: String) async throws -> [Right] {
         let body = try AnswerBody(await client.send(.get, Serving.entitlements, secret: secret))
         return try #require(body.list("entitlements")).map { right in
-            Right(granted: right["granted"] as? Bool == true, basis: right["basis"] as? String)
+            expectEnds(right)
+            return Right(granted: right["granted"] as? Bool == true, basis: right["basis"] as? String)
         }
     }
 
@@ -84,6 +91,40 @@ struct GrantRouteTests {
             }
             let log = try await ledger.customers.export("kim", of: "com.example.app")
             #expect(log.grants.map(\.endReason) == ["a mistake"])
+        }
+    }
+
+    @Test("A grant with an Idempotency-Key is given once")
+    func givenOnce() async throws {
+        try await withLedger { ledger, _ in
+            let admin = try await ledger.apps.createKey(scope: .admin, for: nil).secret
+            let name = try #require(HTTPField.Name("Idempotency-Key"))
+            try await Serving.with(Tracker.quiet(ledger)) { client in
+                func give(_ key: String, _ body: String) async throws -> TestResponse {
+                    try await client.send(.post, Self.grants, secret: admin, body: body, headers: [name: key])
+                }
+                let first = try await give("k1", grant())
+                #expect(first.status == .created, "\(String(buffer: first.body))")
+                #expect(try await client.send(.delete, Self.revoking, secret: admin).status == .ok)
+                let again = try await give("k1", grant())
+                #expect(again.status == .ok && again.body == first.body, "\(String(buffer: again.body))")
+                #expect(try await rights(client, admin) == [Right(granted: false, basis: "by_hand")])
+                let other = #"{"entitlement":"pro","actor":"kim","reason":"another","force":true}"#
+                try expectProblem(try await give("k1", other), "conflict", status: 409)
+                try expectProblem(try await give("", other), "invalid", status: 400)
+                try expectProblem(
+                    try await give(String(repeating: "k", count: 256), other), "invalid", status: 400)
+                #expect(try await give("k2", other).status == .created)
+                try await ledger.database.transaction {
+                    try $0.script("UPDATE ledger.grant_request SET asked_at = now() - interval '25 hours'")
+                }
+                #expect(try await give("k1", other).status == .created)
+                let erasing = try ManualDecision(by: "kim", because: "asked for it")
+                _ = try await ledger.customers.erase("kim", of: "com.example.app", deciding: erasing)
+                let left = try await ledger.database.query(
+                    .init(name: "left", sql: "SELECT count(*) AS n FROM ledger.grant_request"))
+                #expect(try left.map { try $0.int8("n") } == [0])
+            }
         }
     }
 

@@ -239,7 +239,8 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
                 let entitlement = try #require(body.list("entitlements")?.first)
                 #expect(
                     Set(entitlement.keys) == [
-                        "entitlement", "granted", "until", "product_id", "state", "reason", "environment", "basis",
+                        "entitlement", "granted", "until", "ended_at", "product_id", "state", "reason", "environment",
+                        "basis",
                         "as_of",
                         "checked_at",
                     ])

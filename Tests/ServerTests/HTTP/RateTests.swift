@@ -42,6 +42,29 @@ import Tracking
         #expect(limiter.secondsToWait(of: slow.id, at: slow.rate) != nil)
     }
 
+    @Test("An answer says what is left of the rate, whatever it answers")
+    func whatIsLeft() async throws {
+        let paths = [
+            (Serving.entitlements, 200, "2"), (Serving.entitlements + "?at=soon", 400, "1"),
+            ("/v1/apps/com.example.none/receipts/1", 404, "0"), (Serving.entitlements, 429, "0"),
+        ]
+        try await ServedLedger.with { served in
+            let slow = try await served.key(.read, rate: RequestRate(perSecond: 0.01, burst: 3))
+            try await Serving.with(Tracker.quiet(served.ledger)) { client in
+                for (path, status, remaining) in paths {
+                    let answer = try await client.send(.get, path, secret: slow)
+                    #expect(answer.status.code == status && answer.headers[.rateLimit] == "3", "\(path)")
+                    #expect(answer.headers[.rateLimitRemaining] == remaining, "\(path)")
+                    let reset = try #require(answer.headers[.rateLimitReset].flatMap(Int.init))
+                    #expect((90...300).contains(reset), "\(path): \(reset)")
+                    #expect((answer.headers[.retryAfter] != nil) == (status == 429), "\(path)")
+                }
+                let free = try await client.send(.get, Serving.entitlements, secret: served.secret)
+                #expect(free.status == .ok && free.headers[.rateLimit] == nil)
+            }
+        }
+    }
+
     @Test("Zero is unlimited")
     func zeroIsUnlimited() {
         let limiter = RateLimiter<Int32>()
@@ -93,6 +116,7 @@ import Tracking
                 }
                 let refused = try await client.send(.get, Serving.entitlements, secret: slow)
                 try expectProblem(refused, "too-many", status: 429)
+                #expect(refused.headers[.rateLimit] == "3" && refused.headers[.rateLimitRemaining] == "0")
                 let seconds = try #require(refused.headers[.retryAfter].flatMap(Int.init))
                 #expect((1...100).contains(seconds))
                 let other = try await client.send(.get, Serving.entitlements, secret: served.secret)

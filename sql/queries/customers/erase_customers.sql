@@ -1,6 +1,9 @@
 -- Erase: gives customers ($1) a random name at $2, and removes the reasons of their manual grants and of other
--- decisions about them.
-WITH grants AS (
+-- decisions about them, with the Idempotency-Keys of those grants.
+WITH requests AS (
+    DELETE FROM ledger.grant_request r USING ledger.manual_grant h
+    WHERE h.manual_grant_id = r.manual_grant_id AND h.customer_id = ANY($1::bigint[])
+), grants AS (
     UPDATE ledger.manual_grant h
     SET reason = 'erased', end_reason = CASE WHEN h.end_reason IS NOT NULL THEN 'erased' END
     WHERE h.customer_id = ANY($1::bigint[])

@@ -8,7 +8,7 @@ WITH asked AS MATERIALIZED (
         SELECT c.customer_id FROM ledger.customer c WHERE c.app_id = a.app_id AND c.name = n.name OFFSET 0) c ON true
 )
 SELECT a.place, now() AS now, e.entitlement, e.granted, e.until, e.product_id, e.state, e.reason,
-       e.environment::text AS environment, e.basis, e.as_of, e.checked_at, e.expires_at
+       e.environment::text AS environment, e.basis, e.as_of, e.checked_at, e.expires_at, e.ended_at
 FROM asked a
 LEFT JOIN ledger.entitlements(
     ARRAY(SELECT DISTINCT customer_id FROM asked WHERE customer_id IS NOT NULL), $3::timestamptz, $4::timestamptz) e

@@ -26,13 +26,14 @@ REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledge
     FROM perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.manual_grant TO perennial_api;
+GRANT INSERT, UPDATE ON ledger.grant_request TO perennial_api;
 GRANT INSERT ON ledger.event, ledger.event_feed TO perennial_worker, perennial_api;
 GRANT UPDATE (position) ON ledger.feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;
 GRANT DELETE ON
     ledger.poll_schedule, ledger.period, ledger.event_outbox, ledger.worker, ledger.refusal, ledger.verified_minute,
     ledger.check_hour, ledger.summary_share, ledger.summary_paying, ledger.summary_revenue, ledger.summary_renewal,
-    ledger.summary_trial, ledger.order_request, ledger.delivery_release
+    ledger.summary_trial, ledger.order_request, ledger.grant_request, ledger.delivery_release
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;

@@ -2,7 +2,8 @@ import Hummingbird
 import Ledger
 import Subscriptions
 
-/// Middleware that admits a request with a live API key that has requests left, and notes the key in the context.
+/// Middleware that admits a request with a live API key that has requests left, and notes the key in the context. Its
+/// answers say how many are left.
 struct APIKeyAuthenticator: RouterMiddleware {
     let keys: KeyCache
     let limiter = RateLimiter<Int32>()
@@ -11,15 +12,28 @@ struct APIKeyAuthenticator: RouterMiddleware {
         _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
     ) async throws -> Response {
         let key = try await key(of: request)
-        if let seconds = limiter.secondsToWait(of: key.id, at: key.rate) {
-            throw Problem(
-                .tooMany,
-                "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.",
-                headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
-        }
         var context = context
         context.key = key
-        return try await next(request, context)
+        guard let standing = limiter.take(of: key.id, at: key.rate) else { return try await next(request, context) }
+        do {
+            try admit(key, standing)
+            var response = try await next(request, context)
+            response.headers.append(contentsOf: standing.headers)
+            return response
+        } catch {
+            var problem = Problem(telling: error)
+            // A failure of the server goes on as it is, because the log shows its cause.
+            guard problem.kind.status.kind == .clientError else { throw error }
+            problem.headers.append(contentsOf: standing.headers)
+            throw problem
+        }
+    }
+
+    private func admit(_ key: APIKey, _ standing: RateStanding) throws {
+        guard let seconds = standing.waitSeconds else { return }
+        throw Problem(
+            .tooMany, "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.",
+            headers: [.retryAfter: String(Int(seconds.rounded(.up)))])
     }
 
     /// Returns the bearer token. The case of the scheme does not matter (RFC 6750, section 2.1).

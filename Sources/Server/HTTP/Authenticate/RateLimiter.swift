@@ -1,5 +1,18 @@
+import Hummingbird
 import Ledger
 import Synchronization
+
+/// What is left of a caller's rate after one request.
+struct RateStanding: Sendable, Hashable {
+    /// The requests that may be made at once after a pause.
+    let limit: Int
+    /// The requests that may be made at once now.
+    let remaining: Int
+    /// Seconds until all of them may be made again without a further request.
+    let resetSeconds: Int
+    /// Seconds until the next request is admitted; nil where this one is.
+    let waitSeconds: Double?
+}
 
 /// A rate limiter of this process with one token bucket for each caller id.
 final class RateLimiter<ID: Hashable & Sendable>: Sendable {
@@ -24,6 +37,11 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
 
     /// Takes one request of a caller. Returns nil when it is admitted, else the seconds to wait.
     func secondsToWait(of caller: ID, at rate: RequestRate) -> Double? {
+        take(of: caller, at: rate)?.waitSeconds
+    }
+
+    /// Takes one request of a caller. Returns what is left; nil where the rate is unlimited.
+    func take(of caller: ID, at rate: RequestRate) -> RateStanding? {
         guard rate.perSecond > 0 else { return nil }
         let moment = now()
         return buckets.withLock { buckets in
@@ -34,7 +52,11 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
             if missing <= 0 { bucket.tokens -= 1 }
             if buckets[caller] == nil, buckets.count >= Self.callersMax { Self.forgetFull(&buckets, at: moment) }
             buckets[caller] = bucket
-            return missing <= 0 ? nil : min(missing / rate.perSecond, Self.waitSecondsMax)
+            return RateStanding(
+                limit: Int(rate.burst), remaining: Int(max(0, bucket.tokens)),
+                resetSeconds: Int(
+                    min((rate.burst - bucket.tokens) / rate.perSecond, Self.waitSecondsMax).rounded(.up)),
+                waitSeconds: missing <= 0 ? nil : min(missing / rate.perSecond, Self.waitSecondsMax))
         }
     }
 
@@ -44,6 +66,21 @@ final class RateLimiter<ID: Hashable & Sendable>: Sendable {
         buckets = buckets.filter { moment - $0.value.at < .seconds(60) }
         if buckets.count >= callersMax { buckets.removeAll(keepingCapacity: true) }
     }
+}
+
+extension RateStanding {
+    /// The headers of an answer, as in the IETF draft `RateLimit header fields for HTTP`, version 7.
+    var headers: HTTPFields {
+        [.rateLimit: String(limit), .rateLimitRemaining: String(remaining), .rateLimitReset: String(resetSeconds)]
+    }
+}
+
+// The names are tokens of RFC 9110, so the initializers cannot fail.
+// swift-format-ignore: NeverForceUnwrap
+extension HTTPFields.Element.Name {
+    static let rateLimit = Self("RateLimit-Limit")!
+    static let rateLimitRemaining = Self("RateLimit-Remaining")!
+    static let rateLimitReset = Self("RateLimit-Reset")!
 }
 
 extension Duration {

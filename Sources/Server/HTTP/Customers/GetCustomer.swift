@@ -33,7 +33,11 @@ struct GetCustomer: Sendable {
 }
 
 extension OwnedSubscription {
-    fileprivate func json(_ freshness: Freshness) -> JSONValue {
+    /// The subscription as routes report it.
+    func json(_ freshness: Freshness) -> JSONValue { .object(members(freshness)) }
+
+    /// The members of that object.
+    func members(_ freshness: Freshness) -> [String: JSONValue] {
         [
             "environment": .string(environment.rawValue),
             "original_transaction_id": .string(id.text),

@@ -18,16 +18,18 @@ struct GrantRoutes: Sendable {
 
     private func give(_ request: Request, _ context: AppContext) async throws -> Response {
         let body = try await limits.json(GrantBody.self, of: request)
-        let grant = try await knowing(context.bundleID) {
+        let asked = try request.idempotencyKey.map { try GrantRequest(key: $0) }
+        let given = try await knowing(context.bundleID) {
             if body.force != true {
                 try await ledger.apps.requireKnownEntitlement(
                     body.entitlement, of: context.bundleID, orElse: "Send \"force\": true for a name to come.")
             }
-            return try await ledger.acting(as: .key(context.key.id)).customers.grant(
+            return try await ledger.acting(as: .key(context.key.id)).customers.give(
                 body.entitlement, to: try context.parameters.decoded("id"), of: context.bundleID,
-                until: try body.instant, deciding: try ManualDecision(by: body.actor, because: body.reason))
+                until: try body.instant, deciding: try ManualDecision(by: body.actor, because: body.reason),
+                asked: asked)
         }
-        return Response(answer(context, grant), status: .created)
+        return Response(answer(context, given.grant), status: given.isNew ? .created : .ok)
     }
 
     private func revoke(_ request: Request, _ context: AppContext) async throws -> Response {
@@ -45,7 +47,7 @@ struct GrantRoutes: Sendable {
     }
 
     /// Distinguishes an unregistered app from a missing grant.
-    private func knowing(_ bundleID: BundleID, _ change: () async throws -> ManualGrant) async throws -> ManualGrant {
+    private func knowing<Change>(_ bundleID: BundleID, _ change: () async throws -> Change) async throws -> Change {
         guard try await ledger.apps.all().contains(where: { $0.bundleID == bundleID }) else {
             throw Problem.unknownApp(bundleID.text)
         }

@@ -1,4 +1,3 @@
-import HTTPTypes
 import Hummingbird
 import Ledger
 import Subscriptions
@@ -22,7 +21,7 @@ struct OrderRoutes: Sendable {
     private func place(_ request: Request, _ context: AppContext) async throws -> Response {
         let body = try await limits.json(OrderBody.self, of: request)
         _ = try await apps.require(context.bundleID)
-        guard let name = HTTPField.Name("Idempotency-Key"), let key = request.headers[name], !key.isEmpty else {
+        guard let key = request.idempotencyKey, !key.isEmpty else {
             throw Problem(
                 .invalid, "The header Idempotency-Key is missing; send a UUID, and the same one when you repeat this.")
         }

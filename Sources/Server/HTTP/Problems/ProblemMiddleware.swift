@@ -4,8 +4,12 @@ import Tracking
 
 /// Middleware that turns every error into a problem and logs one line per request at debug level.
 ///
-/// The line names the route instead of the path, because a path contains a customer's id.
+/// The line names the route instead of the path, because a path contains a customer's id. A problem of a path under
+/// `/admin` is a page, where there are pages.
 struct ProblemMiddleware: RouterMiddleware {
+    /// Whether the server has pages.
+    var servesAdmin = false
+
     func handle(
         _ request: Request, context: CallerContext,
         next: (Request, CallerContext) async throws -> Response
@@ -20,7 +24,7 @@ struct ProblemMiddleware: RouterMiddleware {
         } catch {
             let problem = Problem(telling: error)
             log(error, as: problem, requestID, context.logger)
-            response = problem.response(requestID: requestID)
+            response = try answer(problem, to: request, requestID)
         }
         response.headers[.requestID] = requestID
         context.logger.debug(
@@ -30,6 +34,14 @@ struct ProblemMiddleware: RouterMiddleware {
                 "status": "\(response.status.code)", "elapsed_us": "\((ContinuousClock.now - start).microseconds)",
             ])
         return response
+    }
+
+    private func answer(_ problem: Problem, to request: Request, _ requestID: String) throws -> Response {
+        let path = request.uri.path
+        guard servesAdmin, path == "/admin" || path.hasPrefix("/admin/") else {
+            return problem.response(requestID: requestID)
+        }
+        return try AdminPage.response(telling: problem).asAdminPage
     }
 
     private static let requestIDKey = "hb.request.id"
