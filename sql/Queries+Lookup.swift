@@ -8,6 +8,7 @@ extension Queries {
     package static let findCustomer = SQLFile("find_customer", PackageResources.find_customer_sql)
     package static let findReceipts = SQLFile("find_receipts", PackageResources.find_receipts_sql)
     package static let gaugeApps = SQLFile("gauge_apps", PackageResources.gauge_apps_sql)
+    package static let gaugeBusiness = SQLFile("gauge_business", PackageResources.gauge_business_sql)
     package static let gaugeLanes = SQLFile("gauge_lanes", PackageResources.gauge_lanes_sql)
     package static let gaugeWhole = SQLFile("gauge_whole", PackageResources.gauge_whole_sql)
     package static let holdSnapshot = SQLFile("hold_snapshot", PackageResources.hold_snapshot_sql)

@@ -191,6 +191,9 @@ CREATE UNIQUE INDEX subscription_span_open ON ledger.subscription_span (subscrip
     WHERE upper_inf(known);
 CREATE INDEX subscription_span_allowed ON ledger.subscription_span (allowed_until)
     WHERE upper_inf(known) AND allowed_until IS NOT NULL;
+-- Metrics count the subscriptions in these states now, and no span that is over.
+CREATE INDEX subscription_span_unpaid ON ledger.subscription_span (COALESCE(upper(valid), 'infinity'))
+    WHERE upper_inf(known) AND state IN ('grace_period', 'billing_retry');
 -- What perennial.timeline compares: without these the planner takes spans that hold now to be rare.
 CREATE STATISTICS ledger.span_known_until ON (upper(known)) FROM ledger.subscription_span;
 CREATE STATISTICS ledger.span_valid_from ON (COALESCE(lower(valid), '-infinity')) FROM ledger.subscription_span;

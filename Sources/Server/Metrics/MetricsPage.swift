@@ -8,18 +8,24 @@ import Tracking
 /// The text of `/metrics`: the counts of this process, and the database's numbers about the whole installation.
 ///
 /// The database is queried at most once in `secondsBetween`, by bounded statements and for at most `secondsMax`, so
-/// that a scraper is never a burden. While it does not answer, its numbers are absent rather than old.
+/// that a scraper is never a burden. While it does not answer, its numbers are absent rather than old. The figures of the
+/// business cost more and change slowly, so they are read apart and reused longer.
 actor MetricsPage {
     /// How long the database's numbers are reused, in seconds.
     static let secondsBetween = 5
     /// How long the database may take, in seconds.
     static let secondsMax = 2
+    /// How long the figures of the business are reused, in seconds.
+    static let businessSecondsBetween = 60
+    /// How long the database may take for them, in seconds.
+    static let businessSecondsMax = 5
 
     private let ledger: SubscriptionLedger
     private let registry: MetricsRegistry
     private let logger: Logger
     private let now: @Sendable () -> ContinuousClock.Instant
     private var readAt: ContinuousClock.Instant?
+    private var businessReadAt: ContinuousClock.Instant?
 
     init(
         _ registry: MetricsRegistry, of tracker: Tracker,
@@ -38,6 +44,10 @@ actor MetricsPage {
             readAt = time
             await read()
         }
+        if businessReadAt.map({ time >= $0 + .seconds(Self.businessSecondsBetween) }) ?? true {
+            businessReadAt = time
+            await readBusiness()
+        }
         let load = ledger.operations.databaseLoad
         registry.gauge(.databaseWaiting, [("kind", "read")]).set(load.waitingReads)
         registry.gauge(.databaseWaiting, [("kind", "transaction")]).set(load.waitingTransactions)
@@ -47,21 +57,42 @@ actor MetricsPage {
 
     private func read() async {
         do {
-            show(try await gauges())
+            let ledger = ledger
+            show(try await within(Self.secondsMax) { try await ledger.operations.gauges() })
             registry.gauge(.databaseUp).set(1)
         } catch {
             logger.debug("the database gave no metrics: \(error)")
-            for metric in Metric.ofDatabase { registry.clear(metric) }
+            for metric in Metric.ofDatabase + Metric.ofBusiness { registry.clear(metric) }
             registry.gauge(.databaseUp).set(0)
         }
     }
 
-    private func gauges() async throws -> LedgerGauges {
+    private func readBusiness() async {
         let ledger = ledger
-        return try await withThrowingTaskGroup { group in
-            group.addTask { try await ledger.operations.gauges() }
+        let found: [BusinessGauge]
+        do {
+            found = try await within(Self.businessSecondsMax) { try await ledger.operations.businessGauges() }
+        } catch {
+            logger.debug("the database gave no figures of the business: \(error)")
+            found = []
+            // The next scrape asks again, because a database that comes back has them at once.
+            businessReadAt = nil
+        }
+        for metric in Metric.ofBusiness { registry.clear(metric) }
+        for gauge in found {
+            let currency = gauge.currency.isEmpty ? [] : [("currency", gauge.currency)]
+            let labels = [("app", gauge.bundleID.text), ("environment", gauge.environment.rawValue)] + currency
+            registry.gauge(gauge.figure.metric, labels).set(gauge.value)
+        }
+    }
+
+    private func within<Value: Sendable>(
+        _ seconds: Int, _ read: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await read() }
             group.addTask {
-                try await Task.sleep(for: .seconds(Self.secondsMax))
+                try await Task.sleep(for: .seconds(seconds))
                 throw CancellationError()
             }
             defer { group.cancelAll() }
@@ -101,6 +132,23 @@ extension Metric {
         .due, .dueLag, .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
         .feedPosition, .feedWaiting, .feedLag, .workers,
     ]
+
+    /// The figures of the business, which are read from the database too.
+    static let ofBusiness = BusinessGauge.Figure.allCases.map(\.metric)
+}
+
+extension BusinessGauge.Figure {
+    /// The metric that shows it.
+    fileprivate var metric: Metric {
+        switch self {
+        case .entitled: .entitled
+        case .paying: .paying
+        case .trial: .trials
+        case .gracePeriod: .grace
+        case .billingRetry: .billingRetry
+        case .mrr: .monthlyRevenue
+        }
+    }
 }
 
 extension MetricsPage {

@@ -36,9 +36,11 @@ package final class MetricsRegistry: MetricsFactory {
     private let families: Mutex<[String: Family]>
 
     /// Creates a registry that knows our own metrics.
-    package init() {
+    /// - Parameter version: The version of the program, for `perennial_build_info`; nil shows none.
+    package init(version: String? = nil) {
         let own = Metric.allCases.map { ($0.rawValue, Family(name: $0.rawValue, help: $0.help, kind: $0.kind)) }
         families = Mutex(Dictionary(own) { first, _ in first })
+        if let version { gauge(.build, [("version", version)]).set(1) }
     }
 
     /// Every metric that has series, by name.

@@ -35,6 +35,13 @@ package enum Metric: String, CaseIterable, Sendable {
     case feedWaiting = "perennial_feed_unsequenced_events"
     case feedLag = "perennial_feed_lag_seconds"
     case workers = "perennial_workers"
+    case entitled = "perennial_entitled_subscriptions"
+    case paying = "perennial_paying_subscriptions"
+    case trials = "perennial_trial_subscriptions"
+    case grace = "perennial_grace_period_subscriptions"
+    case billingRetry = "perennial_billing_retry_subscriptions"
+    case monthlyRevenue = "perennial_mrr"
+    case build = "perennial_build_info"
     case processStart = "process_start_time_seconds"
     case seriesDropped = "perennial_metrics_series_dropped_total"
 
@@ -72,6 +79,14 @@ package enum Metric: String, CaseIterable, Sendable {
         case .feedWaiting: "Committed events without a position, counted up to 10000."
         case .feedLag: "How long the first of them has been waiting."
         case .workers: "Workers that gave a sign of life in the last two minutes."
+        case .entitled: "Subscriptions with access at the end of the last whole UTC day, by the summaries."
+        case .paying: "Subscriptions that paid at the end of the last whole UTC day, by the summaries."
+        case .trials: "Subscriptions in a trial at the end of the last whole UTC day, by the summaries."
+        case .grace: "Subscriptions in a grace period now, by their timelines."
+        case .billingRetry: "Subscriptions in billing retry now, by their timelines."
+        case .monthlyRevenue:
+            "Monthly recurring revenue at the end of the last whole UTC day, in units of its currency."
+        case .build: "The version of this process; the value is always 1."
         case .processStart: "When the process started."
         case .seriesDropped: "Series not shown because their metric has too many."
         }
@@ -105,7 +120,8 @@ package enum Metric: String, CaseIterable, Sendable {
         case .claimReceipts, .settlementReceipts: .histogram([1, 2, 5, 10, 20, 50, 100, 200, 500])
         case .inFlight, .lastSettlement, .databaseUp, .databaseWaiting, .databaseConnections, .due, .dueLag,
             .budgetRate, .budgetTokens, .breakerFailures, .appleFailures, .paused, .incident, .violations,
-            .feedPosition, .feedWaiting, .feedLag, .workers, .processStart:
+            .feedPosition, .feedWaiting, .feedLag, .workers, .entitled, .paying, .trials, .grace, .billingRetry,
+            .monthlyRevenue, .build, .processStart:
             .gauge
         }
     }

@@ -25,7 +25,7 @@ struct ServeCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
-            let metrics = MetricsRegistry()
+            let metrics = MetricsRegistry(version: Perennial.version)
             try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
                 try await runServices(
                     [
@@ -59,7 +59,7 @@ struct AllCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database, .masterKey], http.values, apple.values)
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
-            let metrics = MetricsRegistry()
+            let metrics = MetricsRegistry(version: Perennial.version)
             try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
                 let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(

@@ -70,7 +70,7 @@ struct WorkerCommand: AsyncParsableCommand {
     private func keepChecking(_ settings: Settings) async throws {
         try await withUncheckedLedger(settings) { ledger in
             try await refuseOtherSchema(ledger, logger: settings.logger)
-            let metrics = MetricsRegistry()
+            let metrics = MetricsRegistry(version: Perennial.version)
             try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
                 let worker = DatabaseWait(ledger: ledger, logger: settings.logger, service: Worker(tracker))
                 try await runServices(

@@ -127,6 +127,42 @@ struct MetricsPageTests {
         }
     }
 
+    @Test("The figures of the business stand there by app, environment and currency, and are read once a minute")
+    func business() async throws {
+        try await withTracker(receipts: 3) { tracker, registry, _ in
+            _ = try await Worker(tracker).runOnce(maxSeconds: nil)
+            let time = Mutex(ContinuousClock.now)
+            let page = MetricsPage(registry, of: tracker, now: { time.withLock { $0 } })
+            #expect(await !page.text().contains("perennial_mrr{"))
+            try await tracker.ledger.database.transaction {
+                try $0.script(
+                    """
+                    INSERT INTO ledger.summary_day
+                    SELECT app_id, 'Production', (now() AT TIME ZONE 'UTC')::date - days, currency, 4, 1, 2, mrr, 0, 0, 0, 0, 0, 0
+                    FROM ledger.app, (VALUES (1, '', 0), (2, '', 0), (2, 'EUR', 12500), (0, 'EUR', 7000)) v (days, currency, mrr);
+                    UPDATE ledger.subscription_span SET state = 'grace_period' WHERE state = 'active' AND upper_inf(known)
+                    """)
+            }
+            time.withLock { $0 += .seconds(59) }
+            #expect(await !page.text().contains("perennial_mrr{"))
+            time.withLock { $0 += .seconds(1) }
+            let read = try MetricsReader(await page.text())
+            let labels = ["app": "com.example.app", "environment": "Production"]
+            #expect(read.value("perennial_entitled_subscriptions", labels) == 12)
+            #expect(read.value("perennial_trial_subscriptions", labels) == 3)
+            #expect(read.value("perennial_paying_subscriptions", labels) == 6)
+            #expect(read.value("perennial_grace_period_subscriptions", labels) == 1)
+            #expect(read.value("perennial_billing_retry_subscriptions", labels) == 0)
+            #expect(read.value("perennial_mrr", labels.merging(["currency": "EUR"]) { $1 }) == 12.5)
+        }
+    }
+
+    @Test("The page names the version of the program")
+    func version() {
+        let text = MetricsText.text(of: MetricsRegistry(version: "1.2.3").contents)
+        #expect(text.contains("perennial_build_info{version=\"1.2.3\"} 1\n"))
+    }
+
     @Test("The invariants stand there as a worker found them")
     func invariants() async throws {
         try await withTracker(receipts: 1) { tracker, registry, _ in
