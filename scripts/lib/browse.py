@@ -171,7 +171,9 @@ class Visit:
         self.browser.click("tbody a")
         self.heading("Customer ")
         self.keep("customer")
-        self.browser.click("a[href^='/admin/receipts/']")
+        self.browser.click(".steps summary")
+        expect(self.browser.evaluate("document.querySelector('.steps details pre').offsetHeight") > 0, "no answer of Apple")
+        self.browser.click("table a[href^='/admin/receipts/']")
         self.heading("Receipt ")
         self.keep("receipt")
         self.browser.click("main form button")
@@ -179,6 +181,37 @@ class Visit:
         self.wait("document.querySelector('[role=status]') !== null", "no message after asking Apple")
         self.heading("Receipt ")
         self.silent("asking Apple")
+
+    def lists(self):
+        """Filters the list of customers, and opens the pages of cohorts."""
+        self.browser.open(f"{self.server}/admin/customers")
+        self.browser.click(".filters select[name=state] option[value=active]")
+        self.browser.click(".filters button")
+        self.wait("location.search.includes('state=active')", "the filter was not sent")
+        expect(self.browser.evaluate("document.querySelectorAll('tbody tr').length") > 0, "no customer is active")
+        self.keep("customer-list")
+        for name in ("Retention", "Cohorts", "Trials"):
+            self.browser.click(f"nav a[href='/admin/{name.lower()}']")
+            self.heading(name)
+            self.keep(name.lower())
+
+    def grant(self):
+        """Grants an entitlement to a customer with a confirmation."""
+        self.browser.open(f"{self.server}/admin/customers?state=active")
+        self.browser.click("tbody a")
+        self.heading("Customer ")
+        entitlement = self.browser.evaluate("document.querySelector('.right h3').textContent.split(':')[0]")
+        self.browser.click("a.button[href*='action=grant']")
+        self.heading("Grant an entitlement")
+        self.keep("grant")
+        for field, text in (("entitlement", entitlement), ("actor", "lee"), ("reason", "a test")):
+            self.browser.type(f"#{field}", text)
+        self.browser.click("main form button")
+        self.wait("document.querySelector('input[name=confirmed]') !== null", "no confirmation of a grant")
+        self.keep("grant-confirmation")
+        self.browser.click("main form button")
+        self.wait("document.querySelector('[role=status]') !== null", "no message after a grant")
+        self.silent("granting")
 
     def delivery(self):
         """Skips what is due of the customer seen before."""
@@ -224,6 +257,8 @@ def main(server, key_file, folder):
         visit.overview()
         visit.customer()
         visit.delivery()
+        visit.lists()
+        visit.grant()
         visit.leave()
     finally:
         browser.close()

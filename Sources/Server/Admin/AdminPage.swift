@@ -48,9 +48,10 @@ struct AdminPage {
 
     private var places: [Place] {
         guard session != nil else { return [] }
-        return [("Overview", "/admin"), ("Customers", "/admin/customers"), ("Incidents", "/admin/incidents")].map {
-            Place(title: $0, path: $1, isHere: $0 == title)
-        }
+        return [
+            ("Overview", "/admin"), ("Customers", "/admin/customers"), ("Retention", "/admin/retention"),
+            ("Cohorts", "/admin/cohorts"), ("Trials", "/admin/trials"), ("Incidents", "/admin/incidents"),
+        ].map { Place(title: $0, path: $1, isHere: $0 == title) }
     }
 }
 
@@ -65,6 +66,7 @@ enum AdminTemplates {
                 "cell": PackageResources.cell_mustache, "delivery": PackageResources.delivery_mustache,
                 "chart": PackageResources.chart_mustache, "overview": PackageResources.overview_mustache,
                 "customers": PackageResources.customers_mustache, "customer": PackageResources.customer_mustache,
+                "act": PackageResources.act_mustache, "figures": PackageResources.figures_mustache,
                 "receipt": PackageResources.receipt_mustache, "incidents": PackageResources.incidents_mustache,
             ].mapValues { try MustacheTemplate(string: String(decoding: $0, as: UTF8.self)) })
     }

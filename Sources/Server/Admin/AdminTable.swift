@@ -4,12 +4,19 @@ import Subscriptions
 /// A table of a page, with a caption, headings, and a sentence that replaces an empty one.
 struct AdminTable {
     let caption: String
-    /// The column headings.
-    let columns: [String]
+    /// The columns.
+    let columns: [Column]
     /// One cell for each column.
     var rows: [Row]
     /// The sentence for a table without rows.
     let empty: String
+
+    /// A column with its heading.
+    struct Column {
+        let title: String
+        /// Whether every cell is a number, so that the heading is right-aligned too.
+        let isNumber: Bool
+    }
 
     /// A row; the first cell is its heading.
     struct Row {
@@ -28,6 +35,10 @@ struct AdminTable {
         var isNumber = false
         /// Whether it holds sentences, which need room.
         var isProse = false
+        /// The colour's class in the style sheet.
+        var style: String?
+        /// The heading of its column, which a phone shows beside it; nil in a table that stays one.
+        var label: String?
         /// A list that the cell opens.
         var list: List?
     }
@@ -54,19 +65,34 @@ struct AdminTable {
 
     /// Whether there are no rows.
     let isEmpty: Bool
+    /// Whether each row becomes a card on a phone.
+    let isStacked: Bool
 
-    init(_ caption: String, _ columns: [String], empty: String = "None.", _ rows: [[Cell]]) {
+    init(
+        _ caption: String, _ columns: [String], empty: String = "None.", isStacked: Bool = false, _ rows: [[Cell]]
+    ) {
         self.caption = caption
-        self.columns = columns
+        self.columns = columns.enumerated().map { index, title in
+            let isNumber = rows.allSatisfy { $0.indices.contains(index) && $0[index].isNumber }
+            return Column(title: title, isNumber: isNumber && !rows.isEmpty)
+        }
         self.empty = empty
+        self.isStacked = isStacked
         self.rows = rows.compactMap { cells in
-            cells.first.map { Row(heading: $0, cells: Array(cells.dropFirst())) }
+            let labelled = zip(cells, columns).map { isStacked ? $0.labelled($1) : $0 }
+            return labelled.first.map { Row(heading: $0, cells: Array(labelled.dropFirst())) }
         }
         isEmpty = rows.isEmpty
     }
 }
 
 extension AdminTable.Cell {
+    fileprivate func labelled(_ label: String) -> AdminTable.Cell {
+        var cell = self
+        cell.label = label
+        return cell
+    }
+
     /// Returns plain text, or a dash when it is unknown.
     static func text(_ text: String?, link: String? = nil) -> AdminTable.Cell {
         AdminTable.Cell(text: text ?? "–", link: link)
@@ -87,10 +113,10 @@ extension AdminTable.Cell {
         AdminTable.Cell(text: amountText(milliunits), isNumber: true)
     }
 
-    /// Returns an instant in UTC, or `otherwise` when there is none.
+    /// Returns an instant in UTC, as the foot of every page says, or `otherwise` when there is none.
     static func instant(_ instant: Instant?, orElse otherwise: String = "–") -> AdminTable.Cell {
         guard let instant else { return AdminTable.Cell(text: otherwise) }
-        return AdminTable.Cell(text: readable(instant), instant: instant.iso8601)
+        return AdminTable.Cell(text: String(readable(instant).prefix(19)), instant: instant.iso8601)
     }
 }
 

@@ -51,7 +51,7 @@ extension CustomerExplanation {
     }
 
     /// Returns the name of a source in the words of a reader.
-    func name(of source: Reasons.Source) -> String {
+    package func name(of source: Reasons.Source) -> String {
         if let id = source.subscription, let one = reasons.subscriptions.first(where: { $0.id == id }) {
             return
                 "subscription \(one.state.facts.originalTransactionID) (\(product(of: source)))"

@@ -94,9 +94,15 @@ final class Browser: @unchecked Sendable {
     func post(
         _ path: String, _ fields: KeyValuePairs<String, String>, from headers: HTTPFields = [:]
     ) async throws -> TestResponse {
+        try await post(path, fields.map { ($0.key, $0.value) }, from: headers)
+    }
+
+    /// Sends a form with fields that are put together.
+    func post(_ path: String, _ fields: [(String, String)], from headers: HTTPFields = [:]) async throws -> TestResponse
+    {
         var headers = self.headers(headers)
         headers[.contentType] = "application/x-www-form-urlencoded"
-        let body = String(address("", fields).dropFirst())
+        let body = fields.map { String(address("", [$0.0: $0.1]).dropFirst()) }.joined(separator: "&")
         return try await client.executeRequest(
             uri: path, method: .post, headers: headers, body: ByteBuffer(string: body))
     }

@@ -46,6 +46,9 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
             for path in [
                 "/admin", "/admin?days=1095&app=com.example.app&environment=Sandbox", "/admin/customers",
                 "/admin/customers?q=%3Ck", customer, "/admin/receipts/\(receipt)", "/admin/incidents", "/admin/sign-in",
+                "/admin/retention", "/admin/cohorts?environment=Sandbox", "/admin/trials",
+                ActionPage.path(.grant, AdminWorld.customer, in: AdminWorld.app),
+                ActionPage.path(.check, AdminWorld.customer, in: AdminWorld.app),
             ] {
                 let answer = try await browser.get(path)
                 #expect(answer.status == .ok, "\(path)")
@@ -81,11 +84,33 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
             #expect(page.contains("<h1>Customer \(Self.escaped)</h1>") && !page.contains("<kim>"))
             for text in [
                 "The customer may use monthly.", "subscription.started", "ownership.assigned",
+                "A period that is paid for is running", "Apple says the paid period ends at ",
+                "<summary>What Apple wrote</summary>", "&quot;web_order_line_item_id&quot; : &quot;1&quot;",
                 "<th scope=\"row\">100</th>",
                 "awaiting_renewal (renewal)", "expired (unknown)", "<a href=\"/admin/receipts/\(receipt)\">",
             ] {
                 #expect(page.contains(text), "\(text) is missing in \(page)")
             }
+        }
+    }
+
+    @Test("A path under /admin that there is not, and a method that it does not serve, get a page")
+    func errorsArePages() async throws {
+        try await reading { _, browser, _ in
+            for (answer, status) in [
+                (try await browser.get("/admin/nothing"), 404), (try await browser.get("/admin/customer/nothing"), 404),
+                (try await browser.client.send(.put, "/admin/customers"), 405),
+            ] {
+                #expect(answer.status.code == status && answer.headers[.contentType] == "text/html; charset=utf-8")
+                #expect(answer.headers[.contentSecurityPolicy] != nil && answer.headers[.requestID] != nil)
+                expectAccessible(answer.text, "\(status)")
+            }
+            try expectProblem(try await browser.get("/administration"), "not-found", status: 404)
+        }
+        try await Serving.withoutDatabase { client in
+            let page = try await Browser(client: client).post(
+                "/admin/session", ["key": "x"], from: [.origin: "http://x"])
+            #expect(page.status == .forbidden && page.headers[.contentType] == "text/html; charset=utf-8")
         }
     }
 
@@ -147,8 +172,9 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
             let step = try await world.ledger.operations.summarise(isFirstRound: true)
             #expect(step?.subscriptions == 1)
             let page = try await browser.get("/admin?days=30").text
-            #expect(page.contains("<dt>With access</dt><dd><strong>1</strong>"), "\(page)")
-            #expect(page.contains("<dt>Paying</dt><dd><strong>1</strong>"))
+            #expect(page.contains("state=active\">With access</a></dt><dd><strong>1</strong>"), "\(page)")
+            #expect(page.contains(">Paying</a></dt><dd><strong>1</strong>") && page.contains(">Period</label>"))
+            #expect(page.contains("<rect class=\"spot\"") && page.contains("\nWith access: 1\nPaying: 1"))
             #expect(page.contains("0 events behind the feed"))
             for title in ["Subscriptions with access", "Subscriptions that stopped paying", "Trials that began"] {
                 #expect(page.contains("<caption>\(title)</caption>"), "\(title)")
@@ -156,7 +182,7 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
             // The receipt of the test was verified within this hour, or within the one before.
             #expect(page.contains("1 verified, 0 refused, 0 without an answer.") || page.contains(">1</td>"))
             let other = try await browser.get("/admin?app=com.example.other").text
-            #expect(other.contains("<dt>With access</dt><dd><strong>0</strong>"))
+            #expect(other.contains(">With access</a></dt><dd><strong>0</strong>"))
         }
     }
 
@@ -175,7 +201,9 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
             #expect(page.contains("<td>running</td>") && page.contains("Because &lt;of&gt; it"))
             #expect(page.contains("1\u{202F}234"))
             let overview = try await browser.get("/admin").text
-            #expect(overview.contains("<div class=\"alarm\"><dt>Incidents</dt><dd><strong>1</strong>"))
+            #expect(
+                overview.contains(
+                    "<div class=\"alarm\"><dt><a href=\"/admin/incidents\">Incidents</a></dt><dd><strong>1</strong>"))
         }
     }
 
@@ -187,7 +215,9 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
             let page = try await browser.get("/admin/incidents").text
             #expect(page.contains("<th scope=\"row\">coverage</th>") && page.contains("Run `perennial verify`"))
             let overview = try await browser.get("/admin").text
-            #expect(overview.contains("<div class=\"alarm\"><dt>Violations</dt><dd><strong>2</strong>"))
+            #expect(
+                overview.contains(
+                    "<div class=\"alarm\"><dt><a href=\"/admin/incidents\">Violations</a></dt><dd><strong>2</strong>"))
         }
     }
 

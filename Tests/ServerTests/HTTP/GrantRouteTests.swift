@@ -251,6 +251,8 @@ struct GrantRouteTests {
                     #expect(try await rights(client, admin) == [Right(granted: false, basis: "by_hand")])
                     #expect(try await client.send(.get, "/readyz").status == .ok)
                 }
+                let merging = try ManualDecision(by: "kim", because: "signed in")
+                _ = try await own.customers.merge("kim", into: "lee", of: "com.example.app", deciding: merging)
                 _ = try await own.operations.status()
             }
             try await hasten(connectionString)

@@ -27,6 +27,10 @@ REVOKE UPDATE ON ledger.subscription_span, ledger.ownership, ledger.event, ledge
 GRANT INSERT, UPDATE (known) ON ledger.subscription_span, ledger.ownership TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE (known) ON ledger.manual_grant TO perennial_api;
 GRANT INSERT, UPDATE ON ledger.grant_request TO perennial_api;
+-- The pages merge customers.
+GRANT INSERT, UPDATE (applies) ON ledger.customer_merge TO perennial_api;
+GRANT DELETE ON ledger.upload TO perennial_api;
+GRANT UPDATE (customer_id) ON ledger.stated_price TO perennial_api;
 GRANT INSERT ON ledger.event, ledger.event_feed TO perennial_worker, perennial_api;
 GRANT UPDATE (position) ON ledger.feed TO perennial_worker, perennial_api;
 GRANT INSERT ON ledger.audit TO perennial_worker, perennial_api;

@@ -25,6 +25,11 @@ struct Chart {
         let x, y, anchor, text: String
     }
 
+    /// The place of one bucket, which shows its figures while a pointer is on it.
+    struct Spot {
+        let x, width, text: String
+    }
+
     /// An entry of the legend.
     struct Entry {
         let name: String
@@ -48,6 +53,7 @@ struct Chart {
     /// The vertical positions of the grid lines.
     let grid: [String]
     let labels: [Label]
+    let spots: [Spot]
     let legend: [Entry]
     let table: AdminTable
 
@@ -68,6 +74,9 @@ struct Chart {
         bars = asBars ? scale.bars(of: series) : []
         grid = scale.grid
         labels = scale.labels(buckets: buckets, format: format)
+        spots = scale.spots(of: buckets) { index in
+            series.map { "\($0.name): \(format($0.values[index]))" }
+        }
     }
 }
 
@@ -110,6 +119,16 @@ struct Scale {
     /// Returns the horizontal middle of a bucket.
     func x(_ bucket: Int) -> Double {
         Chart.left + plotWidth * (Double(bucket) + 0.5) / Double(max(buckets, 1))
+    }
+
+    /// Returns the places of the buckets, with the bucket's name and the lines of its figures.
+    func spots(of buckets: [String], lines: (Int) -> [String]) -> [Chart.Spot] {
+        let width = plotWidth / Double(max(buckets.count, 1))
+        return buckets.indices.map { index in
+            Chart.Spot(
+                x: Self.short(x(index) - width / 2), width: Self.short(width),
+                text: ([buckets[index]] + lines(index)).joined(separator: "\n"))
+        }
     }
 
     func points(of values: [Double]) -> String {

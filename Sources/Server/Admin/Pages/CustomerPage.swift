@@ -9,7 +9,18 @@ struct CustomerPage {
     /// The most rows of each table.
     static let rowsMax = 200
 
+    /// A link to the form of an action.
+    struct Action {
+        let title: String
+        let path: String
+    }
+
     let app: String
+    let actions: [Action]
+    /// What the customer may use, and why.
+    let reasons: ReasonViews
+    /// The running manual grants; nil where there are none.
+    let grants: AdminTable?
     let subscriptions: AdminTable
     let purchases: AdminTable
     /// What the customer ordered and what was delivered.
@@ -17,8 +28,6 @@ struct CustomerPage {
     let timeline: AdminTable
     let events: AdminTable
     let receipts: AdminTable
-    /// The output of `perennial explain`.
-    let explanation: String
 
     /// Returns the path of a customer's page.
     static func path(of customer: String, in bundleID: BundleID) -> String {
@@ -27,11 +36,16 @@ struct CustomerPage {
 
     init(
         _ explanation: CustomerExplanation, timeline: [RecordedSpan], events: [RecordedEvent],
-        history: PurchaseHistory, receipts: [StoredReceipt]
+        history: PurchaseHistory, receipts: [StoredReceipt], bodies: [Int64: [UInt8]]
     ) {
         bought = PurchaseTables(history)
-        app = explanation.reasons.bundleID.text
-        self.explanation = explanation.text
+        let (bundleID, customer) = (explanation.reasons.bundleID, explanation.reasons.customer)
+        app = bundleID.text
+        actions = CustomerAction.allCases.filter { $0 != .revoke }.map {
+            Action(title: $0.title, path: ActionPage.path($0, customer, in: bundleID))
+        }
+        reasons = ReasonViews(explanation, bodies: bodies)
+        grants = Self.grants(explanation)
         subscriptions = Self.subscriptions(explanation)
         purchases = AdminTable(
             "One-time purchases", ["Transaction", "Product", "Quantity", "Purchased", "Refunded"],
@@ -42,7 +56,7 @@ struct CustomerPage {
                 ]
             })
         self.timeline = AdminTable(
-            "Timeline, newest stretch first; a stretch that begins later holds if nothing more is learnt",
+            "Timeline, newest period first; a period that begins later holds if nothing more is learnt",
             ["Subscription", "From", "Until", "State", "Access", "Product", "Special"],
             timeline.map { one in
                 [
@@ -65,17 +79,46 @@ struct CustomerPage {
     private static func subscriptions(_ explanation: CustomerExplanation) -> AdminTable {
         AdminTable(
             "Subscriptions", ["Subscription", "Product", "State", "Access until", "Expires", "Checked", "Next check"],
+            isStacked: true,
             explanation.subscriptions.map { one in
                 let verdict = one.verdict(at: explanation.reasons.at)
-                let state = one.allowedUntil == nil ? verdict.state.rawValue : State.awaitingRenewal.rawValue
+                let isAllowed = one.allowedUntil != nil
+                let state = isAllowed ? State.awaitingRenewal : verdict.state
+                let reason = isAllowed ? Reason.renewal : verdict.reason
                 let until = one.allowedUntil ?? verdict.entitledUntil
                 return [
                     .text(one.state.facts.originalTransactionID.text), .text(verdict.productID.text),
-                    .text(verdict.reason.map { "\(state) (\($0.rawValue))" } ?? state),
+                    .text(reason.map { "\(state.rawValue) (\($0.rawValue))" } ?? state.rawValue),
                     .instant(until, orElse: "no access"), .instant(verdict.expiresAt), .instant(one.checkedAt),
                     .instant(one.nextCheckAt, orElse: "no more"),
                 ]
             })
+    }
+}
+
+extension CustomerPage {
+    private static func grants(_ explanation: CustomerExplanation) -> AdminTable? {
+        let reasons = explanation.reasons
+        let running = reasons.sources.filter { $0.isByHand && $0.granted }
+        guard !running.isEmpty else { return nil }
+        return AdminTable(
+            "Manual grants", ["Entitlement", "Since", "Until", "By", "Why", "Action"],
+            running.map { source in
+                [
+                    .text(source.entitlement), .instant(source.manualGrant?.since),
+                    .instant(source.until, orElse: "no end"), .text(source.manualGrant?.givenBy),
+                    .prose(source.manualGrant?.reason),
+                    .text(
+                        "End it",
+                        link: ActionPage.path(
+                            .revoke, reasons.customer, in: reasons.bundleID, entitlement: source.entitlement)),
+                ]
+            })
+    }
+
+    /// The sentence for a result that the query names; nil for another word.
+    fileprivate static func sentence(for result: String) -> String? {
+        ReceiptPage.CheckResult(rawValue: result)?.sentence ?? CustomerAction(rawValue: result)?.done
     }
 }
 
@@ -96,9 +139,11 @@ extension AdminSite {
             events: try await ledger.admin.events(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
             history: try await ledger.customers.purchaseHistory(
                 of: name, in: bundleID, limit: Int32(PurchaseTables.rowsMax)),
-            receipts: try await ledger.customers.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax))
+            receipts: try await ledger.customers.receipts(app: bundleID, customer: name, limit: CustomerPage.rowsMax),
+            bodies: try await ledger.admin.bodies(of: explanation.observations))
         return try AdminPage(
-            title: "Customer \(name)", template: "customer", content: content, session: context.session
+            title: "Customer \(name)", template: "customer", content: content, session: context.session,
+            notice: request.query("result").flatMap(CustomerPage.sentence(for:))
         ).response()
     }
 }

@@ -21,6 +21,8 @@ struct OverviewPage {
         let figure: String
         let detail: String
         let isAlarm: Bool
+        /// The page that lists what it counts.
+        var link: String?
     }
 
     let apps: [Choice]
@@ -44,7 +46,9 @@ struct OverviewPage {
         stretches = Self.stretches.map {
             Choice(value: String($0), title: "\($0) days", isChosen: $0 == days)
         }
-        tiles = Self.tiles(of: overview) + [Tile(due: due)].compactMap(\.self)
+        tiles = (Self.tiles(of: overview) + [Tile(due: due)].compactMap(\.self)).map {
+            $0.linked(of: chosen, environment)
+        }
         charts = OverviewCharts(overview: overview).all
         currency = Self.currency(of: overview.staleness)
     }
@@ -93,6 +97,19 @@ struct OverviewPage {
 }
 
 extension OverviewPage.Tile {
+    /// The same tile with the page that lists what it counts, for the same app and environment.
+    fileprivate func linked(of app: BundleID?, _ environment: StoreEnvironment) -> OverviewPage.Tile {
+        let choice: KeyValuePairs = ["app": app?.text ?? "", "environment": environment.rawValue]
+        var tile = self
+        switch title {
+        case "With access": tile.link = address("/admin/customers", ["app": app?.text ?? "", "state": "active"])
+        case "Paying": tile.link = address("/admin/retention", choice)
+        case "Incidents", "Violations": tile.link = "/admin/incidents"
+        default: tile.link = title.hasPrefix("MRR ") ? address("/admin/cohorts", choice) : nil
+        }
+        return tile
+    }
+
     /// Creates the tile of what the operator's service is to deliver; nil where nothing is due.
     fileprivate init?(due: [DueDeliveries]) {
         guard let seconds = due.map(\.seconds).max() else { return nil }

@@ -12,7 +12,7 @@ struct ReceiptPage {
 
     /// The result of a manual check, as the query names it.
     enum CheckResult: String, CaseIterable {
-        case checked, lately, busy
+        case checked, lately, busy, nothing
 
         /// The result in a sentence.
         var sentence: String {
@@ -20,6 +20,7 @@ struct ReceiptPage {
             case .checked: "Apple was asked just now; what it said is below."
             case .lately: "Apple was asked within the last minute already; try again in a minute."
             case .busy: "Apple could not be asked: another process asks, the app is paused, or its calls are used up."
+            case .nothing: "There is no receipt that Apple could be asked about."
             }
         }
     }
@@ -117,7 +118,8 @@ extension AdminSite {
         return Response.redirect(to: address(ReceiptPage.path(of: id), ["result": result.rawValue]))
     }
 
-    private func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.CheckResult {
+    /// Asks Apple about a receipt, at most once a minute.
+    func check(_ id: ReceiptID, by person: Actor) async throws -> ReceiptPage.CheckResult {
         let asked = try await tracker.ledger.admin.wasAsked(about: id, withinSeconds: ReceiptPage.askedAgainSeconds)
         guard let asked else { throw Problem(.notFound, "There is no receipt \(id).") }
         guard !asked else { return .lately }
