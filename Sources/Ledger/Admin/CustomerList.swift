@@ -33,8 +33,10 @@ package struct CustomerSummary: Sendable, Hashable {
     package let customer: String
     /// When the customer was created.
     package let createdAt: Instant
-    /// The states of the customer's subscriptions with their reasons, those with access first.
+    /// The states of the customer's subscriptions, those with access first.
     package let states: [String]
+    /// The reasons for the states; empty for a state without one.
+    package let reasons: [String]
     /// Their products, in the same order.
     package let products: [String]
     /// The latest expiry.
@@ -68,7 +70,7 @@ extension LedgerAdmin {
             ])
         let isMore = try rows.first?.bool("is_more") ?? false
         return CustomerListPage(
-            customers: try rows.filter { try !$0.isNull("name") }.map(CustomerSummary.init(row:)),
+            customers: try rows.filter { try $0.isNull("name") == false }.map(CustomerSummary.init(row:)),
             next: isMore ? try rows.first?.textIfPresent("last_name") : nil)
     }
 
@@ -87,7 +89,8 @@ extension CustomerSummary {
     fileprivate init(row: Row) throws {
         customer = try row.text("name")
         createdAt = try row.instant("created_at")
-        (states, products) = (try row.texts("states"), try row.texts("products"))
+        (states, reasons) = (try row.texts("states"), try row.texts("reasons"))
+        products = try row.texts("products")
         expiresAt = try row.instantIfPresent("expires_at")
         spent = zip(try row.texts("currencies"), try row.int8s("amounts")).map(Amount.init(currency:milliunits:))
     }

@@ -37,6 +37,8 @@ struct AdminTable {
         var isProse = false
         /// The colour's class in the style sheet.
         var style: String?
+        /// The class of the badge that holds the text; nil for plain text.
+        var badge: String?
         /// The heading of its column, which a phone shows beside it; nil in a table that stays one.
         var label: String?
         /// A list that the cell opens.
@@ -98,6 +100,18 @@ extension AdminTable.Cell {
         AdminTable.Cell(text: text ?? "–", link: link)
     }
 
+    /// Returns a state with its reason as everywhere else, such as `awaiting_renewal (renewal)`, and what follows it.
+    static func state(_ state: String, _ reason: String?, more: String = "") -> AdminTable.Cell {
+        let badge =
+            switch State(rawValue: state) {
+            case .active: "good"
+            case .gracePeriod, .awaitingRenewal: "wait"
+            case .billingRetry, .revoked: "bad"
+            case .expired, nil: "over"
+            }
+        return AdminTable.Cell(text: (reason.map { "\(state) (\($0))" } ?? state) + more, badge: badge)
+    }
+
     /// Returns the words of a person, or a dash when there are none.
     static func prose(_ text: String?) -> AdminTable.Cell {
         AdminTable.Cell(text: text ?? "–", isProse: text != nil)
@@ -114,9 +128,10 @@ extension AdminTable.Cell {
     }
 
     /// Returns an instant in UTC, as the foot of every page says, or `otherwise` when there is none.
-    static func instant(_ instant: Instant?, orElse otherwise: String = "–") -> AdminTable.Cell {
+    static func instant(_ instant: Instant?, orElse otherwise: String = "–", toMinute: Bool = false) -> AdminTable.Cell
+    {
         guard let instant else { return AdminTable.Cell(text: otherwise) }
-        return AdminTable.Cell(text: String(readable(instant).prefix(19)), instant: instant.iso8601)
+        return AdminTable.Cell(text: String(readable(instant).prefix(toMinute ? 16 : 19)), instant: instant.iso8601)
     }
 }
 

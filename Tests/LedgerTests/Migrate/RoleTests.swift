@@ -176,7 +176,7 @@ struct RoleTests {
         "DELETE FROM ledger.ownership", "UPDATE ledger.event SET occurred_at = now()", "DELETE FROM ledger.event",
         "UPDATE ledger.event_feed SET position = 7", "DELETE FROM ledger.event_feed", "DELETE FROM ledger.observation",
         "DELETE FROM ledger.subscription", "DELETE FROM ledger.customer", "DELETE FROM ledger.receipt",
-        "DELETE FROM ledger.upload", "UPDATE ledger.app SET sealed_secret = NULL", "DELETE FROM ledger.app",
+        "UPDATE ledger.app SET sealed_secret = NULL", "DELETE FROM ledger.app", "DELETE FROM ledger.customer_merge",
         "INSERT INTO ledger.api_key (digest, scope) VALUES (sha256('x'), 'admin')",
         "UPDATE ledger.api_key SET scope = 'admin'", "UPDATE ledger.catalog_grant SET entitlement = 'gold'",
         "UPDATE ledger.audit SET os_user = 'nobody'", "DELETE FROM ledger.audit",
@@ -188,12 +188,14 @@ struct RoleTests {
         "INSERT INTO ledger.order_change VALUES (gen_random_uuid(), 1, 'paid', 'token', NULL, now())",
         "UPDATE ledger.offer_key SET key_id = 'mine'", "DELETE FROM ledger.offer_key",
         "INSERT INTO ledger.offer_key VALUES (1, 'mine', NULL, 'x')",
-        "DELETE FROM ledger.manual_grant", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
+        "DELETE FROM ledger.manual_grant", "UPDATE ledger.customer_merge SET into_id = 1",
     ]
 
     /// What only the server may do: a caller with a session is an administrator.
     private static let forbiddenToWorkers = [
         "UPDATE ledger.manual_grant SET known = known", "SELECT digest FROM ledger.api_key",
+        "DELETE FROM ledger.upload", "INSERT INTO ledger.customer_merge VALUES (1, 2, '[now,)')",
+        "INSERT INTO ledger.grant_request VALUES (1, 'x', 'x', 1, now())",
         "SELECT sealed_key FROM ledger.offer_key",
         "SELECT digest FROM ledger.admin_session", "DELETE FROM ledger.admin_session",
         "UPDATE ledger.admin_session SET expires_at = 'infinity'",

@@ -14,7 +14,8 @@ WITH page AS MATERIALIZED (
         WHERE o.customer_id = p.customer_id AND upper_inf(o.known) AND upper_inf(o.valid) OFFSET 0) o
 ), held AS (
     SELECT o.customer_id,
-           array_agg(v.state || COALESCE(' (' || v.reason || ')', '') ORDER BY v.entitled DESC, v.expires_at DESC) AS states,
+           array_agg(v.state ORDER BY v.entitled DESC, v.expires_at DESC) AS states,
+           array_agg(COALESCE(v.reason, '') ORDER BY v.entitled DESC, v.expires_at DESC) AS reasons,
            array_agg(v.product_id ORDER BY v.entitled DESC, v.expires_at DESC) AS products,
            max(v.expires_at) AS expires_at, COALESCE(bool_or(v.state = $3::text), false) AS in_state,
            COALESCE(bool_or(v.product_id = $4::text), false) AS of_product
@@ -34,13 +35,14 @@ WITH page AS MATERIALIZED (
         GROUP BY o.customer_id, r.currency) t
     GROUP BY t.customer_id
 ), found AS (
-    SELECT p.name, p.created_at, h.states, h.products, h.expires_at, s.currencies, s.amounts
+    SELECT p.name, p.created_at, h.states, h.reasons, h.products, h.expires_at, s.currencies, s.amounts
     FROM page p LEFT JOIN held h USING (customer_id) LEFT JOIN spent s USING (customer_id)
     WHERE ($3::text IS NULL OR h.in_state) AND ($4::text IS NULL OR h.of_product)
       AND ($5::bigint IS NULL OR s.most >= $5::bigint)
     ORDER BY p.name USING ~<~ LIMIT $6::int
 )
-SELECT f.name, f.created_at, COALESCE(f.states, '{}') AS states, COALESCE(f.products, '{}') AS products, f.expires_at,
+SELECT f.name, f.created_at, COALESCE(f.states, '{}') AS states, COALESCE(f.reasons, '{}') AS reasons,
+       COALESCE(f.products, '{}') AS products, f.expires_at,
        COALESCE(f.currencies, '{}') AS currencies, COALESCE(f.amounts, '{}') AS amounts,
        CASE WHEN (SELECT count(*) FROM found) = $6::int
             THEN (SELECT n.name FROM found n ORDER BY n.name USING ~>~ LIMIT 1)

@@ -1,5 +1,5 @@
 -- Grants each role its privileges. owner: all data. worker and api: what a check and an upload write, but no app,
--- secret, catalog or key. api: also sessions and manual grants; only api reads API keys and offer keys. report: only the schema perennial.
+-- secret, catalog or key. api: also sessions, manual grants and merges; only api reads API keys and offer keys. report: only the schema perennial.
 -- worker and api may insert and close bitemporal rows but never change them, and may only insert events.
 GRANT USAGE ON SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;

@@ -55,12 +55,13 @@ struct Chart {
     let labels: [Label]
     let spots: [Spot]
     let legend: [Entry]
-    let table: AdminTable
+    /// The figures; nil where the page has them beside the chart.
+    let table: AdminTable?
 
     /// Creates a chart of values over buckets of time, as lines or as stacked bars.
     init(
         id: String, title: String, description: String, buckets: [String], series: [Series], asBars: Bool,
-        table: AdminTable, format: (Double) -> String
+        table: AdminTable?, format: (Double) -> String
     ) {
         self.id = id
         self.title = title

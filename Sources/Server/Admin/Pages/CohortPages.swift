@@ -62,7 +62,7 @@ extension AdminSite {
                 path: "/admin/retention",
                 explanation: "The subscriptions that began to pay in each month, and the share of them that paid some "
                     + "months later: of those whose anniversary has come, with a day for late renewals. One that lapsed "
-                    + "and came back is retained again.",
+                    + "and came back is retained again. M1 is the first anniversary.",
                 choice: choice, tables: [Self.table(of: cohorts)]), context)
     }
 
@@ -111,7 +111,7 @@ extension AdminSite {
         }
         return AdminTable(
             "Retention by month",
-            ["Began to pay", "Subscriptions"] + (1...max(last, 1)).prefix(last).map { String($0) },
+            ["Began to pay", "Subscriptions"] + (1...max(last, 1)).prefix(last).map { "M\($0)" },
             empty: "No subscription began to pay within twelve months.", rows)
     }
 
@@ -176,7 +176,7 @@ struct TrialMonths {
             series: [
                 Chart.Series(name: "Followed by a charge", values: months.map { Double($0.converted) }, style: "first"),
                 Chart.Series(name: "Lost", values: months.map { Double($0.lost) }, style: "alarm"),
-            ], asBars: true, table: table, format: { grouped(Int64($0)) })
+            ], asBars: true, table: nil, format: { grouped(Int64($0)) })
     }
 
     /// The months as rows, newest first.

@@ -48,7 +48,7 @@ struct CustomerPage {
         grants = Self.grants(explanation)
         subscriptions = Self.subscriptions(explanation)
         purchases = AdminTable(
-            "One-time purchases", ["Transaction", "Product", "Quantity", "Purchased", "Refunded"],
+            "One-time purchases", ["Transaction", "Product", "Quantity", "Purchased", "Refunded"], isStacked: true,
             explanation.purchases.map { one in
                 [
                     .text(one.state.transactionID.text), .text(one.state.facts.key.productID.text),
@@ -57,16 +57,17 @@ struct CustomerPage {
             })
         self.timeline = AdminTable(
             "Timeline, newest period first; a period that begins later holds if nothing more is learnt",
-            ["Subscription", "From", "Until", "State", "Access", "Product", "Special"],
+            ["Subscription", "From", "Until", "State", "Access", "Product", "Special"], isStacked: true,
             timeline.map { one in
                 [
                     .text(one.originalTransactionID.text), .instant(one.since), .instant(one.until, orElse: "open"),
-                    .text(one.reason.map { "\(one.state) (\($0))" } ?? one.state), .text(one.entitled ? "yes" : "no"),
+                    .state(one.state, one.reason), .text(one.entitled ? "yes" : "no"),
                     .text(one.productID.text), .text(one.flags.isEmpty ? nil : one.flags.joined(separator: ", ")),
                 ]
             })
         self.events = AdminTable(
             "What happened, newest first", ["Event", "Subscription", "Product", "Happened", "Recorded"],
+            isStacked: true,
             events.map { one in
                 [
                     .text(one.kind), .text(one.originalTransactionID.text), .text(one.productID.text),
@@ -88,9 +89,10 @@ struct CustomerPage {
                 let until = one.allowedUntil ?? verdict.entitledUntil
                 return [
                     .text(one.state.facts.originalTransactionID.text), .text(verdict.productID.text),
-                    .text(reason.map { "\(state.rawValue) (\($0.rawValue))" } ?? state.rawValue),
-                    .instant(until, orElse: "no access"), .instant(verdict.expiresAt), .instant(one.checkedAt),
-                    .instant(one.nextCheckAt, orElse: "no more"),
+                    .state(state.rawValue, reason?.rawValue),
+                    .instant(until, orElse: "no access", toMinute: true), .instant(verdict.expiresAt, toMinute: true),
+                    .instant(one.checkedAt, toMinute: true),
+                    .instant(one.nextCheckAt, orElse: "no more", toMinute: true),
                 ]
             })
     }

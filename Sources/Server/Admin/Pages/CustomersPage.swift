@@ -62,8 +62,11 @@ struct CustomerListView {
         let spent = one.spent.map { "\(amountText($0.milliunits)) \($0.currency)" }.joined(separator: ", ")
         return [
             .text(one.customer, link: CustomerPage.path(of: one.customer, in: bundleID)),
-            .text(one.states.first.map { $0 + more }), .text(one.products.first), .instant(one.expiresAt),
-            AdminTable.Cell(text: spent.isEmpty ? "–" : spent, isNumber: true), .instant(one.createdAt),
+            one.states.first.map { .state($0, one.reasons.first.flatMap { $0.isEmpty ? nil : $0 }, more: more) }
+                ?? .text(nil),
+            .text(one.products.first), .instant(one.expiresAt, toMinute: true),
+            AdminTable.Cell(text: spent.isEmpty ? "–" : spent, isNumber: true),
+            .instant(one.createdAt, toMinute: true),
         ]
     }
 
