@@ -194,6 +194,11 @@ CREATE INDEX subscription_span_allowed ON ledger.subscription_span (allowed_unti
 -- Metrics count the subscriptions in these states now, and no span that is over.
 CREATE INDEX subscription_span_unpaid ON ledger.subscription_span (COALESCE(upper(valid), 'infinity'))
     WHERE upper_inf(known) AND state IN ('grace_period', 'billing_retry');
+-- When access begins and ends: what changed today is few rows among many.
+CREATE INDEX subscription_span_begins ON ledger.subscription_span (lower(valid))
+    WHERE upper_inf(known) AND (entitled OR allowed_until IS NOT NULL);
+CREATE INDEX subscription_span_ends ON ledger.subscription_span (LEAST(allowed_until, upper(valid)))
+    WHERE upper_inf(known) AND (entitled OR allowed_until IS NOT NULL);
 -- What perennial.timeline compares: without these the planner takes spans that hold now to be rare.
 CREATE STATISTICS ledger.span_known_until ON (upper(known)) FROM ledger.subscription_span;
 CREATE STATISTICS ledger.span_valid_from ON (COALESCE(lower(valid), '-infinity')) FROM ledger.subscription_span;

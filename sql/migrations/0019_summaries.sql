@@ -25,6 +25,8 @@ CREATE TABLE ledger.summary_paying (
     price_basis         text NOT NULL
 );
 CREATE INDEX summary_paying_of_subscription ON ledger.summary_paying (subscription_id);
+CREATE INDEX summary_paying_begins ON ledger.summary_paying (paying_from);
+CREATE INDEX summary_paying_ends ON ledger.summary_paying (paying_until);
 COMMENT ON TABLE ledger.summary_paying IS 'What perennial.paying_of returns for a summarised subscription as known now';
 
 CREATE TABLE ledger.summary_revenue (

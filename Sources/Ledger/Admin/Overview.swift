@@ -2,9 +2,9 @@ import Postgres
 import SQL
 package import Subscriptions
 
-/// The figures of the overview: whole UTC days from the summaries, checks by the hour, and delays.
+/// The figures of the overview: whole UTC days and today so far, checks by the hour, and delays.
 package struct Overview: Sendable {
-    /// One day. Levels are those at the end of the day.
+    /// One day. Levels are those at the end of the day, those of today so far at the present instant.
     package struct Day: Sendable, Hashable {
         /// The date, such as `2026-01-31`.
         package let day: String
@@ -16,7 +16,7 @@ package struct Overview: Sendable {
         package let trialsStarted, trialsConverted, trialsLost: Int64
     }
 
-    /// The monthly recurring revenue at the end of one day.
+    /// The monthly recurring revenue at the end of one day, or now for today.
     package struct Amount: Sendable, Hashable {
         /// The date, such as `2026-01-31`.
         package let day: String
@@ -40,7 +40,7 @@ package struct Overview: Sendable {
         package let verified, rejected, failed: Int64
     }
 
-    /// Whole days, oldest first.
+    /// Whole days, oldest first, then today so far.
     package let days: [Day]
     /// The revenue in the currencies with the largest amounts.
     package let revenue: [Revenue]
@@ -75,7 +75,8 @@ extension Overview {
 }
 
 extension LedgerAdmin {
-    /// Returns the overview of an app, or of all apps if nil, in one environment, for the last `days` whole days.
+    /// Returns the overview of an app, or of all apps if nil, in one environment, for the last `days` whole days and for
+    /// today so far.
     package func overview(
         app bundleID: BundleID?, environment: StoreEnvironment = .production, days: Int
     ) async throws -> Overview {

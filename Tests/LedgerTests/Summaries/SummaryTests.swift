@@ -127,6 +127,36 @@ private let reused = OncePerSuite<ReusedDatabase>.database()
         }
     }
 
+    @Test("Today so far counts what began and ended until now, not what is still to end")
+    func today() async throws {
+        try await withLedger(in: reused) { test in
+            let day: Int64 = 86_400_000
+            let midnight = test.now.milliseconds / day * day
+            let earlier = Instant(milliseconds: (midnight + test.now.milliseconds) / 2)
+            let later = Instant(milliseconds: (test.now.milliseconds + midnight + day) / 2)
+            for (name, from, periods) in [
+                ("ended", earlier + .days(-30), 1), ("began", earlier, 1), ("tries", earlier, 1),
+                ("ends", later + .days(-30), 1), ("cameBack", earlier + .days(-60), 1),
+            ] {
+                let answer = Answer(from: from, periods: periods, asOf: test.now).but {
+                    $0.subscription = OriginalTransactionID(name)
+                    ($0.willRenew, $0.trial) = (false, name == "tries")
+                }
+                try await test.check(try await test.upload(name), answer)
+            }
+            let again = Answer(from: earlier, asOf: test.now).but {
+                ($0.subscription, $0.line) = ("cameBack", "again")
+            }
+            try await test.check(try await test.upload("cameBack"), again)
+            try await summariseAll(test)
+            let days = try await test.ledger.admin.overview(app: nil, days: 3).days
+            #expect(days.map { [$0.active, $0.trial, $0.paying] }.suffix(2) == [[2, 0, 2], [4, 1, 3]])
+            let last = try #require(days.last)
+            #expect([last.began, last.returned, last.churned, last.trialsStarted] == [1, 1, 1, 1])
+            #expect(days.count == 4)
+        }
+    }
+
     @Test("An erased subscription leaves the sums")
     func erased() async throws {
         try await withLedger(in: reused) { test in

@@ -35,10 +35,10 @@ import Testing
     @Test("Days become months when there are many")
     func daysBecomeMonthsWhenThereAreMany() {
         let few = Buckets(["2026-01-31", "2026-02-01"])
-        #expect(few.names == ["2026-01-31", "2026-02-01"] && few.last(of: [3, 4]) == [3, 4])
+        #expect(few.names == ["2026-01-31", "2026-02-01 so far"] && few.last(of: [3, 4]) == [3, 4])
         let days = (0..<100).map { $0 < 40 ? "2026-01-\($0)" : "2026-02-\($0)" }
         let many = Buckets(days)
-        #expect(many.names == ["2026-01", "2026-02"])
+        #expect(many.names == ["2026-01", "2026-02 so far"])
         #expect(many.last(of: (0..<100).map { Int64($0) }) == [39, 99])
         #expect(many.sum(of: [Int64](repeating: 1, count: 100)) == [40, 60])
     }

@@ -5,14 +5,14 @@ struct Buckets {
     /// The most days with a point each. Beyond it, each month has one point.
     static let daysMax = 92
 
-    /// The names of the buckets: days or months.
+    /// The names of the buckets: days or months. The last one is not over.
     let names: [String]
     /// The index range of each bucket's days.
     private let days: [Range<Int>]
 
     init(_ dates: [String]) {
         guard dates.count > Self.daysMax else {
-            names = dates
+            names = Self.marked(dates)
             days = dates.indices.map { $0..<($0 + 1) }
             return
         }
@@ -26,7 +26,11 @@ struct Buckets {
                 days.append(index..<(index + 1))
             }
         }
-        (self.names, self.days) = (names, days)
+        (self.names, self.days) = (Self.marked(names), days)
+    }
+
+    private static func marked(_ names: [String]) -> [String] {
+        names.dropLast() + names.suffix(1).map { "\($0) so far" }
     }
 
     /// Returns the value at each bucket's end.

@@ -14,8 +14,7 @@ struct OverviewCharts {
         let amounts = buckets.last(of: revenue.days.map(\.milliunits))
         return Chart(
             id: "mrr-\(position)", title: "Monthly recurring revenue in \(revenue.currency)",
-            description: "At the end of \(buckets.names.last ?? "no day") it is "
-                + "\(amountText(amounts.last ?? 0)) \(revenue.currency).",
+            description: "Now it is \(amountText(amounts.last ?? 0)) \(revenue.currency).",
             buckets: buckets.names,
             series: [
                 Chart.Series(name: revenue.currency, values: amounts.map { Double($0) / 1_000 }, style: "first")

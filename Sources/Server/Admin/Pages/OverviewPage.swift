@@ -55,15 +55,14 @@ struct OverviewPage {
 
     private static func tiles(of overview: Overview) -> [Tile] {
         let (last, late) = (overview.days.last, overview.staleness)
-        let day = last.map { "end of \($0.day)" } ?? "no day is over"
         let revenue = overview.revenue.map { one in
             Tile(
-                title: "MRR in \(one.currency)", figure: amountText(one.days.last?.milliunits ?? 0), detail: day,
+                title: "MRR in \(one.currency)", figure: amountText(one.days.last?.milliunits ?? 0), detail: "now",
                 isAlarm: false)
         }
         return revenue + [
-            Tile(title: "With access", figure: grouped(last?.active ?? 0), detail: day, isAlarm: false),
-            Tile(title: "Paying", figure: grouped(last?.paying ?? 0), detail: day, isAlarm: false),
+            Tile(title: "With access", figure: grouped(last?.active ?? 0), detail: "now", isAlarm: false),
+            Tile(title: "Paying", figure: grouped(last?.paying ?? 0), detail: "now", isAlarm: false),
             Tile(
                 title: "Checks overdue", figure: overdueText(late.overdue),
                 detail: late.oldestDueAt.map { "the oldest since \(readable($0))" } ?? "by more than five minutes",
@@ -91,7 +90,7 @@ struct OverviewPage {
             ? ""
             : " A round through all subscriptions is under way, the first or at new prices: "
                 + "figures are as before where it has not been yet."
-        return "Days are UTC days that are over. Summarised at \(readable(at)), "
+        return "Days are UTC days; the last one is today so far. Summarised at \(readable(at)), "
             + "\(grouped(max(0, late.eventsBehind))) events behind the feed.\(whole)"
     }
 }
