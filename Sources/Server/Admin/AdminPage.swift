@@ -62,6 +62,7 @@ enum AdminTemplates {
         MustacheLibrary(
             templates: try [
                 "layout": PackageResources.layout_mustache, "sign_in": PackageResources.sign_in_mustache,
+                "front": PackageResources.front_mustache,
                 "error": PackageResources.error_mustache, "table": PackageResources.table_mustache,
                 "cell": PackageResources.cell_mustache, "delivery": PackageResources.delivery_mustache,
                 "chart": PackageResources.chart_mustache, "overview": PackageResources.overview_mustache,

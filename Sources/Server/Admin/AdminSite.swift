@@ -12,6 +12,7 @@ struct AdminSite: Sendable {
     func addRoutes(to routes: RouterGroup<CallerContext>) {
         let site = routes.group().add(middleware: PageProblemMiddleware())
         for file in [AdminFile.style, .icon] { file.addRoute(to: site) }
+        site.get("/", use: front)
         site.get(RouterPath(SignIn.path), use: signInForm)
         site.post("/admin/session", use: signIn)
         let pages = site.group().add(middleware: AdminAuthenticator(ledger: tracker.ledger))
@@ -30,6 +31,13 @@ struct AdminSite: Sendable {
         pages.get("/admin/deliveries/{id}", use: delivery)
         pages.post("/admin/deliveries/{id}/skip", use: skipDelivery)
         pages.get("/admin/incidents", use: incidents)
+    }
+}
+
+extension AdminSite {
+    /// `GET /`: where to go from here.
+    private func front(_: Request, _: CallerContext) async throws -> Response {
+        try AdminPage(title: "Perennial", template: "front", content: ()).response()
     }
 }
 

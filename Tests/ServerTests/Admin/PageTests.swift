@@ -49,11 +49,24 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
                 "/admin/retention", "/admin/cohorts?environment=Sandbox", "/admin/trials",
                 ActionPage.path(.grant, AdminWorld.customer, in: AdminWorld.app),
                 ActionPage.path(.check, AdminWorld.customer, in: AdminWorld.app),
+                "/",
             ] {
                 let answer = try await browser.get(path)
                 #expect(answer.status == .ok, "\(path)")
                 #expect(answer.headers[.contentType] == "text/html; charset=utf-8")
                 expectAccessible(answer.text, path)
+            }
+        }
+    }
+
+    @Test("The address of the server leads on, without a key")
+    func front() async throws {
+        try await shown.use { world, _ in
+            try await world.serving { browser in
+                let page = try await browser.get("/").text
+                for path in ["/admin", "/openapi.yaml", "/readyz", "/metrics"] {
+                    #expect(page.contains("<a href=\"\(path)\">"))
+                }
             }
         }
     }
