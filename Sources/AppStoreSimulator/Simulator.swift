@@ -10,6 +10,8 @@ package final class Simulator: Sendable {
     package let epochMilliseconds: Int64
     /// The certificates it shows over HTTPS; nil when it uses plain HTTP.
     package let identity: StoreIdentity?
+    /// The store of another app at the same address; nil where this one is alone.
+    let neighbour: Simulator?
 
     let clock: SimulatorClock
     let world: World
@@ -17,11 +19,17 @@ package final class Simulator: Sendable {
     let lags: Lags
     let offerKeys = OfferKeys()
 
-    /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS.
-    package init(_ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil) {
+    /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS. With
+    /// a neighbour it hands on what is not its own: receipts that it did not write, and control calls that name the
+    /// neighbour's app.
+    package init(
+        _ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil,
+        beside neighbour: Simulator? = nil
+    ) {
         let epoch = options.epochMilliseconds.map { StoreTime(milliseconds: $0) } ?? clock.now
         self.options = options
         self.identity = identity
+        self.neighbour = neighbour
         self.clock = clock
         self.epochMilliseconds = epoch.milliseconds
         self.world = World(options: options, epoch: epoch)
@@ -50,9 +58,10 @@ package final class Simulator: Sendable {
         guard let receipt = request.receiptData, !receipt.isEmpty else {
             return refused(.malformedReceipt(isException: false))
         }
+        let reading = world.knownReceipts.read(receipt)
+        if let neighbour, reading == .forged { return neighbour.finishedAnswer(body, at: environment) }
         let check = StatusCheck(
-            world.knownReceipts.read(receipt), of: receipt, password: request.password, at: environment,
-            secret: world.secret)
+            reading, of: receipt, password: request.password, at: environment, secret: world.secret)
         guard case .genuine(let identity) = check else { return refused(check) }
         let lag = lags.milliseconds(of: identity.customer)
         guard lag == 0 else {

@@ -3,6 +3,10 @@ import Foundation
 /// The control API under `/simulator/`: JSON in, JSON out.
 extension Simulator {
     func control(_ request: SimulatorRequest, path: [String], query: [URLQueryItem]) -> SimulatorReply {
+        if let app = query.first(where: { $0.name == "app" })?.value, app != options.bundleID {
+            return neighbour?.control(request, path: path, query: query)
+                ?? .refused(404, "this address does not sell the app \(app)")
+        }
         do {
             switch (request.method, path.first ?? "", path.count) {
             case ("GET", "healthz", 1): return try .json(["status": "ok"])

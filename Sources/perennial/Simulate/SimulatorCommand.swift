@@ -84,13 +84,24 @@ struct SimulatorCommand: AsyncParsableCommand {
             "A file with the app's shared secret, or -; made from the seed unless given.", valueName: "F|-"))
     var sharedSecretFile: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Also sells this app, whose customers live at the speed of the calendar and arrived in the year before "
+                + "the epoch.",
+            valueName: "B"))
+    var calendarApp: String?
+
+    @Option(help: ArgumentHelp("With --calendar-app: customers who arrive in a year.", valueName: "N"))
+    var calendarCustomers = 400
+
     @OptionGroup var https: SimulatorTLSFlags
 
     func validate() throws {
         guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535.") }
-        guard [customers, sandboxCustomers].allSatisfy((0...Self.customersMax).contains) else {
+        guard [customers, sandboxCustomers, calendarCustomers].allSatisfy((0...Self.customersMax).contains) else {
             throw ValidationError("Customers are 0 to \(Self.customersMax).")
         }
+        guard calendarApp != bundleId else { throw ValidationError("--calendar-app is another app than --bundle-id.") }
         guard arrivalsPerMonth.map((0...Double(Self.customersMax)).contains) ?? true else {
             throw ValidationError("--arrivals-per-month is 0 to \(Self.customersMax).")
         }
@@ -120,14 +131,18 @@ struct SimulatorCommand: AsyncParsableCommand {
         options.latencyMilliseconds = latencyMs
         if plain { options.traits = .none }
         if faultRate > 0 { options.faults = try Fault.mixed(rate: faultRate, kinds: faultKinds) }
-        options.epochMilliseconds = epoch?.milliseconds
+        let epoch = epoch?.milliseconds ?? SimulatorClock.system.milliseconds()
+        options.epochMilliseconds = epoch
         if let sharedSecretFile {
             options.sharedSecret = try SecretFile(file: InputFile(sharedSecretFile)).secret()
         }
         let logger = Logger(label: "perennial.simulator")
         let identity = try https.identity(ofStoreAt: host)
         let rootFile = try identity.map(https.writeRoot)
-        let simulator = Simulator(options, identity: identity)
+        let calendar = calendarApp.map {
+            Simulator(options.calendarApp($0, customers: calendarCustomers, at: epoch))
+        }
+        let simulator = Simulator(options, identity: identity, beside: calendar)
         do {
             try await runServices(
                 [SimulatorService(simulator: simulator, rootFile: rootFile, logger: logger)], logger: logger)
