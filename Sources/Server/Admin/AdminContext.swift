@@ -30,7 +30,7 @@ struct AdminAuthenticator: RouterMiddleware {
     ) async throws -> Response {
         let form = [.get, .head].contains(request.method) ? nil : try await AdminForm(request)
         guard let secret = request.sessionSecret, let session = try await ledger.admin.session(withSecret: secret)
-        else { return .redirect(to: SignIn.path) }
+        else { return .redirect(to: SignIn.path(leadingTo: request)) }
         var context = context
         context.session = session
         context.form = form

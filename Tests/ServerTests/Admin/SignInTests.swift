@@ -24,11 +24,32 @@ private let shared = OncePerSuite(AdminWorld.withReceipt)
             try await world.serving { browser in
                 for page in Self.pages {
                     let answer = try await browser.get(page)
-                    #expect(answer.status == .seeOther && answer.headers[.location] == "/admin/sign-in", "\(page)")
+                    let form = page == "/admin" ? SignIn.path : address(SignIn.path, ["to": page])
+                    #expect(answer.status == .seeOther && answer.headers[.location] == form, "\(page)")
                     #expect(answer.body.readableBytes == 0)
                 }
                 browser.cookie = "perennial_session=" + String(repeating: "0", count: 64)
                 #expect(try await browser.get("/admin").status == .seeOther)
+            }
+        }
+    }
+
+    @Test("Signing in leads to the page that was wanted, and to no other site") func leadsOn() async throws {
+        try await shared.use { world, _ in
+            try await world.serving { browser in
+                let wanted = "/admin/customer?app=com.example.app&id=a%20b"
+                let form = try await browser.get(address(SignIn.path, ["to": wanted])).text
+                #expect(form.contains(#"name="to" value="/admin/customer?app=com.example.app&amp;id=a%20b""#))
+                for (asked, place) in [
+                    (wanted, wanted), ("/admin?days=365", "/admin?days=365"), ("", "/admin"),
+                    ("https://example.com/admin/", "/admin"), ("//example.com/admin", "/admin"),
+                    ("/adminx", "/admin"), ("/admin/a\r\nSet-Cookie: b=c", "/admin"),
+                ] {
+                    let answer = try await browser.post("/admin/session", ["key": world.secret, "to": asked])
+                    #expect(answer.status == .seeOther && answer.headers[.location] == place, "\(asked)")
+                }
+                let refused = try await browser.post("/admin/session", ["key": "nonsense", "to": wanted])
+                #expect(refused.status == .forbidden && refused.text.contains(#"name="to""#))
             }
         }
     }
