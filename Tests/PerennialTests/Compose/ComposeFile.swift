@@ -49,6 +49,10 @@ struct ComposeService {
     let isRestarted: Bool
     let stopGraceSeconds: Int
     let isOurs: Bool
+    let isBuilt: Bool
+    let pullPolicy: String?
+    /// Whether the image's own health check is switched off.
+    let hasNoHealthCheck: Bool
 
     init(_ fields: [String: Any]) {
         entrypoint = fields["entrypoint"] as? [String]
@@ -63,6 +67,9 @@ struct ComposeService {
         isRestarted = fields["restart"] != nil
         stopGraceSeconds = (fields["stop_grace_period"] as? String).flatMap { Int($0.dropLast()) } ?? 10
         isOurs = fields["image"] as? String == "perennial"
+        isBuilt = fields["build"] != nil
+        pullPolicy = fields["pull_policy"] as? String
+        hasNoHealthCheck = check?["disable"] as? Bool ?? false
     }
 
     /// The command line as the container runs it, behind the image's entry point.

@@ -14,10 +14,11 @@ import Testing
         let cluster = try await PrivateCluster()
         try await cluster.start()
         let (simulator, server) = (try freePort(), try freePort())
-        let socket = cluster.directory.replacing("/", with: "%2F")
+        let metrics = try freePort()
         let file = try ComposeFile(replacing: [
             ("/var/lib/perennial", folder), ("/usr/share/perennial/scripts", "\(ComposeFile.root.path)/scripts"),
-            ("@postgres:5432", "@\(socket)"), ("//simulator:8090", "//127.0.0.1:\(simulator)"),
+            ("PGHOST: postgres", "PGHOST: \(cluster.directory)"), ("9464", "\(metrics)"),
+            ("//simulator:8090", "//127.0.0.1:\(simulator)"),
             ("8090", "\(simulator)"),
             (":8080/", ":\(server)/"), ("--host 127.0.0.1", "--host \(cluster.directory)"),
         ])
@@ -25,8 +26,8 @@ import Testing
         do {
             try await makeDatabase(of: try #require(file.services["postgres"]), in: cluster)
             try await runner.up(withoutStarting: ["postgres"])
-            try await everybodyIsChecked(folder)
-            for name in ["worker", "serve", "simulator"] {
+            try await everybodyIsChecked("host=\(cluster.directory) dbname=perennial user=perennial")
+            for name in ["worker", "serve", "devices", "simulator"] {
                 let status = try await runner.stop(name)
                 #expect(status == 0, "\(name)")
             }
@@ -74,16 +75,13 @@ import Testing
     }
 
     /// Waits until Apple was asked about every receipt that the demo imported.
-    private func everybodyIsChecked(_ folder: String) async throws {
-        let address = try String(contentsOfFile: "\(folder)/database", encoding: .utf8)
-        let database = Database(
-            DatabaseConfiguration(connectionString: address.trimmingCharacters(in: .whitespacesAndNewlines))
-        ) { print($0) }
+    private func everybodyIsChecked(_ address: String) async throws {
+        let database = Database(DatabaseConfiguration(connectionString: address)) { print($0) }
         let count = Statement(
             name: "count", sql: "SELECT count(*) AS all, count(asked_at) AS asked FROM ledger.receipt")
         while true {
             let row = try #require(try await database.query(count).first)
-            if try row.int8("all") >= 210, try row.int8("asked") == row.int8("all") { break }
+            if try row.int8("all") >= 600, try row.int8("asked") == row.int8("all") { break }
             try await Task.sleep(for: .milliseconds(100))
         }
         await database.close()

@@ -7,7 +7,7 @@ import Testing
 @Suite("docker-compose.yml fits the product") struct ComposeTests {
     @Test func `every setting has a known name and a good value`() throws {
         for (name, service) in try ComposeFile().services where service.isOurs {
-            let known = SettingName.allCases.map(\.rawValue)
+            let known = SettingName.allCases.map(\.rawValue) + LibpqVariable.allCases.map(\.rawValue)
             #expect(Set(service.environment.keys).subtracting(known) == [], "\(name)")
             let (_, warnings) = try SettingsTests.settings(
                 service.environment,
@@ -18,7 +18,7 @@ import Testing
 
     @Test func `every command line is understood by the program it calls`() throws {
         let services = try ComposeFile().services
-        #expect(services.count == 7)
+        #expect(services.count == 8)
         for (name, service) in services where service.isOurs {
             if let entrypoint = service.entrypoint {
                 #expect(entrypoint == ["/usr/share/perennial/scripts/demo"], "\(name)")
@@ -54,7 +54,8 @@ import Testing
         let dockerfile = try String(contentsOf: ComposeFile.root.appending(path: "Dockerfile"), encoding: .utf8)
         for line in [
             "COPY scripts /usr/share/perennial/scripts", "COPY docs /usr/share/perennial/docs",
-            "ENTRYPOINT [\"perennial\"]", "ENV PERENNIAL_HTTP_HOST=0.0.0.0", "--home-dir /var/lib/perennial",
+            "ENTRYPOINT [\"perennial\"]", "\nUSER 10001:10001\n", "\nHEALTHCHECK ", "ENV PERENNIAL_HTTP_HOST=0.0.0.0",
+            "--home-dir /var/lib/perennial",
         ] {
             #expect(dockerfile.contains(line), "\(line)")
         }
@@ -62,6 +63,24 @@ import Testing
         for service in try ComposeFile().services.values where service.isOurs {
             guard let program = service.healthArguments?.first else { continue }
             #expect(image.contains(" \(program) "), "\(program) is not installed")
+        }
+    }
+
+    @Test func `the image is built once, and a password may have any character`() throws {
+        let services = try ComposeFile().services
+        #expect(services.filter(\.value.isBuilt).keys.sorted() == ["secrets"])
+        for (name, service) in services where service.isOurs {
+            #expect(service.pullPolicy == (service.isBuilt ? "build" : "never"), "\(name)")
+            #expect(service.environment["PGPASSWORD"] == services["postgres"]?.environment["POSTGRES_PASSWORD"])
+            #expect(service.environment["DATABASE_URL"] == nil, "\(name)")
+        }
+    }
+
+    @Test func `every service tells whether it is well, or ends by itself, or has nothing to ask`() throws {
+        for (name, service) in try ComposeFile().services {
+            #expect(
+                (service.healthCheck != nil) == ["postgres", "simulator", "serve", "worker"].contains(name), "\(name)")
+            #expect(service.hasNoHealthCheck == (service.isOurs && service.healthCheck == nil), "\(name)")
         }
     }
 
