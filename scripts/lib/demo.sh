@@ -3,8 +3,16 @@
 # and `perennial` is the program. The calling script sets both variables.
 # shellcheck disable=SC2154,SC2034
 
+# Its customers live fast: a month takes a minute.
 demo_app=com.example.tracker
 demo_month_seconds=60
+# Its customers live at the speed of the calendar, and the first came a year ago.
+calendar_app=com.example.journal
+calendar_customers=400
+# One of them, who was refunded in the autumn, stayed, and upgraded: the seed decides the lives.
+demo_customer=c1000048
+# The uploads of so many seconds are fetched at once after a stop, so that a long one does not fill the memory.
+uploads_seconds_max=600
 
 # 1 if a secret was created just now. Existing data in the database are then sealed with another one.
 secrets_are_new=0
@@ -45,7 +53,7 @@ remember_database() {
 
 # The next steps fill a new database under the same name.
 forget_database() {
-    rm -f "$state/api-key" "$state/imported" "$state/epoch"
+    rm -f "$state/api-key" "$state/imported" "$state/epoch" "$state/uploads-since"
 }
 
 # After a restart of the simulator, the pretend customers continue where they were.
@@ -57,23 +65,30 @@ simulator_epoch() {
 # Replaces this shell with the pretend App Store, on an address and a port.
 run_simulator() {
     exec "$perennial" simulator --host "$1" --port "$2" --seed 7 --customers 200 --month-seconds "$demo_month_seconds" \
-        --epoch "$(simulator_epoch)" --shared-secret-file "$state/shared-secret"
+        --epoch "$(simulator_epoch)" --shared-secret-file "$state/shared-secret" \
+        --calendar-app "$calendar_app" --calendar-customers "$calendar_customers"
 }
 
 # Rate 0 means no limit, because the simulator's months are short. rotate-secret tries a new secret on the simulator,
 # which must run.
 register_app() {
-    if ! "$perennial" app show "$demo_app" >/dev/null 2>&1; then
-        "$perennial" app add --bundle-id "$demo_app" --name "Demo" --shared-secret-file "$state/shared-secret" \
+    local app=$1 name=$2
+    if ! "$perennial" app show "$app" >/dev/null 2>&1; then
+        "$perennial" app add --bundle-id "$app" --name "$name" --shared-secret-file "$state/shared-secret" \
             --sandbox allow --rate 0
     elif [[ $secrets_are_new -eq 1 ]]; then
-        "$perennial" app rotate-secret "$demo_app" --shared-secret-file "$state/shared-secret"
+        "$perennial" app rotate-secret "$app" --shared-secret-file "$state/shared-secret"
     fi
 }
 
-# Without a catalog every product grants an entitlement with its own name, which is acceptable.
-apply_catalog() {
-    if [[ -f $1 ]]; then "$perennial" catalog apply "$1"; fi
+# Both apps sell the same products under their own names.
+register_apps() {
+    local catalog=$1
+    register_app "$demo_app" "Tracker, whose months last a minute"
+    "$perennial" catalog apply "$catalog"
+    register_app "$calendar_app" "Journal, with a year of history"
+    sed 's/tracker/journal/g' "$catalog" >"$state/journal.yaml"
+    "$perennial" catalog apply "$state/journal.yaml"
 }
 
 # The simulator listens a moment after its start. A simulator that ended never listens.
@@ -89,24 +104,59 @@ wait_for_simulator() {
 
 # One receipt for each pretend customer, by the same path as a migration from another system.
 import_receipts() {
-    local url=$1
+    local url=$1 app
+    shift
     if [[ -f $state/imported ]]; then return 0; fi
-    curl --fail --silent --show-error --output "$state/receipts.ndjson" "$url/simulator/receipts?format=ndjson" ||
-        fail "The simulator at $url returned no receipts: check its log."
+    [[ -s $state/uploads-since ]] || date +%s >"$state/uploads-since"
+    for app in "$@"; do
+        curl --fail --silent --show-error "$url/simulator/receipts?format=ndjson&app=$app" ||
+            fail "The simulator at $url returned no receipts: check its log."
+    done >"$state/receipts.ndjson"
     "$perennial" import "$state/receipts.ndjson"
     touch "$state/imported"
 }
 
+# Asks the pretend App Store about every receipt before people look, so that they see all of the past at once.
+check_receipts() {
+    "$perennial" worker --once --max-seconds 60 --log-level warning >"$state/first-checks.log" 2>&1 || true
+}
+
+# Imports what the pretend devices of an app sent after one second and until another.
+import_uploads() {
+    local url=$1 app=$2 since=$3 until=$4
+    curl --fail --silent --output "$state/uploads.ndjson" \
+        "$url/simulator/uploads?format=ndjson&app=$app&since=${since}000&until=${until}000" || return 1
+    [[ ! -s $state/uploads.ndjson ]] || "$perennial" import "$state/uploads.ndjson"
+}
+
+# Stands for the service that gives customers what they bought. Without one, deliveries would wait until an alarm.
+acknowledge_deliveries() {
+    local app=$1 due
+    shift
+    due=$("$perennial" delivery list --app "$app" --state due --format csv "$@" | sed 1d | cut -d , -f 1)
+    # shellcheck disable=SC2086  # one word for each delivery
+    [[ -z $due ]] || "$perennial" delivery ack --app "$app" $due
+}
+
 # Sends the pretend devices' uploads after a purchase, a return or a renewal, every few seconds. Runs as its own job.
+# As a device does, it sends again what was not stored, also what was bought while everything was stopped.
 keep_sending_uploads() {
-    local url=$1 since now
-    since=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-    while sleep 5; do
-        now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-        if curl --fail --silent --output "$state/uploads.ndjson" "$url/simulator/uploads?since=$since&format=ndjson" &&
-            { [[ ! -s $state/uploads.ndjson ]] || "$perennial" import "$state/uploads.ndjson"; }; then
-            since=$now
+    local url=$1 since until now app
+    while true; do
+        since=$(cat "$state/uploads-since")
+        now=$(date +%s)
+        until=$((since + uploads_seconds_max < now ? since + uploads_seconds_max : now))
+        if import_uploads "$url" "$demo_app" "$since" "$until" && import_uploads "$url" "$calendar_app" "$since" "$until"
+        then
+            echo "$until" >"$state/uploads-since.new"
+            mv "$state/uploads-since.new" "$state/uploads-since"
+            if [[ $until -lt $now ]]; then continue; fi
         fi
+        for app in "$demo_app" "$calendar_app"; do
+            acknowledge_deliveries "$app" >/dev/null || true
+            acknowledge_deliveries "$app" --sandbox >/dev/null || true
+        done
+        sleep 5
     done
 }
 
@@ -118,9 +168,17 @@ create_api_key() {
     (umask 077 && printf '%s\n' "$printed" | awk 'NF { key = $NF } END { print key }' >"$state/api-key")
 }
 
-# An example customer, from the first line of the receipts.
-first_customer() {
-    local customer
-    customer=$(sed -n -E '1s/.*"customer" *: *"([^"]*)".*/\1/p' "$state/receipts.ndjson" 2>/dev/null) || true
-    echo "${customer:-c000000}"
+# The addresses of the pages, with the key to sign in, and of one customer in the API.
+print_where_to_look() {
+    local api=$1 key
+    key=$(cat "$state/api-key")
+    cat <<END
+
+  pages     $api/admin    sign in with the key $key
+            $api/admin?app=$calendar_app&days=365    an app that began a year ago, in days of the calendar
+            $api/admin?app=$demo_app    an app whose months last a minute
+  customer  $api/admin/customer?app=$calendar_app&id=$demo_customer    with the reasons for what it says
+  API       curl -H 'Authorization: Bearer $key' $api/v1/apps/$calendar_app/customers/$demo_customer/entitlements
+            described in $api/openapi.yaml
+END
 }
