@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import Postgres
 import SQL
-package import Subscriptions
+import Subscriptions
 
 /// The `Idempotency-Key` of a manual grant: a repetition within 24 hours gets the first answer, and grants nothing.
 package struct GrantRequest: Sendable, Hashable {

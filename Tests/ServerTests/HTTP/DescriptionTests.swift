@@ -134,7 +134,8 @@ private struct Description {
         let description = try Description()
         for operation in description.operations {
             let answers = operation.members["responses"] as? [String: Any] ?? [:]
-            let bodies = [("body", operation.members["requestBody"])] + answers.map { ($0.key, $0.value) }
+            let bodies: [(String, Any?)] =
+                [("body", operation.members["requestBody"])] + answers.map { ($0.key, $0.value) }
             for (place, body) in bodies {
                 guard let json = description.json(body) else { continue }
                 let example = try #require(json["example"], "\(operation.place) \(place) has no example")
