@@ -25,8 +25,10 @@ WITH app AS (
     WHERE p.paying_until >= (SELECT begins FROM today) AND p.paying_until <= now()
 ), paying_moved AS (
     SELECT e.subscription_id, sum(e.change) AS change,
-           EXISTS (SELECT FROM ledger.summary_paying p
-                   WHERE p.subscription_id = e.subscription_id AND p.paying_from < (SELECT begins FROM today)) AS paid_before
+           -- LIMIT keeps this a lookup of each subscription; the planner would read all rows for EXISTS.
+           (SELECT true FROM ledger.summary_paying p
+            WHERE p.subscription_id = e.subscription_id AND p.paying_from < (SELECT begins FROM today)
+            LIMIT 1) IS NOT NULL AS paid_before
     FROM paying_edge e GROUP BY e.subscription_id
 ), moved AS (
     SELECT d.app_id, d.environment, d.day, d.currency, d.active, d.trial, d.paying, d.monthly_milliunits, d.began,
