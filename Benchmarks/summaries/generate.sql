@@ -114,7 +114,7 @@ LEFT JOIN LATERAL (
     SELECT at.since + interval '5 days' AS at, GREATEST(at.learnt, at.since + interval '7 days') AS learnt
     WHERE n BETWEEN 1 AND paid - 1 AND pg_temp.luck(i * 64 + n, 9) < 0.01) back ON true
 ORDER BY i, n;
-INSERT INTO ledger.period_past
+INSERT INTO ledger.period_history
 SELECT period_id, subscription_id, tstzrange(recorded_at, cancellation_recorded_at), product_id, quantity, purchased_at,
        expires_at, NULL, false, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at, NULL
 FROM ledger.period WHERE cancellation_recorded_at > recorded_at;
