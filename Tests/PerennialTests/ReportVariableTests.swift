@@ -59,6 +59,7 @@ private let history = OncePerSuite(ReportFigureTests.withHistory)
             ("bundle_id", "com.example.typo", "There is no app com.example.typo; known: com.example.app"),
             ("environment", "production", "There is no environment production; known: Production, Sandbox"),
             ("bucket", "decade", "There is no bucket decade; known: day, week, month, quarter, year"),
+            ("by", "customer", "There is no dimension customer; known: total, product"),
         ]
         func expectRefusals(in database: Database) async throws {
             var refusals = 0

@@ -35,7 +35,7 @@ struct SummaryFigureTests {
                 SELECT day::text AS day, currency, round(mrr / 1000, 3)::text AS mrr FROM (
                     SELECT d.day, c.currency,
                            sum(COALESCE(s.monthly_milliunits, 0)) OVER (PARTITION BY c.currency ORDER BY d.day) AS mrr
-                    FROM (SELECT generate_series('2025-01-01', current_date - 1, interval '1 day')::date AS day) d
+                    FROM (SELECT generate_series('2025-01-01', current_date, interval '1 day')::date AS day) d
                     CROSS JOIN (SELECT DISTINCT currency FROM perennial.day_summary WHERE currency <> '') c
                     LEFT JOIN perennial.day_summary s
                         ON s.day = d.day AND s.currency = c.currency AND s.environment = 'Production') reported
@@ -49,7 +49,7 @@ struct SummaryFigureTests {
                        COALESCE(sum(s.returned), 0)::text AS returned, COALESCE(sum(s.churned), 0)::text AS churned,
                        sum(COALESCE(sum(s.paying), 0)) OVER (ORDER BY d.day)::text AS paying_at_end
                 FROM (SELECT generate_series((SELECT min(day) FROM perennial.day_summary WHERE began > 0),
-                                             current_date - 1, interval '1 day')::date AS day) d
+                                             current_date, interval '1 day')::date AS day) d
                 LEFT JOIN perennial.day_summary s ON s.day = d.day AND s.environment = 'Production'
                 GROUP BY d.day ORDER BY d.day
                 """),

@@ -215,21 +215,25 @@ CREATE TABLE ledger.stated_price (
 CREATE INDEX stated_price_of_receipt ON ledger.stated_price (receipt_id);
 COMMENT ON TABLE ledger.stated_price IS
     'Every storefront and price that an upload reported; ledger.upload keeps only the newest';
-COMMENT ON COLUMN ledger.stated_price.stated_at IS 'When the upload came, by our clock';
+COMMENT ON COLUMN ledger.stated_price.stated_at IS 'When the upload or the import that said it came, by our clock';
 COMMENT ON COLUMN ledger.stated_price.price_milliunits IS 'In thousandths of currency';
 
 CREATE FUNCTION ledger.store_stated_price() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO ledger.stated_price (receipt_id, customer_id, stated_at, storefront, price_milliunits, currency)
-    SELECT NEW.receipt_id, NEW.customer_id, NEW.uploaded_at, NEW.storefront,
+    SELECT NEW.receipt_id, NEW.customer_id,
+           CASE WHEN TG_OP = 'UPDATE' AND NEW.uploaded_at = OLD.uploaded_at THEN clock_timestamp()
+                ELSE NEW.uploaded_at END,
+           NEW.storefront,
            CASE WHEN NEW.currency IS NOT NULL THEN NEW.price_milliunits END,
            CASE WHEN NEW.price_milliunits IS NOT NULL THEN NEW.currency END
     WHERE num_nonnulls(NEW.storefront, NEW.price_milliunits + length(NEW.currency)) > 0;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION ledger.store_stated_price IS
-    'Keeps the storefront and the price of an upload; it ignores a price without currency';
+    'Keeps the storefront and the price of an upload; it ignores a price without currency. What an import says again of '
+    'an upload is said now, whenever the upload came';
 CREATE TRIGGER upload_says_price AFTER INSERT ON ledger.upload FOR EACH ROW
     WHEN (num_nonnulls(NEW.storefront, NEW.price_milliunits) > 0) EXECUTE FUNCTION ledger.store_stated_price();
 CREATE TRIGGER upload_says_another_price AFTER UPDATE ON ledger.upload FOR EACH ROW

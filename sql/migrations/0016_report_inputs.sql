@@ -74,6 +74,43 @@ COMMENT ON FUNCTION perennial.is_complete IS
     'Whether all of the bucket that begins at since lies between the two variables "from" and until, and is over at '
     'known_at. since is a time of day in time_zone';
 
+CREATE FUNCTION perennial.known_dimension("by" text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    IF "by" IN ('total', 'product') THEN
+        RETURN "by";
+    END IF;
+    RAISE EXCEPTION 'There is no dimension %; known: total, product.', "by";
+END $$;
+COMMENT ON FUNCTION perennial.known_dimension IS
+    'Returns what a report is by (total, product), or fails with the known ones if there is no such dimension';
+
+-- The functions below are one expression each, which the planner puts where it is used. For by = total it computes no
+-- product at all.
+CREATE FUNCTION perennial.product_by("by" text, product_id text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE perennial.known_dimension("by") WHEN 'product' THEN product_id ELSE '' END
+$$;
+COMMENT ON FUNCTION perennial.product_by IS 'The product if a report is by product; empty if it shows the total';
+
+CREATE FUNCTION perennial.last_day(until text, time_zone text, known_at timestamptz) RETURNS date
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT LEAST(perennial.day_of(until, time_zone) - 1,
+                 ((LEAST(known_at, now()) - interval '1 microsecond') AT TIME ZONE time_zone)::date)
+$$;
+COMMENT ON FUNCTION perennial.last_day IS
+    'The last day of a report of days'' ends: the last one that ends in time for until, or the one that still runs at '
+    'known_at or now';
+
+CREATE FUNCTION perennial.counted_day(at timestamptz, time_zone text, clock timestamptz) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT (at AT TIME ZONE time_zone)::date
+        + (at > clock AND (at AT TIME ZONE time_zone)::date = (clock AT TIME ZONE time_zone)::date)::int
+$$;
+COMMENT ON FUNCTION perennial.counted_day IS
+    'The first day at whose end an instant has passed. The day that runs at clock ends there: what is still to come of '
+    'it counts from the next day on. With clock infinity every day ends at its midnight';
+
 -- The views below join plainly, so that the planner looks into them.
 CREATE VIEW perennial.subscription_key AS
 SELECT s.subscription_id AS stream_id, a.bundle_id, s.environment::text AS environment, s.original_transaction_id

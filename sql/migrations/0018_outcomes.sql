@@ -200,17 +200,16 @@ COMMENT ON FUNCTION perennial.renewals_of IS
 CREATE FUNCTION perennial.trial_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
-    started_at timestamptz, ends_at timestamptz, paid_at timestamptz)
+    started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT r.bundle_id, r.environment, r.stream_id, r.original_transaction_id, r.product_id, r.started_at, r.ends_at,
-           CASE WHEN COALESCE(reported.kind,
-                              perennial.kind_of_return(r.environment, r.next_purchased_at - r.ends_at, false))
-                     <> 'subscription.reactivated' THEN r.next_purchased_at END
+           CASE WHEN next.went_on THEN r.next_purchased_at END, CASE WHEN next.went_on THEN r.next_refunded_at END
     FROM (
         SELECT p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, min(p.product_id) AS product_id,
                min(p.purchased_at) AS started_at, max(LEAST(p.expires_at, p.cancelled_at)) AS ends_at,
                max(p.next_charge_id) FILTER (WHERE p.is_last) AS next_charge_id,
                max(p.next_purchased_at) FILTER (WHERE p.is_last) AS next_purchased_at,
+               max(p.next_refunded_at) FILTER (WHERE p.is_last) AS next_refunded_at,
                max(p.next_known_at) FILTER (WHERE p.is_last) AS next_known_at
         FROM (
             SELECT b.*, count(*) FILTER (WHERE b.begins) OVER (
@@ -220,6 +219,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                        lead(c.offer) OVER stream IS DISTINCT FROM c.offer AS is_last,
                        lead(c.charge_id) OVER stream AS next_charge_id,
                        lead(c.purchased_at) OVER stream AS next_purchased_at,
+                       lead(CASE WHEN NOT c.is_upgraded THEN c.cancelled_at END) OVER stream AS next_refunded_at,
                        lead(c.first_known_at) OVER stream AS next_known_at
                 FROM perennial.period_history c
                 WHERE NOT c.is_family_shared AND COALESCE(c.cancelled_at > c.purchased_at, true)
@@ -236,7 +236,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND first.recorded_at <= known_at AND first.as_of < r.ends_at
         AND COALESCE(first.recorded_at < r.next_known_at, true)
     LEFT JOIN perennial.period_events_of(known_at, streams) reported ON reported.charge_id = r.next_charge_id
+    CROSS JOIN LATERAL (
+        SELECT COALESCE(reported.kind, perennial.kind_of_return(r.environment, r.next_purchased_at - r.ends_at, false))
+                   <> 'subscription.reactivated' AS went_on) next
 $$;
 COMMENT ON FUNCTION perennial.trial_runs_of IS
-    'Trials of one subscription that follow each other, as one, and when they became paid. Trials that had ended at '
+    'Trials of one subscription that follow each other, as one, when they became paid, and when that first charge was '
+    'refunded. Trials that had ended at '
     'first sight, or that a charge had followed, are left out: the feed does not say how they went';

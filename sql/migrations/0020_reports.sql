@@ -1,25 +1,28 @@
 -- The functions that reports read: days of paying, movements of recurring revenue, trials, and what moved past figures.
-CREATE FUNCTION perennial.paying_days_of(known_at timestamptz, time_zone text, streams bigint[])
+CREATE FUNCTION perennial.paying_days_of(
+    known_at timestamptz, time_zone text, streams bigint[], clock timestamptz)
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text, first_day date,
     end_day date, ended_state text, ended_reason text, offer text, monthly_milliunits bigint, currency text,
     price_basis text, previous_product_id text, previous_end_day date, previous_monthly_milliunits bigint,
-    previous_currency text, previous_price_basis text, next_first_day date)
+    previous_currency text, previous_price_basis text, is_first_full_price boolean, next_first_day date)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, d.product_id, d.first_day, d.end_day,
            d.ended_state, d.ended_reason, d.offer, d.monthly_milliunits, d.currency, d.price_basis,
            lag(d.product_id) OVER stream, lag(d.end_day) OVER stream, lag(d.monthly_milliunits) OVER stream,
-           lag(d.currency) OVER stream, lag(d.price_basis) OVER stream, lead(d.first_day) OVER stream
+           lag(d.currency) OVER stream, lag(d.price_basis) OVER stream,
+           d.offer IS NULL AND count(*) FILTER (WHERE d.offer IS NULL) OVER stream = 1,
+           lead(d.first_day) OVER stream
     FROM (
-        SELECT p.*, (p.paying_from AT TIME ZONE time_zone)::date AS first_day,
-               (p.paying_until AT TIME ZONE time_zone)::date AS end_day
+        SELECT p.*, perennial.counted_day(p.paying_from, time_zone, clock) AS first_day,
+               perennial.counted_day(p.paying_until, time_zone, clock) AS end_day
         FROM perennial.paying_combined(known_at, streams) p) d
     WHERE d.first_day < d.end_day
     WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.first_day)
 $$;
 COMMENT ON FUNCTION perennial.paying_days_of IS
     'Stretches of paying in whole days of a time zone: a subscription pays on a day if it does at the day''s end, '
-    'from first_day until before end_day. Each row has the stretch before and after it, so that one day compares '
+    'from first_day until before end_day; the day that runs at clock ends there. Each row has the stretch before and after it, so that one day compares '
     'with the next';
 
 CREATE FUNCTION perennial.paying_days_as_known(known_at timestamptz, time_zone text)
@@ -27,71 +30,81 @@ RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text, first_day date,
     end_day date, ended_state text, ended_reason text, offer text, monthly_milliunits bigint, currency text,
     price_basis text, previous_product_id text, previous_end_day date, previous_monthly_milliunits bigint,
-    previous_currency text, previous_price_basis text, next_first_day date)
+    previous_currency text, previous_price_basis text, is_first_full_price boolean, next_first_day date)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM perennial.paying_days_of(known_at, time_zone, NULL)
+    SELECT * FROM perennial.paying_days_of(known_at, time_zone, NULL, 'infinity')
 $$;
 COMMENT ON FUNCTION perennial.paying_days_as_known IS 'perennial.paying_days_of for every subscription';
 
-CREATE FUNCTION perennial.mrr_movement_of(known_at timestamptz, time_zone text, streams bigint[])
+CREATE FUNCTION perennial.mrr_movement_of(
+    known_at timestamptz, time_zone text, streams bigint[], clock timestamptz)
 RETURNS TABLE (
     day date, bundle_id text, environment text, stream_id bigint, original_transaction_id text, kind text,
     product_id text, currency text, monthly_milliunits bigint, price_basis text, ended_state text, ended_reason text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT m.day, d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, m.kind, m.product_id, m.currency,
            m.amount, m.price_basis, m.ended_state, m.ended_reason
-    FROM perennial.paying_days_of(known_at, time_zone, streams) d
+    FROM perennial.paying_days_of(known_at, time_zone, streams, clock) d
     CROSS JOIN LATERAL (
         SELECT d.first_day AS day, CASE WHEN d.previous_end_day IS NULL THEN 'new' ELSE 'reactivation' END AS kind,
                d.product_id, d.currency, d.monthly_milliunits AS amount, d.price_basis, NULL AS ended_state,
                NULL AS ended_reason
         WHERE COALESCE(d.previous_end_day < d.first_day, true)
         UNION ALL
-        SELECT d.first_day, CASE WHEN d.monthly_milliunits > d.previous_monthly_milliunits THEN 'expansion'
+        SELECT d.first_day, side.kind, side.product_id, d.previous_currency,
+               side.sign * d.previous_monthly_milliunits, d.previous_price_basis, NULL, NULL
+        FROM (VALUES ('product_left', d.previous_product_id, -1), ('product_joined', d.product_id, 1))
+            AS side (kind, product_id, sign)
+        WHERE d.previous_end_day = d.first_day AND d.previous_product_id <> d.product_id
+        UNION ALL
+        SELECT d.first_day, CASE WHEN d.is_first_full_price THEN 'first_full_price'
+                                 WHEN d.monthly_milliunits > d.previous_monthly_milliunits THEN 'expansion'
                                  ELSE 'contraction' END,
                d.product_id, d.currency, d.monthly_milliunits - d.previous_monthly_milliunits, d.price_basis, NULL, NULL
         WHERE d.previous_end_day = d.first_day AND d.previous_currency = d.currency
           AND d.previous_monthly_milliunits <> d.monthly_milliunits
         UNION ALL
-        SELECT d.first_day, 'contraction', d.previous_product_id, d.previous_currency, -d.previous_monthly_milliunits,
-               d.previous_price_basis, NULL, NULL
+        SELECT d.first_day, CASE WHEN d.is_first_full_price THEN 'first_full_price' ELSE 'currency_change' END,
+               d.product_id, side.currency, side.amount, side.price_basis, NULL, NULL
+        FROM (VALUES (d.previous_currency, -d.previous_monthly_milliunits, d.previous_price_basis),
+                     (d.currency, d.monthly_milliunits, d.price_basis)) AS side (currency, amount, price_basis)
         WHERE d.previous_end_day = d.first_day AND d.previous_currency IS DISTINCT FROM d.currency
-          AND d.previous_monthly_milliunits IS NOT NULL
-        UNION ALL
-        SELECT d.first_day, 'expansion', d.product_id, d.currency, d.monthly_milliunits, d.price_basis, NULL, NULL
-        WHERE d.previous_end_day = d.first_day AND d.previous_currency IS DISTINCT FROM d.currency
-          AND d.monthly_milliunits IS NOT NULL
+          AND side.amount IS NOT NULL
         UNION ALL
         SELECT d.end_day, 'churn', d.product_id, d.currency, -d.monthly_milliunits, d.price_basis, d.ended_state,
                d.ended_reason
         WHERE COALESCE(d.next_first_day > d.end_day, true)) m
 $$;
 COMMENT ON FUNCTION perennial.mrr_movement_of IS
-    'How monthly recurring revenue moved from the end of one day to the end of the next, per subscription and '
-    'currency: new (never paid before), reactivation, expansion, contraction, churn. A subscription that goes on in '
-    'another currency, or at an unknown price, contracts in the one and expands in the other';
+    'How monthly recurring revenue moved from the end of one day to the end of the next, per subscription, product and '
+    'currency. new: never paid before; reactivation; expansion and contraction: pays more or less; churn. '
+    'first_full_price: goes on without an offer, and until then paid only with offers. currency_change: goes on in '
+    'another currency, or at a price that became known or unknown, out of the one and into the other. product_left and '
+    'product_joined: goes on with another product, which takes its former price over, before any other movement';
 
 CREATE FUNCTION perennial.mrr_movement_as_known(known_at timestamptz, time_zone text)
 RETURNS TABLE (
     day date, bundle_id text, environment text, stream_id bigint, original_transaction_id text, kind text,
     product_id text, currency text, monthly_milliunits bigint, price_basis text, ended_state text, ended_reason text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM perennial.mrr_movement_of(known_at, time_zone, NULL)
+    SELECT * FROM perennial.mrr_movement_of(known_at, time_zone, NULL, LEAST(known_at, now()))
 $$;
-COMMENT ON FUNCTION perennial.mrr_movement_as_known IS 'perennial.mrr_movement_of for every subscription';
+COMMENT ON FUNCTION perennial.mrr_movement_as_known IS
+    'perennial.mrr_movement_of for every subscription; the day that runs ends at known_at or now';
 
 CREATE FUNCTION perennial.mrr_movement_days_as_known(known_at timestamptz, time_zone text)
 RETURNS TABLE (
-    day date, bundle_id text, environment text, kind text, currency text, price_basis text, ended_state text,
-    ended_reason text, movements bigint, monthly numeric)
+    day date, bundle_id text, environment text, kind text, product_id text, currency text, price_basis text,
+    ended_state text, ended_reason text, movements bigint, monthly numeric)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT m.day, m.bundle_id, m.environment, m.kind, m.currency, m.price_basis, m.ended_state, m.ended_reason,
-           count(*), sum(m.monthly_milliunits)
+    SELECT m.day, m.bundle_id, m.environment, m.kind, m.product_id, m.currency, m.price_basis, m.ended_state,
+           m.ended_reason, count(*), sum(m.monthly_milliunits)
     FROM perennial.mrr_movement_as_known(known_at, time_zone) m
-    GROUP BY m.day, m.bundle_id, m.environment, m.kind, m.currency, m.price_basis, m.ended_state, m.ended_reason
+    GROUP BY m.day, m.bundle_id, m.environment, m.kind, m.product_id, m.currency, m.price_basis, m.ended_state,
+             m.ended_reason
 $$;
 COMMENT ON FUNCTION perennial.mrr_movement_days_as_known IS
-    'The movements of each day, counted and added up; reports by week, month or year add these up';
+    'The movements of each day and product, counted and added up; reports by week, month or year add these up';
 
 CREATE FUNCTION perennial.revenue_days_as_known(known_at timestamptz, time_zone text)
 RETURNS TABLE (
@@ -113,15 +126,16 @@ COMMENT ON FUNCTION perennial.revenue_days_as_known IS
 CREATE FUNCTION perennial.trials_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
-    started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz)
+    started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz, refunded_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT r.bundle_id, r.environment, r.stream_id, r.original_transaction_id, r.product_id, r.started_at, r.ends_at,
            o.outcome,
            CASE o.outcome WHEN 'converted' THEN r.paid_at
-                          WHEN 'lost' THEN COALESCE(r.lost_at, r.ends_at + interval '65 days') END
+                          WHEN 'lost' THEN COALESCE(r.lost_at, r.ends_at + interval '65 days') END,
+           CASE WHEN o.outcome = 'converted' THEN r.refunded_at END
     FROM (
         SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
-               t.ends_at, t.paid_at, min(e.occurred_at) AS lost_at
+               t.ends_at, t.paid_at, t.refunded_at, min(e.occurred_at) AS lost_at
         FROM perennial.trial_runs_combined(known_at, streams) t
         LEFT JOIN perennial.subscription_event e
             ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
@@ -129,7 +143,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
             AND (e.kind IN ('trial.expired', 'refund.granted')
                  OR (e.kind = 'billing.grace_expired' AND e.detail ? 'reason'))
         GROUP BY t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
-                 t.ends_at, t.paid_at) r
+                 t.ends_at, t.paid_at, t.refunded_at) r
     CROSS JOIN LATERAL (
         SELECT CASE WHEN r.paid_at <= LEAST(known_at, now()) THEN 'converted'
                     WHEN r.lost_at IS NOT NULL THEN 'lost'
@@ -142,12 +156,12 @@ COMMENT ON FUNCTION perennial.trials_of IS
     'Trials and how they went, by the events that were known at known_at; what Apple charges ahead has not happened '
     'until its date. converted: by trial.converted, or when a paid period replaced the trial at once; lost: by its '
     'end or refund, and 65 days after its end in any case (Apple tries to charge for 60); running; pending: over, '
-    'and Apple was neither asked nor has given up';
+    'and Apple was neither asked nor has given up. refunded_at: when Apple refunded the first charge of a converted one';
 
 CREATE FUNCTION perennial.trials_as_known(known_at timestamptz)
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
-    started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz)
+    started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz, refunded_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM perennial.trials_of(known_at, NULL)
 $$;
@@ -234,7 +248,7 @@ BEGIN
         RETURN QUERY
         SELECT 'mrr', knowing.sign, d.bundle_id, d.environment, 'subscription', d.stream_id, d.original_transaction_id,
                d.product_id, d.currency, d.first_day, d.end_day, d.monthly_milliunits
-        FROM perennial.paying_days_of(knowing.at, time_zone, streams) d;
+        FROM perennial.paying_days_of(knowing.at, time_zone, streams, 'infinity') d;
         RETURN QUERY
         SELECT 'revenue', knowing.sign, r.bundle_id, r.environment, r.charge_kind, r.stream_id,
                r.original_transaction_id, r.product_id, r.currency, (r.occurred_at AT TIME ZONE time_zone)::date,

@@ -86,7 +86,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                CASE m.kind WHEN 'new' THEN 1 WHEN 'reactivation' THEN 1 WHEN 'churn' THEN -1 ELSE 0 END,
                COALESCE(m.monthly_milliunits, 0), (m.kind = 'new')::int, (m.kind = 'reactivation')::int,
                (m.kind = 'churn')::int, 0, 0, 0
-        FROM perennial.mrr_movement_of('infinity', 'UTC', streams) m
+        FROM perennial.mrr_movement_of('infinity', 'UTC', streams, 'infinity') m
         UNION ALL
         SELECT t.stream_id, (happened.at AT TIME ZONE 'UTC')::date, '', 0, 0, 0, 0, 0, 0, 0,
                (happened.kind = 'started')::int, (happened.kind = 'converted')::int, (happened.kind = 'lost')::int

@@ -118,6 +118,7 @@ BEGIN
             ('receipt_id', 'The number of the receipt'),
             ('received_at', 'When the receipt was stored first, by our clock'),
             ('recorded_at', 'When it was stored, by our clock'),
+            ('refunded_at', 'When Apple refunded the first charge after the trial; null: it did not'),
             ('rejected_since', 'When the rejections began; null: none'),
             ('rejections', 'Refusals in a row that count against the receipt'),
             ('renews_to_product_id', 'The product of the next period; null unless will_renew'),

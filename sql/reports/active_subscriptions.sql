@@ -2,9 +2,9 @@
 -- Variables: from, until, as_known_at, bundle_id, environment, time_zone.
 -- A subscription is counted on a day if it gives access at the day's end (in time_zone): active, in grace, awaiting
 -- renewal, or in the outage allowance because Apple was not asked since. paid + trial + family_shared = subscriptions;
--- grace_period and awaiting_renewal (which includes the outage allowance) are among them. Only whole days that were
--- over at as_known_at appear. as_known_at returns the report as of that instant; the default is present knowledge. The
--- sandbox appears only with environment=Sandbox.
+-- grace_period and awaiting_renewal (which includes the outage allowance) are among them. The day that was not over at
+-- as_known_at appears as of that instant, with is_complete false. as_known_at returns the report as of that instant;
+-- the default is present knowledge. The sandbox appears only with environment=Sandbox.
 --     psql -v from=2026-01-01 -v until=2026-02-01 -v as_known_at=2026-01-20 -f sql/reports/active_subscriptions.sql
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
@@ -15,10 +15,11 @@
 WITH edge AS (
     SELECT day, bundle_id, product_id, flags, state, entitled, sum(change) AS subscriptions
     FROM perennial.timeline
+    CROSS JOIN (SELECT LEAST(:'as_known_at'::timestamptz, now()) AS at) clock
     CROSS JOIN LATERAL (
-        SELECT (valid_from AT TIME ZONE :'time_zone')::date AS first_day,
-               (access_until AT TIME ZONE :'time_zone')::date AS end_day) stretch
-    CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS at (day, change)
+        SELECT perennial.counted_day(valid_from, :'time_zone', clock.at) AS first_day,
+               perennial.counted_day(access_until, :'time_zone', clock.at) AS end_day) stretch
+    CROSS JOIN LATERAL (VALUES (first_day, 1), (end_day, -1)) AS edge (day, change)
     WHERE environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id')) AND access_until IS NOT NULL
       AND known_from <= :'as_known_at'::timestamptz AND COALESCE(known_until > :'as_known_at'::timestamptz, true)
@@ -36,9 +37,7 @@ WITH edge AS (
     SELECT product.bundle_id, product.product_id, day::date AS day
     FROM (SELECT bundle_id, product_id, min(day) AS first_day FROM moved GROUP BY bundle_id, product_id) product
     CROSS JOIN LATERAL generate_series(
-        product.first_day,
-        LEAST(perennial.day_of(:'until', :'time_zone'),
-              (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date) - interval '1 day',
+        product.first_day, perennial.last_day(:'until', :'time_zone', :'as_known_at'::timestamptz),
         interval '1 day') day
 )
 SELECT * FROM (
@@ -46,7 +45,9 @@ SELECT * FROM (
            COALESCE(sum(paid) OVER sofar, 0) AS paid, COALESCE(sum(trial) OVER sofar, 0) AS trial,
            COALESCE(sum(family_shared) OVER sofar, 0) AS family_shared,
            COALESCE(sum(grace_period) OVER sofar, 0) AS grace_period,
-           COALESCE(sum(awaiting_renewal) OVER sofar, 0) AS awaiting_renewal
+           COALESCE(sum(awaiting_renewal) OVER sofar, 0) AS awaiting_renewal,
+           perennial.is_complete(
+               day, 'day', :'time_zone', '-infinity', 'infinity', :'as_known_at'::timestamptz) AS is_complete
     FROM days LEFT JOIN moved USING (day, bundle_id, product_id)
     WINDOW sofar AS (PARTITION BY bundle_id, product_id ORDER BY day)) reported
 WHERE day >= perennial.day_of(:'from', :'time_zone') AND subscriptions > 0

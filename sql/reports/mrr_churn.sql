@@ -1,28 +1,36 @@
 -- Lost monthly recurring revenue, gross and net, by cause
--- Variables: from, until, as_known_at, bundle_id, environment, time_zone, bucket.
--- The movements of mrr_movement by bucket and currency. voluntary, billing and refund are parts of churn, defined as in
--- the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) / opening, net_churn_pct = (churn
--- + contraction + expansion + reactivation) / opening; both are positive when revenue was lost. The shares give the
--- sources of the prices of the bucket's movements. Unknown prices are in no amount. is_complete: the whole bucket lies
--- between `from` and `until` and was over at as_known_at. A cut bucket counts only the days in between.
+-- Variables: from, until, as_known_at, bundle_id, environment, time_zone, by, bucket.
+-- The movements of mrr_movement by bucket, currency and, with by=product, product. voluntary, billing and refund are
+-- parts of churn, defined as in the report churn; the rest of it is other. gross_churn_pct = (churn + contraction) /
+-- opening, net_churn_pct = (churn + contraction + expansion + reactivation) / opening; both are positive when revenue
+-- was lost. The shares give the sources of the prices of the bucket's movements. Unknown prices are in no amount.
+-- is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only
+-- the days in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
 \if :{?bundle_id} \else \set bundle_id '' \endif
 \if :{?environment} \else \set environment Production \endif
 \if :{?time_zone} \else \set time_zone UTC \endif
+\if :{?by} \else \set by total \endif
 \if :{?bucket} \else \set bucket month \endif
 -- Materialized, because otherwise the planner underestimates the movements of one environment and sorts them all.
 WITH moves AS MATERIALIZED (
-    SELECT * FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
+    SELECT *, kind NOT IN ('product_left', 'product_joined') AS is_movement
+    FROM perennial.mrr_movement_days_as_known(:'as_known_at'::timestamptz, :'time_zone')
 ), moved AS (
     -- The movements before the first requested day form the opening of the first bucket.
     SELECT CASE WHEN day >= perennial.day_of(:'from', :'time_zone') THEN date_trunc(:'bucket', day::timestamp) END AS since,
-           bundle_id, currency, sum(movements) AS movements,
+           bundle_id, perennial.product_by(:'by', product_id) AS product_id, currency,
+           COALESCE(sum(movements) FILTER (WHERE is_movement), 0) AS movements,
            sum(CASE WHEN kind = 'new' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS new,
            sum(CASE WHEN kind = 'reactivation' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS reactivation,
            sum(CASE WHEN kind = 'expansion' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS expansion,
+           sum(CASE WHEN kind = 'first_full_price' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS first_full_price,
            sum(CASE WHEN kind = 'contraction' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS contraction,
+           sum(CASE WHEN kind = 'currency_change' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS currency_change,
+           sum(CASE WHEN kind IN ('product_left', 'product_joined') THEN monthly WHEN currency IS NOT NULL THEN 0 END)
+               AS product_change,
            sum(CASE WHEN kind = 'churn' THEN monthly WHEN currency IS NOT NULL THEN 0 END) AS churn,
            sum(CASE WHEN kind = 'churn' AND ended_reason = 'voluntary' THEN monthly
                     WHEN currency IS NOT NULL THEN 0 END) AS voluntary,
@@ -31,22 +39,25 @@ WITH moves AS MATERIALIZED (
            sum(CASE WHEN kind = 'churn' AND ended_reason = 'refund' THEN monthly
                     WHEN currency IS NOT NULL THEN 0 END) AS refund,
            sum(monthly) AS net,
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'stated'), 0) AS stated,
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'storefront'), 0) AS storefront,
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'default'), 0) AS "default",
-           COALESCE(sum(movements) FILTER (WHERE price_basis = 'unknown'), 0) AS unknown
+           COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'stated'), 0) AS stated,
+           COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'storefront'), 0) AS storefront,
+           COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'default'), 0) AS "default",
+           COALESCE(sum(movements) FILTER (WHERE is_movement AND price_basis = 'unknown'), 0) AS unknown
     FROM moves
     WHERE environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
-      AND day < LEAST(perennial.day_of(:'until', :'time_zone'),
-                      (LEAST(:'as_known_at'::timestamptz, now()) AT TIME ZONE :'time_zone')::date)
-    GROUP BY since, bundle_id, currency
+      AND (is_movement OR (perennial.known_dimension(:'by') = 'product' AND monthly IS NOT NULL))
+      AND day <= perennial.last_day(:'until', :'time_zone', :'as_known_at'::timestamptz)
+    GROUP BY since, bundle_id, 3, currency
 ), closed AS (
-    SELECT *, sum(net) OVER (PARTITION BY bundle_id, currency ORDER BY since NULLS FIRST) - net AS opening FROM moved
+    SELECT *, sum(net) OVER (PARTITION BY bundle_id, product_id, currency ORDER BY since NULLS FIRST) - net AS opening
+    FROM moved
 )
-SELECT since::date AS since, bundle_id, currency, movements, round(opening / 1000, 3) AS opening,
-       round(new / 1000, 3) AS new, round(reactivation / 1000, 3) AS reactivation, round(expansion / 1000, 3) AS expansion,
-       round(contraction / 1000, 3) AS contraction, round(churn / 1000, 3) AS churn,
+SELECT since::date AS since, bundle_id, NULLIF(product_id, '') AS product_id, currency, movements,
+       round(opening / 1000, 3) AS opening, round(new / 1000, 3) AS new, round(reactivation / 1000, 3) AS reactivation,
+       round(first_full_price / 1000, 3) AS first_full_price, round(expansion / 1000, 3) AS expansion,
+       round(contraction / 1000, 3) AS contraction, round(currency_change / 1000, 3) AS currency_change,
+       round(product_change / 1000, 3) AS product_change, round(churn / 1000, 3) AS churn,
        round(voluntary / 1000, 3) AS voluntary, round(billing / 1000, 3) AS billing,
        round(refund / 1000, 3) AS refund, round((opening + net) / 1000, 3) AS closing,
        round(-100 * (churn + contraction) / NULLIF(opening, 0), 1) AS gross_churn_pct,
@@ -60,4 +71,4 @@ SELECT since::date AS since, bundle_id, currency, movements, round(opening / 100
 FROM closed
 WHERE since IS NOT NULL
 WINDOW app AS (PARTITION BY since, bundle_id)
-ORDER BY since, bundle_id, currency;
+ORDER BY since, bundle_id, product_id, currency;

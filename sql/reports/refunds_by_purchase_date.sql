@@ -5,7 +5,8 @@
 -- 90 days; before that the shares will rise. For the definitions of charge and refund see revenue and
 -- refunds_by_refund_date. Amounts are in units of the currency; a row without currency counts charges at unknown
 -- prices. The shares of price sources are those of the bucket's charges. is_complete: the whole bucket lies between
--- `from` and `until` and was over at as_known_at. A cut bucket counts only the charges in between.
+-- `from` and `until` and was over at as_known_at. A cut bucket counts only the charges in between; the day that is not
+-- over counts so far.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -27,8 +28,7 @@ WITH bought AS (
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
       AND occurred_at <= LEAST(:'as_known_at'::timestamptz, now())
       AND purchased_at >= perennial.instant(:'from', :'time_zone')
-      AND purchased_at < LEAST(perennial.instant(:'until', :'time_zone'),
-                               date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
+      AND purchased_at < LEAST(perennial.instant(:'until', :'time_zone'), :'as_known_at'::timestamptz, now())
     GROUP BY since, bundle_id, product_id, currency
 )
 SELECT since::date AS since, bundle_id, product_id, currency, charges, refunds,

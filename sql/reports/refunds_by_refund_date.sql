@@ -4,8 +4,8 @@
 -- on the day Apple gave. A period replaced by an upgrade is no refund (see revenue: prorations), nor is a trial or a
 -- family share. Apple does not state the refunded amount here: a refund counts with its whole price. amount is in units
 -- of the currency and negative; a row without currency counts refunds at unknown prices. The shares give the sources of
--- the prices of the bucket's refunds. Only days that were over at as_known_at appear. is_complete: the whole bucket
--- lies between `from` and `until` and was over at as_known_at. A cut bucket counts only the refunds in between.
+-- the prices of the bucket's refunds. is_complete: the whole bucket lies between `from` and `until` and was over at
+-- as_known_at. A cut bucket counts only the refunds in between; the day that is not over counts so far.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -25,8 +25,7 @@ WITH refund AS (
     WHERE kind = 'refund' AND environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
       AND occurred_at >= perennial.instant(:'from', :'time_zone')
-      AND occurred_at < LEAST(perennial.instant(:'until', :'time_zone'),
-                              date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
+      AND occurred_at < LEAST(perennial.instant(:'until', :'time_zone'), :'as_known_at'::timestamptz, now())
     GROUP BY since, bundle_id, product_id, currency
 )
 SELECT since, bundle_id, product_id, currency, refunds, of_subscriptions, of_purchases, round(amount / 1000, 3) AS amount,

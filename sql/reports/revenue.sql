@@ -8,8 +8,8 @@
 -- year. A refund is repaid at the rate of its charge. Prices are what customers pay: taxes, which Apple deducts first
 -- where required, are unknown here. Amounts are in units of the currency, one row for each; a row without currency
 -- counts movements at unknown prices. The shares give the sources of the prices of all the app's rows of the bucket.
--- Only days that were over appear. is_complete: the whole bucket lies between `from` and `until` and was over at
--- as_known_at. A cut bucket counts only the movements in between.
+-- is_complete: the whole bucket lies between `from` and `until` and was over at as_known_at. A cut bucket counts only
+-- the movements in between; the day that is not over counts so far.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -33,8 +33,7 @@ WITH moved AS (
     WHERE environment = perennial.known_environment(:'environment')
       AND (:'bundle_id' = '' OR bundle_id = perennial.known_app(:'bundle_id'))
       AND occurred_at >= perennial.instant(:'from', :'time_zone')
-      AND occurred_at < LEAST(perennial.instant(:'until', :'time_zone'),
-                              date_trunc('day', LEAST(:'as_known_at'::timestamptz, now()), :'time_zone'))
+      AND occurred_at < LEAST(perennial.instant(:'until', :'time_zone'), :'as_known_at'::timestamptz, now())
     GROUP BY since, bundle_id, product_id, currency, commission_percent, commission_reason
 )
 SELECT since, bundle_id, product_id, currency, commission_percent, commission_reason, charges, refunds, prorations,

@@ -7,8 +7,9 @@
 -- paid product replaces it at once (product.changed alone); it is lost by trial.expired, billing.grace_expired or
 -- refund.granted. A customer who comes back after that, or 65 days late, is subscription.reactivated and no conversion.
 -- Trials that had ended, or had been charged for, when the subscription was first seen are omitted: the feed does not
--- contain their outcome. product_id is the trial's. is_complete: the whole bucket lies between `from` and `until` and
--- was over at as_known_at. A cut bucket counts only the events in between.
+-- contain their outcome. refunded are those of the converted whose first charge Apple refunded so far, whenever that
+-- was; they stay converted. product_id is the trial's. is_complete: the whole bucket lies between `from` and `until`
+-- and was over at as_known_at. A cut bucket counts only the events in between.
 \if :{?from} \else \set from -infinity \endif
 \if :{?until} \else \set until infinity \endif
 \if :{?as_known_at} \else \set as_known_at infinity \endif
@@ -17,7 +18,7 @@
 \if :{?time_zone} \else \set time_zone UTC \endif
 \if :{?bucket} \else \set bucket month \endif
 WITH happened AS (
-    SELECT date_trunc(:'bucket', at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, kind
+    SELECT date_trunc(:'bucket', at AT TIME ZONE :'time_zone')::date AS since, bundle_id, product_id, kind, refunded_at
     FROM perennial.trials_as_known(:'as_known_at'::timestamptz) t
     CROSS JOIN LATERAL (
         VALUES ('started', started_at), (CASE WHEN outcome IN ('converted', 'lost') THEN outcome END, decided_at)
@@ -29,6 +30,7 @@ WITH happened AS (
 SELECT since, bundle_id, product_id,
        count(*) FILTER (WHERE kind = 'started') AS started,
        count(*) FILTER (WHERE kind = 'converted') AS converted,
+       count(*) FILTER (WHERE kind = 'converted' AND refunded_at IS NOT NULL) AS refunded,
        count(*) FILTER (WHERE kind = 'lost') AS lost,
        round(100.0 * count(*) FILTER (WHERE kind = 'converted')
            / NULLIF(count(*) FILTER (WHERE kind <> 'started'), 0), 1) AS conversion_pct,

@@ -1,7 +1,7 @@
 -- set as_known_at=2026-02-23 12:00Z
 -- set from=2026-02-19
 -- On 23 February it was not known that E had paid on the 20th: it was in grace, A, E, H and J paid, F was shared. The 23rd was
--- not over. C and G are yearly. K was active until the 21st and Apple was not asked since: from then on it is held.
+-- not over: it shows noon, as incomplete. C and G are yearly. K was active until the 21st and Apple was not asked since: from then on it is held.
 WITH k AS (
     INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
     SELECT app_id, 'Production', 'K' FROM ledger.app RETURNING subscription_id)

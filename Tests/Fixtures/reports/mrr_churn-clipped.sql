@@ -3,4 +3,4 @@
 -- set until=2026-03-09
 -- On 8 January USD 8 (G) + 10 (A) and EUR 9 (B). From the 9th on + 10 (C) + 7.50 (E) - 2 (C) = 33.50, lost 2 of 18 = 11.1 %; EUR 9
 -- - 9: all of it. Four movements: one said, one of the storefront, two default. February as ever. March until the 8th: 46 + 12
--- (H) - 10 (A) = 48; gross 10 / 46 = 21.7 %, net (10 - 12) / 46 = -4.3 %.
+-- (H) - 10 (A) = 48; gross 10 / 46 = 21.7 %, and net too: H's 12 are its first full price.

@@ -2,4 +2,5 @@
 -- set from=2026-01-01
 -- January: USD 8 + 10 (A) + 10 (C) + 7.50 (E) - 2 (C) = 33.50; lost 2 of 8 = 25 %. EUR +9 -9. Six movements: one said, two of
 -- the storefront, three default. February: 33.50 + 10 (J) + 2.50 (E) = 46; net -2.50 / 33.50 = -7.5 %; H is unknown: one of
--- three. March: 46 + 12 (H) - 10 (A) - 10 (E) - 10 (J) = 28; gross 30 / 46 = 65.2 %, net (30 - 12) / 46 = 39.1 %; B: 9 EUR.
+-- three. March: 46 + 12 (H) - 10 (A) - 10 (E) - 10 (J) = 28; gross 30 / 46 = 65.2 %, and net too, because H's 12 are its
+-- first full price; B: 9 EUR.

@@ -1,5 +1,5 @@
 -- set as_known_at=2026-03-25Z
 -- G begins at 8 (96 a year). B 9 EUR; A 10; C 10; E 7.50 while B's refund takes 9 EUR away; C's change to yearly takes 2 away
--- (10 to 8); H begins at an unknown price; J 10; E's second period is 10 instead of 7.50; H pays 12 instead of something
--- unknown; A is over; B is back; E (billing) and J are over.
+-- (10 to 8); H begins at an unknown price; J 10; E's second period is 10 instead of 7.50; H pays 12, its first full price,
+-- instead of something unknown; A is over; B is back; E (billing) and J are over.
 -- 8 + 10 + 10 + 7.50 - 2 + 10 + 2.50 + 12 - 10 - 20 = 28, as mrr says of 20 March.

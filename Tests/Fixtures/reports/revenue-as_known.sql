@@ -1,4 +1,4 @@
 -- set as_known_at=2026-01-20 12:00Z
 -- set from=2026-01-01
--- At noon on 20 January B's refund was not known, C not upgraded, E's charge of that day not in a day that was over: B 9 EUR,
--- A and C 10 USD each, G 96 after a year. Of the four prices one is the storefront's.
+-- At noon on 20 January B's refund was not known, C not upgraded: B 9 EUR, A and C 10 USD each, E
+-- 7.50 on that day, G 96 after a year. Of the five prices one was said, one is the storefront's.

@@ -1,17 +1,23 @@
 -- Intake: stores uploads ($1 receipts, $2 customers, $3 imported, $4 storefronts, $5 prices, $6 currencies, $7 expiries
 -- as far as they are known).
--- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here.
--- An upload makes its receipt due: at once when imported, in the order of ledger.import_priority, else in five seconds,
--- because the uploading process asks Apple right away. An import that adds nothing does not. A receipt in quarantine
--- stays there, because it is asked about alone.
+-- A device that sends a receipt for an order names no customer; then nothing but the receipt is stored here. An upload
+-- makes its receipt due: at once when imported, in the order of ledger.import_priority, else in five seconds, because
+-- the uploading process asks Apple right away. An import of a known upload does not; if it says a storefront or price
+-- that this upload never said, that is kept, and holds from now on. A receipt in quarantine stays there, because it is
+-- asked about alone.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), given AS MATERIALIZED (
-    SELECT DISTINCT ON (n.receipt_id, n.customer_id) n.*
+    SELECT n.receipt_id, n.customer_id, bool_and(n.imported) AS imported,
+           (array_agg(n.storefront ORDER BY n.place DESC) FILTER (WHERE n.storefront IS NOT NULL))[1] AS storefront,
+           (array_agg(n.price_milliunits ORDER BY n.place DESC) FILTER (WHERE n.currency IS NOT NULL))[1]
+               AS price_milliunits,
+           (array_agg(n.currency ORDER BY n.place DESC) FILTER (WHERE n.currency IS NOT NULL))[1] AS currency,
+           max(n.expires_at) AS expires_at, max(n.place) AS place
     FROM unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[], $5::bigint[], $6::text[], $7::timestamptz[])
         WITH ORDINALITY
         AS n(receipt_id, customer_id, imported, storefront, price_milliunits, currency, expires_at, place)
-    ORDER BY n.receipt_id, n.customer_id, n.imported, n.place DESC
+    GROUP BY n.receipt_id, n.customer_id
 ), uploaded AS (
     INSERT INTO ledger.upload AS u
         (receipt_id, customer_id, uploaded_at, imported, storefront, price_milliunits, currency)
@@ -21,16 +27,23 @@ WITH clock AS MATERIALIZED (
     WHERE g.customer_id IS NOT NULL
     ORDER BY g.receipt_id, g.customer_id
     ON CONFLICT (receipt_id, customer_id) DO UPDATE
-    SET settled = false, uploaded_at = EXCLUDED.uploaded_at, imported = EXCLUDED.imported,
+    SET settled = u.settled AND EXCLUDED.imported, imported = u.imported AND EXCLUDED.imported,
+        uploaded_at = CASE WHEN EXCLUDED.imported THEN u.uploaded_at ELSE EXCLUDED.uploaded_at END,
         storefront = COALESCE(EXCLUDED.storefront, u.storefront),
         price_milliunits = COALESCE(EXCLUDED.price_milliunits, u.price_milliunits),
         currency = COALESCE(EXCLUDED.currency, u.currency)
     WHERE NOT EXCLUDED.imported
-    RETURNING u.receipt_id, u.imported
+       OR (num_nonnulls(EXCLUDED.storefront, EXCLUDED.currency) > 0 AND NOT EXISTS (
+           SELECT FROM ledger.stated_price w
+           WHERE w.receipt_id = u.receipt_id AND w.customer_id = u.customer_id
+             AND COALESCE(w.storefront = EXCLUDED.storefront, EXCLUDED.storefront IS NULL)
+             AND COALESCE((w.price_milliunits, w.currency) = (EXCLUDED.price_milliunits, EXCLUDED.currency),
+                          EXCLUDED.currency IS NULL)))
+    RETURNING u.receipt_id, u.imported, u.uploaded_at
 ), brought AS (
     SELECT u.receipt_id, bool_and(u.imported) AS imported, bool_or(u.imported) AS is_due_now
     FROM (
-        SELECT u.receipt_id, u.imported FROM uploaded u
+        SELECT u.receipt_id, u.imported FROM uploaded u CROSS JOIN clock WHERE u.uploaded_at >= clock.at
         UNION ALL
         SELECT g.receipt_id, false FROM given g WHERE g.customer_id IS NULL) u
     GROUP BY u.receipt_id

@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-01
+-- set by=product
+-- January: of monthly A, B, C and E are new, B was refunded, C went on with yearly: A and E are left; yearly has G and C.
+-- February: H and J are new. March: A, J and E are lost, B is back: H and B are left of monthly.

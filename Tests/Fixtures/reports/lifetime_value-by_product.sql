@@ -1,0 +1,7 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2025-01-01
+-- set bucket=year
+-- set by=product
+-- 2025: G with yearly, 96 twice; proceeds 67.20 + 81.60 = 148.80, 83 days after the year. 2026: A, B, C, E, H and J began with
+-- monthly: 9 EUR, and 138.339 + 22 = 160.339 USD with C's yearly, a sixth 26.723; proceeds 96.837 + 15.40 = 112.237, a sixth
+-- 18.706; one charge is unknown. Of the 13 movements one price was said, three are the storefront's, one is unknown.

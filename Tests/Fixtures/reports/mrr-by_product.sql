@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-03-19
+-- set until=2026-03-21
+-- set by=product
+-- monthly: B 9 EUR; E 10, H 12, J 10 make 32, from the 20th on H alone. yearly: C and G, 8 each. The shares are the app's.

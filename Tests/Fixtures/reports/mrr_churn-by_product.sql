@@ -1,0 +1,6 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2026-01-01
+-- set until=2026-02-01
+-- set by=product
+-- January: monthly +10 (A) +10 (C) +7.50 (E), and C's 10 leave for yearly: 17.50. yearly: G 8, and C's 10 less 2: 16; 2 of 8 are
+-- lost. B's 9 EUR came and went.

@@ -1,0 +1,5 @@
+-- set as_known_at=2026-03-25Z
+-- set from=2025-01-01
+-- set months=2
+-- set by=product
+-- G began with yearly in January 2025. A, B, C and E began with monthly, and C's yearly counts there; so did H and J.
