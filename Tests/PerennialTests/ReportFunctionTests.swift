@@ -116,8 +116,8 @@ private let history = OncePerSuite(ReportFigureTests.withHistory)
                     name: "slices",
                     sql: """
                         SELECT (SELECT string_agg(cardinality(s)::text, ',' ORDER BY cardinality(s) DESC)
-                                FROM perennial.slices(4) s) AS sizes,
-                               (SELECT array_agg(id ORDER BY id) FROM perennial.slices(4) s CROSS JOIN unnest(s) id)
+                                FROM ledger.slices(4) s) AS sizes,
+                               (SELECT array_agg(id ORDER BY id) FROM ledger.slices(4) s CROSS JOIN unnest(s) id)
                                    = (SELECT array_agg(subscription_id ORDER BY subscription_id)
                                       FROM ledger.subscription) AS is_whole
                         """))

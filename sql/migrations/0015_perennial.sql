@@ -223,3 +223,58 @@ COMMENT ON VIEW perennial.audit_log IS
     'Every write by a person or an API key, except a key''s orders and acknowledgements (order_log, delivery_log), and '
     'the renewal of a restored feed''s id. Never a secret and never a '
     'receipt';
+
+CREATE VIEW perennial.notification_log AS
+SELECT n.notification_id, a.bundle_id, n.environment::text AS environment, n.received_at, n.kind, n.subkind,
+       n.original_transaction_id, n.effect, n.check_at
+FROM ledger.notification n LEFT JOIN ledger.app a USING (app_id);
+COMMENT ON VIEW perennial.notification_log IS
+    'Apple''s notifications of the last 90 days, what each was about and what it did, without its body';
+
+CREATE FUNCTION perennial.forget_notifications(before timestamptz) RETURNS bigint LANGUAGE sql AS $$
+    WITH gone AS (DELETE FROM ledger.notification n WHERE n.received_at < before RETURNING 1)
+    SELECT count(*) FROM gone
+$$;
+COMMENT ON FUNCTION perennial.forget_notifications IS
+    'Removes notifications that came before an instant, and returns how many. For perennial_owner';
+
+CREATE FUNCTION perennial.keep_feed_id() RETURNS void LANGUAGE sql AS $$
+    UPDATE ledger.feed SET place = ledger.feed_place()
+$$;
+COMMENT ON FUNCTION perennial.keep_feed_id IS
+    'Keeps the feed''s id after a move to a cluster that has every event, such as by pg_upgrade. For the schema''s owner, '
+    'before any process runs';
+
+CREATE FUNCTION ledger.app_key(bundle_id text) RETURNS int LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    known int;
+BEGIN
+    SELECT a.app_id INTO known FROM ledger.app a WHERE a.bundle_id = app_key.bundle_id;
+    IF known IS NULL THEN
+        RAISE EXCEPTION 'There is no app %; add it with `perennial app add`.', bundle_id;
+    END IF;
+    RETURN known;
+END $$;
+COMMENT ON FUNCTION ledger.app_key IS 'The key of an app, or an error if there is no such app';
+
+CREATE FUNCTION perennial.set_price(
+    bundle_id text, product_id text, storefront text, price_milliunits bigint, currency text,
+    valid_from timestamptz DEFAULT NULL, valid_until timestamptz DEFAULT NULL)
+RETURNS void LANGUAGE sql AS $$
+    SELECT ledger.record_price(
+        ledger.app_key(bundle_id), product_id, storefront, tstzrange(valid_from, valid_until), price_milliunits, currency)
+$$;
+COMMENT ON FUNCTION perennial.set_price IS
+    'Sets what a product costs in a storefront (empty: the default one), in thousandths of currency, from valid_from '
+    '(null: ever) until valid_until (null: on and on). A price that is null ends the one before. Earlier knowledge is '
+    'kept. For perennial_owner';
+
+CREATE FUNCTION perennial.set_small_business(
+    bundle_id text, valid_from timestamptz, valid_until timestamptz DEFAULT NULL)
+RETURNS void LANGUAGE sql AS $$
+    INSERT INTO ledger.small_business (app_id, valid)
+    VALUES (ledger.app_key(bundle_id), tstzrange(valid_from, valid_until))
+$$;
+COMMENT ON FUNCTION perennial.set_small_business IS
+    'States that the app''s owner is in Apple''s Small Business Program from valid_from until valid_until (null: on and '
+    'on). For perennial_owner';

@@ -2,7 +2,7 @@
 
 -- In this and the next files known_at 'infinity' means now, and streams limits a function to these subscriptions (null:
 -- all). The functions in SQL are one SELECT each without SECURITY DEFINER, so that the planner looks into them.
-CREATE FUNCTION perennial.stated_charge_price(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.stated_charge_price(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     is_purchase boolean, stream_id bigint, charge_id bigint, purchased_at timestamptz, price_milliunits bigint,
     currency text)
@@ -39,11 +39,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ORDER BY h.stated_id, h.purchased_at DESC, h.is_purchase DESC, h.charge_id) newest
     ORDER BY newest.is_purchase, newest.charge_id, newest.stated_at DESC, newest.stated_id DESC
 $$;
-COMMENT ON FUNCTION perennial.stated_charge_price IS
+COMMENT ON FUNCTION ledger.stated_charge_price IS
     'The charge that each reported price is about, as known at an instant: the newest thing bought when the upload '
     'came';
 
-CREATE FUNCTION perennial.price_basis(
+CREATE FUNCTION ledger.price_basis(
     offer text, is_family_shared boolean, stated bigint, storefront bigint, "default" bigint) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN is_family_shared OR offer IS NOT DISTINCT FROM 'trial' THEN NULL
@@ -53,12 +53,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                 WHEN "default" IS NOT NULL THEN 'default'
                 ELSE 'unknown' END
 $$;
-COMMENT ON FUNCTION perennial.price_basis IS
+COMMENT ON FUNCTION ledger.price_basis IS
     'Where the price of a charge comes from, given the prices that there are: stated at intake or import; else the '
     'catalog''s of the storefront; else that of the default one; else unknown. The catalog does not price offers. '
     'Trials and what a family shares are no charges: null';
 
-CREATE FUNCTION perennial.storefronts_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.storefronts_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, storefront text, valid_from timestamptz, valid_until timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT w.stream_id, w.storefront,
@@ -68,11 +68,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     WHERE w.storefront IS NOT NULL AND w.stated_at <= known_at AND (streams IS NULL OR w.stream_id = ANY (streams))
     WINDOW stream AS (PARTITION BY w.stream_id ORDER BY w.stated_at, w.stated_id)
 $$;
-COMMENT ON FUNCTION perennial.storefronts_of IS
+COMMENT ON FUNCTION ledger.storefronts_of IS
     'Where the customer of a subscription buys: what an upload reports holds from a day before it until the next '
     'report, and the first report holds from ever';
 
-CREATE FUNCTION perennial.period_charges_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.period_charges_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
@@ -88,8 +88,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                            WHEN 'default' THEN anywhere.currency END,
            basis.word, c.first_known_at, c.cancellation_known_at
     FROM perennial.period_history c
-    LEFT JOIN perennial.stated_charge_price(known_at, streams) stated ON NOT stated.is_purchase AND stated.charge_id = c.charge_id
-    LEFT JOIN perennial.storefronts_of(known_at, streams) place
+    LEFT JOIN ledger.stated_charge_price(known_at, streams) stated ON NOT stated.is_purchase AND stated.charge_id = c.charge_id
+    LEFT JOIN ledger.storefronts_of(known_at, streams) place
         ON place.stream_id = c.stream_id AND place.valid_from <= c.purchased_at AND c.purchased_at < place.valid_until
     LEFT JOIN perennial.price_history there
         ON there.bundle_id = c.bundle_id AND there.product_id = c.product_id AND there.storefront = place.storefront
@@ -100,16 +100,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.valid_from <= c.purchased_at AND c.purchased_at < anywhere.valid_until
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     CROSS JOIN LATERAL (
-        SELECT perennial.price_basis(c.offer, c.is_family_shared, stated.price_milliunits, there.price_milliunits,
+        SELECT ledger.price_basis(c.offer, c.is_family_shared, stated.price_milliunits, there.price_milliunits,
                                      anywhere.price_milliunits) AS word) basis
     WHERE c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
       AND (streams IS NULL OR c.stream_id = ANY (streams))
 $$;
-COMMENT ON FUNCTION perennial.period_charges_of IS
+COMMENT ON FUNCTION ledger.period_charges_of IS
     'Every period with its price: the subscriptions'' half of charges_of';
 
 -- streams names subscriptions, so with it there are no one-time purchases.
-CREATE FUNCTION perennial.charges_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.charges_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, kind text, stream_id bigint, charge_id bigint, original_transaction_id text,
     product_id text, quantity int, purchased_at timestamptz, expires_at timestamptz, cancelled_at timestamptz,
@@ -120,7 +120,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            c.product_id, c.quantity, c.purchased_at, c.expires_at, c.cancelled_at, c.is_upgraded, c.offer,
            c.is_family_shared, c.storefront, c.amount_milliunits, c.currency, c.price_basis, c.first_known_at,
            c.cancellation_known_at
-    FROM perennial.period_charges_of(known_at, streams) c
+    FROM ledger.period_charges_of(known_at, streams) c
     UNION ALL
     SELECT c.bundle_id, c.environment, 'purchase', c.stream_id, c.stream_id, c.original_transaction_id, c.product_id,
            c.quantity, c.purchased_at, NULL, c.revoked_at, false, NULL, false, place.storefront,
@@ -132,7 +132,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 WHEN anywhere.price_milliunits IS NOT NULL THEN 'default' ELSE 'unknown' END,
            c.first_known_at, c.revocation_known_at
     FROM perennial.purchase_history c
-    LEFT JOIN perennial.stated_charge_price(known_at, NULL) stated ON stated.is_purchase AND stated.charge_id = c.stream_id
+    LEFT JOIN ledger.stated_charge_price(known_at, NULL) stated ON stated.is_purchase AND stated.charge_id = c.stream_id
     LEFT JOIN (
         SELECT w.stream_id, w.storefront,
                CASE WHEN row_number() OVER stream = 1 THEN '-infinity'
@@ -152,9 +152,9 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         AND anywhere.known_from <= known_at AND COALESCE(anywhere.known_until > known_at, true)
     WHERE streams IS NULL AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
 $$;
-COMMENT ON FUNCTION perennial.charges_of IS
+COMMENT ON FUNCTION ledger.charges_of IS
     'Every period and one-time purchase as known at an instant, with its price in thousandths of currency and where '
-    'that comes from (perennial.price_basis)';
+    'that comes from (ledger.price_basis)';
 
 CREATE FUNCTION perennial.charges_as_known(known_at timestamptz)
 RETURNS TABLE (
@@ -163,13 +163,13 @@ RETURNS TABLE (
     is_upgraded boolean, offer text, is_family_shared boolean, storefront text, amount_milliunits bigint, currency text,
     price_basis text, first_known_at timestamptz, cancellation_known_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM perennial.charges_of(known_at, NULL)
+    SELECT * FROM ledger.charges_of(known_at, NULL)
 $$;
-COMMENT ON FUNCTION perennial.charges_as_known IS 'perennial.charges_of for every subscription and one-time purchase';
+COMMENT ON FUNCTION perennial.charges_as_known IS 'ledger.charges_of for every subscription and one-time purchase';
 
 -- The function sorts once: it adds paid service up over the whole subscription, and subtracts what came before the last
 -- gap.
-CREATE FUNCTION perennial.revenue_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.revenue_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     occurred_at timestamptz, bundle_id text, environment text, charge_kind text, stream_id bigint, charge_id bigint,
     original_transaction_id text, kind text, product_id text, purchased_at timestamptz, offer text, storefront text,
@@ -201,7 +201,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                            CASE WHEN h.is_upgraded THEN COALESCE(h.cancelled_at, CASE
                                WHEN lag(h.expires_at) OVER stream > h.purchased_at THEN h.purchased_at
                                ELSE lead(h.purchased_at) OVER stream END) END AS replaced_at
-                    FROM perennial.charges_of(known_at, streams) h
+                    FROM ledger.charges_of(known_at, streams) h
                     WINDOW stream AS (PARTITION BY h.stream_id, h.kind ORDER BY h.purchased_at, h.charge_id)) k) r
             WINDOW before AS (
                 PARTITION BY r.stream_id, r.kind ORDER BY r.purchased_at, r.charge_id
@@ -233,7 +233,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         WHERE c.is_upgraded AND COALESCE(c.replaced_at < c.expires_at, true)) moved
     WHERE NOT c.is_family_shared AND c.offer IS DISTINCT FROM 'trial'
 $$;
-COMMENT ON FUNCTION perennial.revenue_of IS
+COMMENT ON FUNCTION ledger.revenue_of IS
     'Every charge, refund and proration of a replaced period as known at an instant, signed, with Apple''s '
     'commission: 15 % in the Small Business Program, 15 % after a year of paid service, else 30 %. Paid service '
     'adds up the paid periods of the subscription before the charge: refunded ones do not count, replaced ones '

@@ -1,7 +1,7 @@
 -- What the charges of a subscription come to: stretches of paying, renewals and trials, as known at an instant.
 
 -- The function is one expression, which the planner puts where it is used.
-CREATE FUNCTION perennial.months(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS numeric
+CREATE FUNCTION ledger.months(period text, purchased_at timestamptz, expires_at timestamptz) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE right(period, 1)
         WHEN 'Y' THEN 12.0 * substr(period, 2, length(period) - 2)::int
@@ -16,12 +16,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
             WHEN expires_at - purchased_at >= interval '1 day'
                 THEN round(extract(epoch FROM expires_at - purchased_at) / 86400) * 12 / 365.25 END END
 $$;
-COMMENT ON FUNCTION perennial.months IS
+COMMENT ON FUNCTION ledger.months IS
     'How many months a period lasts: by the catalog, else (and for offers) by its own length in whole months or '
     'weeks. A month has 365.25 / 12 days. Null for less than a day, such as a sandbox period without a catalog';
 
 -- A run is the number of instants before a charge at which another price begins, so the runs need no sort of charges.
-CREATE FUNCTION perennial.charge_runs_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.charge_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     stream_id bigint, charge_id bigint, product_id text, quantity int, offer text, is_family_shared boolean,
     begins_at timestamptz, first_expires_at timestamptz)
@@ -49,10 +49,10 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                 WHERE (o.offer IS NOT NULL OR o.is_family_shared OR o.quantity <> 1)
                   AND (streams IS NULL OR o.stream_id = ANY (streams))
                 UNION ALL
-                SELECT stated.stream_id, stated.purchased_at, true FROM perennial.stated_charge_price(known_at, streams) stated
+                SELECT stated.stream_id, stated.purchased_at, true FROM ledger.stated_charge_price(known_at, streams) stated
                 WHERE NOT stated.is_purchase
                 UNION ALL
-                SELECT place.stream_id, place.valid_from, false FROM perennial.storefronts_of(known_at, streams) place
+                SELECT place.stream_id, place.valid_from, false FROM ledger.storefronts_of(known_at, streams) place
                 WHERE place.valid_from > '-infinity') odd
             GROUP BY odd.stream_id
         ) own ON own.stream_id = p.stream_id
@@ -61,12 +61,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     GROUP BY c.stream_id, c.product_id, c.run, c.quantity, c.offer, c.is_family_shared,
              CASE WHEN c.offer IS NOT NULL OR c.is_stated OR NOT c.has_period THEN c.charge_id END
 $$;
-COMMENT ON FUNCTION perennial.charge_runs_of IS
+COMMENT ON FUNCTION ledger.charge_runs_of IS
     'Charges of one product and subscription that follow each other and cost the same, as one run. A run ends where '
     'a charge with an offer, a price of its own, another quantity or no price begins, and where the catalog''s '
     'price or the storefront changes';
 
-CREATE FUNCTION perennial.paying_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.paying_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
@@ -89,16 +89,16 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                lead(r.begins_at) OVER (
                    PARTITION BY r.stream_id, r.product_id
                    ORDER BY r.begins_at, r.first_expires_at, r.charge_id) AS until,
-               round(price.amount / NULLIF(perennial.months(
+               round(price.amount / NULLIF(ledger.months(
                    CASE WHEN r.offer IS NULL THEN d.period END, r.begins_at, r.first_expires_at), 0))::bigint
                    AS monthly,
                price.currency, price.basis AS price_basis
-        FROM perennial.charge_runs_of(known_at, streams) r
+        FROM ledger.charge_runs_of(known_at, streams) r
         JOIN perennial.subscription_key n USING (stream_id)
         LEFT JOIN perennial.product_now d ON d.bundle_id = n.bundle_id AND d.product_id = r.product_id
-        LEFT JOIN perennial.stated_charge_price(known_at, streams) stated
+        LEFT JOIN ledger.stated_charge_price(known_at, streams) stated
             ON NOT stated.is_purchase AND stated.charge_id = r.charge_id
-        LEFT JOIN perennial.storefronts_of(known_at, streams) place
+        LEFT JOIN ledger.storefronts_of(known_at, streams) place
             ON place.stream_id = r.stream_id AND place.valid_from <= r.begins_at AND r.begins_at < place.valid_until
         LEFT JOIN perennial.price_history there
             ON there.bundle_id = n.bundle_id AND there.product_id = r.product_id AND there.storefront = place.storefront
@@ -115,20 +115,20 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                                              WHEN 'default' THEN anywhere.price_milliunits END AS amount,
                    CASE p.basis WHEN 'stated' THEN stated.currency WHEN 'storefront' THEN there.currency
                                 WHEN 'default' THEN anywhere.currency END AS currency
-            FROM (SELECT perennial.price_basis(
+            FROM (SELECT ledger.price_basis(
                 r.offer, r.is_family_shared, stated.price_milliunits, there.price_milliunits,
                 anywhere.price_milliunits) AS basis) p) price
     ) p ON p.stream_id = t.subscription_id AND p.product_id = t.product_id
         AND p.begins_at < t.access_until AND COALESCE(p.until > t.valid_from, true)
     WHERE t.access_until IS NOT NULL AND p.price_basis IS NOT NULL AND COALESCE(p.until > p.begins_at, true)
 $$;
-COMMENT ON FUNCTION perennial.paying_of IS
+COMMENT ON FUNCTION ledger.paying_of IS
     'Stretches at one price in which a subscription was paying: it gave access, and the newest period that had '
     'begun was a charge. Grace and the wait for a renewal go on at the last price; a refunded period pays until its '
     'refund. ended_state and ended_reason are what came after the stretch; charge_id is one of its charges; '
     'monthly_milliunits is the price of a month in thousandths of currency';
 
-CREATE FUNCTION perennial.kind_of_return(environment text, gap interval, was_failing boolean) RETURNS text
+CREATE FUNCTION ledger.kind_of_return(environment text, gap interval, was_failing boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN gap > interval '65 days' THEN 'subscription.reactivated'
                 WHEN was_failing THEN 'subscription.recovered'
@@ -136,12 +136,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                     THEN 'subscription.renewed'
                 ELSE 'subscription.reactivated' END
 $$;
-COMMENT ON FUNCTION perennial.kind_of_return IS
+COMMENT ON FUNCTION ledger.kind_of_return IS
     'The kind of event that the period after another one would have had, where the feed has none because both were '
     'there at first sight. The rule is that of the events. Whether renewal was on at an end before first sight is '
     'unknown: only what Apple still tried to charge (was_failing), or what came within the tolerance, went on';
 
-CREATE FUNCTION perennial.period_events_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.period_events_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (stream_id bigint, charge_id bigint, kind text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT DISTINCT ON (a.charge_id) e.stream_id, a.charge_id, e.kind
@@ -154,11 +154,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
       AND e.recorded_at <= known_at AND (streams IS NULL OR e.stream_id = ANY (streams))
     ORDER BY a.charge_id, e.kind = 'product.changed', e.version DESC, e.ordinal DESC
 $$;
-COMMENT ON FUNCTION perennial.period_events_of IS
+COMMENT ON FUNCTION ledger.period_events_of IS
     'The event of each period that appeared after first sight: one of the four kinds that say how it came, or '
     'product.changed if it replaced another period at once';
 
-CREATE FUNCTION perennial.renewals_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.renewals_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, product_id text, expires_at timestamptz,
     next_purchased_at timestamptz, next_is_paid boolean, was_awaited boolean)
@@ -178,11 +178,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
           AND COALESCE(c.cancelled_at > c.purchased_at, true) AND (streams IS NULL OR c.stream_id = ANY (streams))
         WINDOW stream AS (PARTITION BY c.stream_id ORDER BY c.purchased_at, c.expires_at, c.charge_id)) p
     JOIN perennial.subscription_key k USING (stream_id)
-    LEFT JOIN perennial.period_events_of(known_at, streams) reported
+    LEFT JOIN ledger.period_events_of(known_at, streams) reported
         ON reported.charge_id = p.next_charge_id AND reported.kind <> 'product.changed'
     CROSS JOIN LATERAL (
         SELECT CASE WHEN reported.kind IS NOT NULL THEN reported.kind
-                    WHEN p.next_purchased_at IS NOT NULL THEN perennial.kind_of_return(
+                    WHEN p.next_purchased_at IS NOT NULL THEN ledger.kind_of_return(
                         k.environment, p.next_purchased_at - p.expires_at,
                         p.next_purchased_at > p.expires_at AND EXISTS (
                             SELECT FROM perennial.timeline t
@@ -192,12 +192,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                               AND t.state IN ('grace_period', 'billing_retry'))) END AS kind) next
     WHERE p.is_paid AND p.comes_to_its_end
 $$;
-COMMENT ON FUNCTION perennial.renewals_of IS
+COMMENT ON FUNCTION ledger.renewals_of IS
     'The paid periods that come to their end, neither refunded before nor replaced, with what came next by the '
     'event of the next period. next_is_paid: it was paid for, and did not follow a lapse; was_awaited: Apple '
     'charged for it late, after a failure';
 
-CREATE FUNCTION perennial.trial_runs_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.trial_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz)
@@ -235,12 +235,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         ON first.stream_id = r.stream_id AND first.kind IN ('subscription.started', 'trial.started')
         AND first.recorded_at <= known_at AND first.as_of < r.ends_at
         AND COALESCE(first.recorded_at < r.next_known_at, true)
-    LEFT JOIN perennial.period_events_of(known_at, streams) reported ON reported.charge_id = r.next_charge_id
+    LEFT JOIN ledger.period_events_of(known_at, streams) reported ON reported.charge_id = r.next_charge_id
     CROSS JOIN LATERAL (
-        SELECT COALESCE(reported.kind, perennial.kind_of_return(r.environment, r.next_purchased_at - r.ends_at, false))
+        SELECT COALESCE(reported.kind, ledger.kind_of_return(r.environment, r.next_purchased_at - r.ends_at, false))
                    <> 'subscription.reactivated' AS went_on) next
 $$;
-COMMENT ON FUNCTION perennial.trial_runs_of IS
+COMMENT ON FUNCTION ledger.trial_runs_of IS
     'Trials of one subscription that follow each other, as one, when they became paid, and when that first charge was '
     'refunded. Trials that had ended at '
     'first sight, or that a charge had followed, are left out: the feed does not say how they went';

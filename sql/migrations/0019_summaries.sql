@@ -27,7 +27,7 @@ CREATE TABLE ledger.summary_paying (
 CREATE INDEX summary_paying_of_subscription ON ledger.summary_paying (subscription_id);
 CREATE INDEX summary_paying_begins ON ledger.summary_paying (paying_from);
 CREATE INDEX summary_paying_ends ON ledger.summary_paying (paying_until);
-COMMENT ON TABLE ledger.summary_paying IS 'What perennial.paying_of returns for a summarised subscription as known now';
+COMMENT ON TABLE ledger.summary_paying IS 'What ledger.paying_of returns for a summarised subscription as known now';
 
 CREATE TABLE ledger.summary_revenue (
     subscription_id       bigint NOT NULL REFERENCES ledger.summarised ON DELETE CASCADE,
@@ -54,7 +54,7 @@ ALTER TABLE ledger.summary_revenue
 CREATE STATISTICS ledger.summary_revenue_groups (ndistinct)
     ON kind, product_id, currency, price_basis, commission_percent, commission_reason FROM ledger.summary_revenue;
 COMMENT ON TABLE ledger.summary_revenue IS
-    'What perennial.revenue_of returns for a summarised subscription as known now';
+    'What ledger.revenue_of returns for a summarised subscription as known now';
 
 CREATE TABLE ledger.summary_renewal (
     subscription_id    bigint NOT NULL REFERENCES ledger.summarised ON DELETE CASCADE,
@@ -67,7 +67,7 @@ CREATE TABLE ledger.summary_renewal (
 CREATE INDEX summary_renewal_of_subscription ON ledger.summary_renewal (subscription_id);
 ALTER TABLE ledger.summary_renewal ALTER COLUMN expires_at SET (n_distinct = 2000);
 COMMENT ON TABLE ledger.summary_renewal IS
-    'What perennial.renewals_of returns for a summarised subscription as known now';
+    'What ledger.renewals_of returns for a summarised subscription as known now';
 
 CREATE TABLE ledger.summary_trial (
     subscription_id  bigint NOT NULL REFERENCES ledger.summarised ON DELETE CASCADE,
@@ -79,7 +79,7 @@ CREATE TABLE ledger.summary_trial (
 );
 CREATE INDEX summary_trial_of_subscription ON ledger.summary_trial (subscription_id);
 COMMENT ON TABLE ledger.summary_trial IS
-    'What perennial.trial_runs_of returns for a summarised subscription as known now';
+    'What ledger.trial_runs_of returns for a summarised subscription as known now';
 
 CREATE FUNCTION ledger.unsummarise_priced() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -171,16 +171,16 @@ COMMENT ON VIEW perennial.summary_trial IS 'Trials of summarised subscriptions';
 
 -- The functions named …_from_history are in PL/pgSQL. PostgreSQL does not inline such a function, and with
 -- force_custom_plan it plans each call with the actual array of subscriptions.
-CREATE FUNCTION perennial.unsummarised_streams(known_at timestamptz, streams bigint[]) RETURNS bigint[]
+CREATE FUNCTION ledger.unsummarised_streams(known_at timestamptz, streams bigint[]) RETURNS bigint[]
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN streams IS NULL AND known_at = 'infinity' AND (SELECT is_complete FROM perennial.summary_now)
                 THEN ARRAY(SELECT stream_id FROM perennial.unsummarised) ELSE streams END
 $$;
-COMMENT ON FUNCTION perennial.unsummarised_streams IS
+COMMENT ON FUNCTION ledger.unsummarised_streams IS
     'The subscriptions whose history a report has to read at known_at: all (null), the given streams, or, for what '
     'is known now, those whose summary rows do not hold';
 
-CREATE FUNCTION perennial.paying_from_history(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.paying_from_history(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
@@ -188,13 +188,13 @@ RETURNS TABLE (
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
-    unread bigint[] := perennial.unsummarised_streams(known_at, streams);
+    unread bigint[] := ledger.unsummarised_streams(known_at, streams);
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.paying_of(known_at, unread);
+    RETURN QUERY SELECT * FROM ledger.paying_of(known_at, unread);
 END $$;
-COMMENT ON FUNCTION perennial.paying_from_history IS 'perennial.paying_of for the subscriptions of perennial.unsummarised_streams';
+COMMENT ON FUNCTION ledger.paying_from_history IS 'ledger.paying_of for the subscriptions of ledger.unsummarised_streams';
 
-CREATE FUNCTION perennial.paying_combined(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.paying_combined(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, charge_id bigint, original_transaction_id text, product_id text,
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
@@ -202,10 +202,10 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM perennial.summary_paying WHERE known_at = 'infinity' AND streams IS NULL
     UNION ALL
-    SELECT * FROM perennial.paying_from_history(known_at, streams)
+    SELECT * FROM ledger.paying_from_history(known_at, streams)
 $$;
-COMMENT ON FUNCTION perennial.paying_combined IS
-    'perennial.paying_of, from summary rows where they hold and else from the history';
+COMMENT ON FUNCTION ledger.paying_combined IS
+    'ledger.paying_of, from summary rows where they hold and else from the history';
 
 CREATE FUNCTION perennial.paying_as_known(known_at timestamptz)
 RETURNS TABLE (
@@ -213,12 +213,12 @@ RETURNS TABLE (
     paying_from timestamptz, paying_until timestamptz, ended_state text, ended_reason text, offer text,
     monthly_milliunits bigint, currency text, price_basis text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM perennial.paying_combined(known_at, NULL)
+    SELECT * FROM ledger.paying_combined(known_at, NULL)
 $$;
 COMMENT ON FUNCTION perennial.paying_as_known IS
-    'Stretches of paying at one price, of every subscription, as known at an instant (perennial.paying_of)';
+    'Stretches of paying at one price, of every subscription, as known at an instant (ledger.paying_of)';
 
-CREATE FUNCTION perennial.revenue_from_history(known_at timestamptz)
+CREATE FUNCTION ledger.revenue_from_history(known_at timestamptz)
 RETURNS TABLE (
     occurred_at timestamptz, bundle_id text, environment text, charge_kind text, stream_id bigint, charge_id bigint,
     original_transaction_id text, kind text, product_id text, purchased_at timestamptz, offer text, storefront text,
@@ -227,14 +227,14 @@ RETURNS TABLE (
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
-    unread bigint[] := perennial.unsummarised_streams(known_at, NULL);
+    unread bigint[] := ledger.unsummarised_streams(known_at, NULL);
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.revenue_of(known_at, unread) r WHERE r.charge_kind = 'subscription';
+    RETURN QUERY SELECT * FROM ledger.revenue_of(known_at, unread) r WHERE r.charge_kind = 'subscription';
 END $$;
-COMMENT ON FUNCTION perennial.revenue_from_history IS
-    'perennial.revenue_of for the subscriptions of perennial.unsummarised_streams, without one-time purchases';
+COMMENT ON FUNCTION ledger.revenue_from_history IS
+    'ledger.revenue_of for the subscriptions of ledger.unsummarised_streams, without one-time purchases';
 
-CREATE FUNCTION perennial.purchase_revenue(known_at timestamptz)
+CREATE FUNCTION ledger.purchase_revenue(known_at timestamptz)
 RETURNS TABLE (
     occurred_at timestamptz, bundle_id text, environment text, charge_kind text, stream_id bigint, charge_id bigint,
     original_transaction_id text, kind text, product_id text, purchased_at timestamptz, offer text, storefront text,
@@ -243,10 +243,10 @@ RETURNS TABLE (
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.revenue_of(known_at, NULL) r WHERE r.charge_kind = 'purchase';
+    RETURN QUERY SELECT * FROM ledger.revenue_of(known_at, NULL) r WHERE r.charge_kind = 'purchase';
 END $$;
-COMMENT ON FUNCTION perennial.purchase_revenue IS
-    'perennial.revenue_of for one-time purchases, always from the history: they are few. It is PL/pgSQL, so that '
+COMMENT ON FUNCTION ledger.purchase_revenue IS
+    'ledger.revenue_of for one-time purchases, always from the history: they are few. It is PL/pgSQL, so that '
     'parallel workers may do the rest of a report';
 
 CREATE FUNCTION perennial.revenue_as_known(known_at timestamptz)
@@ -261,15 +261,15 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT r.occurred_at, r.bundle_id, r.environment, 'subscription', r.stream_id, r.charge_id,
            r.original_transaction_id, r.kind, r.product_id, r.purchased_at, r.offer, r.storefront, r.amount_milliunits,
            r.currency, r.price_basis, r.commission_percent, r.commission_reason, r.proceeds_milliunits, r.recorded_at
-    FROM perennial.revenue_from_history(known_at) r
+    FROM ledger.revenue_from_history(known_at) r
     UNION ALL
     SELECT p.occurred_at, p.bundle_id, p.environment, 'purchase', p.stream_id, p.charge_id, p.original_transaction_id,
            p.kind, p.product_id, p.purchased_at, p.offer, p.storefront, p.amount_milliunits, p.currency, p.price_basis,
            p.commission_percent, p.commission_reason, p.proceeds_milliunits, p.recorded_at
-    FROM perennial.purchase_revenue(known_at) p
+    FROM ledger.purchase_revenue(known_at) p
 $$;
 COMMENT ON FUNCTION perennial.revenue_as_known IS
-    'Every charge, refund and proration with Apple''s commission, as known at an instant (perennial.revenue_of)';
+    'Every charge, refund and proration with Apple''s commission, as known at an instant (ledger.revenue_of)';
 
 CREATE VIEW perennial.revenue_event AS
 SELECT r.occurred_at, r.bundle_id, r.environment, c.name AS customer, r.original_transaction_id, r.kind, r.product_id,
@@ -283,18 +283,18 @@ LEFT JOIN ledger.customer c ON c.customer_id = COALESCE(s.customer_id, p.custome
 COMMENT ON VIEW perennial.revenue_event IS
     'Charges, refunds and prorations as known now, signed, so that a sum is net revenue; an unknown amount is null';
 
-CREATE FUNCTION perennial.renewals_from_history(known_at timestamptz)
+CREATE FUNCTION ledger.renewals_from_history(known_at timestamptz)
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, product_id text, expires_at timestamptz,
     next_purchased_at timestamptz, next_is_paid boolean, was_awaited boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
-    unread bigint[] := perennial.unsummarised_streams(known_at, NULL);
+    unread bigint[] := ledger.unsummarised_streams(known_at, NULL);
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.renewals_of(known_at, unread);
+    RETURN QUERY SELECT * FROM ledger.renewals_of(known_at, unread);
 END $$;
-COMMENT ON FUNCTION perennial.renewals_from_history IS 'perennial.renewals_of for the subscriptions of perennial.unsummarised_streams';
+COMMENT ON FUNCTION ledger.renewals_from_history IS 'ledger.renewals_of for the subscriptions of ledger.unsummarised_streams';
 
 CREATE FUNCTION perennial.renewals_as_known(known_at timestamptz)
 RETURNS TABLE (
@@ -303,32 +303,32 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM perennial.summary_renewal WHERE known_at = 'infinity'
     UNION ALL
-    SELECT * FROM perennial.renewals_from_history(known_at)
+    SELECT * FROM ledger.renewals_from_history(known_at)
 $$;
 COMMENT ON FUNCTION perennial.renewals_as_known IS
-    'The paid periods that come to their end, of every subscription, as known at an instant (perennial.renewals_of)';
+    'The paid periods that come to their end, of every subscription, as known at an instant (ledger.renewals_of)';
 
-CREATE FUNCTION perennial.trial_runs_from_history(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.trial_runs_from_history(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
-    unread bigint[] := perennial.unsummarised_streams(known_at, streams);
+    unread bigint[] := ledger.unsummarised_streams(known_at, streams);
 BEGIN
-    RETURN QUERY SELECT * FROM perennial.trial_runs_of(known_at, unread);
+    RETURN QUERY SELECT * FROM ledger.trial_runs_of(known_at, unread);
 END $$;
-COMMENT ON FUNCTION perennial.trial_runs_from_history IS 'perennial.trial_runs_of for the subscriptions of perennial.unsummarised_streams';
+COMMENT ON FUNCTION ledger.trial_runs_from_history IS 'ledger.trial_runs_of for the subscriptions of ledger.unsummarised_streams';
 
-CREATE FUNCTION perennial.trial_runs_combined(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.trial_runs_combined(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM perennial.summary_trial WHERE known_at = 'infinity' AND streams IS NULL
     UNION ALL
-    SELECT * FROM perennial.trial_runs_from_history(known_at, streams)
+    SELECT * FROM ledger.trial_runs_from_history(known_at, streams)
 $$;
-COMMENT ON FUNCTION perennial.trial_runs_combined IS
-    'perennial.trial_runs_of, from summary rows where they hold and else from the history';
+COMMENT ON FUNCTION ledger.trial_runs_combined IS
+    'ledger.trial_runs_of, from summary rows where they hold and else from the history';

@@ -1,5 +1,5 @@
 -- The functions that reports read: days of paying, movements of recurring revenue, trials, and what moved past figures.
-CREATE FUNCTION perennial.paying_days_of(
+CREATE FUNCTION ledger.paying_days_of(
     known_at timestamptz, time_zone text, streams bigint[], clock timestamptz)
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text, first_day date,
@@ -16,11 +16,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM (
         SELECT p.*, perennial.counted_day(p.paying_from, time_zone, clock) AS first_day,
                perennial.counted_day(p.paying_until, time_zone, clock) AS end_day
-        FROM perennial.paying_combined(known_at, streams) p) d
+        FROM ledger.paying_combined(known_at, streams) p) d
     WHERE d.first_day < d.end_day
     WINDOW stream AS (PARTITION BY d.stream_id ORDER BY d.first_day)
 $$;
-COMMENT ON FUNCTION perennial.paying_days_of IS
+COMMENT ON FUNCTION ledger.paying_days_of IS
     'Stretches of paying in whole days of a time zone: a subscription pays on a day if it does at the day''s end, '
     'from first_day until before end_day; the day that runs at clock ends there. Each row has the stretch before and after it, so that one day compares '
     'with the next';
@@ -32,11 +32,11 @@ RETURNS TABLE (
     price_basis text, previous_product_id text, previous_end_day date, previous_monthly_milliunits bigint,
     previous_currency text, previous_price_basis text, is_first_full_price boolean, next_first_day date)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM perennial.paying_days_of(known_at, time_zone, NULL, 'infinity')
+    SELECT * FROM ledger.paying_days_of(known_at, time_zone, NULL, 'infinity')
 $$;
-COMMENT ON FUNCTION perennial.paying_days_as_known IS 'perennial.paying_days_of for every subscription';
+COMMENT ON FUNCTION perennial.paying_days_as_known IS 'ledger.paying_days_of for every subscription';
 
-CREATE FUNCTION perennial.mrr_movement_of(
+CREATE FUNCTION ledger.mrr_movement_of(
     known_at timestamptz, time_zone text, streams bigint[], clock timestamptz)
 RETURNS TABLE (
     day date, bundle_id text, environment text, stream_id bigint, original_transaction_id text, kind text,
@@ -44,7 +44,7 @@ RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT m.day, d.bundle_id, d.environment, d.stream_id, d.original_transaction_id, m.kind, m.product_id, m.currency,
            m.amount, m.price_basis, m.ended_state, m.ended_reason
-    FROM perennial.paying_days_of(known_at, time_zone, streams, clock) d
+    FROM ledger.paying_days_of(known_at, time_zone, streams, clock) d
     CROSS JOIN LATERAL (
         SELECT d.first_day AS day, CASE WHEN d.previous_end_day IS NULL THEN 'new' ELSE 'reactivation' END AS kind,
                d.product_id, d.currency, d.monthly_milliunits AS amount, d.price_basis, NULL AS ended_state,
@@ -75,7 +75,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                d.ended_reason
         WHERE COALESCE(d.next_first_day > d.end_day, true)) m
 $$;
-COMMENT ON FUNCTION perennial.mrr_movement_of IS
+COMMENT ON FUNCTION ledger.mrr_movement_of IS
     'How monthly recurring revenue moved from the end of one day to the end of the next, per subscription, product and '
     'currency. new: never paid before; reactivation; expansion and contraction: pays more or less; churn. '
     'first_full_price: goes on without an offer, and until then paid only with offers. currency_change: goes on in '
@@ -87,10 +87,10 @@ RETURNS TABLE (
     day date, bundle_id text, environment text, stream_id bigint, original_transaction_id text, kind text,
     product_id text, currency text, monthly_milliunits bigint, price_basis text, ended_state text, ended_reason text)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM perennial.mrr_movement_of(known_at, time_zone, NULL, LEAST(known_at, now()))
+    SELECT * FROM ledger.mrr_movement_of(known_at, time_zone, NULL, LEAST(known_at, now()))
 $$;
 COMMENT ON FUNCTION perennial.mrr_movement_as_known IS
-    'perennial.mrr_movement_of for every subscription; the day that runs ends at known_at or now';
+    'ledger.mrr_movement_of for every subscription; the day that runs ends at known_at or now';
 
 CREATE FUNCTION perennial.mrr_movement_days_as_known(known_at timestamptz, time_zone text)
 RETURNS TABLE (
@@ -123,7 +123,7 @@ COMMENT ON FUNCTION perennial.revenue_days_as_known IS
     'The charges, refunds and prorations of each day, counted and added up; reports by week, month or year add '
     'these up';
 
-CREATE FUNCTION perennial.trials_of(known_at timestamptz, streams bigint[])
+CREATE FUNCTION ledger.trials_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz, refunded_at timestamptz)
@@ -136,7 +136,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM (
         SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
                t.ends_at, t.paid_at, t.refunded_at, min(e.occurred_at) AS lost_at
-        FROM perennial.trial_runs_combined(known_at, streams) t
+        FROM ledger.trial_runs_combined(known_at, streams) t
         LEFT JOIN perennial.subscription_event e
             ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
             AND (streams IS NULL OR e.stream_id = ANY (streams))
@@ -152,7 +152,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                     ELSE 'pending' END AS outcome) o
     WHERE r.started_at <= LEAST(known_at, now())
 $$;
-COMMENT ON FUNCTION perennial.trials_of IS
+COMMENT ON FUNCTION ledger.trials_of IS
     'Trials and how they went, by the events that were known at known_at; what Apple charges ahead has not happened '
     'until its date. converted: by trial.converted, or when a paid period replaced the trial at once; lost: by its '
     'end or refund, and 65 days after its end in any case (Apple tries to charge for 60); running; pending: over, '
@@ -163,32 +163,32 @@ RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
     started_at timestamptz, ends_at timestamptz, outcome text, decided_at timestamptz, refunded_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT * FROM perennial.trials_of(known_at, NULL)
+    SELECT * FROM ledger.trials_of(known_at, NULL)
 $$;
-COMMENT ON FUNCTION perennial.trials_as_known IS 'perennial.trials_of for every subscription';
+COMMENT ON FUNCTION perennial.trials_as_known IS 'ledger.trials_of for every subscription';
 
-CREATE FUNCTION perennial.month_difference(began_at timestamptz, before timestamptz) RETURNS int
+CREATE FUNCTION ledger.month_difference(began_at timestamptz, before timestamptz) RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT (12 * (date_part('year', (before AT TIME ZONE 'UTC') - interval '1 day')
                   - date_part('year', began_at AT TIME ZONE 'UTC'))
             + date_part('month', (before AT TIME ZONE 'UTC') - interval '1 day')
             - date_part('month', began_at AT TIME ZONE 'UTC'))::int
 $$;
-COMMENT ON FUNCTION perennial.month_difference IS
+COMMENT ON FUNCTION ledger.month_difference IS
     'How many calendar months, in UTC, lie between one instant and the day before another';
 
 -- The function is one expression, which the planner puts where it is used.
 CREATE FUNCTION perennial.anniversaries(began_at timestamptz, before timestamptz) RETURNS int
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT GREATEST(0, perennial.month_difference(began_at, before) - (
-        (began_at AT TIME ZONE 'UTC') + perennial.month_difference(began_at, before) * interval '1 month'
+    SELECT GREATEST(0, ledger.month_difference(began_at, before) - (
+        (began_at AT TIME ZONE 'UTC') + ledger.month_difference(began_at, before) * interval '1 month'
             >= (before AT TIME ZONE 'UTC') - interval '1 day')::int)
 $$;
 COMMENT ON FUNCTION perennial.anniversaries IS
     'How many monthly anniversaries of an instant came before another one, each with a day for late renewals and '
     'the hour of daylight saving';
 
-CREATE FUNCTION perennial.changed_between(known_before timestamptz, known_after timestamptz)
+CREATE FUNCTION ledger.changed_between(known_before timestamptz, known_after timestamptz)
 RETURNS TABLE (kind text, stream_id bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
@@ -219,7 +219,7 @@ BEGIN
        OR (w.price_milliunits IS NOT NULL AND (w.kind, w.stream_id) IN (SELECT t.kind, t.stream_id FROM reported t));
 END
 $$;
-COMMENT ON FUNCTION perennial.changed_between IS
+COMMENT ON FUNCTION ledger.changed_between IS
     'The subscriptions and one-time purchases about which something became known after known_before and not after '
     'known_after';
 
@@ -236,7 +236,7 @@ DECLARE
 BEGIN
     SELECT COALESCE(array_agg(t.stream_id) FILTER (WHERE t.kind = 'subscription'), '{}'),
            COALESCE(array_agg(t.stream_id) FILTER (WHERE t.kind = 'purchase'), '{}')
-    INTO streams, bought FROM perennial.changed_between(known_before, known_after) t;
+    INTO streams, bought FROM ledger.changed_between(known_before, known_after) t;
     FOR knowing IN SELECT * FROM (VALUES (known_before, -1), (known_after, 1)) AS k (at, sign) LOOP
         RETURN QUERY
         SELECT 'active_subscriptions', knowing.sign, t.bundle_id, t.environment, 'subscription', t.subscription_id,
@@ -248,15 +248,15 @@ BEGIN
         RETURN QUERY
         SELECT 'mrr', knowing.sign, d.bundle_id, d.environment, 'subscription', d.stream_id, d.original_transaction_id,
                d.product_id, d.currency, d.first_day, d.end_day, d.monthly_milliunits
-        FROM perennial.paying_days_of(knowing.at, time_zone, streams, 'infinity') d;
+        FROM ledger.paying_days_of(knowing.at, time_zone, streams, 'infinity') d;
         RETURN QUERY
         SELECT 'revenue', knowing.sign, r.bundle_id, r.environment, r.charge_kind, r.stream_id,
                r.original_transaction_id, r.product_id, r.currency, (r.occurred_at AT TIME ZONE time_zone)::date,
                (r.occurred_at AT TIME ZONE time_zone)::date + 1, r.amount_milliunits
         FROM (
-            SELECT * FROM perennial.revenue_of(knowing.at, streams)
+            SELECT * FROM ledger.revenue_of(knowing.at, streams)
             UNION ALL
-            SELECT * FROM perennial.revenue_of(knowing.at, NULL) r
+            SELECT * FROM ledger.revenue_of(knowing.at, NULL) r
             WHERE r.charge_kind = 'purchase' AND r.stream_id = ANY (bought) AND cardinality(bought) > 0) r;
     END LOOP;
 END

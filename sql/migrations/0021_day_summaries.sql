@@ -57,7 +57,7 @@ CREATE TRIGGER subscription_leaves_the_sums BEFORE DELETE ON ledger.subscription
     FOR EACH ROW EXECUTE FUNCTION ledger.subtract_share();
 COMMENT ON FUNCTION ledger.subtract_share IS 'Subtracts the shares of an erased subscription from the sums';
 
-CREATE FUNCTION perennial.shares_of(streams bigint[])
+CREATE FUNCTION ledger.shares_of(streams bigint[])
 RETURNS TABLE (
     subscription_id bigint, day date, currency text, active int, trial int, paying int, monthly_milliunits bigint,
     began int, returned int, churned int, trials_started int, trials_converted int, trials_lost int)
@@ -86,11 +86,11 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                CASE m.kind WHEN 'new' THEN 1 WHEN 'reactivation' THEN 1 WHEN 'churn' THEN -1 ELSE 0 END,
                COALESCE(m.monthly_milliunits, 0), (m.kind = 'new')::int, (m.kind = 'reactivation')::int,
                (m.kind = 'churn')::int, 0, 0, 0
-        FROM perennial.mrr_movement_of('infinity', 'UTC', streams, 'infinity') m
+        FROM ledger.mrr_movement_of('infinity', 'UTC', streams, 'infinity') m
         UNION ALL
         SELECT t.stream_id, (happened.at AT TIME ZONE 'UTC')::date, '', 0, 0, 0, 0, 0, 0, 0,
                (happened.kind = 'started')::int, (happened.kind = 'converted')::int, (happened.kind = 'lost')::int
-        FROM perennial.trials_of('infinity', streams) t
+        FROM ledger.trials_of('infinity', streams) t
         CROSS JOIN LATERAL (VALUES ('started', t.started_at), (t.outcome, t.decided_at)) AS happened (kind, at)
         WHERE happened.kind IN ('started', 'converted', 'lost')) moved
     GROUP BY moved.subscription_id, moved.day, moved.currency
@@ -99,20 +99,20 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                         NULLIF(sum(moved.churned), 0), NULLIF(sum(moved.trials_started), 0),
                         NULLIF(sum(moved.trials_converted), 0), NULLIF(sum(moved.trials_lost), 0)) > 0
 $$;
-COMMENT ON FUNCTION perennial.shares_of IS
+COMMENT ON FUNCTION ledger.shares_of IS
     'What each subscription adds to each UTC day by the full history: access, paying and trials. Levels (active, '
     'trial, paying, monthly_milliunits) are the change from the day before, the rest are counts';
 
-CREATE FUNCTION perennial.slices(size int DEFAULT 10000) RETURNS SETOF bigint[]
+CREATE FUNCTION ledger.slices(size int DEFAULT 10000) RETURNS SETOF bigint[]
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT array_agg(n.stream_id)
     FROM (SELECT k.stream_id, row_number() OVER (ORDER BY k.stream_id) AS place FROM perennial.subscription_key k) n
     GROUP BY (n.place - 1) / size
 $$;
-COMMENT ON FUNCTION perennial.slices IS 'All subscriptions in slices of a size that fits into memory';
+COMMENT ON FUNCTION ledger.slices IS 'All subscriptions in slices of a size that fits into memory';
 
 -- Naming the subscriptions makes a recomputation read every history and no summary row.
-CREATE FUNCTION perennial.shares_recomputed()
+CREATE FUNCTION ledger.shares_recomputed()
 RETURNS TABLE (
     subscription_id bigint, day date, currency text, active int, trial int, paying int, monthly_milliunits bigint,
     began int, returned int, churned int, trials_started int, trials_converted int, trials_lost int)
@@ -121,11 +121,11 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_cu
 DECLARE
     slice bigint[];
 BEGIN
-    FOR slice IN SELECT * FROM perennial.slices() LOOP
-        RETURN QUERY SELECT * FROM perennial.shares_of(slice);
+    FOR slice IN SELECT * FROM ledger.slices() LOOP
+        RETURN QUERY SELECT * FROM ledger.shares_of(slice);
     END LOOP;
 END $$;
-COMMENT ON FUNCTION perennial.shares_recomputed IS 'perennial.shares_of for every subscription, from the history alone';
+COMMENT ON FUNCTION ledger.shares_recomputed IS 'ledger.shares_of for every subscription, from the history alone';
 
 CREATE VIEW perennial.day_summary AS
 SELECT a.bundle_id, d.environment::text AS environment, d.day, d.currency, d.active, d.trial, d.paying,
@@ -139,13 +139,13 @@ SELECT a.bundle_id, s.environment::text AS environment, n.day, n.currency, sum(n
        sum(n.began) AS began, sum(n.returned) AS returned, sum(n.churned) AS churned,
        sum(n.trials_started) AS trials_started, sum(n.trials_converted) AS trials_converted,
        sum(n.trials_lost) AS trials_lost
-FROM perennial.shares_recomputed() n
+FROM ledger.shares_recomputed() n
 JOIN ledger.subscription s USING (subscription_id)
 JOIN ledger.app a USING (app_id)
 GROUP BY a.bundle_id, s.environment, n.day, n.currency;
 COMMENT ON VIEW perennial.day_recomputed IS 'The figures of each UTC day as the full history gives them';
 
-CREATE FUNCTION perennial.rows_differing_of(streams bigint[])
+CREATE FUNCTION ledger.rows_differing_of(streams bigint[])
 RETURNS TABLE (
     stream_id bigint, at timestamptz, bundle_id text, environment text, currency text, figure text, difference bigint)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -154,7 +154,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM (
         SELECT t AS reported, 1 AS sign FROM perennial.summary_revenue t WHERE t.stream_id = ANY (streams)
         UNION ALL
-        SELECT ROW(h.*)::perennial.summary_revenue, -1 FROM perennial.revenue_of('infinity', streams) h) r
+        SELECT ROW(h.*)::perennial.summary_revenue, -1 FROM ledger.revenue_of('infinity', streams) h) r
     GROUP BY r.reported HAVING sum(r.sign) <> 0
     UNION ALL
     SELECT (r.reported).stream_id, (r.reported).paying_from, (r.reported).bundle_id, (r.reported).environment,
@@ -162,7 +162,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM (
         SELECT t AS reported, 1 AS sign FROM perennial.summary_paying t WHERE t.stream_id = ANY (streams)
         UNION ALL
-        SELECT ROW(h.*)::perennial.summary_paying, -1 FROM perennial.paying_of('infinity', streams) h) r
+        SELECT ROW(h.*)::perennial.summary_paying, -1 FROM ledger.paying_of('infinity', streams) h) r
     GROUP BY r.reported HAVING sum(r.sign) <> 0
     UNION ALL
     SELECT (r.reported).stream_id, (r.reported).expires_at, (r.reported).bundle_id, (r.reported).environment, '',
@@ -170,7 +170,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM (
         SELECT t AS reported, 1 AS sign FROM perennial.summary_renewal t WHERE t.stream_id = ANY (streams)
         UNION ALL
-        SELECT ROW(h.*)::perennial.summary_renewal, -1 FROM perennial.renewals_of('infinity', streams) h) r
+        SELECT ROW(h.*)::perennial.summary_renewal, -1 FROM ledger.renewals_of('infinity', streams) h) r
     GROUP BY r.reported HAVING sum(r.sign) <> 0
     UNION ALL
     SELECT (r.reported).stream_id, (r.reported).started_at, (r.reported).bundle_id, (r.reported).environment, '',
@@ -178,10 +178,10 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM (
         SELECT t AS reported, 1 AS sign FROM perennial.summary_trial t WHERE t.stream_id = ANY (streams)
         UNION ALL
-        SELECT ROW(h.*)::perennial.summary_trial, -1 FROM perennial.trial_runs_of('infinity', streams) h) r
+        SELECT ROW(h.*)::perennial.summary_trial, -1 FROM ledger.trial_runs_of('infinity', streams) h) r
     GROUP BY r.reported HAVING sum(r.sign) <> 0
 $$;
-COMMENT ON FUNCTION perennial.rows_differing_of IS
+COMMENT ON FUNCTION ledger.rows_differing_of IS
     'Summary rows of summarised subscriptions that their history does not give (difference 1 and more), and rows of '
     'the history that the summaries lack (-1 and less)';
 
@@ -193,9 +193,9 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode = force_custom_plan AS
 DECLARE
     slice bigint[];
 BEGIN
-    FOR slice IN SELECT * FROM perennial.slices() LOOP
-        RETURN QUERY SELECT * FROM perennial.rows_differing_of(
+    FOR slice IN SELECT * FROM ledger.slices() LOOP
+        RETURN QUERY SELECT * FROM ledger.rows_differing_of(
             ARRAY(SELECT k.stream_id FROM perennial.summarised k WHERE k.stream_id = ANY (slice)));
     END LOOP;
 END $$;
-COMMENT ON FUNCTION perennial.rows_differing IS 'perennial.rows_differing_of for every summarised subscription';
+COMMENT ON FUNCTION perennial.rows_differing IS 'ledger.rows_differing_of for every summarised subscription';

@@ -9,16 +9,16 @@ UPDATE ledger.summary_progress SET rounds = 1;
 INSERT INTO ledger.summary_paying
 SELECT stream_id, charge_id, product_id, paying_from, paying_until, ended_state, ended_reason, offer, monthly_milliunits,
        currency, price_basis
-FROM perennial.paying_of('infinity', NULL);
+FROM ledger.paying_of('infinity', NULL);
 INSERT INTO ledger.summary_revenue
 SELECT stream_id, charge_id, kind, occurred_at, product_id, purchased_at, offer, storefront, amount_milliunits, currency,
        price_basis, commission_percent, commission_reason, proceeds_milliunits, recorded_at
-FROM perennial.revenue_of('infinity', NULL) WHERE charge_kind = 'subscription';
+FROM ledger.revenue_of('infinity', NULL) WHERE charge_kind = 'subscription';
 INSERT INTO ledger.summary_renewal
 SELECT stream_id, product_id, expires_at, next_purchased_at, next_is_paid, was_awaited
-FROM perennial.renewals_of('infinity', NULL);
+FROM ledger.renewals_of('infinity', NULL);
 INSERT INTO ledger.summary_trial
-SELECT stream_id, product_id, started_at, ends_at, paid_at, refunded_at FROM perennial.trial_runs_of('infinity', NULL);
+SELECT stream_id, product_id, started_at, ends_at, paid_at, refunded_at FROM ledger.trial_runs_of('infinity', NULL);
 DELETE FROM ledger.summary_revenue WHERE subscription_id =
     (SELECT subscription_id FROM ledger.subscription WHERE original_transaction_id = 'A')
   AND occurred_at = '2026-02-08Z';

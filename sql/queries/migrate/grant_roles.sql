@@ -3,7 +3,8 @@
 -- worker and api may insert and close bitemporal rows but never change them, and may only insert events.
 GRANT USAGE ON SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA perennial TO perennial_report, perennial_api, perennial_worker, perennial_owner;
-GRANT USAGE ON SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
+-- The functions that reports rest on are in ledger; report reads no table there.
+GRANT USAGE ON SCHEMA ledger TO perennial_report, perennial_worker, perennial_api, perennial_owner;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ledger TO perennial_owner;
 GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO perennial_worker, perennial_api;
 GRANT INSERT, UPDATE ON
@@ -43,4 +44,8 @@ GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, peren
 REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) TO perennial_worker, perennial_api, perennial_owner;
 GRANT EXECUTE ON FUNCTION ledger.drop_empty_observation_months(timestamptz) TO perennial_owner;
+REVOKE EXECUTE ON FUNCTION
+    perennial.set_price, perennial.set_small_business, perennial.forget_notifications, perennial.keep_feed_id FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    perennial.set_price, perennial.set_small_business, perennial.forget_notifications TO perennial_owner;
 GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perennial_api;

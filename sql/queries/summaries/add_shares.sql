@@ -1,7 +1,7 @@
 -- Adds the shares of the subscriptions $1, computed from their present history, to the sums.
 WITH shares AS (
     INSERT INTO ledger.summary_share
-    SELECT * FROM perennial.shares_of($1::bigint[]) RETURNING *
+    SELECT * FROM ledger.shares_of($1::bigint[]) RETURNING *
 )
 INSERT INTO ledger.summary_day AS d
     (app_id, environment, day, currency,

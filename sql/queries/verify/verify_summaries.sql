@@ -7,7 +7,7 @@ WITH reported AS MATERIALIZED (
     SELECT g.* FROM ledger.summary_share g
     WHERE g.subscription_id = ANY ((SELECT streams FROM reported)::bigint[])
 ), given AS MATERIALIZED (
-    SELECT h.* FROM perennial.shares_of((SELECT streams FROM reported)) h
+    SELECT h.* FROM ledger.shares_of((SELECT streams FROM reported)) h
 ), differing AS (
     SELECT d.subscription_id,
            format('the summaries have another share of %s (days that differ: %s) than its history', min(d.day),
@@ -19,7 +19,7 @@ WITH reported AS MATERIALIZED (
     SELECT r.stream_id,
            format('the summaries have other %s (rows that differ: %s) than its history',
                   replace(min(r.figure), '_', ' '), sum(abs(r.difference)))
-    FROM perennial.rows_differing_of((SELECT streams FROM reported)) r
+    FROM ledger.rows_differing_of((SELECT streams FROM reported)) r
     GROUP BY r.stream_id
 )
 SELECT s.subscription_id AS key, a.bundle_id, s.environment::text AS environment, s.original_transaction_id,
