@@ -33,7 +33,9 @@ import Testing
         ["app", "add", "--bundle-id", "a", "--rate", "-1"], ["app", "set", "a", "--rate", "1e300"],
         ["app", "set", "a", "--rate", "1e-9"], ["app", "set", "a", "--rate", "nan"],
         ["app", "set", "a", "--burst", "1e300"], ["app", "set", "a", "--burst", "0"],
-        ["report", "r", "--set", "novalue"], ["app", "offer-key", "a"], ["app", "offer-key", "--remove"],
+        ["report", "r", "--set", "novalue"], ["status", "--interval", "5"], ["status", "--watch", "--interval", "0"],
+        ["app", "add", "--bundle-id", "com.example.ä"], ["app", "add", "--bundle-id", "com example"],
+        ["app", "offer-key", "a"], ["app", "offer-key", "--remove"],
         ["app", "offer-key", "a", "--key-file", "f"], ["app", "offer-key", "a", "--key-id", "K"],
         ["app", "offer-key", "a", "--remove", "--key-id", "K"],
         ["app", "offer-key", "a", "--remove", "--key-file", "f", "--key-id", "K"],
@@ -78,7 +80,8 @@ import Testing
         ["customer", "erase", "--app", "a", "--customer", "c", "--reason", "r", "--yes"],
         ["feed", "renew", "--yes", "--instead-of", "6fd05f2e-3b6c-4d5c-9a35-6f1f0c1d7a10"],
         ["rebuild"], ["rebuild", "--verify", "--app", "a", "--customer", "c"],
-        ["status", "--watch"], ["report", "list"], ["simulator", "--port", "0", "--sandbox-customers", "1"],
+        ["status", "--watch", "--interval", "5"], ["report", "list"],
+        ["report", "mrr", "--app", "a", "--by", "product"], ["simulator", "--port", "0", "--sandbox-customers", "1"],
         ["simulator", "--tls", "--tls-root-file", "f", "--tls-name", "store", "--tls-certificate", "wrong_name"],
     ])
     func `the documented command lines are understood`(arguments: [String]) throws {

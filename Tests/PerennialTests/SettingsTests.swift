@@ -46,6 +46,18 @@ import Testing
         #expect(warnings.isEmpty)
     }
 
+    @Test func `a name of the environment that looks like a setting and is none is warned about`() throws {
+        let (_, warnings) = try Self.settings([
+            "PERENNIAL_HTTP_PROT": "1", "PERENNIAL_XYZ": "1", "PERENNIAL_TEST_ALL": "1", "PERENNIAL_KEY": "k",
+            "PERENNIAL_EMPTY": "", "HTTP_PORT": "1",
+        ])
+        #expect(
+            warnings == [
+                "PERENNIAL_HTTP_PROT of the environment is unknown; did you mean PERENNIAL_HTTP_PORT?",
+                "PERENNIAL_XYZ of the environment is unknown; it is ignored.",
+            ])
+    }
+
     @Test func `every mistake is reported at once and no secret is shown`() {
         let lines = Self.mistakes(
             [

@@ -25,9 +25,31 @@ import Testing
             #expect(slowed.text.contains("Slowed: a to 2.3 calls a second of 60, "), "\(slowed.text)")
             #expect(slowed.text.contains("Slowed: b to 2.3 calls a second of any number, "), "\(slowed.text)")
             #expect(
-                slowed.json.contains(#""slowed":[{"app":"a","calls_per_second":"2.25","rate":60}"#), "\(slowed.json)")
+                slowed.json.contains(#""slowed":[{"bundle_id":"a","calls_per_second":"2.25","rate":60}"#),
+                "\(slowed.json)")
             let grown = try await slow("-2 minutes")
             #expect(!grown.text.contains("Slowed") && grown.json.contains(#""slowed":[]"#), "\(grown.text)")
+        }
+    }
+
+    @Test func `attention is named, and nothing needs it in an empty or working ledger`() async throws {
+        try await withMigratedDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database)
+            #expect(try await ledger.operations.status().attention == [])
+            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            let app = try await ledger.apps.app("a")
+            _ = try await ledger.intake.store([Upload(appID: app.id, customer: "c", receipt: [1], imported: false)])
+            #expect(try await ledger.operations.status().attention == [])
+            try await database.transaction {
+                try $0.script(
+                    """
+                    UPDATE ledger.poll_schedule SET due_at = now() - interval '1 hour', scheduled_for = now() - interval '1 hour';
+                    UPDATE ledger.app_budget SET paused_until = now() + interval '1 hour', paused_because = 'a test'
+                    """)
+            }
+            let status = try await ledger.operations.status()
+            #expect(status.attention == ["a is paused", "1 receipt is overdue, and no worker runs"])
+            #expect(status.json.rendered().contains(#""attention":["a is paused","1 receipt is overdue"#))
         }
     }
 

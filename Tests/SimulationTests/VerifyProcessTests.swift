@@ -10,7 +10,7 @@ struct VerifyProcessTests {
     private struct Found: Decodable {
         struct One: Decodable {
             let check, detail, advice: String
-            let app, environment, original_transaction_id, product_id: String?
+            let bundle_id, environment, original_transaction_id, product_id: String?
             let receipt_id: Int64?
             let repaired: Bool
         }
@@ -58,7 +58,9 @@ struct VerifyProcessTests {
             #expect(reported.violations.count == reported.found)
             #expect(reported.violations.allSatisfy { $0.check.hasSuffix("coverage") })
             #expect(
-                reported.violations.allSatisfy { $0.app == world.bundleID.text && $0.original_transaction_id != nil })
+                reported.violations.allSatisfy {
+                    $0.bundle_id == world.bundleID.text && $0.original_transaction_id != nil
+                })
 
             let repaired = try await run(["--repair"], in: world)
             #expect(repaired.status == 0 && repaired.said.contains("It is repaired."), "\(repaired.said)")

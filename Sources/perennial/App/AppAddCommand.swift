@@ -32,6 +32,13 @@ struct AppAddCommand: AsyncParsableCommand {
     @OptionGroup var budget: BudgetFlags
     @OptionGroup var flags: SettingsFlags
 
+    func validate() throws {
+        guard bundleId.text.wholeMatch(of: /[A-Za-z0-9.-]{1,155}/) != nil else {
+            throw ValidationError(
+                "--bundle-id \(bundleId): Apple's bundle ids have up to 155 letters, digits, hyphens and periods.")
+        }
+    }
+
     func run() async throws {
         let sealsSecret = sharedSecretFile != nil || previousSecretFile != nil
         let settings = try flags.settings(needing: sealsSecret ? [.database, .masterKey] : [.database])

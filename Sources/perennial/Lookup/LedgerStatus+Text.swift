@@ -58,14 +58,14 @@ extension LedgerStatus {
             "pauses": .array(
                 pauses.map { pause in
                     [
-                        "app": .string(pause.bundleID.text), "until": .string(pause.pause.until.iso8601),
+                        "bundle_id": .string(pause.bundleID.text), "until": .string(pause.pause.until.iso8601),
                         "reason": .string(pause.pause.reason),
                     ]
                 }),
             "slowed": .array(
                 slowed.map { bundleID, now, most in
                     [
-                        "app": .string(bundleID.text), "calls_per_second": .number(now), "rate": .number(most),
+                        "bundle_id": .string(bundleID.text), "calls_per_second": .number(now), "rate": .number(most),
                     ]
                 }),
             "incidents": .array(incidents.map(\.json)),
@@ -83,12 +83,13 @@ extension LedgerStatus {
                 "former_id": .optional(feedFormerID), "renewed_at": .optional(feedRenewedAt),
             ],
             "last_checked_at": .optional(lastCheckedAt),
+            "attention": .array(attention.map { .string($0) }),
         ]
     }
 
     private func laneListing(_ shown: (CountedNumber) -> JSONValue) -> Listing {
         var listing = Listing(columns: [
-            "app", "lane", "receipts", "due", "overdue", "in_flight", "next_due_at", "lag_s",
+            "bundle_id", "lane", "receipts", "due", "overdue", "in_flight", "next_due_at", "lag_s",
         ])
         listing.rows = lanes.map { lane in
             let numbers = [lane.receipts, lane.due, lane.overdue, lane.inFlight].map {
@@ -129,7 +130,7 @@ extension Incident {
 
     fileprivate var json: JSONValue {
         [
-            "app": .string(bundleID.text), "kind": .string(kind.rawValue), "opened_at": .string(openedAt.iso8601),
+            "bundle_id": .string(bundleID.text), "kind": .string(kind.rawValue), "opened_at": .string(openedAt.iso8601),
             "closed_at": .optional(closedAt), "asked": .integer(asked), "refused": .integer(refused),
             "last_reason": .string(lastReason),
         ]
@@ -161,7 +162,7 @@ extension DueDeliveries {
 
     fileprivate var json: JSONValue {
         [
-            "app": .string(bundleID.text), "deliveries": .integer(deliveries), "more": .bool(isMore),
+            "bundle_id": .string(bundleID.text), "deliveries": .integer(deliveries), "more": .bool(isMore),
             "oldest_at": .string(oldestAt.iso8601),
         ]
     }
@@ -178,6 +179,6 @@ extension LedgerStatus.ProductWithoutKind {
     }
 
     fileprivate var json: JSONValue {
-        ["app": .string(bundleID.text), "product_id": .string(id.text), "named": .bool(isNamed)]
+        ["bundle_id": .string(bundleID.text), "product_id": .string(id.text), "named": .bool(isNamed)]
     }
 }

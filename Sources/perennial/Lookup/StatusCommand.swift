@@ -8,10 +8,16 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Says what is due, overdue and in flight, what is paused, and where the feed stands.",
         discussion: """
+            Exit status: 0 healthy, 1 something needs attention, which standard error says in one line, or the status \
+            could not be read. With --watch it runs until Ctrl-C, which is status 0.
+
             Examples:
               perennial status
               perennial status --watch
             """)
+
+    /// The default number of seconds between two looks with `--watch`.
+    private static let intervalSeconds = 2
 
     /// The formats of a status.
     enum Form: String, ExpressibleByArgument, CaseIterable {
@@ -22,8 +28,9 @@ struct StatusCommand: AsyncParsableCommand {
     @Flag(help: "Show it again and again until Ctrl-C; an outage of the database is shown too.")
     var watch = false
 
-    @Option(help: ArgumentHelp("With --watch: seconds between two looks.", valueName: "N"))
-    var everySeconds = 2
+    @Option(
+        help: ArgumentHelp("With --watch: seconds between two looks, from 1 to 86400; 2 unless given.", valueName: "N"))
+    var interval: Int?
 
     @Option(help: "table for people, or json, which is stable.")
     var format = Form.table
@@ -31,15 +38,20 @@ struct StatusCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        guard (1...3_600).contains(everySeconds) else {
-            throw ValidationError("--every-seconds is a number from 1 to 3600.")
+        guard watch || interval == nil else { throw ValidationError("--interval goes with --watch.") }
+        guard (1...86_400).contains(interval ?? Self.intervalSeconds) else {
+            throw ValidationError("--interval is a number from 1 to 86400.")
         }
     }
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
         guard watch else {
-            return show(rendered(try await withLedger(settings) { try await $0.operations.status() }))
+            let status = try await withLedger(settings) { try await $0.operations.status() }
+            show(rendered(status))
+            let attention = status.attention
+            guard attention.isEmpty else { throw Failure("Needs attention: \(attention.joined(separator: "; ")).") }
+            return
         }
         try await withUncheckedLedger(settings, isBrief: true) { ledger in
             while !Task.isCancelled {
@@ -51,7 +63,7 @@ struct StatusCommand: AsyncParsableCommand {
                 }
                 if format == .table { Terminal.clear() }
                 show(text)
-                await pause(seconds: everySeconds)
+                await pause(seconds: interval ?? Self.intervalSeconds)
             }
         }
     }

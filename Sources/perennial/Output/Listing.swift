@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Server
 import Tracking
 
@@ -9,9 +10,9 @@ struct FormatFlag: ParsableArguments {
     @Option(help: "table for people, csv, or json, which is stable.")
     var format = ListingFormat.table
 
-    /// Prints a listing in the requested format.
+    /// Prints a listing in the requested format; a table on a terminal fits into it.
     func show(_ listing: Listing) {
-        format.show(listing.rendered(as: format))
+        listing.show(as: format)
     }
 }
 
@@ -31,6 +32,15 @@ struct Listing {
         }
     }
 
+    /// Prints the listing. A table is cut to a terminal's width; anything else gets every value in full.
+    func show(as format: ListingFormat) {
+        switch (format, Terminal.style) {
+        case (.table, let style?): write(table(in: style) + "\n", to: .standardOutput)
+        case (.table, nil): printLine(table)
+        case (.csv, _), (.json, _): printExactly(rendered(as: format))
+        }
+    }
+
     /// The listing as an array of objects.
     var json: JSONValue {
         .array(rows.map { row in .object(Dictionary(zip(columns, row)) { first, _ in first }) })
@@ -38,16 +48,31 @@ struct Listing {
 
     /// The listing as aligned columns for human readers: whole numbers to the right, a dash for an unknown value.
     var table: String {
-        let lines = [columns.map { $0.uppercased() }] + rows.map { $0.map { Self.text($0).visible } }
-        let widths = columns.indices.map { column in lines.reduce(0) { max($0, $1[column].count) } }
+        lines(naturalWidths).joined(separator: "\n")
+    }
+
+    /// The headings and rows as texts without anything that a terminal would obey.
+    private var cells: [[String]] {
+        [columns.map { $0.uppercased() }] + rows.map { $0.map { Self.text($0).visible } }
+    }
+
+    /// The width of each column's longest cell.
+    var naturalWidths: [Int] {
+        let cells = cells
+        return columns.indices.map { column in cells.reduce(0) { max($0, $1[column].count) } }
+    }
+
+    /// The headings and rows as lines with columns of these widths; longer cells are shortened.
+    func lines(_ widths: [Int]) -> [String] {
         let areNumbers = columns.indices.map(isNumeric)
-        return lines.map { cells in
+        return cells.map { cells in
             let padded = columns.indices.map { column in
-                let padding = String(repeating: " ", count: widths[column] - cells[column].count)
-                return areNumbers[column] ? padding + cells[column] : cells[column] + padding
+                let cell = cells[column].shortened(to: widths[column])
+                let padding = String(repeating: " ", count: widths[column] - cell.count)
+                return areNumbers[column] ? padding + cell : cell + padding
             }
             return String(padded.joined(separator: "  ").reversed().drop { $0 == " " }.reversed())
-        }.joined(separator: "\n")
+        }
     }
 
     /// The listing as comma-separated values (RFC 4180) with a heading. An unknown value is an empty field, and no text
@@ -57,7 +82,7 @@ struct Listing {
         return lines.map { $0.map(Self.field).joined(separator: ",") }.joined(separator: "\r\n")
     }
 
-    private func isNumeric(_ column: Int) -> Bool {
+    func isNumeric(_ column: Int) -> Bool {
         rows.contains { $0[column] != .null }
             && rows.allSatisfy { row in
                 switch row[column] {
@@ -80,7 +105,7 @@ struct Listing {
         }
     }
 
-    private static func text(_ value: JSONValue) -> String {
+    static func text(_ value: JSONValue) -> String {
         switch value {
         case .null: "-"
         case .bool(let truth): truth ? "yes" : "no"

@@ -32,6 +32,24 @@ enum Terminal {
         if isOutput { write("\u{1B}[H\u{1B}[2J\u{1B}[3J", to: .standardOutput) }
     }
 
+    /// How tables are shown on standard output; nil where that is no terminal, which gets them whole.
+    static var style: TerminalStyle? {
+        guard isOutput else { return nil }
+        let environment = ProcessInfo.processInfo.environment
+        // https://no-color.org: any text that is not empty.
+        let isPlain = environment["NO_COLOR"]?.isEmpty == false || environment["TERM"] == "dumb"
+        return TerminalStyle(width: width, hasColour: !isPlain)
+    }
+
+    /// The width where a terminal does not know its own.
+    private static let usualWidth = 80
+
+    private static var width: Int {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return usualWidth }
+        return Int(size.ws_col)
+    }
+
     /// Whether standard output is a terminal.
     static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
     /// Whether standard error is a terminal.

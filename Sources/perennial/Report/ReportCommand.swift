@@ -28,7 +28,7 @@ struct ReportCommand: AsyncParsableCommand {
             Examples:
               perennial report list
               perennial report changes_by_day --from 2026-01-01 --until 2026-02-01 --format csv
-              perennial report active_subscriptions --set bundle_id=com.example.app
+              perennial report mrr --app com.example.app --by product
               perennial report stuck_work --watch --interval 10
               perennial report summaries_check || echo 'the summaries are wrong'
             """)
@@ -41,6 +41,12 @@ struct ReportCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Before this date or instant.", valueName: "D"))
     var until: String?
+
+    @Option(help: ArgumentHelp("Only this app, by Apple's bundle id.", valueName: "B"))
+    var app: BundleID?
+
+    @Option(help: ArgumentHelp("A row for each product, or the total: product or total.", valueName: "D"))
+    var by: String?
 
     @Option(name: .customLong("set"), help: ArgumentHelp("Sets a variable of the report.", valueName: "name=value"))
     var variables: [String] = []
@@ -76,8 +82,9 @@ struct ReportCommand: AsyncParsableCommand {
         let values = try statement.values(given, report: name)
         let settings = try flags.settings(needing: [.database])
         guard watch else {
-            let listing = try await Self.listing(of: statement, values, settings)
+            let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
             form.show(listing)
+            if let emptiness { printError("perennial: \(emptiness)") }
             if name.hasSuffix("_check"), !listing.rows.isEmpty { throw Self.foundDifference }
             return
         }
@@ -87,14 +94,15 @@ struct ReportCommand: AsyncParsableCommand {
     private func keepShowing(_ statement: ReportStatement, _ values: [String], _ settings: Settings) async throws {
         let format = form.format
         let watching = Watching(everySeconds: interval ?? Self.intervalSeconds) {
-            let text: String
             do {
-                text = try await Self.listing(of: statement, values, settings).rendered(as: format)
+                let (listing, emptiness) = try await Self.listing(of: statement, values, settings)
+                if format == .table { Terminal.clear() }
+                listing.show(as: format)
+                if let emptiness { printError("perennial: \(emptiness)") }
             } catch {
-                text = ExitStatus.sentence(for: error)
+                if format == .table { Terminal.clear() }
+                format.show(ExitStatus.sentence(for: error))
             }
-            if format == .table { Terminal.clear() }
-            format.show(text)
         }
         try await runServices([watching], untilDone: true, logger: settings.logger)
     }
@@ -111,12 +119,14 @@ struct ReportCommand: AsyncParsableCommand {
         }
         if let from { given["from"] = from }
         if let until { given["until"] = until }
+        if let app { given["bundle_id"] = app.text }
+        if let by { given["by"] = by }
         return given
     }
 
-    /// Runs a report, on a standby where there is one.
+    /// Runs a report, on a standby where there is one, and says why it has no rows.
     private static func listing(of statement: ReportStatement, _ values: [String], _ settings: Settings) async throws
-        -> Listing
+        -> (Listing, emptiness: String?)
     {
         let logger = settings.logger
         let database = Database(
@@ -125,9 +135,12 @@ struct ReportCommand: AsyncParsableCommand {
                 statementTimeoutMilliseconds: minutesMax * 60_000)
         ) { logger.debug("\($0)") }
         do {
-            let listing = try await database.transaction { try Listing(of: statement, values, in: $0) }
+            let listed = try await database.transaction {
+                let listing = try Listing(of: statement, values, in: $0)
+                return (listing, try listing.rows.isEmpty ? statement.emptiness(values, in: $0) : nil)
+            }
             await database.close()
-            return listing
+            return listed
         } catch {
             await database.close()
             throw unreadable(error) ?? error

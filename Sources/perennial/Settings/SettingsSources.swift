@@ -34,7 +34,22 @@ struct SettingsSources {
             libpq: LibpqVariable.connectionString(environment: environment, file: file.values), read: read)
         let settings = Settings(values, needing: needs, mistakes: &mistakes)
         guard mistakes.isEmpty else { throw SettingsMistakes(lines: mistakes) }
-        return (settings, file.warnings)
+        return (settings, Self.warnings(about: environment) + file.warnings)
+    }
+
+    /// Names of the environment that look like settings and are none, one sentence each. Tests and examples have names
+    /// of their own.
+    private static func warnings(about environment: [String: String]) -> [String] {
+        let others = [
+            "PERENNIAL_TEST_", "PERENNIAL_FUZZ_", "PERENNIAL_WRITE_GOLDENS", "PERENNIAL_KEY", "PERENNIAL_URL",
+        ]
+        let known = SettingName.allCases.map(\.rawValue) + [SettingName.fileVariable]
+        return environment.keys.filter { name in
+            name.hasPrefix("PERENNIAL_") && !known.contains(name) && !others.contains(where: name.hasPrefix)
+        }.sorted().map { name in
+            let hint = SettingName.nearest(to: name).map { "did you mean \($0)?" } ?? "it is ignored."
+            return "\(name) of the environment is unknown; \(hint)"
+        }
     }
 
     /// Provides only the program's own names, so that a stray variable with the same name in lower case has no effect.

@@ -41,7 +41,8 @@ struct VerifySum {
             "violations": .array(
                 found.map { violation, isRepaired in
                     [
-                        "check": .string(violation.invariant.rawValue), "app": .optional(violation.bundleID?.text),
+                        "check": .string(violation.invariant.rawValue),
+                        "bundle_id": .optional(violation.bundleID?.text),
                         "environment": .optional(violation.environment?.rawValue),
                         "original_transaction_id": .optional(violation.originalTransactionID?.text),
                         "product_id": .optional(violation.productID?.text),

@@ -1,0 +1,20 @@
+import Ledger
+import Subscriptions
+import Tracking
+
+extension LedgerStatus {
+    /// What an operator should look at, one phrase each; empty while all is well.
+    var attention: [String] {
+        var phrases = pauses.map { "\($0.bundleID) is paused" }
+        let overdue = lanes.reduce(0) { $0 + $1.overdue }
+        if overdue > 0 {
+            let waiting = overdue.of("receipt is", "receipts are")
+            phrases.append("\(waiting) overdue\(workers == 0 ? ", and no worker runs" : "")")
+        }
+        phrases += incidents.filter { $0.closedAt == nil }.map { "\($0.bundleID) has an open incident" }
+        phrases += invariants.filter { $0.left > 0 }.map { "the invariant \($0.name) is violated" }
+        phrases += lateDeliveries.map { "deliveries of \($0.bundleID) wait" }
+        phrases += productsWithoutKind.map { "\($0.id) of \($0.bundleID) has no kind" }
+        return phrases
+    }
+}
