@@ -55,7 +55,7 @@ private let history: OncePerSuite<Database> = OncePerSuite { lend in
         return try await database.transaction { try Listing(of: statement, values, in: $0) }
     }
 
-    /// The sums of the figures by key, without rows of which every figure is 0.
+    /// The sums of the figures by key, without rows whose figures are all 0.
     private func sums(_ listing: Listing, of report: String) throws -> [String: [Decimal]] {
         let (keys, sums) = try #require(Self.figures[report])
         let (keyPlaces, places) = try (

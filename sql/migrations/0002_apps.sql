@@ -15,6 +15,7 @@ CREATE TABLE ledger.app (
     pre_check_spread_ms     bigint NOT NULL DEFAULT 600000,
     catalog_changed_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     created_at              timestamptz NOT NULL DEFAULT now(),
+    removed_at              timestamptz,
     CONSTRAINT app_bundle_id_unique UNIQUE (bundle_id),
     CONSTRAINT app_bundle_id_is_short CHECK (bundle_id <> '' AND length(bundle_id) <= 255),
     CONSTRAINT app_notification_digest_unique UNIQUE (notification_digest),
@@ -24,7 +25,9 @@ CREATE TABLE ledger.app (
         CHECK (leeway_ms >= 0 AND sandbox_leeway_ms >= 0 AND outage_allowance_ms >= 0),
     CONSTRAINT app_pre_check_spread_is_half_a_day CHECK (pre_check_spread_ms BETWEEN 0 AND 43200000)
 );
-COMMENT ON TABLE ledger.app IS 'The apps with their settings. Apps are never deleted';
+COMMENT ON TABLE ledger.app IS 'The apps with their settings. Rows are never deleted: events and figures refer to them';
+COMMENT ON COLUMN ledger.app.removed_at IS
+    'When a person removed the app: it is as if it was never registered, until it is registered again';
 COMMENT ON COLUMN ledger.app.sealed_secret IS 'The shared secret of App Store Connect, encrypted with the master key';
 COMMENT ON COLUMN ledger.app.sealed_previous_secret IS 'The shared secret before the last rotation, encrypted likewise';
 COMMENT ON COLUMN ledger.app.notification_digest IS

@@ -148,7 +148,7 @@ DECLARE
     at timestamptz;
     known ledger.order_request;
 BEGIN
-    SELECT a.app_id INTO app FROM ledger.app a WHERE a.bundle_id = place_order.bundle_id;
+    SELECT a.app_id INTO app FROM ledger.app a WHERE a.bundle_id = place_order.bundle_id AND a.removed_at IS NULL;
     SELECT p.kind INTO kind FROM ledger.product p WHERE p.app_id = app AND p.product_id = place_order.product_id;
     IF kind IS NULL THEN
         outcome := CASE WHEN app IS NULL THEN 'unknown_app' WHEN FOUND THEN 'without_kind' ELSE 'unknown_product' END;

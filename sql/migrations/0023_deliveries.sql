@@ -399,24 +399,26 @@ COMMENT ON FUNCTION ledger.settle_deliveries IS
     'meanwhile fails as a serialization failure, and the caller tries again';
 
 CREATE VIEW perennial.delivery_log AS
-SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, c.name AS customer, d.environment::text AS environment,
+SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, d.environment::text AS environment,
        d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
        d.transaction_id, d.original_transaction_id, d.state::text AS state, d.created_at,
        CASE WHEN d.state = 'acknowledged' THEN d.settled_at END AS acknowledged_at,
        CASE WHEN d.state = 'acknowledged' THEN d.settled_by END AS acknowledged_by, d.skip_reason
 FROM ledger.delivery d
 JOIN ledger.app a USING (app_id)
-JOIN ledger.customer c USING (customer_id);
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
 COMMENT ON VIEW perennial.delivery_log IS 'Every delivery: what a purchase or period gives (odd turn) or takes back (even turn)';
 
 CREATE VIEW perennial.credit_balance AS
-SELECT a.bundle_id, c.name AS customer, d.environment::text AS environment, d.credit,
+SELECT a.bundle_id, head.name AS customer, d.environment::text AS environment, d.credit,
        sum(CASE WHEN d.turn % 2 = 1 THEN d.units ELSE -d.units END) AS units
 FROM ledger.delivery d
 JOIN ledger.app a USING (app_id)
 JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
 WHERE d.state = 'acknowledged' AND d.credit IS NOT NULL
-GROUP BY a.bundle_id, c.name, d.environment, d.credit;
+GROUP BY a.bundle_id, head.name, d.environment, d.credit;
 COMMENT ON VIEW perennial.credit_balance IS
     'What acknowledged deliveries gave each customer of each credit, less what they took back. The operator''s service '
     'knows what of it was used up';

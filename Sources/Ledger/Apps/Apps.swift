@@ -42,9 +42,7 @@ extension LedgerApps {
             .bytea(try sealed(new.previousSecret, for: new.bundleID)),
             .bool(new.sandboxAllowed), .float8(new.callsPerSecond), .float8(max(1, new.burst ?? new.callsPerSecond)),
         ]
-        do {
-            _ = try await write(Queries.addApp, parameters, audited: .appAdded, app: new.bundleID)
-        } catch let error as DatabaseError where error.violates("app_bundle_id_unique") {
+        if try await write(Queries.addApp, parameters, audited: .appAdded, app: new.bundleID).isEmpty {
             throw LedgerError(.exists, "\(new.bundleID) is registered already; change it with `perennial app set`.")
         }
     }

@@ -42,6 +42,7 @@ extension SubscriptionLedger {
 package enum AuditedAction: String, Sendable, CaseIterable {
     case appAdded = "app.added"
     case appChanged = "app.changed"
+    case appRemoved = "app.removed"
     case secretRotated = "app.secret_rotated"
     case offerKeyStored = "app.offer_key_stored"
     case offerKeyRemoved = "app.offer_key_removed"

@@ -14,6 +14,7 @@ struct AppCommand: AsyncParsableCommand {
         subcommands: [
             AppAddCommand.self, AppListCommand.self, AppShowCommand.self, AppSetCommand.self,
             AppRotateSecretCommand.self, AppOfferKeyCommand.self, AppNotificationsCommand.self,
+            AppRemoveCommand.self,
         ])
 }
 

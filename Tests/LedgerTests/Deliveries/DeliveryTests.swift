@@ -149,6 +149,27 @@ struct DeliveryTests {
         }
     }
 
+    @Test("What a merged name got before another customer had it is shown under the name that it means now")
+    func mergedAfterTransfer() async throws {
+        try await withLedger(in: reused) { test in
+            try await test.sellDeliverables()
+            try await test.buys("t", "themes", by: "anon")
+            try await test.acknowledgeAll()
+            try await test.buys("t", "themes", by: "bob", asOf: -0.9)
+            try await test.acknowledgeAll()
+            _ = try await test.ledger.customers.merge(
+                "anon", into: "ann", of: test.app.bundleID,
+                deciding: try ManualDecision(by: "kim", because: "logged in"))
+            let shown = [
+                "1 purchase acknowledged ann", "2 transfer acknowledged ann", "3 transfer due bob",
+            ]
+            #expect(try await test.deliveries() == shown)
+            let anyName = try await test.ledger.deliveries.read(
+                of: test.app.bundleID, DeliveryFilter(customer: "anon"), after: 0, limit: 10)
+            #expect(anyName.deliveries.map(\.customer) == ["ann", "ann"])
+        }
+    }
+
     @Test("An erased customer gets nothing more, and another upload gives nothing")
     func erasure() async throws {
         try await withLedger(in: reused) { test in

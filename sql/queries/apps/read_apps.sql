@@ -1,4 +1,4 @@
--- Returns every app with its settings, sealed secrets and budget; an app pauses for its own reasons or because Apple
+-- Returns every app that was not removed, with its settings, sealed secrets and budget; an app pauses for its own reasons or because Apple
 -- does not respond at all.
 SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret, a.sandbox_allowed,
        a.ownership_policy::text AS ownership_policy, a.leeway_ms, a.sandbox_leeway_ms, a.outage_allowance_ms,
@@ -10,4 +10,5 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
        CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
+WHERE a.removed_at IS NULL
 ORDER BY a.bundle_id

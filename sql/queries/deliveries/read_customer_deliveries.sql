@@ -1,9 +1,10 @@
 -- Deliveries: returns those of a customer ($6, by any name) of app $1 in environment $2 after position $3, at most $4; of
 -- state $5 alone, if given.
-SELECT d.delivery_id, d.position, c.name AS customer, d.environment::text AS environment, d.product_id,
+SELECT d.delivery_id, d.position, head.name AS customer, d.environment::text AS environment, d.product_id,
        d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id, d.transaction_id,
        d.original_transaction_id, d.state::text AS state, d.created_at, d.settled_at, d.settled_by, d.skip_reason
 FROM ledger.delivery d JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
 WHERE d.customer_id IN (
     SELECT n.customer_id FROM ledger.customer asked
     JOIN ledger.customer n ON COALESCE(n.merged_into, n.customer_id) = COALESCE(asked.merged_into, asked.customer_id)

@@ -7,5 +7,8 @@ FROM (
     WHERE q.app_id = $1::int AND q.environment = $2::text::ledger.environment AND q.position > $3::bigint
     ORDER BY q.position LIMIT $4::int) q
 CROSS JOIN LATERAL (SELECT d.* FROM ledger.delivery d WHERE d.delivery_id = q.delivery_id OFFSET 0) d
-CROSS JOIN LATERAL (SELECT c.name FROM ledger.customer c WHERE c.customer_id = d.customer_id OFFSET 0) c
+CROSS JOIN LATERAL (
+    SELECT head.name FROM ledger.customer c
+    JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id)
+    WHERE c.customer_id = d.customer_id OFFSET 0) c
 ORDER BY q.position

@@ -1,0 +1,14 @@
+-- Removes app $1 unless receipts of it are stored: its secrets, its offer key and its address of notifications go, and its
+-- API keys end. Returns no row where receipts are left.
+WITH removed AS (
+    UPDATE ledger.app a
+    SET removed_at = now(), sealed_secret = NULL, sealed_previous_secret = NULL, notification_digest = NULL
+    WHERE a.app_id = $1::int
+      AND NOT EXISTS (SELECT FROM ledger.receipt r WHERE r.app_id = a.app_id AND r.erased_at IS NULL)
+    RETURNING a.app_id
+), ended AS (
+    UPDATE ledger.api_key k SET revoked_at = now() FROM removed n WHERE k.app_id = n.app_id AND k.revoked_at IS NULL
+), unsealed AS (
+    DELETE FROM ledger.offer_key k USING removed n WHERE k.app_id = n.app_id
+)
+SELECT n.app_id FROM removed n
