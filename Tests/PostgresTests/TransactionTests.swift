@@ -29,6 +29,42 @@ private struct Refusal: Error, Equatable {}
         }
     }
 
+    @Test("One statement is a transaction of its own, READ COMMITTED whatever the database's default is")
+    func oneStatement() async throws {
+        try await withTestDatabase { database, connectionString in
+            try await database.script(Self.table)
+            try await database.script(
+                """
+                DO $$ BEGIN
+                    EXECUTE format(
+                        'ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());
+                END $$
+                """)
+            let other = Database(DatabaseConfiguration(connectionString: connectionString)) { _ in }
+            let add = Statement(
+                name: "add",
+                sql: "INSERT INTO item VALUES ($1, $2) RETURNING current_setting('transaction_isolation') AS level")
+            let rows = try await other.write(add, [.int8(1), .int4(1)])
+            let level = try #require(rows.first).text("level")
+            #expect(level == "read committed")
+            let error = await databaseError { _ = try await other.write(add, [.int8(1), .int4(1)]) }
+            #expect(error?.sqlState == "23505")
+            #expect(try await count(database) == 1)
+            await other.close()
+        }
+    }
+
+    @Test("Where the connection breaks after a statement was sent, its outcome is unknown, and the next one works")
+    func brokenStatement() async throws {
+        try await withTestDatabase { database, _ in
+            let end = Statement(name: "end", sql: "SELECT pg_terminate_backend(pg_backend_pid())")
+            let error = await databaseError { _ = try await database.write(end) }
+            #expect(error?.kind == .commitUnknown)
+            let rows = try await database.write(Statement(name: "one", sql: "SELECT 1 AS one"))
+            #expect(rows.count == 1)
+        }
+    }
+
     @Test("A thrown error rolls back and passes unchanged")
     func aThrownErrorRollsBackAndPassesUnchanged() async throws {
         try await withTestDatabase { database, _ in

@@ -34,7 +34,7 @@ extension LedgerApps {
         let app = try await app(bundleID)
         var erased = 0
         while true {
-            let rows = try await ledger.write(Queries.readUnerased, [.int4(app.id), .int4(Self.erasedMax)])
+            let rows = try await query(Queries.readUnerased, [.int4(app.id), .int4(Self.erasedMax)])
             guard !rows.isEmpty else { break }
             for row in rows {
                 try await erase(try row.text("name"), of: bundleID, deciding: decision)

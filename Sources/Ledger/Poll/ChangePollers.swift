@@ -3,8 +3,8 @@ import SQL
 import Subscriptions
 
 extension SubscriptionLedger {
-    /// The most attempts at a change of pollers that collides with other writers.
-    private static let pollerTriesMax = 10
+    /// The most attempts at a change that collides with other writers.
+    private static let triesMax = 10
 
     /// Lets other receipts take over what `receipts` poll, because these cannot go on.
     func handOver(from receipts: [ReceiptID], in transaction: Transaction) throws {
@@ -28,9 +28,9 @@ extension SubscriptionLedger {
         while true {
             do {
                 return try await change()
-            } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.pollerTriesMax {
+            } catch let error as DatabaseError where error.isSerializationFailure && attempt < Self.triesMax {
                 attempt += 1
-            } catch is PollersChanged where attempt < Self.pollerTriesMax {
+            } catch is PollersChanged where attempt < Self.triesMax {
                 attempt += 1
             }
         }

@@ -37,10 +37,10 @@ enum HTTPCalls {
     /// The same for an answer that is not read.
     @discardableResult
     static func send(
-        _ url: String, _ body: [String: any Sendable]? = nil, headers: [String: String] = [:], method: HTTPMethod? = nil
+        _ url: String, _ body: [String: any Sendable]? = nil, headers: [String: String] = [:]
     ) async throws -> Data {
         var request = HTTPClientRequest(url: url)
-        request.method = method ?? (body == nil ? .GET : .POST)
+        request.method = body == nil ? .GET : .POST
         if let body { request.body = .bytes(ByteBuffer(data: try JSONSerialization.data(withJSONObject: body))) }
         request.headers.add(name: "Content-Type", value: "application/json")
         for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }

@@ -8,7 +8,6 @@ struct ShopDevice: Codable, Sendable {
 
     let customer: String
     var order: Order?
-    var pendingID: String?
     var transaction: String?
     var receipt: String?
     /// Whether an answer had the transaction in `may_finish`.

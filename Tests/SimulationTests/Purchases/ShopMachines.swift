@@ -95,7 +95,6 @@ actor ShopMachines {
     nonisolated func run(_ arguments: [String]) async throws -> (status: Int32, said: String) {
         let process = try PerennialProcess(arguments, environment: environment)
         let status = await process.end()
-        defer { withExtendedLifetime(process) {} }
         let said = process.said
         try process.forget()
         return (status, said)

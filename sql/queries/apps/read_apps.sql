@@ -1,5 +1,5 @@
--- Returns every app that was not removed, with its settings, sealed secrets and budget; an app pauses for its own reasons or because Apple
--- does not respond at all.
+-- Returns every app that was not removed, with its settings, sealed secrets and budget; an app pauses for its own reasons
+-- or because Apple does not respond at all.
 SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret, a.sandbox_allowed,
        a.ownership_policy::text AS ownership_policy, a.leeway_ms, a.sandbox_leeway_ms, a.outage_allowance_ms,
        a.pre_check_spread_ms, a.sweep, a.notification_digest IS NOT NULL AS takes_notifications,
