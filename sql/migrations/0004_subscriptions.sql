@@ -98,6 +98,9 @@ CREATE TABLE ledger.period (
     offer_code_ref_name       text,
     ownership                 text,
     app_account_token         text,
+    price_milliunits          bigint,
+    price_currency            text,
+    revocation_percentage     int,
     ending                    jsonb,
     older_facts               jsonb,
     path                      text NOT NULL,
@@ -118,6 +121,10 @@ COMMENT ON COLUMN ledger.period.cancelled_at IS 'When Apple refunded, revoked or
 COMMENT ON COLUMN ledger.period.is_upgraded IS 'Whether another period replaced this one at once';
 COMMENT ON COLUMN ledger.period.replaced_by IS 'The original transaction id of the subscription that took over';
 COMMENT ON COLUMN ledger.period.ownership IS 'Apple''s in_app_ownership_type: PURCHASED or FAMILY_SHARED';
+COMMENT ON COLUMN ledger.period.price_milliunits IS
+    'Apple''s price of one piece in thousandths of price_currency; null: no signed transaction gave one';
+COMMENT ON COLUMN ledger.period.revocation_percentage IS
+    'How much of the price Apple gave back, in thousandths of a percent; null: no signed transaction stated it';
 COMMENT ON COLUMN ledger.period.ending IS 'Renewal information that an answer gave about the end of this period';
 COMMENT ON COLUMN ledger.period.older_facts IS
     'By field: where and when the fact comes from, if not from path and as_of';
@@ -145,6 +152,8 @@ CREATE TABLE ledger.period_history (
     promotional_offer_id      text,
     offer_code_ref_name       text,
     ownership                 text,
+    price_milliunits          bigint,
+    price_currency            text,
     recorded_at               timestamptz NOT NULL,
     cancellation_recorded_at  timestamptz
 );

@@ -74,7 +74,7 @@ extension FactSnapshot {
         self["\(name).expires_at"] = period.terms.expiresAt.iso8601
         self["\(name).cancelled_at"] = period.revocation.cancelledAt?.iso8601
         self["\(name).cancellation_reason"] = period.revocation.reason
-        self["\(name).is_upgraded"] = "\(period.revocation.isUpgraded)"
+        self["\(name).is_upgraded"] = "\(period.isUpgraded)"
         self["\(name).original_purchased_at"] = period.originalPurchasedAt?.iso8601
         self["\(name).is_trial"] = "\(period.isTrial)"
         self["\(name).is_intro"] = "\(period.isIntro)"
@@ -84,6 +84,8 @@ extension FactSnapshot {
         self["\(name).ownership"] = period.ownership?.raw
         self["\(name).app_account_token"] = period.appAccountToken
         self["\(name).replaced_by"] = period.replacedBy?.text
+        self["\(name).price"] = period.price.map { "\($0.milliunits) \($0.currency)" }
+        self["\(name).revocation_percentage"] = period.revocationPercentage.map(String.init)
         self["\(name).transaction_ids"] = period.transactionIDs.sorted().map(\.text).joined(separator: ",")
         self["\(name).ending"] = try period.ending.map { try ColumnJSON.text(of: RenewalJSON($0.renewal)) }
     }
@@ -133,6 +135,8 @@ extension FactSnapshot {
         self["facts.revocation_reason"] = facts.revocation.value.reason
         self["facts.ownership"] = facts.ownership?.value.raw
         self["facts.app_account_token"] = facts.appAccountToken?.value
+        self["facts.price"] = facts.price.map { "\($0.value.milliunits) \($0.value.currency)" }
+        self["facts.revocation_percentage"] = facts.revocationPercentage.map { "\($0.value)" }
         self["transaction_ids"] = facts.transactionIDs.sorted().map(\.text).joined(separator: ",")
     }
 }

@@ -37,6 +37,7 @@ extension Evidence {
             var row = row
             switch row.source {
             case .latestReceiptInfo: row.asOf = instant
+            case .signedText: break
             case .deviceReceipt: row.asOf = min(receiptCreatedAt ?? instant, instant)
             }
             return row

@@ -14,8 +14,8 @@ extension PeriodRecord {
                 expiresAt: try row.instant("expires_at"), quantity: Int(try row.int4("quantity"))),
             revocation: Revocation(
                 cancelledAt: try row.instantIfPresent("cancelled_at"),
-                reason: try row.textIfPresent("cancellation_reason"),
-                isUpgraded: try row.bool("is_upgraded")),
+                reason: try row.textIfPresent("cancellation_reason")),
+            isUpgraded: try row.bool("is_upgraded"),
             originalPurchasedAt: try row.instantIfPresent("original_purchased_at"),
             isTrial: try row.bool("is_trial"), isIntro: try row.bool("is_intro"),
             promotionalOfferID: try row.textIfPresent("promotional_offer_id"),
@@ -24,6 +24,7 @@ extension PeriodRecord {
             ownership: try row.textIfPresent("ownership").map(Ownership.init(raw:)),
             appAccountToken: try row.textIfPresent("app_account_token"),
             replacedBy: try row.textIfPresent("replaced_by").map { OriginalTransactionID($0) },
+            price: try Price(row: row), revocationPercentage: try row.intIfPresent("revocation_percentage"),
             asOf: try row.instantIfPresent("as_of"), path: try row.text("path"),
             olderFacts: try Self.olderFacts(older ?? [:]),
             ending: try row.textIfPresent("ending").map { try ColumnJSON.value(EndingJSON.self, in: $0).ending })
@@ -36,6 +37,16 @@ extension PeriodRecord {
             }
             facts[name] = entry.value.origin
         }
+    }
+}
+
+extension Price {
+    /// Reads the price that a signed transaction gave; nil where none did.
+    fileprivate init?(row: Row) throws {
+        guard let milliunits = try row.int8IfPresent("price_milliunits"),
+            let currency = try row.textIfPresent("price_currency")
+        else { return nil }
+        self.init(milliunits: milliunits, currency: currency)
     }
 }
 
@@ -71,7 +82,7 @@ extension PeriodWrite: ColumnarRow {
         .instant("original_purchased_at", \.record.originalPurchasedAt),
         .instant("cancelled_at", \.record.revocation.cancelledAt),
         .text("cancellation_reason", \.record.revocation.reason),
-        .bool("is_upgraded", \.record.revocation.isUpgraded),
+        .bool("is_upgraded", \.record.isUpgraded),
         .bool("is_trial", \.record.isTrial),
         .bool("is_intro", \.record.isIntro),
         .text("promotional_offer_id", \.record.promotionalOfferID),
@@ -80,6 +91,9 @@ extension PeriodWrite: ColumnarRow {
         .text("ownership", \.record.ownership?.raw),
         .text("app_account_token", \.record.appAccountToken),
         .text("replaced_by", \.record.replacedBy?.text),
+        .int8("price_milliunits", \.record.price?.milliunits),
+        .text("price_currency", \.record.price?.currency),
+        .int4("revocation_percentage") { $0.record.revocationPercentage.map(Int32.init(clamping:)) },
         .jsonb("ending", \.ending),
         .instant("as_of", \.record.asOf),
         .text("path", \.record.path),

@@ -20,13 +20,11 @@ struct PurchaseFactsJSON: Codable {
     struct Cancellation: Codable {
         var cancelledAtMilliseconds: Int64?
         var reason: String?
-        var isUpgraded: Bool
         var origin: OriginJSON
 
         enum CodingKeys: String, CodingKey {
             case cancelledAtMilliseconds = "cancelled_at_ms"
             case reason
-            case isUpgraded = "is_upgraded"
             case origin
         }
     }
@@ -36,16 +34,31 @@ struct PurchaseFactsJSON: Codable {
         var origin: OriginJSON
     }
 
+    struct Price: Codable {
+        var milliunits: Int64
+        var currency: String
+        var origin: OriginJSON
+    }
+
+    struct Share: Codable {
+        var percentage: Int
+        var origin: OriginJSON
+    }
+
     var terms: Terms
     var revocation: Cancellation
     var ownership: Word?
     var appAccountToken: Word?
+    var price: Price?
+    var refunded: Share?
 
     enum CodingKeys: String, CodingKey {
         case terms
         case revocation
         case ownership
         case appAccountToken = "app_account_token"
+        case price
+        case refunded
     }
 
     init(_ facts: PurchaseFacts) {
@@ -55,9 +68,13 @@ struct PurchaseFactsJSON: Codable {
             transactionID: bought.transactionID.text, origin: OriginJSON(facts.terms.origin))
         revocation = Cancellation(
             cancelledAtMilliseconds: revoked.cancelledAt?.milliseconds, reason: revoked.reason,
-            isUpgraded: revoked.isUpgraded, origin: OriginJSON(facts.revocation.origin))
+            origin: OriginJSON(facts.revocation.origin))
         ownership = facts.ownership.map { Word(word: $0.value.raw, origin: OriginJSON($0.origin)) }
         appAccountToken = facts.appAccountToken.map { Word(word: $0.value, origin: OriginJSON($0.origin)) }
+        price = facts.price.map {
+            Price(milliunits: $0.value.milliunits, currency: $0.value.currency, origin: OriginJSON($0.origin))
+        }
+        refunded = facts.revocationPercentage.map { Share(percentage: $0.value, origin: OriginJSON($0.origin)) }
     }
 
     func facts(of key: PurchaseKey, asOf: Instant, transactionIDs: [String]) -> PurchaseFacts {
@@ -71,9 +88,13 @@ struct PurchaseFactsJSON: Codable {
             revocation: Fact(
                 Revocation(
                     cancelledAt: revocation.cancelledAtMilliseconds.map(Instant.init(milliseconds:)),
-                    reason: revocation.reason, isUpgraded: revocation.isUpgraded),
+                    reason: revocation.reason),
                 origin: revocation.origin.origin),
             ownership: ownership.map { Fact(Ownership(raw: $0.word), origin: $0.origin.origin) },
-            appAccountToken: appAccountToken.map { Fact($0.word, origin: $0.origin.origin) })
+            appAccountToken: appAccountToken.map { Fact($0.word, origin: $0.origin.origin) },
+            price: price.map {
+                Fact(Subscriptions.Price(milliunits: $0.milliunits, currency: $0.currency), origin: $0.origin.origin)
+            },
+            revocationPercentage: refunded.map { Fact($0.percentage, origin: $0.origin.origin) })
     }
 }

@@ -37,6 +37,26 @@ struct SubscriptionDraft: Sendable {
 
     /// Whether this settlement folded anything into it.
     private(set) var wasChecked = false
+    /// Whether an answer of this settlement contradicts what Apple signed shortly before.
+    private(set) var isContradicted = false
+
+    /// Returns whether evidence may be applied: a part of what Apple knows must join what is known.
+    func accepts(_ evidence: SubscriptionEvidence, policy: Policy) -> Bool {
+        switch evidence.coverage {
+        case .whole: true
+        case .head, .piece: state?.facts.joins(evidence, policy: policy) ?? false
+        }
+    }
+
+    /// Applies evidence that came with a notification. It counts as a check only if it shows how the subscription
+    /// stands.
+    mutating func hear(_ evidence: SubscriptionEvidence, policy: Policy) {
+        let before = state?.asOf
+        fold(evidence, policy: policy)
+        if let state, state.asOf == evidence.asOf, before.map({ $0 < state.asOf }) ?? true {
+            checkedMicroseconds = recordedMicroseconds
+        }
+    }
 
     /// Applies the evidence of an answer about a receipt.
     mutating func apply(_ evidence: SubscriptionEvidence, about receipt: ReceiptID, policy: Policy) {
@@ -61,6 +81,7 @@ struct SubscriptionDraft: Sendable {
         state = result.state
         self.policy = policy
         wasChecked = true
+        isContradicted = isContradicted || result.isContradicted
         guard result.changed else { return }
         version += 1
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
@@ -112,6 +133,11 @@ struct PurchaseDraft: Sendable {
     /// Applies the evidence of an answer about a receipt.
     mutating func apply(_ evidence: PurchaseEvidence, about receipt: ReceiptID) {
         polling.offer(receipt)
+        hear(evidence)
+    }
+
+    /// Applies evidence that came with no receipt.
+    mutating func hear(_ evidence: PurchaseEvidence) {
         guard let result = reconcilePurchase(state, with: evidence) else { return }
         wasChecked = true
         state = result.state

@@ -11,10 +11,7 @@ extension SettlementRun {
                 for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
                 continue
             }
-            for key in settlement.subscriptionKeys {
-                let receipt = settlement.claim.receiptID
-                subscriptions[key]?.apply(evidence.slice(of: key.id), about: receipt, policy: policy)
-            }
+            fold(evidence, of: settlement, policy: policy)
             for (key, purchase) in settlement.purchases {
                 purchases[key]?.apply(purchase, about: settlement.claim.receiptID)
             }
@@ -26,10 +23,24 @@ extension SettlementRun {
         }
     }
 
+    /// Applies the evidence about each subscription. Evidence that is not whole and does not join what is known waits for
+    /// a whole answer.
+    private mutating func fold(_ evidence: Evidence, of settlement: Settlement, policy: Policy) {
+        let receipt = settlement.claim.receiptID
+        for key in settlement.subscriptionKeys {
+            let slice = evidence.slice(of: key.id)
+            if subscriptions[key]?.accepts(slice, policy: policy) ?? false {
+                subscriptions[key]?.apply(slice, about: receipt, policy: policy)
+            } else {
+                awaitingWhole.insert(receipt)
+            }
+        }
+    }
+
     /// Notes which subscriptions and purchases a verified answer omits although they are polled through its receipt: it
     /// says nothing about them.
     private mutating func noteOmissions() {
-        let settled = batch.filter { $0.evidence != nil && !isRepeated($0) }
+        let settled = batch.filter { $0.evidence?.coverage == .whole && !isRepeated($0) }
         let held = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in subscriptions {
             guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }

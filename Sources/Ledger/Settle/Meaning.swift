@@ -25,7 +25,12 @@ struct Meaning: Hashable, Sendable {
     }
 
     private static func line(of row: TransactionRow) -> String {
-        let source = row.source == .latestReceiptInfo ? "latest" : "device"
+        let source =
+            switch row.source {
+            case .latestReceiptInfo: "latest"
+            case .deviceReceipt: "device"
+            case .signedText: "signed"
+            }
         let names: [String?] = [
             source, row.transactionID.text, row.originalTransactionID.text, row.webOrderLineItemID?.text,
             row.productID.text, row.groupID?.text, row.ownership?.raw, row.appAccountToken,
@@ -36,7 +41,8 @@ struct Meaning: Hashable, Sendable {
         let rest: [String?] = [
             String(row.quantity), row.cancellationReason, String(row.isUpgraded),
             row.isTrialPeriod.map { String($0) }, row.isInIntroOfferPeriod.map { String($0) }, row.promotionalOfferID,
-            row.offerCodeRefName,
+            row.offerCodeRefName, row.price.map { "\($0.milliunits) \($0.currency)" },
+            row.revocationPercentage.map(String.init),
         ]
         return [names, instants, rest].map(fields).joined(separator: "\u{1F}")
     }

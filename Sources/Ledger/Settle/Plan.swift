@@ -88,6 +88,11 @@ extension SettlementRun {
                 attempts: empties, policy: policy)
         // The original receipt may still hold what the newest one leaves out.
         if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
+        // What Apple signed shortly before stands until a second answer contradicts it.
+        let isDoubted = settlement.subscriptionKeys.contains { subscriptions[$0]?.isContradicted ?? false }
+        if isDoubted { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
+        let readsWhole = awaitingWhole.contains(receipt)
+        if readsWhole { next = next.by(recordedAt) }
         return ReceiptPlan(
             settlement: settlement, next: next, lane: lane(of: next, polled: polled), attempts: 0, rejections: 0,
             rejectedSince: nil, emptyAnswers: empties,

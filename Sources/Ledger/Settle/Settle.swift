@@ -95,6 +95,9 @@ private let settlementAttemptsMax = 3
 private let pollersChangedMax = 10
 
 extension DatabaseError {
+    /// Whether the database cannot be reached now.
+    var isUnreachable: Bool { Optional(self).isUnreachable }
+
     /// Whether the same transaction, sent again, can succeed without harm.
     fileprivate var isWorthRepeating: Bool {
         switch kind {

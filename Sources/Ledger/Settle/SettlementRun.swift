@@ -23,6 +23,8 @@ struct SettlementRun {
     let incidents: Set<Int32>
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
     var purchases: [PurchaseRowKey: PurchaseDraft]
+    /// The receipts whose answers were not whole and do not join what is known: a whole answer comes first.
+    var awaitingWhole: Set<ReceiptID> = []
     /// The instant this settlement records in microseconds, read once and only after all its locks are held.
     let recordedMicroseconds: Int64
 
@@ -58,13 +60,14 @@ struct SettlementRun {
     /// Starts a settlement without answers: loads the locked rows as they are now.
     init(
         locked rows: [Row], purchases purchaseRows: [Row] = [], pollers: LockedPollers? = nil,
-        unable: [ReceiptID] = [], apps: [Int32: App] = [:], in transaction: Transaction
+        unable: [ReceiptID] = [], apps: [Int32: App] = [:], orderCustomers: OrderCustomers = .none,
+        in transaction: Transaction
     ) throws {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
         (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
         (ownershipClaims, incidents) = ([:], [])
-        (orderCustomers, orderReceipts) = (.none, .none)
+        (self.orderCustomers, orderReceipts) = (orderCustomers, .none)
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)
     }
@@ -89,8 +92,9 @@ struct SettlementRun {
         of batch: [Settlement], in transaction: Transaction
     ) throws -> [Row] {
         let keys = SubscriptionRowKey.parameters(Set(batch.flatMap(\.subscriptionKeys)).sorted())
-        if batch.contains(where: { !$0.subscriptionKeys.isEmpty }) {
-            try transaction.query(Queries.insertSubscriptions, keys)
+        let whole = Set(batch.filter { $0.evidence?.coverage == .whole }.flatMap(\.subscriptionKeys)).sorted()
+        if !whole.isEmpty {
+            try transaction.query(Queries.insertSubscriptions, SubscriptionRowKey.parameters(whole))
         }
         let receipts = batch.map(\.claim.receiptID.number)
         return try transaction.query(Queries.lockSubscriptions, keys + [.int8s(receipts), .int8s([])])

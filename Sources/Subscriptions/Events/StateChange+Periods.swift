@@ -11,7 +11,7 @@ extension StateChange {
             } else {
                 drafts += newPeriod(index, isBackfill: period.purchasedAt < lastKnownStart)
             }
-            drafts += revocationDrafts(known[index]?.revocation.value ?? Revocation(), period)
+            drafts += revocationDrafts(known[index], period)
         }
         return drafts
     }
@@ -34,16 +34,17 @@ extension StateChange {
     }
 
     /// Never reports a replaced period as refunded, even if it carries a cancellation date.
-    private func revocationDrafts(_ old: Revocation, _ period: Period) -> [Draft] {
-        let new = period.revocation.value
+    private func revocationDrafts(_ old: Period?, _ period: Period) -> [Draft] {
         var detail = period.eventDetail
-        if let reason = new.reason ?? old.reason { detail["reason"] = .text(reason) }
-        let wasRefunded = old.cancelledAt != nil && !old.isUpgraded
-        if let cancelledAt = new.cancelledAt, !new.isUpgraded, !wasRefunded {
+        if let reason = period.revocation.value.reason ?? old?.revocation.value.reason {
+            detail["reason"] = .text(reason)
+        }
+        let wasRefunded = old?.isRefunded ?? false
+        if let cancelledAt = period.cancelledAt, !period.isUpgraded, !wasRefunded {
             let kind: EventKind = period.isFamilyShared ? .familyRevoked : .refundGranted
             return [draft(kind, period.productID, at: cancelledAt, detail)]
         }
-        guard wasRefunded, new.cancelledAt == nil, !new.isUpgraded else { return [] }
+        guard wasRefunded, period.cancelledAt == nil, !period.isUpgraded else { return [] }
         return [switched(.refundReversed, period.productID, detail)]
     }
 

@@ -2,7 +2,14 @@
 struct StateChange {
     let before: SubscriptionState
     let after: SubscriptionState
+    /// The newest instant that Apple spoke for: that of the evidence, or of an earlier answer.
+    let saidAt: Instant
     let policy: Policy
+
+    init(before: SubscriptionState, after: SubscriptionState, saidAt: Instant, policy: Policy) {
+        (self.before, self.after, self.policy) = (before, after, policy)
+        self.saidAt = max(after.asOf, saidAt)
+    }
 
     /// An event and the instant that orders it among the others.
     struct Draft {
@@ -22,7 +29,7 @@ struct StateChange {
     func draft(
         _ kind: EventKind, _ productID: ProductID, at instant: Instant, _ detail: [String: DetailValue] = [:]
     ) -> Draft {
-        let occurredAt = min(instant, after.asOf)
+        let occurredAt = min(instant, saidAt)
         return Draft(
             anchor: occurredAt,
             event: Event(kind: kind, productID: productID, occurredAt: occurredAt, detail: detail))
@@ -35,6 +42,6 @@ struct StateChange {
     ) -> Draft {
         var detail = detail
         detail["not_before"] = .text(before.asOf.iso8601)
-        return draft(kind, productID, at: latest ?? after.asOf, detail)
+        return draft(kind, productID, at: latest ?? saidAt, detail)
     }
 }

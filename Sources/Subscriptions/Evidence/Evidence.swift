@@ -10,6 +10,10 @@ package struct Evidence: Sendable {
     package var receiptCreatedAt: Instant?
     /// How far Apple's clock was ahead of the database's, if it was too far: `asOf` is then the database's clock.
     package var clockAhead: Delay?
+    /// How much it speaks for.
+    package var coverage: Coverage
+    /// Apple's status of subscriptions, where the texts carry one.
+    package var statuses: [OriginalTransactionID: AppleStatus]
     /// Whether everything that Apple itself stated was read. An unread part may be a renewal that the rest lacks.
     package var isComplete: Bool
     /// The rows of both lists, in the answer's order.
@@ -22,8 +26,10 @@ package struct Evidence: Sendable {
     package init(
         environment: StoreEnvironment, bundleID: BundleID? = nil, asOf: Instant, receiptCreatedAt: Instant? = nil,
         clockAhead: Delay? = nil, transactions: [TransactionRow] = [], renewals: [RenewalRow] = [],
-        isComplete: Bool = true
+        isComplete: Bool = true, coverage: Coverage = .whole, statuses: [OriginalTransactionID: AppleStatus] = [:]
     ) {
+        self.coverage = coverage
+        self.statuses = statuses
         self.environment = environment
         self.bundleID = bundleID
         self.asOf = asOf
@@ -43,8 +49,13 @@ package struct Evidence: Sendable {
     }
 
     /// The subscriptions with rows in the answer, sorted. A row for which the answer gives no expiry is no
-    /// subscription.
-    package var subscriptions: [OriginalTransactionID] { index.periods.keys.sorted() }
+    /// subscription. Evidence that is not whole may be about the renewal of a subscription alone.
+    package var subscriptions: [OriginalTransactionID] {
+        switch coverage {
+        case .whole: index.periods.keys.sorted()
+        case .head, .piece: Set(index.periods.keys).union(index.renewals.keys).sorted()
+        }
+    }
 
     /// Returns the part of the answer about one subscription.
     ///
@@ -56,7 +67,8 @@ package struct Evidence: Sendable {
         let beforeEnd = lastEnd.map { $0 - Delay(milliseconds: 1) } ?? asOf
         return SubscriptionEvidence(
             originalTransactionID: subscription, asOf: isComplete ? asOf : min(asOf, beforeEnd), transactions: rows,
-            renewals: index.renewals[subscription] ?? [], replacedBy: index.replacement(of: subscription))
+            renewals: index.renewals[subscription] ?? [], replacedBy: index.replacement(of: subscription),
+            coverage: coverage, status: statuses[subscription])
     }
 
     /// The part of the answer about one-time purchases, sorted by original transaction and product.

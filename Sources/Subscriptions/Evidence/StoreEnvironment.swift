@@ -12,6 +12,9 @@ package enum EvidenceSource: Hashable, Sendable {
     case latestReceiptInfo
     /// `receipt.in_app`: a frozen snapshot of a device at `receipt_creation_date`; its silence means nothing.
     case deviceReceipt
+    /// A signed transaction: Apple's own knowledge at its `signedDate`. Without a revocation it says that there is none,
+    /// except that an upgraded transaction need not state its date.
+    case signedText
 }
 
 /// Apple's `in_app_ownership_type`.

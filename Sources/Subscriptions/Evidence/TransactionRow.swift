@@ -42,6 +42,10 @@ package struct TransactionRow: Sendable, Hashable {
     package var ownership: Ownership?
     /// `app_account_token`.
     package var appAccountToken: String?
+    /// `price` and `currency` of a signed transaction.
+    package var price: Price?
+    /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
+    package var revocationPercentage: Int?
     /// The notation of the expiry; nil for the usual form of such a row.
     package var expiryForm: InstantForm?
     /// The notation of the cancellation; nil for the usual form.
@@ -55,7 +59,8 @@ package struct TransactionRow: Sendable, Hashable {
         expiresAt: Instant? = nil, cancelledAt: Instant? = nil, cancellationReason: String? = nil,
         isUpgraded: Bool = false, isTrial: Bool? = nil, isIntro: Bool? = nil, promotionalOfferID: String? = nil,
         offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil, ownership: Ownership? = nil,
-        appAccountToken: String? = nil, expiryForm: InstantForm? = nil, cancellationForm: InstantForm? = nil
+        appAccountToken: String? = nil, price: Price? = nil, revocationPercentage: Int? = nil,
+        expiryForm: InstantForm? = nil, cancellationForm: InstantForm? = nil
     ) {
         self.path = path
         self.source = source
@@ -78,6 +83,8 @@ package struct TransactionRow: Sendable, Hashable {
         self.groupID = groupID
         self.ownership = ownership
         self.appAccountToken = appAccountToken
+        self.price = price
+        self.revocationPercentage = revocationPercentage
         self.expiryForm = expiryForm
         self.cancellationForm = cancellationForm
     }

@@ -11,8 +11,9 @@ extension Period {
             details.originalPurchasedAt?.asOf, details.isTrial?.asOf, details.isIntro?.asOf,
             details.promotionalOfferID?.asOf, details.offerCodeRefName?.asOf, details.groupID?.asOf,
             details.ownership?.asOf, details.appAccountToken?.asOf, details.replacedBy?.asOf,
+            details.price?.asOf, details.revocationPercentage?.asOf,
         ]
-        return [terms.asOf, revocation.asOf] + said.compactMap(\.self) + (renewal?.clocks ?? [])
+        return [terms.asOf, revocation.asOf, upgrade.asOf] + said.compactMap(\.self) + (renewal?.clocks ?? [])
     }
 }
 
@@ -40,6 +41,8 @@ extension PurchaseEvidence {
 extension PurchaseFacts {
     /// The instants of all sources whose facts still count.
     package var clocks: Set<Instant> {
-        Set([asOf, terms.asOf, revocation.asOf] + [ownership?.asOf, appAccountToken?.asOf].compactMap(\.self))
+        Set(
+            [asOf, terms.asOf, revocation.asOf]
+                + [ownership?.asOf, appAccountToken?.asOf, price?.asOf, revocationPercentage?.asOf].compactMap(\.self))
     }
 }

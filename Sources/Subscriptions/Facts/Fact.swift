@@ -13,6 +13,7 @@ extension FactValue where Self: Comparable {
 }
 
 extension Instant: FactValue {}
+extension Int: FactValue {}
 extension String: FactValue {}
 extension Identifier: FactValue {}
 

@@ -12,6 +12,8 @@ package struct Period: Sendable {
     package var terms: Fact<Terms>
     /// Whether it was taken back; `FactOrigin.unspoken` if only device receipts without a cancellation mentioned it.
     package var revocation: Fact<Revocation>
+    /// `is_upgraded`: whether another row replaced it; `FactOrigin.unspoken` in the same case.
+    package var upgrade: Fact<Bool>
     /// Optional fields of rows; absence never removes them.
     package var details: PeriodDetails
     /// Apple's information about the renewal that follows the period.
@@ -20,14 +22,15 @@ package struct Period: Sendable {
     /// Creates a period from its parts.
     package init(
         id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>,
-        terms: Fact<Terms>, revocation: Fact<Revocation>, details: PeriodDetails = PeriodDetails(),
-        renewal: RenewalFacts? = nil
+        terms: Fact<Terms>, revocation: Fact<Revocation>, upgrade: Fact<Bool>,
+        details: PeriodDetails = PeriodDetails(), renewal: RenewalFacts? = nil
     ) {
         self.id = id
         self.webOrderLineItemID = webOrderLineItemID
         self.transactionIDs = transactionIDs
         self.terms = terms
         self.revocation = revocation
+        self.upgrade = upgrade
         self.details = details
         self.renewal = renewal
     }
@@ -44,7 +47,8 @@ package struct Period: Sendable {
                 Terms(
                     productID: row.productID, purchasedAt: row.purchasedAt, expiresAt: expiresAt,
                     quantity: row.quantity), origin: origin),
-            revocation: Fact(row: row), details: PeriodDetails(row: row, replacedBy: replacedBy))
+            revocation: Fact(revocationOf: row), upgrade: Fact(upgradeOf: row),
+            details: PeriodDetails(row: row, replacedBy: replacedBy))
     }
 
     /// The last renewal information about the period's end, with every field from its newest source.
@@ -62,7 +66,7 @@ package struct Period: Sendable {
     /// `cancellation_date`, if it was taken back.
     package var cancelledAt: Instant? { revocation.value.cancelledAt }
     /// Whether another row replaced it.
-    package var isUpgraded: Bool { revocation.value.isUpgraded }
+    package var isUpgraded: Bool { upgrade.value }
     /// Whether it was refunded or revoked, not merely replaced.
     package var isRefunded: Bool { cancelledAt != nil && !isUpgraded }
     /// Whether it is a free trial.
@@ -74,14 +78,30 @@ package struct Period: Sendable {
 }
 
 extension Fact<Revocation> {
-    /// Creates the revocation that a row states.
-    init(row: TransactionRow) {
+    /// Creates the revocation that a row states. A signed transaction that was upgraded leaves the date unsaid.
+    init(revocationOf row: TransactionRow) {
         let value = Revocation(
-            cancelledAt: row.cancelledAt, reason: row.cancelledAt == nil ? nil : row.cancellationReason,
-            isUpgraded: row.isUpgraded)
+            cancelledAt: row.cancelledAt, reason: row.cancelledAt == nil ? nil : row.cancellationReason)
+        let speaks =
+            switch row.source {
+            case .latestReceiptInfo: true
+            case .deviceReceipt: value != Revocation() || row.isUpgraded
+            case .signedText: value != Revocation() || !row.isUpgraded
+            }
         let origin = FactOrigin(asOf: row.asOf, path: row.path, form: row.cancellationForm)
-        let speaks = row.source == .latestReceiptInfo || value != Revocation()
         self.init(value, origin: speaks ? origin : .unspoken)
+    }
+}
+
+extension Fact<Bool> {
+    /// Creates the fact whether a row was replaced by another one.
+    init(upgradeOf row: TransactionRow) {
+        let speaks =
+            switch row.source {
+            case .latestReceiptInfo, .signedText: true
+            case .deviceReceipt: row.isUpgraded || row.cancelledAt != nil
+            }
+        self.init(row.isUpgraded, origin: speaks ? FactOrigin(asOf: row.asOf, path: row.path) : .unspoken)
     }
 }
 
@@ -89,8 +109,8 @@ extension Period: Hashable {
     /// Returns whether both state the same, with the same clocks and paths; the ledger's key does not count.
     package static func == (left: Period, right: Period) -> Bool {
         left.webOrderLineItemID == right.webOrderLineItemID && left.transactionIDs == right.transactionIDs
-            && left.terms == right.terms && left.revocation == right.revocation && left.details == right.details
-            && left.renewal == right.renewal
+            && left.terms == right.terms && left.revocation == right.revocation && left.upgrade == right.upgrade
+            && left.details == right.details && left.renewal == right.renewal
     }
 
     /// Hashes enough of the parts that equality compares.
@@ -103,6 +123,7 @@ extension Period: Hashable {
     package func sameMeaning(as other: Period) -> Bool {
         webOrderLineItemID == other.webOrderLineItemID && transactionIDs == other.transactionIDs
             && terms.value == other.terms.value && revocation.value == other.revocation.value
+            && upgrade.value == other.upgrade.value
             && details.sameMeaning(as: other.details) && ending?.value == other.ending?.value
             && renewal?.gaveUpAt == other.renewal?.gaveUpAt
     }

@@ -16,6 +16,10 @@ package struct PeriodDetails: Hashable, Sendable {
     package var ownership: Fact<Ownership>?
     /// `app_account_token`.
     package var appAccountToken: Fact<String>?
+    /// `price` and `currency` of a signed transaction.
+    package var price: Fact<Price>?
+    /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
+    package var revocationPercentage: Fact<Int>?
     /// The subscription of the same group that took over, if this period was replaced.
     package var replacedBy: Fact<OriginalTransactionID>?
 
@@ -34,6 +38,8 @@ package struct PeriodDetails: Hashable, Sendable {
         groupID = said(row.groupID)
         ownership = said(row.ownership)
         appAccountToken = said(row.appAccountToken)
+        price = said(row.price)
+        revocationPercentage = said(row.revocationPercentage)
         self.replacedBy = row.isUpgraded ? said(replacedBy) : nil
     }
 
@@ -48,6 +54,8 @@ package struct PeriodDetails: Hashable, Sendable {
         merged.groupID = newest(groupID, other.groupID)
         merged.ownership = newest(ownership, other.ownership)
         merged.appAccountToken = newest(appAccountToken, other.appAccountToken)
+        merged.price = newest(price, other.price)
+        merged.revocationPercentage = newest(revocationPercentage, other.revocationPercentage)
         merged.replacedBy = newest(replacedBy, other.replacedBy)
         return merged
     }
@@ -61,6 +69,7 @@ package struct PeriodDetails: Hashable, Sendable {
             && promotionalOfferID?.value == other.promotionalOfferID?.value
             && offerCodeRefName?.value == other.offerCodeRefName?.value
             && ownership?.value == other.ownership?.value && appAccountToken?.value == other.appAccountToken?.value
-            && replacedBy?.value == other.replacedBy?.value
+            && replacedBy?.value == other.replacedBy?.value && price?.value == other.price?.value
+            && revocationPercentage?.value == other.revocationPercentage?.value
     }
 }

@@ -24,30 +24,45 @@ package struct Terms: Hashable, Sendable, FactValue {
     }
 }
 
-/// Whether and when a period or a purchase was taken back. A row of `latest_receipt_info` always states it. A row of a
-/// device receipt states it only with a cancellation, because a device receipt is a frozen snapshot.
+/// Whether and when a period or a purchase was taken back. A row of `latest_receipt_info` and a signed transaction state
+/// it. A row of a device receipt states it only with a cancellation, because a device receipt is a frozen snapshot.
 package struct Revocation: Hashable, Sendable, FactValue {
     /// `cancellation_date`.
     package var cancelledAt: Instant?
     /// `cancellation_reason`, raw.
     package var reason: String?
-    /// `is_upgraded`: replaced by another row rather than refunded.
-    package var isUpgraded: Bool
 
     /// Creates a revocation from its parts; without arguments, one that states that nothing was taken back.
-    package init(cancelledAt: Instant? = nil, reason: String? = nil, isUpgraded: Bool = false) {
+    package init(cancelledAt: Instant? = nil, reason: String? = nil) {
         self.cancelledAt = cancelledAt
         self.reason = reason
-        self.isUpgraded = isUpgraded
     }
 
-    /// Keeps a cancellation over none, and the later over the earlier; then an upgrade, then the greater reason.
+    /// Keeps a cancellation over none, and the later over the earlier; then the greater reason.
     package func yields(to other: Revocation) -> Bool {
         let (left, right) = (cancelledAt?.milliseconds ?? .min, other.cancelledAt?.milliseconds ?? .min)
         if left != right { return left < right }
-        if isUpgraded != other.isUpgraded { return other.isUpgraded }
         guard let otherReason = other.reason else { return false }
         return reason.map { $0 < otherReason } ?? true
+    }
+}
+
+/// The price of one piece of a transaction (Apple: "JWSTransactionDecodedPayload").
+package struct Price: Hashable, Sendable, FactValue {
+    /// `price`, in thousandths of the currency's unit.
+    package var milliunits: Int64
+    /// `currency`, such as `EUR`.
+    package var currency: String
+
+    /// Creates a price from its parts.
+    package init(milliunits: Int64, currency: String) {
+        self.milliunits = milliunits
+        self.currency = currency
+    }
+
+    /// Keeps the greater price, then the greater currency.
+    package func yields(to other: Price) -> Bool {
+        (milliunits, currency) < (other.milliunits, other.currency)
     }
 }
 

@@ -94,7 +94,8 @@ extension Period {
             id: id.map { min($0, other.id ?? $0) } ?? other.id,
             webOrderLineItemID: webOrderLineItemID ?? other.webOrderLineItemID,
             transactionIDs: transactionIDs.union(other.transactionIDs), terms: terms.merging(other.terms),
-            revocation: revocation.merging(other.revocation), details: details.merging(other.details),
+            revocation: revocation.merging(other.revocation), upgrade: upgrade.merging(other.upgrade),
+            details: details.merging(other.details),
             renewal: merged(renewal, other.renewal))
     }
 }
@@ -110,6 +111,9 @@ struct PeriodMatch {
             for id in period.transactionIDs where byTransaction[id] == nil { byTransaction[id] = index }
         }
     }
+
+    /// Returns the index of the period with a transaction; nil if none has it.
+    func index(ofTransaction id: TransactionID) -> Int? { byTransaction[id] }
 
     /// Returns the index of the period; nil if it is not among them.
     func index(of period: Period) -> Int? {

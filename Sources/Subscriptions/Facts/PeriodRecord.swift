@@ -6,8 +6,10 @@
 package struct PeriodRecord: Sendable, Hashable {
     /// The facts of a period that can have a clock of their own; the names are stored.
     package enum FactName: String, Sendable, Hashable, CaseIterable {
-        /// `cancellation_date`, `cancellation_reason` and `is_upgraded`.
+        /// `cancellation_date` and `cancellation_reason`.
         case revocation
+        /// `is_upgraded`.
+        case upgrade
         /// `original_purchase_date`.
         case originalPurchasedAt = "original_purchased_at"
         /// `is_trial_period`.
@@ -26,6 +28,10 @@ package struct PeriodRecord: Sendable, Hashable {
         case appAccountToken = "app_account_token"
         /// The subscription that took over.
         case replacedBy = "replaced_by"
+        /// `price` and `currency`.
+        case price
+        /// `revocationPercentage`.
+        case revocationPercentage = "revocation_percentage"
     }
 
     /// The stored form of a period's renewal information.
@@ -64,6 +70,8 @@ package struct PeriodRecord: Sendable, Hashable {
     package var terms: Terms
     /// Whether it was taken back.
     package var revocation: Revocation
+    /// `is_upgraded`.
+    package var isUpgraded: Bool
     /// `original_purchase_date`.
     package var originalPurchasedAt: Instant?
     /// `is_trial_period`; false, with an unspoken origin in `olderFacts`, if no row mentioned it.
@@ -82,6 +90,10 @@ package struct PeriodRecord: Sendable, Hashable {
     package var appAccountToken: String?
     /// The subscription that took over.
     package var replacedBy: OriginalTransactionID?
+    /// `price` and `currency`.
+    package var price: Price?
+    /// `revocationPercentage`, in thousandths of a percent.
+    package var revocationPercentage: Int?
     /// The instant of the newest row about the period; nil for the subscription's `asOf`.
     package var asOf: Instant?
     /// The place of that row in its answer.
@@ -94,16 +106,19 @@ package struct PeriodRecord: Sendable, Hashable {
     /// Creates a record from its columns.
     package init(
         id: Int64? = nil, webOrderLineItemID: WebOrderLineItemID?, transactionIDs: Set<TransactionID>, terms: Terms,
-        revocation: Revocation, originalPurchasedAt: Instant? = nil, isTrial: Bool = false, isIntro: Bool = false,
+        revocation: Revocation, isUpgraded: Bool = false, originalPurchasedAt: Instant? = nil, isTrial: Bool = false,
+        isIntro: Bool = false,
         promotionalOfferID: String? = nil, offerCodeRefName: String? = nil, groupID: SubscriptionGroupID? = nil,
         ownership: Ownership? = nil, appAccountToken: String? = nil, replacedBy: OriginalTransactionID? = nil,
-        asOf: Instant?, path: String, olderFacts: [FactName: FactOrigin] = [:], ending: Ending? = nil
+        price: Price? = nil, revocationPercentage: Int? = nil, asOf: Instant?, path: String,
+        olderFacts: [FactName: FactOrigin] = [:], ending: Ending? = nil
     ) {
         self.id = id
         self.webOrderLineItemID = webOrderLineItemID
         self.transactionIDs = transactionIDs
         self.terms = terms
         self.revocation = revocation
+        self.isUpgraded = isUpgraded
         self.originalPurchasedAt = originalPurchasedAt
         self.isTrial = isTrial
         self.isIntro = isIntro
@@ -113,6 +128,8 @@ package struct PeriodRecord: Sendable, Hashable {
         self.ownership = ownership
         self.appAccountToken = appAccountToken
         self.replacedBy = replacedBy
+        self.price = price
+        self.revocationPercentage = revocationPercentage
         self.asOf = asOf
         self.path = path
         self.olderFacts = olderFacts

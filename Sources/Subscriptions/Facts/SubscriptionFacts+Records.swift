@@ -54,6 +54,7 @@ extension PeriodRecord {
             if let fact, fact.origin != period.terms.origin { older[name] = fact.origin }
         }
         note(.revocation, period.revocation)
+        note(.upgrade, period.upgrade)
         note(.originalPurchasedAt, details.originalPurchasedAt)
         note(.isTrial, details.isTrial ?? .unspoken)
         note(.isIntro, details.isIntro ?? .unspoken)
@@ -63,14 +64,19 @@ extension PeriodRecord {
         note(.ownership, details.ownership)
         note(.appAccountToken, details.appAccountToken)
         note(.replacedBy, details.replacedBy)
+        note(.price, details.price)
+        note(.revocationPercentage, details.revocationPercentage)
         self.init(
             id: period.id, webOrderLineItemID: period.webOrderLineItemID, transactionIDs: period.transactionIDs,
             terms: period.terms.value, revocation: period.revocation.value,
+            isUpgraded: period.upgrade.value,
             originalPurchasedAt: details.originalPurchasedAt?.value, isTrial: details.isTrial?.value ?? false,
             isIntro: details.isIntro?.value ?? false, promotionalOfferID: details.promotionalOfferID?.value,
             offerCodeRefName: details.offerCodeRefName?.value, groupID: details.groupID?.value,
             ownership: details.ownership?.value, appAccountToken: details.appAccountToken?.value,
-            replacedBy: details.replacedBy?.value, asOf: period.asOf == subscriptionAsOf ? nil : period.asOf,
+            replacedBy: details.replacedBy?.value, price: details.price?.value,
+            revocationPercentage: details.revocationPercentage?.value,
+            asOf: period.asOf == subscriptionAsOf ? nil : period.asOf,
             path: period.path, olderFacts: older,
             ending: period.renewal.map { Ending($0, renewalAsOf: renewalAsOf) })
     }
@@ -93,9 +99,12 @@ extension Period {
         details.ownership = record.ownership.map { fact(.ownership, $0) }
         details.appAccountToken = record.appAccountToken.map { fact(.appAccountToken, $0) }
         details.replacedBy = record.replacedBy.map { fact(.replacedBy, $0) }
+        details.price = record.price.map { fact(.price, $0) }
+        details.revocationPercentage = record.revocationPercentage.map { fact(.revocationPercentage, $0) }
         self.init(
             id: record.id, webOrderLineItemID: record.webOrderLineItemID, transactionIDs: record.transactionIDs,
             terms: Fact(record.terms, origin: common), revocation: fact(.revocation, record.revocation),
+            upgrade: fact(.upgrade, record.isUpgraded),
             details: details,
             renewal: record.ending.map { RenewalFacts($0, renewalAsOf: renewalAsOf) })
     }

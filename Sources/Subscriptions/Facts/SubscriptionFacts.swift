@@ -47,9 +47,12 @@ package struct SubscriptionFacts: Sendable, Hashable {
             periods: PeriodGrouping.grouped(periods + other.periods), renewal: newest(renewal, other.renewal))
     }
 
-    /// Returns these facts merged with one more answer.
+    /// Returns these facts merged with more evidence. `asOf` stays where the evidence is not whole: see `heard`.
     package func adding(_ slice: SubscriptionEvidence) -> SubscriptionFacts {
-        merging(SubscriptionFacts(slice))
+        switch slice.coverage {
+        case .whole: merging(SubscriptionFacts(slice))
+        case .head, .piece: adding(partOf: slice)
+        }
     }
 
     /// Returns whether both state the same, regardless of source and instant.
@@ -77,7 +80,7 @@ extension SubscriptionEvidence {
     ///
     /// Another subscription that took over replaced the upgraded row that starts last; earlier upgraded rows had
     /// successors of their own.
-    fileprivate var sightings: [Period] {
+    var sightings: [Period] {
         let lastUpgrade = transactions.filter(\.isUpgraded).map(\.purchasedAt).max()
         return transactions.compactMap { row in
             Period(

@@ -37,11 +37,16 @@ package struct PurchaseFacts: Sendable, Hashable {
     package var ownership: Fact<Ownership>?
     /// `app_account_token`.
     package var appAccountToken: Fact<String>?
+    /// `price` and `currency` of a signed transaction.
+    package var price: Fact<Price>?
+    /// `revocationPercentage` of a signed transaction, in thousandths of a percent.
+    package var revocationPercentage: Fact<Int>?
 
     /// Creates facts from stored parts.
     package init(
         key: PurchaseKey, asOf: Instant, transactionIDs: Set<TransactionID>, terms: Fact<PurchaseTerms>,
-        revocation: Fact<Revocation>, ownership: Fact<Ownership>? = nil, appAccountToken: Fact<String>? = nil
+        revocation: Fact<Revocation>, ownership: Fact<Ownership>? = nil, appAccountToken: Fact<String>? = nil,
+        price: Fact<Price>? = nil, revocationPercentage: Fact<Int>? = nil
     ) {
         self.key = key
         self.asOf = asOf
@@ -50,6 +55,8 @@ package struct PurchaseFacts: Sendable, Hashable {
         self.revocation = revocation
         self.ownership = ownership
         self.appAccountToken = appAccountToken
+        self.price = price
+        self.revocationPercentage = revocationPercentage
     }
 
     /// Creates the facts that one row states, in an answer of `asOf`.
@@ -61,8 +68,10 @@ package struct PurchaseFacts: Sendable, Hashable {
                 PurchaseTerms(
                     purchasedAt: row.purchasedAt, quantity: row.quantity, transactionID: row.transactionID),
                 origin: origin),
-            revocation: Fact(row: row), ownership: row.ownership.map { Fact($0, origin: origin) },
-            appAccountToken: row.appAccountToken.map { Fact($0, origin: origin) })
+            revocation: Fact(revocationOf: row), ownership: row.ownership.map { Fact($0, origin: origin) },
+            appAccountToken: row.appAccountToken.map { Fact($0, origin: origin) },
+            price: row.price.map { Fact($0, origin: origin) },
+            revocationPercentage: row.revocationPercentage.map { Fact($0, origin: origin) })
     }
 
     /// Returns the facts of both, each from its newest source; `asOf` is the later one.
@@ -71,14 +80,16 @@ package struct PurchaseFacts: Sendable, Hashable {
             key: key, asOf: max(asOf, other.asOf), transactionIDs: transactionIDs.union(other.transactionIDs),
             terms: terms.merging(other.terms), revocation: revocation.merging(other.revocation),
             ownership: newest(ownership, other.ownership),
-            appAccountToken: newest(appAccountToken, other.appAccountToken))
+            appAccountToken: newest(appAccountToken, other.appAccountToken), price: newest(price, other.price),
+            revocationPercentage: newest(revocationPercentage, other.revocationPercentage))
     }
 
     /// Returns whether both state the same, regardless of source and instant.
     package func sameMeaning(as other: PurchaseFacts) -> Bool {
         transactionIDs == other.transactionIDs && terms.value == other.terms.value
             && revocation.value == other.revocation.value && ownership?.value == other.ownership?.value
-            && appAccountToken?.value == other.appAccountToken?.value
+            && appAccountToken?.value == other.appAccountToken?.value && price?.value == other.price?.value
+            && revocationPercentage?.value == other.revocationPercentage?.value
     }
 }
 

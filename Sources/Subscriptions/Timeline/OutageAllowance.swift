@@ -37,7 +37,7 @@ extension OutageAllowance {
 extension Timeline {
     /// Returns the last span of the run of entitled spans that contains, or else last precedes, the instant, and the
     /// span after it.
-    fileprivate func endOfAccess(at instant: Instant) -> (last: Span, next: Span?)? {
+    func endOfAccess(at instant: Instant) -> (last: Span, next: Span?)? {
         guard var index = index(at: instant) else { return nil }
         while !spans[index].entitled {
             guard index > 0 else { return nil }

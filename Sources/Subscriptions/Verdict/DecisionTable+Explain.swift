@@ -43,7 +43,7 @@ extension DecisionTable {
                 decision.rule, subject.details.ownership, "in_app_ownership_type", subject.details.ownership?.value.raw)
             return [cancellation(decision.rule, subject), ownership, expiry].compactMap { $0 }
         case .replacementAwaited, .replacedElsewhere:
-            return [ground(decision.rule, subject.revocation, "is_upgraded", "true"), expiry].compactMap { $0 }
+            return [ground(decision.rule, subject.upgrade, "is_upgraded", "true"), expiry].compactMap { $0 }
         case .grace:
             let grace = ground(
                 decision.rule, renewal?.graceExpiresAt?.origin, "grace_period_expires_date",

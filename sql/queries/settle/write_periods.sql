@@ -1,35 +1,38 @@
--- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $24 are the columns named below.
+-- Settlement: inserts new periods and rewrites changed ones; ids were reserved, $1 to $27 are the columns named below.
 -- Keeps the earlier version of every fact that figures depend on, so that reports can show them as known then.
 WITH given AS MATERIALIZED (
     SELECT n.*, CASE WHEN n.cancelled_at IS NOT NULL THEN n.recorded_at END AS cancellation_recorded_at
     FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::int[], $6::timestamptz[], $7::timestamptz[],
                 $8::timestamptz[], $9::timestamptz[], $10::text[], $11::boolean[], $12::boolean[], $13::boolean[],
-                $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::jsonb[],
-                $21::timestamptz[], $22::text[], $23::jsonb[], $24::timestamptz[])
+                $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[],
+                $21::text[], $22::int[], $23::jsonb[], $24::timestamptz[], $25::text[], $26::jsonb[],
+                $27::timestamptz[])
         AS n(period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
              original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro,
-             promotional_offer_id, offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, ending, as_of,
-             path, older_facts, recorded_at)
+             promotional_offer_id, offer_code_ref_name, group_id, ownership, app_account_token, replaced_by,
+             price_milliunits, price_currency, revocation_percentage, ending, as_of, path, older_facts, recorded_at)
 ), past AS (
     INSERT INTO ledger.period_history
         (period_id, subscription_id, known, product_id, quantity, purchased_at, expires_at, cancelled_at, is_upgraded,
-         is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at, cancellation_recorded_at)
+         is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, price_milliunits, price_currency,
+         recorded_at, cancellation_recorded_at)
     SELECT p.period_id, p.subscription_id, tstzrange(COALESCE(p.facts_recorded_at, p.recorded_at), n.recorded_at),
            p.product_id, p.quantity, p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.is_trial, p.is_intro,
-           p.promotional_offer_id, p.offer_code_ref_name, p.ownership, p.recorded_at, p.cancellation_recorded_at
+           p.promotional_offer_id, p.offer_code_ref_name, p.ownership, p.price_milliunits, p.price_currency,
+           p.recorded_at, p.cancellation_recorded_at
     FROM given n JOIN ledger.period p USING (period_id)
     WHERE (p.product_id, p.quantity, p.purchased_at, p.expires_at, p.cancelled_at, p.is_upgraded, p.is_trial, p.is_intro,
-           p.promotional_offer_id, p.offer_code_ref_name, p.ownership)
+           p.promotional_offer_id, p.offer_code_ref_name, p.ownership, p.price_milliunits, p.price_currency)
         IS DISTINCT FROM
           (n.product_id, n.quantity, n.purchased_at, n.expires_at, n.cancelled_at, n.is_upgraded, n.is_trial, n.is_intro,
-           n.promotional_offer_id, n.offer_code_ref_name, n.ownership)
+           n.promotional_offer_id, n.offer_code_ref_name, n.ownership, n.price_milliunits, n.price_currency)
     RETURNING period_id
 )
 INSERT INTO ledger.period AS p
     (period_id, subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
      original_purchased_at, cancelled_at, cancellation_reason, is_upgraded, is_trial, is_intro, promotional_offer_id,
-     offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, ending, as_of, path, older_facts,
-     recorded_at, cancellation_recorded_at)
+     offer_code_ref_name, group_id, ownership, app_account_token, replaced_by, price_milliunits, price_currency,
+     revocation_percentage, ending, as_of, path, older_facts, recorded_at, cancellation_recorded_at)
 OVERRIDING SYSTEM VALUE
 SELECT n.* FROM given n
 ON CONFLICT (period_id) DO UPDATE SET
@@ -39,7 +42,9 @@ ON CONFLICT (period_id) DO UPDATE SET
     cancellation_reason = EXCLUDED.cancellation_reason, is_upgraded = EXCLUDED.is_upgraded, is_trial = EXCLUDED.is_trial,
     is_intro = EXCLUDED.is_intro, promotional_offer_id = EXCLUDED.promotional_offer_id,
     offer_code_ref_name = EXCLUDED.offer_code_ref_name, group_id = EXCLUDED.group_id, ownership = EXCLUDED.ownership,
-    app_account_token = EXCLUDED.app_account_token, replaced_by = EXCLUDED.replaced_by, ending = EXCLUDED.ending,
+    app_account_token = EXCLUDED.app_account_token, replaced_by = EXCLUDED.replaced_by,
+    price_milliunits = EXCLUDED.price_milliunits, price_currency = EXCLUDED.price_currency,
+    revocation_percentage = EXCLUDED.revocation_percentage, ending = EXCLUDED.ending,
     as_of = EXCLUDED.as_of, path = EXCLUDED.path, older_facts = EXCLUDED.older_facts,
     cancellation_recorded_at = CASE
         WHEN EXCLUDED.cancelled_at IS NOT DISTINCT FROM p.cancelled_at THEN p.cancellation_recorded_at
