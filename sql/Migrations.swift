@@ -26,5 +26,6 @@ package enum Migrations {
         SQLFile("0022_orders", PackageResources._022_orders_sql),
         SQLFile("0023_deliveries", PackageResources._023_deliveries_sql),
         SQLFile("0024_view_columns", PackageResources._024_view_columns_sql),
+        SQLFile("0025_server_api", PackageResources._025_server_api_sql),
     ]
 }

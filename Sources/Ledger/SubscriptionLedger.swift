@@ -8,6 +8,7 @@ package struct SubscriptionLedger: Sendable {
     let reads: Reads
     let seal: SecretSeal?
     let openedSecrets = OpenedSecrets()
+    let knownChains = KnownChains()
     /// The divisor of all delays with an accelerated App Store; 1 in production. The apps that this ledger reads carry
     /// it to their policies.
     package internal(set) var speedup: Int

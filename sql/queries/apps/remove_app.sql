@@ -1,4 +1,4 @@
--- Removes app $1 unless receipts of it are stored: its secrets, its offer key and its address of notifications go, and its
+-- Removes app $1 unless receipts of it are stored: its secrets, its keys and its address of notifications go, and its
 -- API keys end. Returns no row where receipts are left.
 WITH removed AS (
     UPDATE ledger.app a
@@ -10,5 +10,7 @@ WITH removed AS (
     UPDATE ledger.api_key k SET revoked_at = now() FROM removed n WHERE k.app_id = n.app_id AND k.revoked_at IS NULL
 ), unsealed AS (
     DELETE FROM ledger.offer_key k USING removed n WHERE k.app_id = n.app_id
+), unkeyed AS (
+    DELETE FROM ledger.server_key k USING removed n WHERE k.app_id = n.app_id
 )
 SELECT n.app_id FROM removed n
