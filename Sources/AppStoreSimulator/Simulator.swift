@@ -18,17 +18,19 @@ package final class Simulator: Sendable {
     let conditions: Troubles
     let lags: Lags
     let offerKeys = OfferKeys()
+    let signatory: Signatory
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS. With
     /// a neighbour it hands on what is not its own: receipts that it did not write, and control calls that name the
     /// neighbour's app.
     package init(
         _ options: SimulatorOptions, clock: SimulatorClock = .system, identity: StoreIdentity? = nil,
-        beside neighbour: Simulator? = nil
+        signatory: Signatory = Signatory(), beside neighbour: Simulator? = nil
     ) {
         let epoch = options.epochMilliseconds.map { StoreTime(milliseconds: $0) } ?? clock.now
         self.options = options
         self.identity = identity
+        self.signatory = signatory
         self.neighbour = neighbour
         self.clock = clock
         self.epochMilliseconds = epoch.milliseconds

@@ -20,8 +20,8 @@ package struct SignerChain: Sendable {
     /// noticed.
     ///
     /// The validity is not compared with any clock: each text compares it with its own date.
-    init(_ header: SignedHeader, trusting root: SigningRoot) async throws(SignedTextRefusal) {
-        guard header.certificates.last == root.bytes else { throw .otherRoot }
+    init(_ header: SignedHeader, trusting roots: SigningRoot) async throws(SignedTextRefusal) {
+        guard let root = roots.matching(header.certificates.last) else { throw .otherRoot }
         let (signer, issuer) = try Self.read(header)
         guard let range = Self.validity(of: [signer, issuer, root.certificate]) else { throw .outsideValidity }
         let moment = Date(timeIntervalSince1970: Double(range.lowerBound) / 1_000)

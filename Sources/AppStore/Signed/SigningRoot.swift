@@ -1,11 +1,13 @@
 import SwiftASN1
 import X509
 
-/// The root certificate that signed texts are trusted by.
+/// The root certificate that signed texts are trusted by, or several of them.
 package struct SigningRoot: Sendable {
     let certificate: Certificate
     /// The certificate in DER form.
     let bytes: [UInt8]
+    /// Further certificates: the file of a pretend App Store also holds the root of its TLS certificate.
+    private var others: [SigningRoot] = []
 
     /// Reads a certificate in DER form; throws what the parser throws.
     package init(der bytes: [UInt8]) throws {
@@ -13,10 +15,15 @@ package struct SigningRoot: Sendable {
         self.bytes = bytes
     }
 
-    /// The first of the certificates of a pretend App Store; throws what the parser throws.
+    /// The certificates of a pretend App Store; throws what the parser throws.
     package init(_ roots: TrustedRoots) throws {
-        try self.init(der: try PEMDocument.parseMultiple(pemString: roots.pem).first?.derBytes ?? [])
+        let all = try PEMDocument.parseMultiple(pemString: roots.pem).map(\.derBytes)
+        try self.init(der: all.first ?? [])
+        others = try all.dropFirst().map { try SigningRoot(der: $0) }
     }
+
+    /// Returns the one of them with these bytes.
+    func matching(_ bytes: [UInt8]?) -> SigningRoot? { ([self] + others).first { $0.bytes == bytes } }
 
     /// Apple Root CA - G3 (https://www.apple.com/certificateauthority), valid until 2039. Its SHA-256 is
     /// 63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179.

@@ -10,6 +10,7 @@ extension Simulator {
         do {
             switch (request.method, path.first ?? "", path.count) {
             case ("GET", "healthz", 1): return try .json(["status": "ok"])
+            case ("GET", "signing-root", 1): return try signingRoot()
             case ("GET", "receipts", 1): return try receiptList(query)
             case ("GET", "receipts", 2): return try heldReceipt(of: path[1], query)
             case ("GET", "truth", 1): return try truthDocument(query)

@@ -18,7 +18,7 @@ package struct ChainTraits: Sendable {
     package init() {}
 }
 
-/// A pretend Apple that signs texts with a chain of three certificates. Its keys are new in each process.
+/// A pretend Apple that signs texts with a chain of three certificates.
 package struct SigningAuthority: Sendable {
     private static let signerMark: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 11, 1]
     private static let issuerMark: ASN1ObjectIdentifier = [1, 2, 840, 113635, 100, 6, 2, 1]
@@ -29,13 +29,16 @@ package struct SigningAuthority: Sendable {
     package let certificates: [[UInt8]]
     /// The root's certificate in PEM form.
     package let rootPEM: String
+    /// The header of its texts.
+    package let header: [UInt8]
+    private let encodedHeader: String
     /// The key of the signer.
     private let key: P256.Signing.PrivateKey
 
-    /// Creates keys and certificates.
+    /// Creates new keys and certificates.
     package init(_ traits: ChainTraits = ChainTraits(), at now: Date = Date()) throws {
         let (rootKey, issuerKey) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
-        key = P256.Signing.PrivateKey()
+        let key = P256.Signing.PrivateKey()
         let root = try Self.certificate(
             "Pretend root", of: rootKey, issuedBy: ("Pretend root", rootKey), Self.authorityDays, at: now,
             extensions: [Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))])
@@ -49,28 +52,35 @@ package struct SigningAuthority: Sendable {
         let signer = try Self.certificate(
             "Pretend App Store", of: key, issuedBy: ("Pretend relations", issuerKey), traits.signerDays, at: now,
             extensions: [Critical(constraints)] + (traits.isSignerMarked ? [Self.mark(Self.signerMark)] : []))
-        certificates = try [signer, issuer, root].map { certificate in
+        try self.init([signer, issuer, root], key: key)
+    }
+
+    init(_ chain: [Certificate], key: P256.Signing.PrivateKey) throws {
+        self.key = key
+        certificates = try chain.map { certificate in
             var serializer = DER.Serializer()
             try serializer.serialize(certificate)
             return serializer.serializedBytes
         }
-        rootPEM = try root.serializeAsPEM().pemString + "\n"
+        rootPEM = try chain[chain.count - 1].serializeAsPEM().pemString + "\n"
+        let texts = certificates.map { "\"\(Data($0).base64EncodedString())\"" }.joined(separator: ",")
+        header = Array(#"{"alg":"ES256","x5c":[\#(texts)]}"#.utf8)
+        encodedHeader = Self.base64URL(header)
     }
+
+    /// The key of the signer in PEM form.
+    var keyPEM: String { key.pemRepresentation + "\n" }
 
     /// Signs a payload: a text in compact form, as the App Store sends it.
-    package func sign(_ payload: [UInt8]) throws -> String {
-        try sign(payload, header: header)
-    }
-
-    /// The header of its texts.
-    package var header: [UInt8] {
-        let chain = certificates.map { "\"\(Data($0).base64EncodedString())\"" }.joined(separator: ",")
-        return Array(#"{"alg":"ES256","x5c":[\#(chain)]}"#.utf8)
-    }
+    package func sign(_ payload: [UInt8]) throws -> String { try sign(payload, encodedHeader: encodedHeader) }
 
     /// Signs a payload under another header.
     package func sign(_ payload: [UInt8], header: [UInt8]) throws -> String {
-        let signed = "\(Self.base64URL(header)).\(Self.base64URL(payload))"
+        try sign(payload, encodedHeader: Self.base64URL(header))
+    }
+
+    private func sign(_ payload: [UInt8], encodedHeader: String) throws -> String {
+        let signed = "\(encodedHeader).\(Self.base64URL(payload))"
         let signature = try key.signature(for: Data(signed.utf8)).rawRepresentation
         return "\(signed).\(Self.base64URL(signature))"
     }

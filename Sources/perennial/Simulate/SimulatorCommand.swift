@@ -25,6 +25,7 @@ struct SimulatorCommand: AsyncParsableCommand {
               perennial simulator --fault-rate 0.05 --latency-ms 80
               perennial simulator --customers 200000 --still --plain
               perennial simulator --tls --tls-root-file root.pem
+              perennial simulator --signing-authority authority.pem --signing-root-file root.pem
             """)
 
     @Option(help: ArgumentHelp("The address to listen on.", valueName: "address"))
@@ -95,6 +96,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     var calendarCustomers = 400
 
     @OptionGroup var https: SimulatorTLSFlags
+    @OptionGroup var signing: SimulatorSigningFlags
 
     func validate() throws {
         guard (0...65_535).contains(port) else { throw ValidationError("--port is a number from 0 to 65535.") }
@@ -138,11 +140,14 @@ struct SimulatorCommand: AsyncParsableCommand {
         }
         let logger = Logger(label: "perennial.simulator")
         let identity = try https.identity(ofStoreAt: host)
-        let rootFile = try identity.map(https.writeRoot)
+        let authority = try signing.authority()
+        try signing.writeRoot(of: authority)
+        let rootFile = try identity.map { try https.writeRoots(of: $0, and: authority) }
+        let signatory = Signatory(authority)
         let calendar = calendarApp.map {
-            Simulator(options.calendarApp($0, customers: calendarCustomers, at: epoch))
+            Simulator(options.calendarApp($0, customers: calendarCustomers, at: epoch), signatory: signatory)
         }
-        let simulator = Simulator(options, identity: identity, beside: calendar)
+        let simulator = Simulator(options, identity: identity, signatory: signatory, beside: calendar)
         do {
             try await runServices(
                 [SimulatorService(simulator: simulator, rootFile: rootFile, logger: logger)], logger: logger)

@@ -9,7 +9,8 @@ struct SimulatorTLSFlags: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "With --tls: where the authority's certificate is written; a file of the temporary folder unless given.",
+            "With --tls: where the certificates of this authority and of the one that signs texts are written; a file "
+                + "of the temporary folder unless given.",
             valueName: "F"))
     var tlsRootFile: String?
 
@@ -35,14 +36,14 @@ struct SimulatorTLSFlags: ParsableArguments {
         return try StoreIdentity(names: StoreIdentity.localNames + [host] + tlsName, shows: tlsCertificate ?? .good)
     }
 
-    /// Writes the authority's certificate for the clients that trust it, and returns its path.
-    func writeRoot(of identity: StoreIdentity) throws -> String {
+    /// Writes the certificates of both authorities for the clients that trust them, and returns the path.
+    func writeRoots(of identity: StoreIdentity, and authority: SigningAuthority) throws -> String {
         let folder = FileManager.default.temporaryDirectory
         let path =
             tlsRootFile
             ?? folder.appending(path: "perennial-simulator-\(ProcessInfo.processInfo.processIdentifier).pem").path
         do {
-            try identity.rootPEM.write(toFile: path, atomically: true, encoding: .utf8)
+            try (identity.rootPEM + authority.rootPEM).write(toFile: path, atomically: true, encoding: .utf8)
         } catch {
             throw Failure(
                 "\(path) cannot be written: \(ExitStatus.sentence(for: error)); give another --tls-root-file.")
