@@ -29,6 +29,7 @@ package struct Tracker: Sendable {
     /// The ledger that stores the results.
     package private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
+    let signedTexts: SignedTextVerifier
     /// Its options.
     package let options: TrackerOptions
     /// The log of the process.
@@ -44,8 +45,10 @@ package struct Tracker: Sendable {
     /// Creates a tracker that asks `appStore`, writes to `ledger` and counts in `metrics`, by default nowhere.
     package init(
         ledger: SubscriptionLedger, appStore: AppStoreClient, options: TrackerOptions, logger: Logger,
-        metrics: any MetricsFactory = NOOPMetricsHandler.instance
+        metrics: any MetricsFactory = NOOPMetricsHandler.instance,
+        signedTexts: SignedTextVerifier = SignedTextVerifier()
     ) {
+        self.signedTexts = signedTexts
         self.ledger = ledger
         self.appStore = appStore
         self.options = options

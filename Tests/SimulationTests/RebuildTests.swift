@@ -123,7 +123,7 @@ extension PretendWorld {
         var place: RebuildPlace? = .start
         while let here = place {
             let batch = try await tracker.ledger.operations.rebuild(
-                from: here, limit: 7, RebuildScope(), correcting: correcting, reading: { $0.evidence })
+                from: here, limit: 7, RebuildScope(), correcting: correcting, reading: .present)
             sum.examined += batch.examined
             sum.corrected += batch.corrected
             sum.differences += batch.differences
@@ -135,9 +135,11 @@ extension PretendWorld {
 
     /// What decides for a customer, from the stored answers or from those answers changed.
     func reasons(
-        of customer: String, at: Instant? = nil, reading: @escaping ReadAnswer = { $0.evidence }
+        of customer: String, at: Instant? = nil,
+        reading: @escaping @Sendable (KeptAnswer) -> Evidence? = { $0.evidence }
     ) async throws -> Reasons {
         try await tracker.ledger.customers.reasons(
-            app: BundleID(simulator.options.bundleID), customer: customer, at: at, reading: reading)
+            app: BundleID(simulator.options.bundleID), customer: customer, at: at,
+            reading: EvidenceReader(answer: reading, notification: { _ in nil }))
     }
 }

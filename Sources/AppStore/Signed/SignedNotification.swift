@@ -47,6 +47,23 @@ package struct SignedNotification: Sendable, Hashable {
     }
 }
 
+extension SignedNotification {
+    /// Reads the claims that were kept of a notification: an object each for `notification`, `transaction` and `renewal`.
+    package init?(claims: String) {
+        guard let document = try? JSONReader.read(Array(claims.utf8)), document.nodes[JSONDocument.root].isObject else {
+            return nil
+        }
+        let members = document.members(JSONDocument.root)
+        func part(_ name: String) -> [UInt8]? {
+            members[name].flatMap { index in
+                document.nodes[index].isObject ? Array(document.bytes[document.nodes[index].content]) : nil
+            }
+        }
+        guard let payload = part("notification") else { return nil }
+        self.init(payload: payload, transaction: part("transaction"), renewal: part("renewal"))
+    }
+}
+
 extension SignedText {
     /// The signed texts that a notification holds, in compact form, not verified.
     package var innerTexts: (transaction: String?, renewal: String?) {

@@ -26,6 +26,8 @@ package enum SignedTextRefusal: Error, Sendable, Hashable {
     case undated
     /// A certificate was not valid when the payload was signed.
     case outsideValidity
+    /// Too many texts with unknown chains came at once. It says nothing about the text: it may come again.
+    case tooManyChains
 
     /// The refusal as one sentence.
     package var sentence: String {
@@ -45,6 +47,7 @@ package enum SignedTextRefusal: Error, Sendable, Hashable {
         case .unreadablePayload: "Its payload is no JSON object."
         case .undated: "It does not say when it was signed."
         case .outsideValidity: "A certificate was not valid when it was signed."
+        case .tooManyChains: "Too many texts with unknown certificates come at once; send it again."
         }
     }
 }

@@ -13,11 +13,20 @@ package struct SignedTextVerifier: Sendable {
     package init(trusting root: SigningRoot = .apple) { self.root = root }
 
     /// Verifies a text in compact form; throws ``SignedTextRefusal`` unless this very text was signed under the root.
-    package func verify(_ text: [UInt8]) async throws(SignedTextRefusal) -> SignedText {
+    ///
+    /// A chain that is not known costs much more than a signature; `admits` may refuse to verify one now.
+    package func verify(
+        _ text: [UInt8], admittingChain admits: @Sendable () -> Bool = { true }
+    ) async throws(SignedTextRefusal) -> SignedText {
         let text = try CompactText(text)
         let known = chains.chain(of: text.header)
         let chain: SignerChain
-        if let known { chain = known } else { chain = try await verifiedChain(of: text) }
+        if let known {
+            chain = known
+        } else {
+            guard admits() else { throw .tooManyChains }
+            chain = try await verifiedChain(of: text)
+        }
         try Self.requireSignature(of: text, by: chain)
         // Only a signed header is remembered, so that others cannot fill the memory.
         if known == nil { chains.remember(chain, of: text.header) }

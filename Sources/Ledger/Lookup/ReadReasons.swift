@@ -6,7 +6,7 @@ extension LedgerCustomers {
     /// Returns everything that decides a customer's entitlements at `time`, now where nil, as it is known now.
     package func reasons(
         app bundleID: BundleID, customer: String, at time: Instant? = nil,
-        reading read: @escaping ReadAnswer
+        reading read: EvidenceReader
     ) async throws -> Reasons {
         let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
@@ -34,7 +34,7 @@ private struct ReasonsReading {
 
     let app: App
     let at: Instant
-    let read: ReadAnswer
+    let read: EvidenceReader
 
     func sources(of customer: Int64, in transaction: Transaction) throws -> [Reasons.Source] {
         try transaction.query(Queries.readSources, [.int8(customer), .instant(at)])

@@ -49,7 +49,9 @@ extension LedgerApps {
     /// Returns the app whose address ends in the token; nil when there is none.
     package func notifiedApp(at token: NotificationToken) async throws -> NotifiedApp? {
         try await query(Queries.findNotifiedApp, [.bytea(token.digest)]).first.map { row in
-            NotifiedApp(id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")))
+            NotifiedApp(
+                id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")),
+                sandboxAllowed: try row.bool("sandbox_allowed"), now: try row.instant("now"))
         }
     }
 

@@ -14,13 +14,13 @@ extension LedgerIntake {
     /// The maximum number of notifications removed in one statement.
     static let notificationsPrunedMax: Int32 = 1_000
 
-    /// Stores a notification and brings the next check of what it names forward, in one statement.
+    /// Stores an unverified notification and brings the next check of what it names forward, in one statement.
     ///
     /// It moves the row of the schedule itself, so that the app's call budget and circuit breaker still apply. The
     /// notification changes nothing else, whatever it claims. The speed-up divides the delays.
     @discardableResult
     package func keep(
-        _ notification: UnverifiedNotification, for app: NotifiedApp
+        _ notification: UnverifiedNotification, for app: NotifiedApp, unverified reason: String? = nil
     ) async throws -> NotificationEffect {
         let divisor = Double(ledger.speedup)
         let rows = try await write(
@@ -32,7 +32,7 @@ extension LedgerIntake {
                 .text(notification.originalTransactionID?.text),
                 .text(notification.body), .bool(notification.bundleID.map { $0 != app.bundleID } ?? false),
                 .float8(max(Self.delaySecondsMin, Self.delaySeconds / divisor)),
-                .float8(max(Self.delaySecondsMin, Self.secondsApart / divisor)),
+                .float8(max(Self.delaySecondsMin, Self.secondsApart / divisor)), .text(reason),
             ])
         return try rows.first?.word("effect") ?? .repeated
     }

@@ -57,6 +57,14 @@ package enum NotificationEffect: String, Sendable, CaseIterable {
     case ignored
     /// It is a repetition.
     case repeated
+    /// Version 1, with a password that is not the app's secret: nothing was asked.
+    case wrongPassword = "wrong_password"
+    /// Version 1, with the app's secret: the receipt in it is asked about.
+    case uploaded
+    /// It is verified, and a worker applies it.
+    case received
+    /// It is verified and holds no transaction and no renewal.
+    case noFacts = "no_facts"
 }
 
 /// The app that a notification address belongs to.
@@ -65,4 +73,8 @@ package struct NotifiedApp: Sendable, Hashable {
     package let id: Int32
     /// Apple's bundle id.
     package let bundleID: BundleID
+    /// Whether it accepts sandbox purchases.
+    package let sandboxAllowed: Bool
+    /// The database's clock.
+    package let now: Instant
 }

@@ -21,19 +21,29 @@ struct OrderCustomers: Sendable {
     }
 
     init(of batch: [Settlement], in transaction: Transaction) throws {
-        let tokens = Set(
-            batch.flatMap { settlement in
-                (settlement.evidence?.transactions ?? []).compactMap(\.appAccountToken)
-                    .filter { UUID(uuidString: $0) != nil }
-                    .map { Token(appID: settlement.claim.app.id, text: $0.lowercased()) }
-            })
-        guard !tokens.isEmpty else {
-            claims = [:]
-            return
-        }
-        let rows = try transaction.query(
-            Queries.findOrderCustomers, [.int4s(tokens.map(\.appID)), .texts(tokens.map(\.text))])
-        claims = try rows.reduce(into: [:]) { claims, row in
+        let tokens = batch.flatMap { Self.tokens(in: $0.evidence, of: $0.claim.app) }
+        claims = try Self.claims(of: Set(tokens), by: Queries.findOrderCustomers, in: transaction)
+    }
+
+    /// Finds the customers whom the tokens in notifications name: by an order, else by their own name.
+    init(naming notices: [Notice], in transaction: Transaction) throws {
+        let tokens = Set(notices.flatMap { Self.tokens(in: $0.evidence, of: $0.app) })
+        let ordered = try Self.claims(of: tokens, by: Queries.findOrderCustomers, in: transaction)
+        let named = try Self.claims(of: tokens, by: Queries.findTokenCustomers, in: transaction)
+        claims = ordered.merging(named) { order, _ in order }
+    }
+
+    private static func tokens(in evidence: Evidence?, of app: App) -> [Token] {
+        (evidence?.transactions ?? []).compactMap(\.appAccountToken).filter { UUID(uuidString: $0) != nil }
+            .map { Token(appID: app.id, text: $0.lowercased()) }
+    }
+
+    private static func claims(
+        of tokens: Set<Token>, by query: SQLFile, in transaction: Transaction
+    ) throws -> [Token: OwnershipClaim] {
+        guard !tokens.isEmpty else { return [:] }
+        let rows = try transaction.query(query, [.int4s(tokens.map(\.appID)), .texts(tokens.map(\.text))])
+        return try rows.reduce(into: [:]) { claims, row in
             let token = Token(appID: try row.int4("app_id"), text: try row.text("app_account_token"))
             claims[token] = OwnershipClaim(
                 customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),

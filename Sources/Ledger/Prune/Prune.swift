@@ -40,7 +40,7 @@ extension LedgerOperations {
     ///   - receipt: The receipt after which to continue; 0 to begin.
     ///   - limit: The most receipts in the batch.
     package func prune(
-        after receipt: Int64, before cutoff: Instant, limit: Int = 20, reading read: @escaping ReadAnswer
+        after receipt: Int64, before cutoff: Instant, limit: Int = 20, reading read: EvidenceReader
     ) async throws -> PruneBatch {
         let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
         return try await database.transaction { transaction in

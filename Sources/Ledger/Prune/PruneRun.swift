@@ -6,7 +6,7 @@ import Subscriptions
 struct PruneRun {
     let apps: [Int32: App]
     let cutoff: Instant
-    let read: ReadAnswer
+    let read: EvidenceReader
 
     /// Prunes the next receipts with old answers.
     func receipts(after: Int64, limit: Int, in transaction: Transaction) throws -> PruneBatch {

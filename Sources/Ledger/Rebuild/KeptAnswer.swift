@@ -24,9 +24,20 @@ package struct Observation: Sendable, Hashable {
     package let lastAsOf: Instant
 }
 
-/// A function that reads the evidence in a stored answer by the present rules. It returns nil when the answer does not
-/// count as verified by these rules.
-package typealias ReadAnswer = @Sendable (KeptAnswer) -> Evidence?
+/// Reads the evidence in what is stored, by the present rules.
+package struct EvidenceReader: Sendable {
+    let answer: @Sendable (KeptAnswer) -> Evidence?
+    let notification: ReadNotification
+
+    /// Creates a reader. `answer` returns nil for an answer that does not count as verified by the present rules,
+    /// `notification` for one that holds no evidence.
+    package init(
+        answer: @escaping @Sendable (KeptAnswer) -> Evidence?, notification: @escaping ReadNotification
+    ) {
+        self.answer = answer
+        self.notification = notification
+    }
+}
 
 extension Evidence {
     /// Returns the same answer, given again at another of Apple's clocks; a device's snapshot keeps its age.

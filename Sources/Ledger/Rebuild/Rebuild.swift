@@ -22,7 +22,7 @@ extension LedgerOperations {
     ///   - limit: The most subscriptions or purchases in the batch; all stay locked meanwhile.
     package func rebuild(
         from place: RebuildPlace, limit: Int = 20, _ scope: RebuildScope, correcting: Bool,
-        reading read: @escaping ReadAnswer
+        reading read: EvidenceReader
     ) async throws -> RebuildBatch {
         let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
         return try await ledger.changingPollers { transaction in

@@ -8,7 +8,7 @@ struct RebuildRun {
     let scope: RebuildScope
     let limit: Int
     let correcting: Bool
-    let read: ReadAnswer
+    let read: EvidenceReader
 
     private func limits(after: Int64) -> [Parameter] {
         [.int8(after), .int4(Int32(clamping: limit)), .text(scope.app?.text), .text(scope.customer)]

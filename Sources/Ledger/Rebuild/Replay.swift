@@ -37,6 +37,15 @@ struct Replay {
         let receipt: Int64
         let observation: Int64
 
+        /// Places a notification before the answers of its clock. It is no observation, so its number is below zero.
+        init(notification: Int64, asOf: Instant) {
+            self.init(asOf: asOf, receipt: 0, observation: -notification)
+        }
+
+        init(asOf: Instant, receipt: Int64, observation: Int64) {
+            (self.asOf, self.receipt, self.observation) = (asOf, receipt, observation)
+        }
+
         static func < (left: Place, right: Place) -> Bool {
             (left.asOf, left.receipt, left.observation) < (right.asOf, right.receipt, right.observation)
         }
@@ -48,7 +57,8 @@ struct Replay {
     /// Reads the stored answers about the receipts that contain the targets. The caller holds the targets' locks, or
     /// accepts that a settlement may come in between.
     init(
-        of targets: [Target], purchases bought: [PurchaseTarget], reading read: ReadAnswer, in transaction: Transaction
+        of targets: [Target], purchases bought: [PurchaseTarget], reading read: EvidenceReader,
+        in transaction: Transaction
     ) throws {
         links = try ReplayLinks(
             transaction.query(
@@ -62,10 +72,35 @@ struct Replay {
             guard let last = try rows.last?.int8("observation_id") else { break }
             after = last
         }
+        try hearNotifications(about: known, bought, reading: read, in: transaction)
+    }
+
+    /// Reads the applied notifications about the targets. Each counts once, at its own clock.
+    private mutating func hearNotifications(
+        about targets: [SubscriptionRowKey: Target], _ bought: [PurchaseTarget], reading read: EvidenceReader,
+        in transaction: Transaction
+    ) throws {
+        let named = Array(targets.keys) + bought.map(\.key.subject)
+        let rows = try transaction.query(Queries.readAppliedNotifications, SubscriptionRowKey.parameters(named))
+        for row in rows {
+            let kept = try KeptNotification(row: row)
+            guard let evidence = read.notification(kept) else { continue }
+            for target in targets.values where target.key.environment == kept.environment {
+                let slice = evidence.slice(of: target.key.id)
+                guard !slice.transactions.isEmpty || !slice.renewals.isEmpty else { continue }
+                slices[target.key, default: []].append((Place(notification: kept.id, asOf: slice.asOf), slice))
+            }
+            for purchase in evidence.purchases {
+                for target in bought where target.key.purchase == purchase.key {
+                    let place = Place(notification: kept.id, asOf: purchase.asOf)
+                    purchases[target.key, default: []].append((place, purchase))
+                }
+            }
+        }
     }
 
     private mutating func hear(
-        _ row: Row, _ targets: [SubscriptionRowKey: Target], _ bought: [PurchaseTarget], reading read: ReadAnswer
+        _ row: Row, _ targets: [SubscriptionRowKey: Target], _ bought: [PurchaseTarget], reading read: EvidenceReader
     ) throws {
         let observation = Observation(
             id: try row.int8("observation_id"), receiptID: ReceiptID(try row.int8("receipt_id")),
@@ -79,7 +114,7 @@ struct Replay {
         }
         guard let body = try row.byteaIfPresent("body"),
             let environment: StoreEnvironment = try row.wordIfPresent("environment"),
-            let evidence = read(
+            let evidence = read.answer(
                 KeptAnswer(
                     observation: observation, bundleID: BundleID(try row.text("bundle_id")), environment: environment,
                     body: body))
@@ -174,7 +209,8 @@ struct Replay {
     }
 
     private func gap(_ link: ReplayLinks.Link?, earliest: Instant?) -> String? {
-        guard let link, let earliest else { return "No answer about it is kept." }
+        guard let earliest else { return "No answer about it is kept." }
+        guard let link else { return nil }
         let lost = link.receipts.compactMap { self.lost[$0] }.reduce(0, +)
         if lost == 1 { return "1 answer about its receipts is not kept any more or cannot be read." }
         if lost > 1 { return "\(lost) answers about its receipts are not kept any more or cannot be read." }

@@ -84,7 +84,7 @@ struct SubscriptionDraft: Sendable {
         isContradicted = isContradicted || result.isContradicted
         guard result.changed else { return }
         version += 1
-        events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
+        events += DraftEvent.events(result.events, of: version, asOf: max(result.state.asOf, evidence.asOf))
     }
 
     /// Replaces the stored state with another one, as a version without events.

@@ -73,6 +73,11 @@ struct PurchaseRowKey: Hashable, Comparable, Sendable {
     let environment: StoreEnvironment
     let purchase: PurchaseKey
 
+    /// The original transaction that it is about, as notifications name it.
+    var subject: SubscriptionRowKey {
+        SubscriptionRowKey(appID: appID, environment: environment, id: purchase.originalTransactionID)
+    }
+
     /// The name of its stream of events.
     var stream: String {
         "purchase/\(appID)/\(environment.rawValue)/\(purchase.originalTransactionID)/\(purchase.productID)"

@@ -66,7 +66,7 @@ extension CustomerExplanation {
         at time: Instant? = nil
     ) async throws {
         let reasons = try await ledger.customers.reasons(
-            app: bundleID, customer: customer, at: time, reading: { $0.evidence })
+            app: bundleID, customer: customer, at: time, reading: .present)
         self.init(reasons, entitlement: entitlement)
     }
 }

@@ -66,7 +66,7 @@ struct PruneCommand: AsyncParsableCommand {
         var line = ProgressNote()
         var after: Int64? = 0
         while let receipt = after {
-            let batch = try await ledger.operations.prune(after: receipt, before: cutoff, reading: { $0.evidence })
+            let batch = try await ledger.operations.prune(after: receipt, before: cutoff, reading: .present)
             sum.add(batch)
             after = batch.next
             if let next = after, let newest {

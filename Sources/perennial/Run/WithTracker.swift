@@ -33,7 +33,8 @@ func withTracker<Result: Sendable>(
             options: TrackerOptions(
                 leaseSeconds: settings.leaseSeconds, executor: EventLoopExecutor(thread.next()),
                 callsMax: options.connectionsPerHostMax),
-            logger: logger, metrics: metrics)
+            logger: logger, metrics: metrics,
+            signedTexts: SignedTextVerifier(trusting: try settings.appStoreRoots.map(SigningRoot.init) ?? .apple))
         let result = try await body(tracker)
         try await client.shutdown()
         try await thread.shutdownGracefully()

@@ -16,5 +16,7 @@ final class AnswerLibrary: Sendable {
         }
     }
 
-    var reading: ReadAnswer { { [self] kept in answers.withLock { $0[kept.body] } } }
+    var reading: EvidenceReader {
+        EvidenceReader(answer: { [self] kept in answers.withLock { $0[kept.body] } }, notification: { _ in nil })
+    }
 }

@@ -90,7 +90,7 @@ struct AnswerClockTests {
                     == ["1"])
             #expect(line.journal.lines.contains { $0.contains("Apple's clock is ahead") })
             let rebuilt = try await line.tracker.ledger.operations.rebuild(
-                from: .start, RebuildScope(), correcting: false, reading: { $0.evidence })
+                from: .start, RebuildScope(), correcting: false, reading: .present)
             #expect(rebuilt.differences == [] && rebuilt.examined == 1)
         }
     }

@@ -1,2 +1,2 @@
--- Returns the app whose notifications arrive at the address with the secret of digest $1.
-SELECT app_id, bundle_id FROM ledger.app WHERE notification_digest = $1::bytea
+-- Returns the app whose notifications arrive at the address with the secret of digest $1, and the time.
+SELECT app_id, bundle_id, sandbox_allowed, clock_timestamp() AS now FROM ledger.app WHERE notification_digest = $1::bytea

@@ -1,5 +1,5 @@
 -- Stores a notification of app $1 ($2 version, $3 kind, $4 subkind, $5 Apple's id, $6 environment, $7 original
--- transaction id, $8 body, $9 about another app). Moves the next check of the item it names forward to $10 seconds from
+-- transaction id, $8 body, $9 about another app, $12 why it is not verified). Moves the next check of the item it names forward to $10 seconds from
 -- now, or to $11 seconds after the last check that a notification requested. A repetition does nothing. The receipt
 -- that polls the item does the check; a receipt in quarantine keeps its schedule.
 WITH clock AS MATERIALIZED (
@@ -49,8 +49,9 @@ WITH clock AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 )
 INSERT INTO ledger.notification (
-    app_id, received_at, version, kind, subkind, apple_id, environment, original_transaction_id, effect, check_at, body)
-SELECT $1::int, clock.at, $2::smallint, $3::text, $4::text, $5::text, $6::text::ledger.environment, $7::text, e.effect,
+    app_id, received_at, version, kind, subkind, apple_id, environment, original_transaction_id, effect, reason,
+    check_at, body)
+SELECT $1::int, clock.at, $2::smallint, $3::text, $4::text, $5::text, $6::text::ledger.environment, $7::text, e.effect, $12::text,
        CASE WHEN e.effect IN ('pulled', 'awaited') THEN wanted.at END, $8::text::json
 FROM news, clock, wanted, LATERAL (
     SELECT CASE WHEN $9::boolean THEN 'ignored'

@@ -1,0 +1,43 @@
+import Postgres
+import Subscriptions
+
+/// A verified notification that is being applied.
+struct Notice: Sendable {
+    let id: Int64
+    let app: App
+    let evidence: Evidence
+    /// How often applying it was tried before.
+    let attempts: Int
+
+    /// The natural keys of the subscriptions it is about.
+    var subscriptionKeys: [SubscriptionRowKey] {
+        evidence.subscriptions.map { SubscriptionRowKey(appID: app.id, environment: evidence.environment, id: $0) }
+    }
+
+    /// The one-time purchases it is about, by natural key.
+    var purchases: [(key: PurchaseRowKey, evidence: PurchaseEvidence)] {
+        evidence.purchases.map {
+            (PurchaseRowKey(appID: app.id, environment: evidence.environment, purchase: $0.key), $0)
+        }
+    }
+}
+
+/// What became of a notification.
+enum NoticeOutcome: String {
+    /// Its facts are part of the ledger.
+    case applied
+    /// It does not join what is known: a whole answer comes first.
+    case awaitsWhole = "awaits_whole"
+    /// No whole answer made it join. The answers since decide.
+    case unjoined
+    /// It cannot be read any more, or it is about an app that is gone.
+    case noFacts = "no_facts"
+}
+
+extension KeptNotification {
+    init(row: Row) throws {
+        self.init(
+            id: try row.int8("notification_id"), environment: try row.word("environment"), kind: try row.text("kind"),
+            texts: try row.byteaIfPresent("texts"), claims: try row.textIfPresent("claims"))
+    }
+}

@@ -1,0 +1,118 @@
+import Postgres
+import SQL
+import Subscriptions
+
+extension SettlementRun {
+    /// The delay before the check that a notification asks for, in seconds: Apple's own servers need a moment to agree.
+    private static let checkSeconds = 5.0
+    /// The longest rest of a notification that waits for a whole answer, in seconds.
+    private static let restSecondsMax = 86_400.0
+    /// How often a notification that does not join what is known is tried.
+    private static let triesMax = 12
+
+    /// Locks and loads what notifications are about, with the receipts that are asked about it.
+    init(hearing notices: [Notice], apps: [Int32: App], in transaction: Transaction) throws {
+        let keys = Set(notices.flatMap(\.subscriptionKeys)).sorted()
+        let bought = Set(notices.flatMap { $0.purchases.map(\.key) }).sorted()
+        var question = FoundPollers.Question()
+        (question.subscriptionKeys, question.purchaseKeys) = (keys, bought)
+        let found = try FoundPollers(question, in: transaction)
+        let pollers = try LockedPollers([], and: found, in: transaction)
+        try pollers.foldClocks(in: transaction)
+        if !bought.isEmpty { try transaction.query(Queries.insertPurchases, PurchaseRowKey.parameters(bought)) }
+        let introduced = Set(notices.filter(\.introduces).flatMap(\.subscriptionKeys)).sorted()
+        if !introduced.isEmpty {
+            try transaction.query(Queries.insertSubscriptions, SubscriptionRowKey.parameters(introduced))
+        }
+        let subscriptions = try transaction.query(
+            Queries.lockSubscriptions, SubscriptionRowKey.parameters(keys) + [.int8s([]), .int8s([])])
+        let purchases = try transaction.query(
+            Queries.lockPurchases, PurchaseRowKey.parameters(bought) + [.int8s([]), .int8s([])])
+        try found.requireUnchanged(in: transaction)
+        try self.init(
+            locked: subscriptions, purchases: purchases, pollers: pollers, apps: apps,
+            orderCustomers: try OrderCustomers(naming: notices, in: transaction), in: transaction)
+    }
+
+    /// Folds the notifications in the order of Apple's clocks; returns what became of each.
+    mutating func hear(_ notices: [Notice], hastenedBy divisor: Double) throws -> [Int64: NoticeOutcome] {
+        var outcomes: [Int64: NoticeOutcome] = [:]
+        for notice in notices.sorted(by: { ($0.evidence.asOf, $0.id) < ($1.evidence.asOf, $1.id) }) {
+            let policy = notice.app.policy(for: notice.evidence.environment)
+            let heard = notice.subscriptionKeys.map { hear(notice, about: $0, policy: policy, hastenedBy: divisor) }
+            for (key, purchase) in notice.purchases { hear(purchase, about: key) }
+            outcomes[notice.id] =
+                heard.allSatisfy { $0 } ? .applied : notice.attempts < Self.triesMax ? .awaitsWhole : .unjoined
+        }
+        return outcomes
+    }
+
+    /// Folds a notification into a subscription; returns false where it has to wait for a whole answer.
+    private mutating func hear(
+        _ notice: Notice, about key: SubscriptionRowKey, policy: Policy, hastenedBy divisor: Double
+    ) -> Bool {
+        let slice = notice.evidence.slice(of: key.id)
+        let isFirst = subscriptions[key]?.state == nil && notice.introduces
+        let soon = recordedAt + Delay(milliseconds: Int64(1_000 * Self.checkSeconds / divisor))
+        guard isFirst || subscriptions[key]?.accepts(slice, policy: policy) ?? false else {
+            subscriptions[key]?.polling.review(by: soon)
+            return false
+        }
+        subscriptions[key]?.hear(slice, policy: policy)
+        assignOwner(of: key)
+        // It shows a part only: what it leaves open, an answer shows.
+        if subscriptions[key]?.state?.asOf != slice.asOf { subscriptions[key]?.polling.review(by: soon) }
+        return true
+    }
+
+    private mutating func hear(_ purchase: PurchaseEvidence, about key: PurchaseRowKey) {
+        purchases[key]?.hear(purchase)
+        guard purchases[key]?.ownership.current == nil else { return }
+        let customer = orderCustomers.claim(of: purchases[key]?.state?.facts.appAccountToken?.value, appID: key.appID)
+        let poller = purchases[key]?.polling.poller ?? ReceiptID(0)
+        purchases[key]?.resolveOwnership(among: [], of: poller, ownedBy: nil, orderedBy: customer, policy: .keep)
+    }
+
+    /// Gives a subscription without an owner to the customer whom its account token names.
+    private mutating func assignOwner(of key: SubscriptionRowKey) {
+        guard subscriptions[key]?.ownership.current == nil else { return }
+        let customer = orderCustomers.claim(of: subscriptions[key]?.state?.facts.appAccountToken, appID: key.appID)
+        let poller = subscriptions[key]?.polling.poller ?? ReceiptID(0)
+        subscriptions[key]?.resolveOwnership(among: [], of: poller, ownedBy: nil, orderedBy: customer, policy: .keep)
+    }
+
+    /// Writes what the notifications changed; returns the number of events.
+    mutating func writeHeard(in transaction: Transaction) throws -> Int {
+        try planPolling()
+        let affected = try lockAffectedCustomers(in: transaction)
+        try writeDrafts(in: transaction)
+        try writePolling(in: transaction)
+        try affected.store(in: transaction)
+        try payOrders(in: transaction)
+        try storeTurns(in: transaction)
+        return subscriptions.values.reduce(0) { $0 + $1.events.count }
+            + purchases.values.reduce(0) { $0 + $1.events.count }
+    }
+
+    /// Stores what became of the notifications.
+    func write(
+        _ outcomes: [Int64: NoticeOutcome], of notices: [Notice], hastenedBy divisor: Double,
+        in transaction: Transaction
+    ) throws {
+        let attempts = Dictionary(notices.map { ($0.id, $0.attempts) }) { first, _ in first }
+        let written = outcomes.sorted { $0.key < $1.key }
+        let again = written.map { id, outcome -> Instant? in
+            guard outcome == .awaitsWhole else { return nil }
+            let seconds = min(Self.restSecondsMax, 2 * Self.checkSeconds * Double(1 << min(attempts[id] ?? 0, 20)))
+            return recordedAt + Delay(milliseconds: Int64(1_000 * seconds / divisor))
+        }
+        try transaction.query(
+            Queries.writeAppliedNotifications,
+            [.int8s(written.map(\.key)), .texts(written.map(\.value.rawValue)), .instants(again)])
+    }
+}
+
+extension Notice {
+    /// Whether it makes an unknown subscription known: it holds a transaction.
+    var introduces: Bool { !evidence.transactions.isEmpty }
+}
