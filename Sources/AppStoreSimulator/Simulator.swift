@@ -17,8 +17,13 @@ package final class Simulator: Sendable {
     let world: World
     let conditions: Troubles
     let lags: Lags
-    let offerKeys = OfferKeys()
+    let offerKeys = RegisteredKeys()
     let signatory: Signatory
+    let serverKeys = RegisteredKeys()
+    let serverRates = ServerRates()
+    let serverConditions: Troubles
+    let serverLags: Lags
+    let support = SupportBook()
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS. With
     /// a neighbour it hands on what is not its own: receipts that it did not write, and control calls that name the
@@ -37,6 +42,8 @@ package final class Simulator: Sendable {
         self.world = World(options: options, epoch: epoch)
         self.conditions = Troubles(seed: options.seed, faults: options.faults)
         self.lags = Lags(seed: options.seed)
+        self.serverConditions = Troubles(seed: options.seed &+ 1, faults: [])
+        self.serverLags = Lags(seed: options.seed &+ 1)
     }
 
     /// The instant the lives have reached; the epoch when they stand still.

@@ -5,11 +5,19 @@ extension Simulator {
     /// Rotates the secret: from now on only this one is valid.
     package func rotateSecret(to secret: String) { world.secret = Array(secret.utf8) }
 
-    /// Adds a fault to verifyReceipt over HTTP.
-    package func add(_ fault: Fault) { conditions.add(fault) }
+    /// Adds a fault to verifyReceipt or the Server API over HTTP.
+    package func add(_ fault: Fault) {
+        switch fault.channel {
+        case .verifyReceipt: conditions.add(fault)
+        case .serverAPI: serverConditions.add(fault)
+        }
+    }
 
     /// Removes all faults.
-    package func clearFaults() { conditions.clear() }
+    package func clearFaults() {
+        conditions.clear()
+        serverConditions.clear()
+    }
 
     /// The number of verifyReceipt calls over HTTP.
     package var callCount: Int { conditions.calls }
@@ -92,6 +100,12 @@ extension Simulator {
         return indices(from: from, count: count, at: moment).compactMap { index in
             account(index, at: milliseconds).map { CustomerTruth($0, in: world) }
         }
+    }
+
+    /// Returns the accounts from position `from` on, at most `count`, in order.
+    func accounts(from: Int = 0, count: Int = .max) -> [Account] {
+        let now = now
+        return indices(from: from, count: count, at: now).compactMap { world.account($0, at: now) }
     }
 
     private func account(_ index: Int, at milliseconds: Int64?) -> Account? {

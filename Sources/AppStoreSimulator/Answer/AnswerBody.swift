@@ -13,7 +13,7 @@ struct AnswerBody: Sendable {
     let latestReceipt: String
     let excludesOldTransactions: Bool
 
-    private static let appID: Int64 = 1_500_000_001
+    static let appID: Int64 = 1_500_000_001
     private static let sandboxFirstDownload = StoreTime(milliseconds: 1_375_340_400_000)
 
     private var quirks: Set<ByteQuirk> { account.script.quirks }

@@ -15,20 +15,27 @@ struct JSONWriter {
         needsComma = true
     }
 
-    mutating func object(_ body: (inout JSONWriter) -> Void) { enclosed("{", "}", body) }
+    mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("{", "}", body) }
 
-    mutating func object(_ key: StaticString, _ body: (inout JSONWriter) -> Void) {
+    mutating func object(_ key: StaticString, _ body: (inout JSONWriter) throws -> Void) rethrows {
         name(key)
-        enclosed("{", "}", body)
+        try enclosed("{", "}", body)
     }
 
-    mutating func array(_ key: StaticString, _ body: (inout JSONWriter) -> Void) {
+    mutating func array(_ key: StaticString, _ body: (inout JSONWriter) throws -> Void) rethrows {
         name(key)
-        enclosed("[", "]", body)
+        try enclosed("[", "]", body)
     }
 
     mutating func text(_ key: StaticString, _ value: String) {
         name(key)
+        quoted(value)
+        needsComma = true
+    }
+
+    /// Writes an element of an array.
+    mutating func text(_ value: String) {
+        separate()
         quoted(value)
         needsComma = true
     }
@@ -104,12 +111,13 @@ struct JSONWriter {
         text.withUTF8 { bytes.append(contentsOf: $0) }
     }
 
-    private mutating func enclosed(_ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONWriter) -> Void)
-    {
+    private mutating func enclosed(
+        _ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONWriter) throws -> Void
+    ) rethrows {
         separate()
         bytes.append(UInt8(ascii: open))
         needsComma = false
-        body(&self)
+        try body(&self)
         bytes.append(UInt8(ascii: close))
         needsComma = true
     }

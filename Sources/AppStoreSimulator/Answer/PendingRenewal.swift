@@ -25,7 +25,8 @@ struct PendingRenewal: Sendable {
             }
             guard life.renewalIsOn else { return }
             switch life.offerBalance?.offer {
-            case .promotional: json.text("promotional_offer_id", PeriodOffer.promotionalOfferID)
+            case .promotional:
+                json.text("promotional_offer_id", life.offerBalance?.id ?? PeriodOffer.promotionalOfferID)
             case .offerCode: json.text("offer_code_ref_name", PeriodOffer.offerCodeName)
             case .freeTrial, .payAsYouGo, .payUpFront, nil: break
             }

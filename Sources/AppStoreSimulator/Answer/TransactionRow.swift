@@ -74,13 +74,13 @@ struct TransactionRow: Sendable {
         case .onDevice(let identity):
             // A restore gives the device's rows their own ids and their own date.
             transactionID = ids.transactionID(of: period.ordinal, restore: identity.restore)
-            originalPurchase = identity.restore > 0 ? identity.creation.wholeSecond : life.start + 2000
+            originalPurchase = identity.restore > 0 ? identity.creation.wholeSecond : life.originalPurchase
             expires = period.expires(asOf: identity.creation)
             cancellation = period.cancellation(asOf: identity.creation).map(Cancellation.init)
             isFromServer = false
         case .byServer:
             transactionID = ids.transactionID(of: period.ordinal)
-            originalPurchase = life.start + 2000
+            originalPurchase = life.originalPurchase
             expires = period.expires
             groupID = period.product.groupID
             showsUpgrade = period.cancellation?.isUpgrade ?? false

@@ -11,6 +11,8 @@ extension Simulator {
             switch (request.method, path.first ?? "", path.count) {
             case ("GET", "healthz", 1): return try .json(["status": "ok"])
             case ("GET", "signing-root", 1): return try signingRoot()
+            case ("GET", "signed-transactions", 1): return try signedTransactionList(query)
+            case ("GET", "signed-transactions", 2): return try signedTransactionList(of: path[1])
             case ("GET", "receipts", 1): return try receiptList(query)
             case ("GET", "receipts", 2): return try heldReceipt(of: path[1], query)
             case ("GET", "truth", 1): return try truthDocument(query)
@@ -33,7 +35,11 @@ extension Simulator {
             case ("DELETE", "lag", 1):
                 clearLags()
                 return try .json(["lags": 0])
-            case ("POST", "offer-keys", 1): return try registerOfferKey(request.body)
+            case ("POST", "offer-keys", 1): return try register(request.body, in: offerKeys)
+            case ("POST", "server-keys", 1): return try register(request.body, in: serverKeys)
+            case ("POST", "rates", 1): return try setRate(request.body)
+            case ("DELETE", "rates", 1): return try clearRates()
+            case ("GET", "consumption", 1): return try .json(support.consumptions)
             case ("POST", "offer-signatures", 1): return try judgeOfferSignature(request.body)
             case ("POST", "secret", 1):
                 rotateSecret(to: try JSONDecoder().decode(SecretRequest.self, from: Data(request.body)).secret)
@@ -71,8 +77,11 @@ extension Simulator {
             return .refused(400, "seconds are between 0 and \(Int(Fault.secondsMax))")
         }
         guard fault.code.map((400...599).contains) ?? true else { return .refused(400, "code is 400 to 599") }
+        guard fault.channel == .serverAPI || ![.forged, .foreign].contains(fault.kind) else {
+            return .refused(400, "only the Server API has signed texts")
+        }
         add(fault)
-        return try .json(["faults": conditions.faults.count])
+        return try .json(["faults": conditions.faults.count + serverConditions.faults.count])
     }
 
     private func addLag(_ body: [UInt8]) throws -> SimulatorReply {
@@ -85,13 +94,13 @@ extension Simulator {
             return .refused(404, "there is no such customer")
         }
         add(lag)
-        return try .json(["lags": lags.count])
+        return try .json(["lags": lags.count + serverLags.count])
     }
 
     private func receiptList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         let found = receipts(from: query.number("from") ?? 0, count: query.number("count") ?? .max)
         guard query.wantsLines else { return try .json(found) }
-        return .lines(found.map { (app: $0.app, customer: $0.customer, receipt: $0.receipt) })
+        return .lines("receipt", found.map { (app: $0.app, customer: $0.customer, text: $0.receipt) })
     }
 
     private func heldReceipt(of customer: String, _ query: [URLQueryItem]) throws -> SimulatorReply {
@@ -112,7 +121,7 @@ extension Simulator {
     private func uploadList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         let found = uploads(since: try query.instant("since") ?? .min, until: try query.instant("until"))
         guard query.wantsLines else { return try .json(UploadDocument(now: now.milliseconds, uploads: found)) }
-        return .lines(found.map { (app: $0.app, customer: $0.customer, receipt: $0.receipt) })
+        return .lines("receipt", found.map { (app: $0.app, customer: $0.customer, text: $0.receipt) })
     }
 
     private func truthDocument(_ query: [URLQueryItem]) throws -> SimulatorReply {
@@ -153,7 +162,7 @@ private struct TruthDocument: Encodable {
 }
 
 extension [URLQueryItem] {
-    fileprivate func number(_ name: String) -> Int? {
+    func number(_ name: String) -> Int? {
         first { $0.name == name }?.value.flatMap { Int($0) }
     }
 
@@ -163,7 +172,7 @@ extension [URLQueryItem] {
         return try Int64(text) ?? Int64(Date(text, strategy: .iso8601).timeIntervalSince1970 * 1000)
     }
 
-    fileprivate var wantsLines: Bool { contains { $0.name == "format" && $0.value == "ndjson" } }
+    var wantsLines: Bool { contains { $0.name == "format" && $0.value == "ndjson" } }
 }
 
 extension JSONEncoder {
@@ -196,14 +205,16 @@ extension SimulatorReply {
     }
 
     /// Returns the lines that `perennial import` reads. Their texts need no escapes.
-    fileprivate static func lines(_ receipts: [(app: String, customer: String, receipt: String)]) -> SimulatorReply {
+    static func lines(
+        _ subject: StaticString, _ lines: [(app: String, customer: String, text: String)]
+    ) -> SimulatorReply {
         var body: [UInt8] = []
-        for line in receipts {
-            var json = JSONWriter(reserving: line.receipt.utf8.count + 128)
+        for line in lines {
+            var json = JSONWriter(reserving: line.text.utf8.count + 128)
             json.object { json in
                 json.text("app", line.app)
                 json.text("customer", line.customer)
-                json.text("receipt", line.receipt)
+                json.text(subject, line.text)
             }
             body += json.bytes + [UInt8(ascii: "\n")]
         }

@@ -28,6 +28,7 @@ extension SubscriptionTruth {
         originalTransactionID = ids.originalTransactionID
         product = head.identifier(in: bundleID)
         group = head.groupID
+        appleStatus = life.status(at: now)
         access = life.access(at: now)
         autoRenewProduct = life.nextProduct.identifier(in: bundleID)
         autoRenewStatus = life.renewalIsOn
@@ -58,10 +59,10 @@ extension Life {
     /// Returns the access that Apple's data grant at an instant: by a period that was not cancelled, or by a grace
     /// period.
     fileprivate func access(at now: StoreTime) -> AccessTruth {
-        if periods.contains(where: { $0.cancellation == nil && $0.purchase <= now && now < $0.expires }) {
-            return .paid
+        switch status(at: now) {
+        case .active: isPaid(at: now) ? .paid : .none
+        case .gracePeriod: .grace
+        case .expired, .billingRetry, .revoked: .none
         }
-        guard case .retrying(let graceUntil?, _, _) = phase, now < graceUntil else { return .none }
-        return .grace
     }
 }

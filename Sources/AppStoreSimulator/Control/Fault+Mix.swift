@@ -48,7 +48,9 @@ extension Fault {
             self.code = code
         case .some: return nil
         case nil:
-            guard let kind = Kind(rawValue: name), kind != .status, kind != .http else { return nil }
+            guard let kind = Kind(rawValue: name), ![.status, .http, .forged, .foreign].contains(kind) else {
+                return nil
+            }
             self.init(kind)
             self.seconds = seconds
         }

@@ -1,10 +1,19 @@
 import Foundation
 
-/// A deliberate failure of the store for a share of the verifyReceipt calls.
+/// What a fault or a lag is about.
+package enum StoreChannel: String, Codable, Sendable, CaseIterable {
+    /// verifyReceipt.
+    case verifyReceipt = "verify_receipt"
+    /// The App Store Server API.
+    case serverAPI = "server_api"
+}
+
+/// A deliberate failure of the store for a share of the calls of verifyReceipt or of the Server API.
 package struct Fault: Decodable, Sendable {
     /// The kind of failure.
     package enum Kind: String, Codable, Sendable, CaseIterable {
-        /// A body with only a status: `status`, or 21005 unless given.
+        /// A body with only a status: `status`, or 21005 unless given; of the Server API an error with that code, or
+        /// 5000001.
         case status
         /// An HTTP error: `code`, or 503 unless given. The body is plain text for 500 and a page of HTML for the
         /// others; 429 carries `Retry-After`.
@@ -19,6 +28,10 @@ package struct Fault: Decodable, Sendable {
         case slow
         /// The correct response in small pieces over `seconds`, 5 unless given.
         case drip
+        /// Of the Server API: signed texts whose signatures are altered.
+        case forged
+        /// Of the Server API: signed texts about another app.
+        case foreign
     }
 
     /// The longest hang, wait or drip, in seconds.
@@ -26,6 +39,8 @@ package struct Fault: Decodable, Sendable {
 
     /// The kind of failure.
     package var kind: Kind
+    /// What it is about.
+    package var channel = StoreChannel.verifyReceipt
     /// The share of the calls, 0 to 1.
     package var share: Double
     /// For `status`.
@@ -46,7 +61,7 @@ package struct Fault: Decodable, Sendable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case kind, share, status, code, seconds, until
+        case kind, channel, share, status, code, seconds, until
         case isRetryable = "is_retryable"
     }
 
@@ -54,6 +69,7 @@ package struct Fault: Decodable, Sendable {
     package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         kind = try values.decode(Kind.self, forKey: .kind)
+        channel = try values.decodeIfPresent(StoreChannel.self, forKey: .channel) ?? .verifyReceipt
         share = try values.decodeIfPresent(Double.self, forKey: .share) ?? 1
         status = try values.decodeIfPresent(Int.self, forKey: .status)
         isRetryable = try values.decodeIfPresent(Bool.self, forKey: .isRetryable)

@@ -1,12 +1,14 @@
 import Synchronization
 
-/// A delay of the answers about some accounts: verifyReceipt shows them as they were so many seconds ago.
+/// A delay of the answers about some accounts: verifyReceipt, or the Server API, shows them as they were so many seconds ago.
 package struct Lag: Codable, Sendable {
     /// The longest delay, in seconds.
     package static let secondsMax = 86_400.0
 
     /// The delay.
     package var seconds: Double
+    /// What lags; nil means verifyReceipt.
+    package var channel: StoreChannel?
     /// The customer of the account; nil means a share of all accounts.
     package var customer: String?
     /// The share of the accounts, 0 to 1, drawn by the seed; nil means all.
@@ -59,8 +61,16 @@ final class Lags: Sendable {
 
 extension Simulator {
     /// Delays the answers about some accounts.
-    package func add(_ lag: Lag) { lags.add(lag) }
+    package func add(_ lag: Lag) {
+        switch lag.channel ?? .verifyReceipt {
+        case .verifyReceipt: lags.add(lag)
+        case .serverAPI: serverLags.add(lag)
+        }
+    }
 
     /// Removes all delays.
-    package func clearLags() { lags.clear() }
+    package func clearLags() {
+        lags.clear()
+        serverLags.clear()
+    }
 }

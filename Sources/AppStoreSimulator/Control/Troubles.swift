@@ -72,6 +72,7 @@ extension Fault {
         case .html: reply.body = Self.page
         case .slow: reply.delaySeconds += max(0, seconds ?? 5)
         case .drip: reply.delivery = .dripping(seconds: max(0, seconds ?? 5))
+        case .forged, .foreign: break
         }
         return reply
     }

@@ -57,6 +57,8 @@ package struct SubscriptionTruth: Codable, Sendable {
     package var group: String
     /// Whether it entitles at this instant.
     package var access: AccessTruth
+    /// Apple's `status`, 1 to 5, as the Server API and notifications say it.
+    package var appleStatus: AppleStatus
     /// The product of the next renewal.
     package var autoRenewProduct: String
     /// Whether renewal is on.
@@ -78,6 +80,7 @@ package struct SubscriptionTruth: Codable, Sendable {
 
     enum CodingKeys: String, CodingKey {
         case product, group, access, ownership, periods, log
+        case appleStatus = "apple_status"
         case originalTransactionID = "original_transaction_id"
         case autoRenewProduct = "auto_renew_product"
         case autoRenewStatus = "auto_renew_status"

@@ -53,6 +53,12 @@ package struct CustomerAction: Codable, Sendable {
         case refundPurchase = "refund_purchase"
         /// Apple reverses the refund of a one-time purchase, the newest unless one is named.
         case reversePurchaseRefund = "reverse_purchase_refund"
+        /// The customer asks Apple for a refund of a transaction, the newest unless one is named.
+        case requestRefund = "request_refund"
+        /// Apple declines the newest request for a refund, or that of a transaction.
+        case declineRefund = "decline_refund"
+        /// The app's server sets the token of a purchase, or of a subscription and its renewals.
+        case setAccountToken = "set_account_token"
     }
 
     /// The kind of action.
@@ -82,7 +88,9 @@ package struct CustomerAction: Codable, Sendable {
     package var isDeferred: Bool?
     /// For `approve` and `decline`: the purchase that waits.
     package var pendingID: String?
-    /// For `finish`, the refunds and their reversals: the transaction.
+    /// For `request_refund`: Apple's `consumptionRequestReason`; nil means that it is not known.
+    package var requestReason: RefundRequest.Reason?
+    /// For `finish`, the refunds, their requests and reversals: the transaction.
     package var transactionID: String?
     /// For a promotional offer: its id; nil means the store's own one.
     package var offerID: String?
@@ -108,6 +116,7 @@ package struct CustomerAction: Codable, Sendable {
         case isDeferred = "deferred"
         case pendingID = "pending_id"
         case transactionID = "transaction_id"
+        case requestReason = "request_reason"
     }
 }
 

@@ -35,6 +35,8 @@ struct Life: Sendable {
     /// Why the next renewal will fail although renewal is on: 4 not for sale, 5 unexplained.
     var obstacle: Int?
     var priceConsent: PriceConsent?
+    /// The number of price increases that the customer agreed to and has paid.
+    var priceIncreases = 0
     var offerBalance: OfferBalance?
     var nextProduct: SubscriptionProduct
     var renewals = 0
@@ -42,6 +44,8 @@ struct Life: Sendable {
     var steps: [ScheduledStep] = []
     /// The customer who made the newest purchase, which the renewals continue.
     var buyer: Buyer
+    /// Apple's `original_purchase_date`: a little after the first purchase, as observed.
+    var originalPurchase: StoreTime { start + 2000 }
 
     /// Begins with the first purchase, on a whole second. A purchase made on request shows from `bookedAt` on.
     init(
@@ -83,9 +87,11 @@ struct Life: Sendable {
     /// Adds a period, at the price of an offer while one lasts, and all of the script's steps in it.
     mutating func book(_ product: SubscriptionProduct, purchase: StoreTime, as kind: LifeEventKind) {
         let offer = takeOffer()
+        if priceConsent == .given { priceIncreases += 1 }
         let period = Period(
-            ordinal: periods.count, product: product, bookedAt: now, purchase: purchase,
-            expires: purchase + scale.length(of: product, with: offer?.offer), offer: offer, buyer: buyer)
+            ordinal: periods.count, kind: kind, product: product, bookedAt: now, purchase: purchase,
+            expires: purchase + scale.length(of: product, with: offer?.offer), offer: offer,
+            priceIncreases: priceIncreases, buyer: buyer)
         periods.append(period)
         nextProduct = product
         phase = .subscribed

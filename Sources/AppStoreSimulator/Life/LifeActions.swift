@@ -23,7 +23,8 @@ extension Life {
             record(.accountDeleted)
         case .revokeFamily: try revokeFamily()
         case .extend: try extend(seconds: action.seconds)
-        case .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund, .subscribe:
+        case .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund, .subscribe, .requestRefund,
+            .declineRefund, .setAccountToken:
             throw ActionRefused("that is not about a subscription that has begun")
         }
     }

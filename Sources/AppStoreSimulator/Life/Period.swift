@@ -15,26 +15,32 @@ struct Period: Sendable {
 
     /// The number of the period in its subscription, from 0; the row's ids derive from it.
     let ordinal: Int
+    /// Why the store booked it.
+    let kind: LifeEventKind
     let product: SubscriptionProduct
     let bookedAt: StoreTime
     let purchase: StoreTime
     let offer: PeriodOffer?
     /// The id of a promotional offer; nil means the store's own one.
     let offerID: String?
-    let buyer: Buyer
+    /// The number of price increases that the customer had agreed to before.
+    let priceIncreases: Int
+    var buyer: Buyer
     private(set) var expiries: [Expiry]
     private(set) var cancellations: [Cancellation] = []
 
     init(
-        ordinal: Int, product: SubscriptionProduct, bookedAt: StoreTime, purchase: StoreTime, expires: StoreTime,
-        offer: OfferBalance?, buyer: Buyer
+        ordinal: Int, kind: LifeEventKind, product: SubscriptionProduct, bookedAt: StoreTime, purchase: StoreTime,
+        expires: StoreTime, offer: OfferBalance?, priceIncreases: Int, buyer: Buyer
     ) {
         self.ordinal = ordinal
+        self.kind = kind
         self.product = product
         self.bookedAt = bookedAt
         self.purchase = purchase
         self.offer = offer?.offer
         self.offerID = offer?.id
+        self.priceIncreases = priceIncreases
         self.buyer = buyer
         self.expiries = [Expiry(knownAt: bookedAt, expires: expires)]
     }
@@ -46,6 +52,12 @@ struct Period: Sendable {
 
     /// The cancellation in effect now.
     var cancellation: Cancellation? { cancellations.last { $0.undoneAt == nil } }
+
+    /// When anything about it last changed.
+    var modifiedAt: StoreTime {
+        let changes = expiries.map(\.knownAt) + cancellations.flatMap { [$0.at, $0.undoneAt ?? $0.at] }
+        return changes.reduce(bookedAt) { max($0, $1) }
+    }
 
     func expires(asOf moment: StoreTime) -> StoreTime {
         expiries.last { $0.knownAt <= moment }?.expires ?? expires

@@ -67,7 +67,8 @@ extension CustomerAction {
         case .resubscribe: offer == .promotional
         case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .upgrade, .downgrade,
             .crossgrade, .raisePrice, .acceptPrice, .withdrawProduct, .breakOff, .subscribe, .deleteAccount,
-            .revokeFamily, .extend, .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund:
+            .revokeFamily, .extend, .buy, .approve, .decline, .finish, .refundPurchase, .reversePurchaseRefund,
+            .requestRefund, .declineRefund, .setAccountToken:
             false
         }
     }

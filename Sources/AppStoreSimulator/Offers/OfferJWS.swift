@@ -31,7 +31,7 @@ struct OfferJWS: Sendable {
     let compact: String
 
     /// Returns the claims; throws what is wrong when Apple does not accept it.
-    func claims(by keys: OfferKeys, app: String, at now: StoreTime) throws(ActionRefused) -> Claims {
+    func claims(by keys: RegisteredKeys, app: String, at now: StoreTime) throws(ActionRefused) -> Claims {
         let parts = compact.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw ActionRefused("the JWS has not three parts") }
         let header = try Self.read(Header.self, parts[0], "header")
@@ -51,7 +51,7 @@ struct OfferJWS: Sendable {
             throw ActionRefused("the nonce is no UUID in lower case")
         }
         let (issued, overflows) = claims.iat.multipliedReportingOverflow(by: 1000)
-        if let stale = OfferKeys.staleness(of: overflows ? .max : issued, at: now) { throw ActionRefused(stale) }
+        if let stale = RegisteredKeys.staleness(of: overflows ? .max : issued, at: now) { throw ActionRefused(stale) }
         switch claims.aud {
         case .promotionalOffer:
             guard claims.offerIdentifier?.isEmpty == false else { throw ActionRefused("offerIdentifier is missing") }

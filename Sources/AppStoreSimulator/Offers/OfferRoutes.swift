@@ -1,17 +1,17 @@
 import Crypto
 import Foundation
 
-/// The control calls about the signatures of offers.
+/// The control calls about keys and the signatures of offers.
 extension Simulator {
-    func registerOfferKey(_ body: [UInt8]) throws -> SimulatorReply {
-        let wanted = try JSONDecoder().decode(OfferKeyRequest.self, from: Data(body))
+    func register(_ body: [UInt8], in keys: RegisteredKeys) throws -> SimulatorReply {
+        let wanted = try JSONDecoder().decode(KeyRequest.self, from: Data(body))
         guard !wanted.keyID.isEmpty, !wanted.issuerID.isEmpty else {
             return .refused(400, "key_id and issuer_id are texts that are not empty")
         }
         guard let publicKey = try? P256.Signing.PublicKey(pemRepresentation: wanted.publicKey) else {
             return .refused(400, "public_key is the public key of a pair for P-256, as PEM")
         }
-        offerKeys.register(OfferKeys.Key(issuerID: wanted.issuerID, publicKey: publicKey), id: wanted.keyID)
+        keys.register(RegisteredKeys.Key(issuerID: wanted.issuerID, publicKey: publicKey), id: wanted.keyID)
         return try .json(["key_id": wanted.keyID, "issuer_id": wanted.issuerID], code: 201)
     }
 

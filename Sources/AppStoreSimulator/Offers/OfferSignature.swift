@@ -53,12 +53,12 @@ extension OfferSignature {
     }
 
     /// Returns what is wrong with it; nil when Apple accepts it.
-    func fault(by keys: OfferKeys, app: String, at now: StoreTime) -> String? {
+    func fault(by keys: RegisteredKeys, app: String, at now: StoreTime) -> String? {
         guard bundleID == app else { return "the store sells another app" }
         guard let key = keys.key(keyID) else { return "no key with this id is registered" }
         guard UUID(uuidString: nonce) != nil else { return "the nonce is no UUID" }
         guard nonce == nonce.lowercased() else { return "the nonce is not in lower case" }
-        if let stale = OfferKeys.staleness(of: timestamp, at: now) { return stale }
+        if let stale = RegisteredKeys.staleness(of: timestamp, at: now) { return stale }
         guard let bytes = Data(base64Encoded: signature) else { return "the signature is not Base64" }
         guard let parsed = try? P256.Signing.ECDSASignature(derRepresentation: bytes) else {
             return "the signature is not in the form of DER"

@@ -58,7 +58,8 @@ extension CustomerAction.Kind {
         case .upgrade, .downgrade, .crossgrade, .redeemOffer, .resubscribe, .subscribe: true
         case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .raisePrice,
             .acceptPrice, .withdrawProduct, .breakOff, .deleteAccount, .revokeFamily, .extend, .buy, .approve,
-            .decline, .finish, .refundPurchase, .reversePurchaseRefund:
+            .decline, .finish, .refundPurchase, .reversePurchaseRefund, .requestRefund, .declineRefund,
+            .setAccountToken:
             false
         }
     }

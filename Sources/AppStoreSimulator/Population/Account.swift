@@ -14,6 +14,8 @@ struct Account: Sendable {
     /// All planned subscriptions; some may not have begun.
     var lives: [Life]
     var purchases: PurchaseHistory
+    /// What the customers asked Apple to refund.
+    var refundRequests: [RefundRequest] = []
     private(set) var now: StoreTime
     private(set) var deletedAt: StoreTime?
 
@@ -69,6 +71,9 @@ struct Account: Sendable {
             deletedAt = now
             if !lives.isEmpty { try lives[0].apply(action) }
         case .subscribe: return try subscribe(action)
+        case .requestRefund: try requestRefund(action)
+        case .declineRefund: try declineRefund(action)
+        case .setAccountToken: try setAccountToken(action)
         case .refund, .reverseRefund, .disableRenewal, .enableRenewal, .failBilling, .recover, .upgrade, .downgrade,
             .crossgrade, .raisePrice, .acceptPrice, .withdrawProduct, .breakOff, .redeemOffer, .resubscribe,
             .revokeFamily, .extend:

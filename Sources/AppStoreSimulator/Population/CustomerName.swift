@@ -22,6 +22,8 @@ struct AccountIDs: Sendable {
     let environment: StoreEnvironment
 
     private static let roomPerAccount = 4_000_000
+    private static let firstAppTransaction = 700_000_000_000_000_000
+    private static let roomPerEnvironment = 10_000_000_000_000_000
     private static let purchases = 3_500_000
     /// The most subscriptions of an account: ids of more would collide with those of its purchases.
     static let subscriptionsMax = purchases / SubscriptionIDs.room
@@ -49,6 +51,28 @@ struct AccountIDs: Sendable {
         var numbers = SeededGenerator(seed: seed ^ 0xACC0, stream: UInt64(index))
         let (high, low) = (numbers.next(), numbers.next())
         return String(decoding: HexDigits.uuid(high & ~0xF000 | 0x4000, low & ~(3 << 62) | 2 << 62), as: UTF8.self)
+    }
+
+    /// Apple's id of the account in this app.
+    var appTransaction: String { String(Self.firstAppTransaction + appTransactionRoom + index) }
+
+    /// Returns the account that has a transaction or app transaction with an id; nil for ids of no account.
+    static func owner(of id: String, at environment: StoreEnvironment) -> AccountIDs? {
+        guard let number = Int(id) else { return nil }
+        let none = AccountIDs(index: 0, environment: environment)
+        let appNumber = number - firstAppTransaction - none.appTransactionRoom
+        if (0..<roomPerEnvironment).contains(appNumber) {
+            return AccountIDs(index: appNumber, environment: environment)
+        }
+        guard number >= none.base, number < firstAppTransaction else { return nil }
+        return AccountIDs(index: (number - none.base) / roomPerAccount, environment: environment)
+    }
+
+    private var appTransactionRoom: Int {
+        switch environment {
+        case .production: 0
+        case .sandbox: Self.roomPerEnvironment
+        }
     }
 
     private var base: Int {

@@ -39,7 +39,8 @@ extension Account {
     /// Returns whether a transaction id is one of the account, restored ones included.
     func hasTransaction(_ id: String) -> Bool { period(id) != nil || purchaseNumber(of: id) != nil }
 
-    private func purchaseNumber(of id: String) -> Int? {
+    /// Returns the number of the purchase with a transaction id, restored ones included.
+    func purchaseNumber(of id: String) -> Int? {
         guard let ordinal = ids.purchaseOrdinal(of: id), ordinal < purchases.purchases.count,
             purchases.purchases[ordinal].bookedAt <= now
         else { return nil }

@@ -26,7 +26,7 @@ struct OneTimePurchase: Sendable {
 
     /// The number of the purchase in its account, from 0; the row's id derives from it.
     let ordinal: Int
-    let order: PurchaseOrder
+    var order: PurchaseOrder
     /// When the store first showed it.
     let bookedAt: StoreTime
     var refunds: [Refund] = []
@@ -48,6 +48,12 @@ struct OneTimePurchase: Sendable {
     }
 
     func refund(asOf moment: StoreTime) -> StoreTime? { refunds.last { $0.isInEffect(at: moment) }?.at }
+
+    /// Returns when what Apple signs about it last changed until an instant.
+    func modifiedAt(asOf moment: StoreTime) -> StoreTime {
+        let changes = refunds.flatMap { [$0.at, $0.reversedAt ?? $0.at] }.filter { $0 <= moment }
+        return changes.reduce(bookedAt) { max($0, $1) }
+    }
 
     /// Returns the first later instant at which Apple's response about it changes.
     func nextChange(after moment: StoreTime) -> StoreTime? {

@@ -39,6 +39,8 @@ extension SimulatorReply {
     fileprivate var reason: String {
         switch code {
         case 200..<300: "OK"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
         case 404: "Not Found"
         case 409: "Conflict"
         case 413: "Content Too Large"

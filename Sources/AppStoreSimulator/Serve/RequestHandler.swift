@@ -55,7 +55,8 @@ final class RequestHandler: ChannelInboundHandler {
 
     private func answer(_ request: RequestReader.Request, _ context: ChannelHandlerContext) {
         let head = request.head
-        let asked = SimulatorRequest(method: head.method, path: head.path, body: request.body)
+        let asked = SimulatorRequest(
+            method: head.method, path: head.path, body: request.body, authorization: head.authorization)
         guard let environment = Simulator.store(at: head.path) else {
             isBusy = true
             return respond(to: asked, keepsAlive: head.keepsAlive, context)

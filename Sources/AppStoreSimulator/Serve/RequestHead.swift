@@ -7,6 +7,7 @@ struct RequestHead: Sendable {
     private(set) var length = 0
     private(set) var isChunked = false
     private(set) var expectsContinue = false
+    private(set) var authorization: String?
 
     /// Parses a head; nil when it is not HTTP/1.
     init?(_ bytes: UnsafeRawBufferPointer) {
@@ -30,6 +31,7 @@ struct RequestHead: Sendable {
         case 14 where Self.isEqual(name, "content-length"):
             guard let number = Int(String(decoding: value, as: UTF8.self)), number >= 0 else { return false }
             length = number
+        case 13 where Self.isEqual(name, "authorization"): authorization = String(decoding: value, as: UTF8.self)
         case 17 where Self.isEqual(name, "transfer-encoding"): isChunked = Self.isEqual(value, "chunked")
         case 10 where Self.isEqual(name, "connection"):
             if Self.isEqual(value, "close") { keepsAlive = false }

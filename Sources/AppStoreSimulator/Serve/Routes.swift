@@ -15,6 +15,7 @@ extension Simulator {
         let parts = request.path.split(separator: "?", maxSplits: 1)
         let path = parts.first.map { String($0) } ?? "/"
         if let environment = Self.store(at: path) { return verify(request, at: environment) }
+        if let place = ServerCall.place(path) { return serve(request, at: place.environment, path: place.path) }
         guard path.hasPrefix("/simulator/") else { return SimulatorReply(code: 404, body: Array("Not Found".utf8)) }
         let query = URLComponents(string: request.path)?.queryItems ?? []
         return control(request, path: path.split(separator: "/").dropFirst().map { String($0) }, query: query)

@@ -6,12 +6,15 @@ package struct SimulatorRequest: Sendable {
     package var path: String
     /// The whole body.
     package var body: [UInt8]
+    /// The value of the header `Authorization`.
+    package var authorization: String?
 
     /// Creates a request.
-    package init(method: String, path: String, body: [UInt8] = []) {
+    package init(method: String, path: String, body: [UInt8] = [], authorization: String? = nil) {
         self.method = method
         self.path = path
         self.body = body
+        self.authorization = authorization
     }
 }
 

@@ -2,8 +2,8 @@ import Crypto
 import Foundation
 import Synchronization
 
-/// The public keys with which the store checks the signatures of offers, by key id.
-final class OfferKeys: Sendable {
+/// The public keys with which the store checks signatures of the app's servers, by key id.
+final class RegisteredKeys: Sendable {
     struct Key: Sendable {
         let issuerID: String
         let publicKey: P256.Signing.PublicKey
@@ -28,8 +28,8 @@ final class OfferKeys: Sendable {
     }
 }
 
-/// The body of `POST /simulator/offer-keys`.
-struct OfferKeyRequest: Decodable, Sendable {
+/// The body of `POST /simulator/offer-keys` and of `POST /simulator/server-keys`.
+struct KeyRequest: Decodable, Sendable {
     let keyID: String
     let issuerID: String
     /// The public key as PEM.

@@ -1,0 +1,71 @@
+package import Foundation
+
+/// A customer's newest transaction, signed, as the device of an app without receipts sends it.
+package struct SimulatedTransaction: Codable, Sendable {
+    /// The bundle id of the app.
+    package var app: String
+    /// The name, like `c000017`.
+    package var customer: String
+    /// `Production` or `Sandbox`.
+    package var environment: StoreEnvironment
+    /// Apple's id.
+    package var transactionID: String
+    /// The text in compact form.
+    package var signedTransaction: String
+
+    enum CodingKeys: String, CodingKey {
+        case app, customer, environment
+        case transactionID = "transaction_id"
+        case signedTransaction = "signed_transaction"
+    }
+}
+
+extension Simulator {
+    /// Returns the transactions that a device of this customer may have, the newest first, signed now: all but finished
+    /// consumables. Nil when there is no such customer.
+    package func signedTransactions(of customer: String) throws -> [SimulatedTransaction]? {
+        guard let index = CustomerName.index(of: customer), let account = world.account(index, at: now) else {
+            return nil
+        }
+        return try signed(held(by: account), of: customer, account)
+    }
+
+    /// Returns the newest transaction of each customer from position `from` on, at most `count`, in order.
+    package func signedTransactions(from: Int = 0, count: Int = .max) throws -> [SimulatedTransaction] {
+        try accounts(from: from, count: count).flatMap { account in
+            try signed(Array(held(by: account).prefix(1)), of: account.name, account)
+        }
+    }
+
+    private func held(by account: Account) -> [SignedTransaction] {
+        SignedTransaction.all(of: account, in: world).filter { !($0.kind == .consumable && $0.isFinished) }
+            .sorted { ($0.purchase, $0.id) > ($1.purchase, $1.id) }
+    }
+
+    private func signed(
+        _ transactions: [SignedTransaction], of customer: String, _ account: Account
+    ) throws -> [SimulatedTransaction] {
+        let pen = try pen()
+        return try transactions.map { transaction in
+            SimulatedTransaction(
+                app: options.bundleID, customer: customer, environment: account.environment,
+                transactionID: transaction.id, signedTransaction: try pen.transaction(transaction, at: clock.now))
+        }
+    }
+
+    /// Answers `GET /simulator/signed-transactions`.
+    func signedTransactionList(_ query: [URLQueryItem]) throws -> SimulatorReply {
+        let found = try signedTransactions(from: query.number("from") ?? 0, count: query.number("count") ?? .max)
+        guard query.wantsLines else { return try .json(found) }
+        return .lines(
+            "signed_transaction", found.map { (app: $0.app, customer: $0.customer, text: $0.signedTransaction) })
+    }
+
+    /// Answers `GET /simulator/signed-transactions/CUSTOMER`.
+    func signedTransactionList(of customer: String) throws -> SimulatorReply {
+        guard let found = try signedTransactions(of: customer) else {
+            return .refused(404, "there is no such customer")
+        }
+        return try .json(found)
+    }
+}

@@ -1,0 +1,96 @@
+/// The transactions of an account.
+extension SignedTransaction {
+    private static let wholePercentage: Int64 = 100_000
+
+    /// Returns the transactions that the store has booked, in no particular order.
+    static func all(of account: Account, in world: World) -> [SignedTransaction] {
+        let purchases = account.purchases.purchases.filter { $0.bookedAt <= account.now }
+            .map { SignedTransaction($0, of: account, in: world) }
+        return account.begun.flatMap { life in
+            life.periods.map { SignedTransaction($0, of: life, account, in: world) }
+        } + purchases
+    }
+
+    /// Returns the transaction with an id, a restored one included; nil when there is none.
+    static func one(_ id: String, of account: Account, in world: World) -> SignedTransaction? {
+        if let place = account.period(id) {
+            let life = account.lives[place.subscription]
+            return SignedTransaction(life.periods[place.period], of: life, account, in: world)
+        }
+        guard let number = account.purchaseNumber(of: id) else { return nil }
+        return SignedTransaction(account.purchases.purchases[number], of: account, in: world)
+    }
+
+    init(_ bought: OneTimePurchase, of account: Account, in world: World) {
+        let now = account.now
+        let storefront = world.storefront(of: account)
+        self.init(
+            id: account.ids.purchase(bought.ordinal), originalID: account.ids.purchase(bought.ordinal),
+            productID: bought.product.identifier(in: world.bundleID), purchase: bought.at, originalPurchase: bought.at,
+            kind: bought.product.kind, accountToken: world.token(of: bought.buyer, account),
+            price: storefront.price(of: bought.product), storefront: storefront,
+            appTransactionID: account.ids.appTransaction, environment: account.environment,
+            modifiedAt: bought.modifiedAt(asOf: now))
+        quantity = bought.order.quantity
+        isFinished = bought.finishedAt.map { $0 <= now } ?? false
+        revocation = bought.refund(asOf: now).map {
+            Revocation(at: $0, reason: 0, type: "REFUND_FULL", percentage: Self.wholePercentage)
+        }
+    }
+
+    init(_ period: Period, of life: Life, _ account: Account, in world: World) {
+        let isShared = life.script.isFamilyShared
+        let storefront = world.storefront(of: account)
+        self.init(
+            id: life.ids.transactionID(of: period.ordinal), originalID: life.ids.originalTransactionID,
+            productID: period.product.identifier(in: world.bundleID), purchase: period.purchase,
+            originalPurchase: life.originalPurchase, kind: .subscription,
+            accountToken: isShared ? nil : world.token(of: period.buyer, account),
+            price: storefront.price(of: period.product, with: period.offer, increases: period.priceIncreases),
+            storefront: storefront, appTransactionID: account.ids.appTransaction, environment: life.environment,
+            modifiedAt: period.modifiedAt)
+        webOrderLineItemID = isShared ? nil : life.ids.webOrderLineItemID(of: period.ordinal)
+        groupID = period.product.groupID
+        expires = period.expires
+        self.isShared = isShared
+        isRenewal = period.kind.isRenewal
+        offer = period.offer.map { OfferClaims(offer: $0, id: period.offerID, product: period.product) }
+        guard let cancellation = period.cancellation else { return }
+        isUpgraded = cancellation.isUpgrade
+        // As in verifyReceipt, the sandbox gives an upgraded transaction no date.
+        if !(cancellation.isUpgrade && life.environment == .sandbox) {
+            revocation = Self.revocation(cancellation, of: period, isShared: isShared)
+        }
+    }
+
+    private static func revocation(
+        _ cancellation: Period.Cancellation, of period: Period, isShared: Bool
+    ) -> Revocation {
+        func made(_ type: String, _ percentage: Int64?) -> Revocation {
+            Revocation(at: cancellation.at, reason: cancellation.reason, type: type, percentage: percentage)
+        }
+        if isShared { return made("FAMILY_REVOKE", nil) }
+        guard cancellation.isUpgrade else { return made("REFUND_FULL", wholePercentage) }
+        let length = max(1, period.expires.milliseconds - period.purchase.milliseconds)
+        let left = min(length, max(0, period.expires.milliseconds - cancellation.at.milliseconds))
+        return made("REFUND_PRORATED", wholePercentage * left / length)
+    }
+}
+
+extension World {
+    func storefront(of account: Account) -> Storefront { Storefront(of: account.index, seed: population.seed) }
+}
+
+extension LifeEventKind {
+    /// Whether the store charged by itself; the customer bought in every other case.
+    fileprivate var isRenewal: Bool {
+        switch self {
+        case .renewed, .converted, .recovered, .changedAtRenewal: true
+        case .purchased, .trialStarted, .offerStarted, .lapsed, .refunded, .refundReversed, .renewalDisabled,
+            .renewalEnabled, .billingFailed, .graceStarted, .graceEnded, .upgraded, .crossgraded,
+            .crossgradeScheduled, .downgradeScheduled, .changeWithdrawn, .offerRedeemed, .priceIncreasePending,
+            .priceIncreaseAccepted, .resubscribed, .revoked, .extended, .accountDeleted:
+            false
+        }
+    }
+}
