@@ -24,6 +24,7 @@ package final class Simulator: Sendable {
     let serverConditions: Troubles
     let serverLags: Lags
     let support = SupportBook()
+    let notifications: NotificationOffice
 
     /// Creates a store. Nothing runs by itself: lives advance when they are read. With an identity it uses HTTPS. With
     /// a neighbour it hands on what is not its own: receipts that it did not write, and control calls that name the
@@ -40,10 +41,13 @@ package final class Simulator: Sendable {
         self.clock = clock
         self.epochMilliseconds = epoch.milliseconds
         self.world = World(options: options, epoch: epoch)
+        self.notifications = NotificationOffice(
+            seed: options.seed, scale: TimeScale(monthSeconds: options.monthSeconds))
         self.conditions = Troubles(seed: options.seed, faults: options.faults)
         self.lags = Lags(seed: options.seed)
         self.serverConditions = Troubles(seed: options.seed &+ 1, faults: [])
         self.serverLags = Lags(seed: options.seed &+ 1)
+        if let wanted = options.notifications { notify(wanted) }
     }
 
     /// The instant the lives have reached; the epoch when they stand still.

@@ -13,6 +13,9 @@ struct AnswerBody: Sendable {
     let latestReceipt: String
     let excludesOldTransactions: Bool
 
+    static let appVersion = "42"
+    /// The most rows of a notification of version 1.
+    private static let notifiedRowsMax = 100
     static let appID: Int64 = 1_500_000_001
     private static let sandboxFirstDownload = StoreTime(milliseconds: 1_375_340_400_000)
 
@@ -30,12 +33,29 @@ struct AnswerBody: Sendable {
             json.object("receipt") { gap = receipt(&$0) }
             json.array("latest_receipt_info") { latestRows(&$0) }
             json.text("latest_receipt", latestReceipt)
-            guard !account.begun.isEmpty else { return }
-            json.array("pending_renewal_info") { json in
-                for life in account.begun { PendingRenewal(bundleID: bundleID, life: life).write(to: &json) }
-            }
+            pendingRows(&json)
         }
         return RenderedAnswer(json.bytes, gap: gap)
+    }
+
+    /// Writes the members of `unified_receipt` of a notification, which has the newest rows only.
+    func writeUnifiedReceipt(to json: inout JSONWriter) {
+        json.text("environment", account.environment.rawValue)
+        json.text("latest_receipt", latestReceipt)
+        json.array("latest_receipt_info") { json in
+            for row in (bookedRows.reversed() + purchaseRows).prefix(Self.notifiedRowsMax) {
+                json.object { row.write(to: &$0) }
+            }
+        }
+        pendingRows(&json)
+        json.number("status", 0)
+    }
+
+    private func pendingRows(_ json: inout JSONWriter) {
+        guard !account.begun.isEmpty else { return }
+        json.array("pending_renewal_info") { json in
+            for life in account.begun { PendingRenewal(bundleID: bundleID, life: life).write(to: &json) }
+        }
     }
 
     /// Writes the receipt and returns the position of the request date.
@@ -44,7 +64,7 @@ struct AnswerBody: Sendable {
         json.plainNumber("adam_id", isSandbox ? 0 : Self.appID)
         json.plainNumber("app_item_id", isSandbox ? 0 : Self.appID)
         json.text("bundle_id", bundleID)
-        json.text("application_version", "42")
+        json.text("application_version", Self.appVersion)
         switch (quirks.contains(.nullDownload), isSandbox) {
         case (true, _): json.null("download_id")
         case (false, true): json.number("download_id", 0)
@@ -75,15 +95,10 @@ struct AnswerBody: Sendable {
 
     /// Returns the newest rows first for production. The sandbox still uses the old, ascending order.
     private func latestRows(_ json: inout JSONWriter) {
-        let purchases = account.listedPurchases.map { purchase in
-            var row = TransactionRow(purchase: purchase, of: account, seen: .byServer, bundleID: bundleID)
-            row.accountToken = token(purchase.buyer)
-            return row
-        }
         var rows =
             switch account.environment {
-            case .production: bookedRows.reversed() + purchases
-            case .sandbox: purchases + bookedRows
+            case .production: bookedRows.reversed() + purchaseRows
+            case .sandbox: purchaseRows + bookedRows
             }
         if quirks.contains(.doubledRow), let first = rows.first { rows.append(first) }
         if quirks.contains(.unorderedRows) {
@@ -91,6 +106,14 @@ struct AnswerBody: Sendable {
             rows.shuffle(using: &numbers)
         }
         for row in rows { json.object { row.write(to: &$0) } }
+    }
+
+    private var purchaseRows: [TransactionRow] {
+        account.listedPurchases.map { purchase in
+            var row = TransactionRow(purchase: purchase, of: account, seen: .byServer, bundleID: bundleID)
+            row.accountToken = token(purchase.buyer)
+            return row
+        }
     }
 
     /// The rows of all subscriptions together, in the order the store booked them.

@@ -12,6 +12,7 @@ extension SimulatorOptions {
         options.seed = seed &+ 1
         options.bundleID = bundleID
         options.customers = 0
+        options.notifications = nil
         options.sandboxCustomers = 0
         // A trial lasts a week of a year, so few run at a time.
         if traits.freeTrial > 0 { options.traits.freeTrial = 0.5 }

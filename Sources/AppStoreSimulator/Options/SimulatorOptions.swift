@@ -30,10 +30,12 @@ package struct SimulatorOptions: Sendable {
     package var chances = PeriodChances()
     /// Whether lives stand still at the epoch while the request dates move: every response then stays the same.
     package var standsStill = false
-    /// The delay of every verifyReceipt response, in milliseconds.
+    /// The delay of every response of verifyReceipt and the Server API, in milliseconds.
     package var latencyMilliseconds = 0
     /// The faults of verifyReceipt from the start.
     package var faults: [Fault] = []
+    /// Where notifications go from the start; nil means that none are made.
+    package var notifications: NotificationOptions?
     /// The most bytes of a request body; a longer one gets HTTP 413.
     package var bodyBytesMax = 8 << 20
     /// The most bytes of rendered responses kept in all, so that repeated requests are cheap.

@@ -36,6 +36,12 @@ extension Simulator {
             .bind(host: options.host, port: options.port).get()
         try await withTaskCancellationHandler {
             await onListening(channel.localAddress?.port ?? options.port)
+            await withTaskGroup(of: Void.self) { tasks in
+                for store in [self, neighbour].compactMap({ $0 }) {
+                    tasks.addTask { await store.notify(on: group) }
+                }
+                await tasks.waitForAll()
+            }
             try await channel.closeFuture.get()
         } onCancel: {
             channel.close(promise: nil)

@@ -38,7 +38,9 @@ extension Simulator {
         case .massStatus: try massStatus(call)
         case .consumption: try consume(call)
         case .accountToken: try setAccountToken(call)
-        case .notificationHistory, .testNotification, .testStatus: throw ServerError.noAddress
+        case .notificationHistory: try notificationHistory(call)
+        case .testNotification: try requestTest(call)
+        case .testStatus: try testStatus(call)
         }
     }
 

@@ -83,7 +83,8 @@ extension Simulator {
         of productID: String, in countries: [String]?, days: Int, request: String, key: String,
         _ environment: StoreEnvironment
     ) throws {
-        var (succeeded, failed) = (0, 0)
+        var succeeded = 0
+        var failures: [NotificationOccasion] = []
         for account in accounts() where account.environment == environment && !account.isDeleted {
             guard countries?.contains(world.storefront(of: account).country) ?? true else { continue }
             for (number, life) in account.lives.enumerated() where life.start <= account.now {
@@ -94,14 +95,24 @@ extension Simulator {
                     _ = try extend(number, of: account, days: days)
                     succeeded += 1
                 } catch is ServerError {
-                    failed += 1
+                    failures.append(
+                        NotificationOccasion(
+                            source: .failure(subscription: number, key: key),
+                            name: NotificationName("RENEWAL_EXTENSION", "FAILURE"), at: now, account: account.index,
+                            environment: environment,
+                            transactionID: life.periods.last.map { life.ids.transactionID(of: $0.ordinal) },
+                            originalTransactionID: life.ids.originalTransactionID))
                 }
             }
         }
         support.note(
             SupportBook.MassExtension(
                 environment: environment, productID: productID, requestID: request, countries: countries ?? [],
-                completedAt: clock.now, succeeded: succeeded, failed: failed), key: key)
+                completedAt: clock.now, succeeded: succeeded, failed: failures.count), key: key)
+        let summary = NotificationOccasion(
+            source: .summary(key), name: NotificationName("RENEWAL_EXTENSION", "SUMMARY"), at: now, account: nil,
+            environment: environment, transactionID: nil, originalTransactionID: nil)
+        notifications.add(failures + [summary], until: StoreTime(milliseconds: 0))
     }
 
     /// Extends the running period of a subscription; throws why Apple refuses.

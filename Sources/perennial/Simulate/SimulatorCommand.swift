@@ -55,7 +55,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Flag(help: "Lives stand still at the epoch while the request dates move.")
     var still = false
 
-    @Option(help: ArgumentHelp("Delays every answer of verifyReceipt.", valueName: "N"))
+    @Option(help: ArgumentHelp("Delays every answer of verifyReceipt and the Server API.", valueName: "N"))
     var latencyMs = 0
 
     @Option(
@@ -95,6 +95,10 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("With --calendar-app: customers who arrive in a year.", valueName: "N"))
     var calendarCustomers = 400
 
+    @Option(
+        help: ArgumentHelp("Posts Apple's notifications about the customers to this address.", valueName: "URL"))
+    var notify: String?
+
     @OptionGroup var https: SimulatorTLSFlags
     @OptionGroup var signing: SimulatorSigningFlags
 
@@ -114,6 +118,9 @@ struct SimulatorCommand: AsyncParsableCommand {
         } catch {
             throw ValidationError("--fault-kinds: \(error.description)")
         }
+        if let mistake = notify.flatMap({ NotificationOptions(url: $0).mistake }) {
+            throw ValidationError("--notify: \(mistake).")
+        }
         guard (1...Self.monthSecondsMax).contains(monthSeconds) else {
             throw ValidationError("--month-seconds is 1 to \(Int(Self.monthSecondsMax)).")
         }
@@ -131,6 +138,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         options.arrivalsPerMonth = arrivalsPerMonth ?? Double(customers) / 50
         options.standsStill = still
         options.latencyMilliseconds = latencyMs
+        options.notifications = notify.map { NotificationOptions(url: $0) }
         if plain { options.traits = .none }
         if faultRate > 0 { options.faults = try Fault.mixed(rate: faultRate, kinds: faultKinds) }
         let epoch = epoch?.milliseconds ?? SimulatorClock.system.milliseconds()
