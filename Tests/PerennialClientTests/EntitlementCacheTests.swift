@@ -71,10 +71,12 @@ struct EntitlementCacheTests {
             clock.move(299)
             let kept = try await cache.entitlements(of: "kim")
             #expect(kept.isStale && kept.failure != nil && kept.grants("pro") && kept.grants("themes"))
+            #expect(kept.entitlements[0].endedAt == nil)
             #expect(kept.entitlements[0].checkedAt == Date(timeIntervalSince1970: 1_795_521_541))
             clock.move(1)
             let later = try await cache.entitlements(of: "kim")
             #expect(!later.grants("pro") && later.grants("themes"))
+            #expect(later.entitlements[0].until == nil && later.entitlements[0].endedAt == kept.entitlements[0].until)
             clock.move(301)
             await #expect(throws: PerennialError.self) { try await cache.entitlements(of: "kim") }
         }

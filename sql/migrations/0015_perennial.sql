@@ -57,7 +57,7 @@ COMMENT ON VIEW perennial.subscription_now IS
 
 CREATE VIEW perennial.entitlement_now AS
 SELECT a.bundle_id, e.environment::text AS environment, c.name AS customer, e.entitlement, e.granted, e.until,
-       e.product_id, e.state, e.reason, e.basis, e.as_of, e.checked_at
+       e.product_id, e.state, e.reason, e.basis, e.as_of, e.checked_at, e.ended_at
 FROM ledger.customer c
 JOIN ledger.app a USING (app_id)
 CROSS JOIN LATERAL ledger.entitlements(ARRAY[c.customer_id], NULL, NULL) e

@@ -46,7 +46,9 @@ public struct Entitlement: Sendable, Hashable, Decodable {
     /// Whether the customer has it at the instant of the answer.
     public internal(set) var isGranted: Bool
     /// When it ends; nil when it has no end, or is not granted.
-    public let until: Date?
+    public internal(set) var until: Date?
+    /// When access ended, where it is not granted; nil while it is granted.
+    public internal(set) var endedAt: Date?
     /// The product that gives it; nil for one granted by hand.
     public let productID: String?
     /// The state of the subscription behind it; nil where there is none.
@@ -66,9 +68,17 @@ public struct Entitlement: Sendable, Hashable, Decodable {
         case until, state, reason, environment, basis
         case name = "entitlement"
         case isGranted = "granted"
+        case endedAt = "ended_at"
         case productID = "product_id"
         case asOf = "as_of"
         case checkedAt = "checked_at"
+    }
+}
+
+extension Entitlement {
+    /// Takes the right away, as the server would have done at this instant.
+    mutating func end(at instant: Date) {
+        (isGranted, until, endedAt) = (false, nil, instant)
     }
 }
 

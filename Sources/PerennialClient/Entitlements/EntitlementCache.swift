@@ -101,7 +101,7 @@ public actor EntitlementCache {
         let serverNow = answer.at.addingTimeInterval(now - known.receivedAt)
         for index in answer.entitlements.indices {
             guard let until = answer.entitlements[index].until, until <= serverNow else { continue }
-            answer.entitlements[index].isGranted = false
+            answer.entitlements[index].end(at: until)
         }
         answer.isStale = true
         answer.failure = failure

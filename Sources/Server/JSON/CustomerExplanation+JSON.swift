@@ -67,7 +67,7 @@ extension CustomerExplanation {
         fields["as_of"] = .string(one.state.asOf.iso8601)
         fields["checked_at"] = .string(one.checkedAt.iso8601)
         fields["next_check_at"] = .optional(one.nextCheckAt?.iso8601)
-        fields["next_check_of_receipt"] = .optional(one.polledBy?.number)
+        fields["next_check_of_receipt"] = .optional(one.polledBy?.description)
         fields["expected"] = .string(next(of: one, verdict))
         fields["gap"] = .optional(one.gap)
         fields["ownership"] = json(of: one.ownership, accountToken: one.state.facts.appAccountToken)
@@ -133,7 +133,7 @@ extension CustomerExplanation.Step {
         let seen: JSONValue =
             observation.map { seen in
                 [
-                    "id": .integer(seen.id), "receipt": .integer(seen.receiptID.number),
+                    "observation_id": .string("\(seen.id)"), "receipt_id": .string(seen.receiptID.description),
                     "first_seen": .string(seen.firstAsOf.iso8601), "last_seen": .string(seen.lastAsOf.iso8601),
                 ]
             } ?? .null
@@ -147,7 +147,7 @@ extension CustomerExplanation.Step {
 extension Reasons.ReceiptStanding {
     fileprivate var json: JSONValue {
         [
-            "receipt": .integer(id.number),
+            "receipt_id": .string(id.description),
             "standing": .string(word),
             "received_at": .string(receivedAt.iso8601),
             "asked_at": .optional(askedAt?.iso8601),

@@ -71,11 +71,13 @@ extension CustomerExport {
     }
 
     private var rights: Listing {
-        var listing = Listing(columns: ["entitlement", "granted", "until", "product_id", "state", "reason", "basis"])
+        var listing = Listing(columns: [
+            "entitlement", "granted", "until", "product_id", "state", "reason", "basis", "ended_at",
+        ])
         listing.rows = entitlements.map { right in
             [
                 .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
-                .optional(right.state), .optional(right.reason), .string(right.basis),
+                .optional(right.state), .optional(right.reason), .string(right.basis), .optional(right.endedAt),
             ]
         }
         return listing
@@ -112,10 +114,12 @@ extension CustomerExport {
     }
 
     private var uploaded: Listing {
-        var listing = Listing(columns: ["receipt", "received_at", "verified_at", "outcome", "reason", "next_check_at"])
+        var listing = Listing(columns: [
+            "receipt_id", "received_at", "verified_at", "outcome", "reason", "next_check_at",
+        ])
         listing.rows = receipts.map { receipt in
             [
-                .integer(receipt.id.number), .string(receipt.receivedAt.iso8601), .optional(receipt.verifiedAt),
+                .string(receipt.id.description), .string(receipt.receivedAt.iso8601), .optional(receipt.verifiedAt),
                 .optional(receipt.outcome), .optional(receipt.reason), .optional(receipt.nextCheckAt),
             ]
         }

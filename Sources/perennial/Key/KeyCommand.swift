@@ -70,15 +70,7 @@ struct KeyListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try flags.settings(needing: [.database])
-        var listing = Listing(columns: ["id", "scope", "app", "rate", "burst", "created_at", "revoked_at"])
-        listing.rows = try await withLedger(settings) { try await $0.apps.keys() }.map { listed in
-            [
-                .integer(Int64(listed.key.id)), .string(listed.key.scope.rawValue),
-                .optional(listed.key.bundleID?.text), .number(listed.key.rate.perSecond),
-                .number(listed.key.rate.burst), .string(listed.createdAt.iso8601), .optional(listed.revokedAt),
-            ]
-        }
-        form.show(listing)
+        form.show(Listing(keys: try await withLedger(settings) { try await $0.apps.keys() }))
     }
 }
 
@@ -103,5 +95,19 @@ struct KeyRevokeCommand: AsyncParsableCommand {
         let settings = try flags.settings(needing: [.database])
         try await withLedger(settings) { try await $0.apps.revokeKey(id) }
         printLine("Revoked key \(id).")
+    }
+}
+
+extension Listing {
+    /// API keys, one a row.
+    init(keys: [ListedAPIKey]) {
+        self.init(columns: ["key_id", "scope", "bundle_id", "rate", "burst", "created_at", "revoked_at"])
+        rows = keys.map { listed in
+            [
+                .string("\(listed.key.id)"), .string(listed.key.scope.rawValue),
+                .optional(listed.key.bundleID?.text), .number(listed.key.rate.perSecond),
+                .number(listed.key.rate.burst), .string(listed.createdAt.iso8601), .optional(listed.revokedAt),
+            ]
+        }
     }
 }

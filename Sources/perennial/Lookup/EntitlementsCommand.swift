@@ -40,13 +40,13 @@ struct EntitlementsCommand: AsyncParsableCommand {
         }
         var listing = Listing(columns: [
             "entitlement", "granted", "until", "product_id", "state", "reason", "environment", "basis", "as_of",
-            "checked_at",
+            "checked_at", "ended_at",
         ])
         listing.rows = entitlements.map { right in
             [
                 .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
                 .optional(right.state), .optional(right.reason), .string(right.environment.rawValue),
-                .string(right.basis), .optional(right.asOf), .optional(right.checkedAt),
+                .string(right.basis), .optional(right.asOf), .optional(right.checkedAt), .optional(right.endedAt),
             ]
         }
         form.show(listing)

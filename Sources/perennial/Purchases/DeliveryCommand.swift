@@ -140,7 +140,7 @@ extension Listing {
         ])
         rows = deliveries.map { one in
             [
-                .integer(one.id), one.position.map { .integer($0) } ?? .null, .string(one.customer),
+                .string("\(one.id)"), one.position.map { .integer($0) } ?? .null, .string(one.customer),
                 .string(one.environment.rawValue), .string(one.productID.text), .string(one.kind.rawValue),
                 .optional(one.credit), one.units.map { .integer($0) } ?? .null, .integer(Int64(one.turn)),
                 .string(one.reason), .optional(one.orderID), .string(one.transactionID.text),

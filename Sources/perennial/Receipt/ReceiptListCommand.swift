@@ -86,12 +86,14 @@ struct ReceiptShowCommand: AsyncParsableCommand {
 extension Listing {
     init(receipts: [StoredReceipt]) {
         self.init(columns: [
-            "receipt", "app", "environment", "outcome", "customers", "subscriptions", "received_at", "asked_at",
+            "receipt_id", "bundle_id", "environment", "outcome", "customers", "subscriptions", "received_at",
+            "asked_at",
             "verified_at", "next_check_at", "reason",
         ])
         rows = receipts.map { receipt in
             [
-                .integer(receipt.id.number), .string(receipt.bundleID.text), .optional(receipt.environment?.rawValue),
+                .string(receipt.id.description), .string(receipt.bundleID.text),
+                .optional(receipt.environment?.rawValue),
                 .optional(receipt.outcome), .array(receipt.customers.map { .string($0) }),
                 .array(receipt.subscriptions.map { .string($0.text) }), .string(receipt.receivedAt.iso8601),
                 .optional(receipt.askedAt), .optional(receipt.verifiedAt), .optional(receipt.nextCheckAt),

@@ -41,9 +41,11 @@ extension Listing {
     init(reportRows: [Row]) throws {
         self.init(columns: try reportRows.first?.texts("names") ?? [])
         rows = try reportRows.map { row in
-            try zip(row.texts("kinds"), row.textElements("texts")).map { kind, text in
-                switch (kind, text) {
+            try zip(row.texts("names"), zip(row.texts("kinds"), row.textElements("texts"))).map { name, value in
+                switch value {
                 case (_, nil): .null
+                // Our own ids count nothing.
+                case ("number", let text?) where name.hasSuffix("_id"): .string(text)
                 case ("boolean", let text?): .bool(text == "true")
                 case ("number", let text?): Int64(text).map { .integer($0) } ?? .string(text)
                 case (_, let text?): Self.value(text)

@@ -46,7 +46,7 @@ struct VerifySum {
                         "environment": .optional(violation.environment?.rawValue),
                         "original_transaction_id": .optional(violation.originalTransactionID?.text),
                         "product_id": .optional(violation.productID?.text),
-                        "receipt_id": violation.receiptID.map { .integer($0.number) } ?? .null,
+                        "receipt_id": .optional(violation.receiptID?.description),
                         "detail": .string(violation.detail), "advice": .string(violation.invariant.advice),
                         "repaired": .bool(isRepaired),
                     ]

@@ -32,6 +32,9 @@ struct BitemporalTests {
                     try await test.entitled(at: test.at(line.valid), knownAt: line.known) == line.said,
                     "valid \(line.valid) known \(String(describing: line.known))")
             }
+            try await test.expectRows(
+                "SELECT granted, until, ended_at = $1::timestamptz FROM perennial.entitlement_now",
+                with: [.instant(test.at(-10))], [[false, nil, true]])
         }
     }
 
@@ -175,9 +178,9 @@ struct BitemporalTests {
                 receipt, together([early, early.but { ($0.from, $0.subscription) = (test.at(-10), "2000") }]))
             try await test.expectRows(
                 """
-                SELECT environment, granted, round(extract(epoch FROM until - $1::timestamptz) / 86400) AS days
+                SELECT environment, granted, round(extract(epoch FROM until - $1::timestamptz) / 86400) AS days, ended_at
                 FROM perennial.entitlement_now
-                """, with: [.instant(test.now)], [["Production", true, 20]])
+                """, with: [.instant(test.now)], [["Production", true, 20, nil]])
             let ended = Answer(from: test.at(-80), asOf: test.at(-1)).but {
                 ($0.subscription, $0.product, $0.willRenew) = ("3000", "other", false)
             }
