@@ -1,9 +1,11 @@
+import Foundation
 import Ledger
 import Postgres
 import Server
 import Subscriptions
 import TestSupport
 import Testing
+import Tracking
 
 @testable import perennial
 
@@ -19,7 +21,7 @@ import Testing
                         "UPDATE ledger.app_budget SET slowed_to = 2.25, slowed_at = now() + interval '\(ago)'")
                 }
                 let status = try await ledger.operations.status()
-                return (status.text, status.json.rendered())
+                return (status.text(), status.json.rendered())
             }
             let slowed = try await slow("1 minute")
             #expect(slowed.text.contains("Slowed: a to 2.3 calls a second of 60, "), "\(slowed.text)")
@@ -63,7 +65,7 @@ import Testing
                 try $0.script("UPDATE ledger.poll_schedule SET scheduled_for = now() - interval '100 s'")
             }
             let status = try await ledger.operations.status()
-            #expect(status.text.contains("LAG_S") && status.text.contains("  10"), "\(status.text)")
+            #expect(status.text().contains("LAG_S") && status.text().contains("  10"), "\(status.text())")
             #expect(status.json.rendered().contains(#""lag_s":10"#), "\(status.json.rendered())")
         }
     }
@@ -72,12 +74,12 @@ import Testing
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
             let before = try await ledger.operations.status()
-            #expect(before.text.contains("Feed: position 0, 0 events without a position yet, id \(before.feedID)\n"))
+            #expect(before.text().contains("Feed: position 0, 0 events without a position yet, id \(before.feedID)\n"))
             #expect(before.json.rendered().contains(#""former_id":null"#))
             _ = try await ledger.feed.renew()
             let after = try await ledger.operations.status()
             let since = try #require(after.feedRenewedAt).iso8601
-            #expect(after.text.contains("this id since \(since) instead of \(before.feedID), "), "\(after.text)")
+            #expect(after.text().contains("this id since \(since) instead of \(before.feedID), "), "\(after.text())")
             #expect(after.json.rendered().contains(#""former_id":"\#(before.feedID)""#))
         }
     }
@@ -88,12 +90,51 @@ import Testing
             #expect(try await ledger.operations.status().json.rendered().contains(#""invariants":[]"#))
             try await ledger.operations.writeInvariants([.coverage: (2, 2), .feed: (1, 0), .events: (0, 0)])
             let status = try await ledger.operations.status()
-            let lines = status.text.split(separator: "\n").filter { $0.hasPrefix("Violated: ") }
-            #expect(lines.count == 2, "\(status.text)")
+            let lines = status.text().split(separator: "\n").filter { $0.hasPrefix("Violated: ") }
+            #expect(lines.count == 2, "\(status.text())")
             #expect(lines[0].hasPrefix("Violated: coverage: 2 found at ") && lines[0].hasSuffix("repaired"), "\(lines)")
             #expect(lines[1].hasSuffix("repaired: 0; run `perennial verify`"), "\(lines)")
             let json = status.json.rendered()
             #expect(json.contains(#""check":"feed","checked_at":"#) && json.contains(#""repaired":0,"violations":1}"#))
+        }
+    }
+
+    @Test func `today so far is a line for each app, marked as incomplete, and tables fit the terminal`() async throws {
+        try await ServedLedger.with { served in
+            var monthly = CatalogProduct(id: "monthly", kind: .autoRenewable, entitlements: ["pro"])
+            (monthly.period, monthly.priceMilliunits, monthly.currency) = ("P1M", 4_990, "EUR")
+            try await served.ledger.apps.applyCatalog([monthly], to: ServedLedger.app)
+            for number in 0..<2 {
+                let answer = Sample.verified(subscription: "\(number)")
+                _ = try await Tracker.quiet(served.ledger, appStore: .answering(answer)).submit(
+                    Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt(number)))
+            }
+            let other = try await served.ledger.apps.app("com.example.other")
+            _ = try await served.ledger.intake.store([
+                Upload(appID: other.id, customer: "c", receipt: [1], imported: false)
+            ])
+            let early = try await served.ledger.operations.status()
+            #expect(early.text().contains("Not all subscriptions are in it"), "\(early.text())")
+            _ = try await served.ledger.feed.sequence()
+            while try await served.ledger.operations.summarise()?.isBehind == true {}
+            let status = try await served.ledger.operations.status()
+            let days = status.text().split(separator: "\n").filter { $0.hasPrefix("Today so far (") }
+            #expect(days.count == 2 && days.allSatisfy { $0.contains(" UTC, incomplete), com.example.") }, "\(days)")
+            #expect(
+                days[0].hasSuffix(
+                    "com.example.app: 2 with access, 0 in a trial, 2 paying, MRR 9.98 EUR; 0 began to pay, 0 came back, "
+                        + "0 stopped; trials: 0 began, 0 paid, 0 lost."), "\(days)")
+            #expect(days[1].contains("com.example.other: 0 with access, 0 in a trial, 0 paying, no MRR;"), "\(days)")
+            let json = status.json.rendered()
+            #expect(json.contains(#""complete":false,"day":""#), "\(json)")
+            #expect(json.contains(#""mrr":[{"amount":"9.98","currency":"EUR"}],"paying":2"#), "\(json)")
+            for width in [80, 120] {
+                let parts = status.text(in: TerminalStyle(width: width, hasColour: false)).components(
+                    separatedBy: "\n\n")
+                let lines = parts.prefix(2).flatMap { $0.split(separator: "\n") }
+                #expect(
+                    lines.contains { $0.hasPrefix("BUNDLE_ID") } && lines.allSatisfy { $0.count <= width }, "\(lines)")
+            }
         }
     }
 }

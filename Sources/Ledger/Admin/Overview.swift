@@ -96,6 +96,37 @@ extension LedgerAdmin {
     }
 }
 
+/// Today so far, in production.
+package struct TodaySoFar: Sendable, Hashable {
+    /// The app; nil for all of them together.
+    package let bundleID: BundleID?
+    /// Levels of now, and what happened today.
+    package let figures: Overview.Day
+    /// The monthly recurring revenue of now in the currencies with the largest amounts.
+    package let revenue: [Overview.Revenue]
+}
+
+extension LedgerAdmin {
+    /// Above this many apps the present day is that of all apps together.
+    private static let todayAppsMax = 20
+
+    /// Returns today so far of each app; of very many apps the sum.
+    package func today() async throws -> [TodaySoFar] {
+        let apps = try await ledger.apps.all().map(\.bundleID)
+        var all: [TodaySoFar] = []
+        for bundleID in apps.count > Self.todayAppsMax ? [nil] : apps.map(Optional.some) {
+            let rows = try await reads.query(
+                Queries.overviewDays, [.text(bundleID?.text), .text(StoreEnvironment.production.rawValue), .int4(0)])
+            guard let day = try rows.first(where: { try $0.isNull("currency") }) else { continue }
+            all.append(
+                TodaySoFar(
+                    bundleID: bundleID, figures: try Overview.Day(row: day), revenue: try Overview.Revenue.all(in: rows)
+                ))
+        }
+        return all
+    }
+}
+
 extension Overview.Day {
     init(row: Row) throws {
         day = try row.text("day")

@@ -91,6 +91,10 @@ package struct LedgerStatus: Sendable {
     package let lateDeliveries: [DueDeliveries]
     /// The workers' last result for each invariant.
     package let invariants: [InvariantStanding]
+    /// Today so far.
+    package let today: [TodaySoFar]
+    /// Whether the summaries, which `today` rests on, have covered every subscription.
+    package let isSummarised: Bool
 }
 
 extension LedgerOperations {
@@ -122,7 +126,8 @@ extension LedgerOperations {
                     isNamed: try row.bool("is_named"))
             },
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),
-            invariants: try await invariantStandings())
+            invariants: try await invariantStandings(), today: try await ledger.admin.today(),
+            isSummarised: try row.bool("is_summarised"))
     }
 }
 

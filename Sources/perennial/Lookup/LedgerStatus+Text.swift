@@ -4,13 +4,15 @@ import Subscriptions
 import Tracking
 
 extension LedgerStatus {
-    /// The status for human readers.
-    var text: String {
+    /// The status for human readers; its tables fit a terminal of this style. No part of it is text that a terminal
+    /// would obey.
+    func text(in style: TerminalStyle? = nil) -> String {
+        func table(_ listing: Listing) -> String { style.map { listing.table(in: $0) } ?? listing.table }
         var totals = Listing(columns: ["receipts", "verified", "unverified", "rejected", "subscriptions", "workers"])
         totals.rows = [[receipts, verified, unverified, rejected, subscriptions, workers].map { .integer($0) }]
-        var parts = [totals.table]
+        var parts: [String] = []
         if isEstimated { parts.append("The ledger is large: receipts and subscriptions are estimates.") }
-        parts.append(lanes.isEmpty ? "Nothing is scheduled." : laneListing(\.shown).table)
+        if lanes.isEmpty { parts.append("Nothing is scheduled.") }
         for pause in pauses {
             parts.append("Paused: \(pause.bundleID) until \(pause.pause.until.iso8601): \(pause.pause.reason)")
         }
@@ -19,6 +21,7 @@ extension LedgerStatus {
                 "Slowed: \(bundleID) to \(now.tenths) calls a second of \(most == 0 ? "any number" : most.tenths), for Apple "
                     + "had too much to do; they grow again")
         }
+        parts += todayLines
         parts += incidents.map(\.text)
         parts += invariants.filter { $0.violations > 0 }.map(\.text)
         parts += lateDeliveries.map(\.text)
@@ -30,7 +33,8 @@ extension LedgerStatus {
         }
         parts.append(
             (feedLines + ["Last verified answer: \(lastCheckedAt?.iso8601 ?? "none yet")"]).joined(separator: "\n"))
-        return parts.joined(separator: "\n\n")
+        let tables = [table(totals)] + (lanes.isEmpty ? [] : [table(laneListing(\.shown))])
+        return (tables + parts.map(\.visibleLines)).joined(separator: "\n\n")
     }
 
     private var feedLines: [String] {
@@ -72,6 +76,7 @@ extension LedgerStatus {
             "invariants": .array(invariants.map(\.json)),
             "late_deliveries": .array(lateDeliveries.map(\.json)),
             "products_without_kind": .array(productsWithoutKind.map(\.json)),
+            "today": .array(today.map(\.json)), "summarised": .bool(isSummarised),
             "receipts": .integer(receipts), "verified": .integer(verified), "unverified": .integer(unverified),
             "provisional": [
                 "receipts": .integer(provisional.receipts), "more": .bool(provisional.isMore),

@@ -1,6 +1,8 @@
 import ArgumentParser
+import Foundation
 import Ledger
 import Server
+import Tracking
 
 /// `perennial status`
 struct StatusCommand: AsyncParsableCommand {
@@ -59,7 +61,7 @@ struct StatusCommand: AsyncParsableCommand {
                 do {
                     text = rendered(try await ledger.operations.status())
                 } catch {
-                    text = ExitStatus.sentence(for: error)
+                    text = ExitStatus.sentence(for: error).visibleLines
                 }
                 if format == .table { Terminal.clear() }
                 show(text)
@@ -70,14 +72,14 @@ struct StatusCommand: AsyncParsableCommand {
 
     private func show(_ text: String) {
         switch format {
-        case .table: printLine(text)
+        case .table: write(text + "\n", to: .standardOutput)
         case .json: printExactly(text)
         }
     }
 
     private func rendered(_ status: LedgerStatus) -> String {
         switch format {
-        case .table: status.text
+        case .table: status.text(in: Terminal.style)
         case .json: status.json.rendered(pretty: !watch)
         }
     }

@@ -33,6 +33,7 @@ WITH size AS MATERIALIZED (
 SELECT r.receipts, r.receipts - r.unverified AS verified, r.unverified, r.rejected, s.subscriptions, s.last_checked_at,
        (SELECT bool_or(size.is_large) FROM size) AS estimated,
        (SELECT count(*) FROM (SELECT FROM ledger.event_outbox LIMIT $1::bigint) o) AS unsequenced,
+       (SELECT p.rounds > 0 FROM ledger.summary_progress p) AS is_summarised,
        f.feed_id, f.position, f.former_id, f.renewed_at, f.place LIKE 'cluster unknown,%' AS is_anywhere,
        (SELECT count(*) FROM ledger.worker WHERE stopped_at IS NULL AND heartbeat_at > now() - interval '2 minutes') AS workers
 FROM receipts r CROSS JOIN subscriptions s CROSS JOIN ledger.feed_here f
