@@ -423,5 +423,26 @@ COMMENT ON VIEW perennial.credit_balance IS
     'What acknowledged deliveries gave each customer of each credit, less what they took back. The operator''s service '
     'knows what of it was used up';
 
+CREATE VIEW perennial.delivery_due AS
+SELECT a.bundle_id, d.delivery_id::text AS delivery_id, d.position, head.name AS customer, due.environment::text AS environment,
+       d.product_id, d.kind::text AS kind, d.credit, d.units, d.turn, d.reason, d.order_id::text AS order_id,
+       d.transaction_id, d.original_transaction_id, d.created_at, (
+           SELECT sum(CASE WHEN l.turn % 2 = 1 THEN l.units ELSE -l.units END)
+           FROM ledger.delivery l
+           WHERE l.customer_id IN (SELECT head.customer_id
+                                   UNION ALL
+                                   SELECT n.customer_id FROM ledger.customer n WHERE n.merged_into = head.customer_id)
+             AND l.environment = d.environment AND l.credit = d.credit AND l.state = 'acknowledged') AS balance
+FROM (SELECT q.app_id, q.environment, q.delivery_id FROM ledger.due_delivery q
+      UNION ALL
+      SELECT n.app_id, n.environment, n.delivery_id FROM ledger.delivery n
+      WHERE n.position IS NULL AND n.state = 'due') due
+JOIN ledger.app a USING (app_id)
+JOIN ledger.delivery d USING (delivery_id)
+JOIN ledger.customer c USING (customer_id)
+JOIN ledger.customer head ON head.customer_id = COALESCE(c.merged_into, c.customer_id);
+COMMENT ON VIEW perennial.delivery_due IS
+    'Every due delivery: what the operator''s service has not carried out. It reads what is due, not what was delivered';
+
 -- Earlier programs settle purchases without delivering them.
 UPDATE ledger.compatibility SET program_min = 23;

@@ -7,11 +7,9 @@
 \if :{?environment} \else \set environment Production \endif
 \if :{?minutes} \else \set minutes 5 \endif
 SELECT d.bundle_id, d.environment, d.delivery_id, d.customer, d.product_id, d.kind, d.turn, d.reason, d.credit, d.units,
-       b.units AS balance, d.order_id, d.transaction_id, d.created_at
-FROM perennial.delivery_log d
-LEFT JOIN perennial.credit_balance b
-    ON b.bundle_id = d.bundle_id AND b.customer = d.customer AND b.environment = d.environment AND b.credit = d.credit
-WHERE d.state = 'due' AND d.created_at < now() - :'minutes'::int * interval '1 minute'
+       d.balance, d.order_id, d.transaction_id, d.created_at
+FROM perennial.delivery_due d
+WHERE d.created_at < now() - :'minutes'::int * interval '1 minute'
   AND d.environment = perennial.known_environment(:'environment')
   AND (:'bundle_id' = '' OR d.bundle_id = perennial.known_app(:'bundle_id'))
 ORDER BY d.created_at, d.position;

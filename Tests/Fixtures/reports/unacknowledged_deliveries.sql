@@ -19,3 +19,5 @@ FROM (VALUES
 JOIN ledger.customer c ON c.name = d.customer
 JOIN ledger.purchase p ON p.original_transaction_id = d.transaction
 ORDER BY d.position;
+INSERT INTO ledger.due_delivery (app_id, environment, position, delivery_id)
+SELECT app_id, environment, position, delivery_id FROM ledger.delivery WHERE state = 'due';

@@ -13,13 +13,17 @@ struct DeliveryTests {
     func turns() async throws {
         try await withLedger(in: reused) { test in
             try await test.sellDeliverables()
+            let due = "SELECT position, turn, units, balance FROM perennial.delivery_due"
             try await test.buys("p", quantity: 3)
+            try await test.expectRows(due, [[nil, 1, 300, nil]])
             #expect(try await test.deliveries() == ["1 purchase due ann 300"])
             try await test.buys("p", quantity: 3, asOf: -0.9)
             try await test.acknowledgeAll()
             #expect(try await test.text("SELECT units FROM perennial.credit_balance") == "300")
+            try await test.expectRows(due, [])
             try await test.buys("p", quantity: 3, asOf: -0.8, refunded: -0.85)
             #expect(try await test.deliveries() == ["1 purchase acknowledged ann 300", "2 refund due ann 300"])
+            try await test.expectRows(due, [[2, 2, 300, 300]])
             // The reversal waits for the acknowledgement of what came before.
             try await test.buys("p", quantity: 3, asOf: -0.7)
             #expect(try await test.deliveries().count == 2)
