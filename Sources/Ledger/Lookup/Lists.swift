@@ -20,6 +20,29 @@ package struct ListedSubscription: Sendable {
     package let subscription: OwnedSubscription
 }
 
+/// What a list of subscriptions is limited to; nil is no limit.
+package struct SubscriptionFilter: Sendable, Hashable {
+    /// Apple's environment.
+    package var environment: StoreEnvironment?
+    /// The state of now.
+    package var state: State?
+    /// The product of now.
+    package var productID: ProductID?
+
+    /// Creates a filter.
+    package init(environment: StoreEnvironment? = nil, state: State? = nil, productID: ProductID? = nil) {
+        (self.environment, self.state, self.productID) = (environment, state, productID)
+    }
+}
+
+/// A page of the list of subscriptions.
+package struct SubscriptionListPage: Sendable {
+    /// The subscriptions that the filter lets through, in the order of environment and id.
+    package let subscriptions: [ListedSubscription]
+    /// The place to continue after; nil at the end.
+    package let next: SubscriptionPlace?
+}
+
 /// The place of a subscription in the list of an app.
 package struct SubscriptionPlace: Sendable, Hashable {
     /// Apple's environment.
@@ -32,6 +55,11 @@ package struct SubscriptionPlace: Sendable, Hashable {
         self.environment = environment
         self.id = id
     }
+}
+
+extension OwnedSubscription {
+    /// Its place in the list of its app.
+    var place: SubscriptionPlace { SubscriptionPlace(environment, id.text) }
 }
 
 extension LedgerCustomers {
@@ -60,22 +88,35 @@ extension LedgerCustomers {
         }
     }
 
-    /// Returns the subscriptions after a place, of one environment or of both, in the order of environment and id, at
-    /// most `limit`.
+    /// The most subscriptions that one page looks at for a state or a product.
+    private static let scannedMax: Int32 = 2_000
+
+    /// Returns the subscriptions after a place, at most `limit`. For a state or a product it looks at no more than
+    /// `scannedMax`, so that a rare one costs no more than a page: such a page may be short, or empty, and still have a
+    /// next one.
     package func listSubscriptions(
-        of bundleID: BundleID, in environment: StoreEnvironment?, after: SubscriptionPlace?, limit: Int
-    ) async throws -> [ListedSubscription] {
-        let start = after ?? SubscriptionPlace(environment ?? .production, "")
-        return try await ledger.reads.query(
+        of bundleID: BundleID, _ filter: SubscriptionFilter, after: SubscriptionPlace?, limit: Int
+    ) async throws -> SubscriptionListPage {
+        let start = after ?? SubscriptionPlace(filter.environment ?? .production, "")
+        let limit = Int32(clamping: limit)
+        let scanned = filter.state == nil && filter.productID == nil ? limit : Self.scannedMax
+        let rows = try await ledger.reads.query(
             Queries.listSubscriptions,
             [
                 .text(bundleID.text), .text(start.environment.rawValue), .text(start.id),
-                .text((environment ?? .sandbox).rawValue), .int4(Int32(clamping: limit)),
-            ]
-        ).map { row in
+                .text((filter.environment ?? .sandbox).rawValue), .int4(limit), .text(filter.state?.rawValue),
+                .text(filter.productID?.text), .int4(scanned),
+            ])
+        let found = try rows.filter { try $0.isNull("original_transaction_id") == false }.map { row in
             ListedSubscription(
                 customer: try row.textIfPresent("customer"), subscription: try OwnedSubscription(row: row))
         }
+        let lookedAt = try rows.first.flatMap { row in
+            try row.textIfPresent("last_id").map { SubscriptionPlace(try row.word("last_environment"), $0) }
+        }
+        let isFull = found.count == Int(limit)
+        return SubscriptionListPage(
+            subscriptions: found, next: isFull ? found.last?.subscription.place : lookedAt)
     }
 
     /// Returns the receipts before a receipt, of one customer or of all, newest first, at most `limit`.

@@ -59,6 +59,14 @@ struct LookupPlanTests {
         }
     }
 
+    /// A statement with literals in the place of its parameters.
+    private func statement(_ file: SQLFile, _ values: [String]) -> String {
+        let sql = values.enumerated().reduce(file.text) { sql, value in
+            sql.replacingOccurrences(of: "$\(value.offset + 1)", with: value.element)
+        }
+        return sql.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
+    }
+
     @Test("Every table is found by an index")
     func indexes() async throws {
         try await filled.use { test in
@@ -74,11 +82,7 @@ struct LookupPlanTests {
     func receipts() async throws {
         try await filled.use { test in
             let values = ["NULL", "NULL", "7", "1"]
-            let sql = values.enumerated().reduce(Queries.findReceipts.text) { sql, value in
-                sql.replacingOccurrences(of: "$\(value.offset + 1)", with: value.element)
-            }
-            let statement = sql.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
-            let lines = try await plan("COSTS OFF", statement, in: test)
+            let lines = try await plan("COSTS OFF", statement(Queries.findReceipts, values), in: test)
             #expect(lines.contains { $0.contains("receipt_subscription_of_receipt") }, "\(lines)")
         }
     }
@@ -87,14 +91,37 @@ struct LookupPlanTests {
     func offers() async throws {
         try await filled.use { test in
             let values = ["'com.example.app'", "'c7'", "'x'", "10"]
-            let sql = values.enumerated().reduce(Queries.readBuyer.text) { sql, value in
-                sql.replacingOccurrences(of: "$\(value.offset + 1)", with: value.element)
-            }
-            let statement = sql.split(separator: "\n").filter { !$0.hasPrefix("--") }.joined(separator: " ")
-            let lines = try await plan("COSTS OFF", statement, in: test)
+            let lines = try await plan("COSTS OFF", statement(Queries.readBuyer, values), in: test)
             for index in ["ownership_of_customer", "subscription_pkey", "period_of_subscription"] {
                 #expect(lines.contains { $0.contains(index) }, "\(index): \(lines)")
             }
+            #expect(lines.filter { $0.contains("Seq Scan") } == [])
+        }
+    }
+
+    @Test("A list of a rare state looks at so many subscriptions a page, and leads on to the rest")
+    func lists() async throws {
+        try await filled.use { test in
+            func page(_ filter: SubscriptionFilter, after: SubscriptionPlace? = nil) async throws
+                -> SubscriptionListPage
+            {
+                try await test.ledger.customers.listSubscriptions(
+                    of: test.app.bundleID, filter, after: after, limit: 10)
+            }
+            let first = try await page(SubscriptionFilter(state: .expired))
+            #expect(first.subscriptions.isEmpty)
+            let place = try #require(first.next)
+            let order = "SELECT original_transaction_id FROM ledger.subscription ORDER BY 1 OFFSET 1999 LIMIT 1"
+            #expect(try await test.text(order) == place.id)
+            let second = try await page(SubscriptionFilter(state: .expired), after: place)
+            #expect(second.subscriptions.isEmpty && second.next == nil)
+            let active = try await page(SubscriptionFilter(state: .active, productID: "monthly"))
+            #expect(
+                active.subscriptions.count == 10 && active.next?.id == active.subscriptions.last?.subscription.id.text)
+            #expect(try await page(SubscriptionFilter(productID: "yearly")).subscriptions.isEmpty)
+            let values = ["'com.example.app'", "'Production'", "''", "'Sandbox'", "10", "'expired'", "NULL", "2000"]
+            let lines = try await plan("COSTS OFF", statement(Queries.listSubscriptions, values), in: test)
+            #expect(lines.contains { $0.contains("subscription_natural_key") }, "\(lines)")
             #expect(lines.filter { $0.contains("Seq Scan") } == [])
         }
     }

@@ -86,6 +86,13 @@ import Tracking
             #expect(production == Array(repeating: "active", count: 5))
             #expect(
                 try await all(client, "subscriptions", "state", "&environment=Sandbox", secret: served.secret) == [])
+            for (query, count) in [
+                ("&state=active", 5), ("&state=expired", 0), ("&product_id=monthly", 5), ("&product_id=yearly", 0),
+                ("&state=active&product_id=monthly&environment=Production", 5),
+            ] {
+                let found = try await all(client, "subscriptions", "customer", query, secret: served.secret)
+                #expect(found.count == count, "\(query)")
+            }
         }
     }
 
@@ -118,7 +125,8 @@ import Tracking
                         try await client.send(.get, none, secret: served.secret), "unknown-app", status: 404)
                 }
                 for query in [
-                    "subscriptions?after=100", "subscriptions?after=Moon.1", "receipts?after=x",
+                    "subscriptions?after=100", "subscriptions?after=Moon.1", "subscriptions?state=paused",
+                    "receipts?after=x",
                     "customers?prefix=%00",
                 ] {
                     try expectProblem(

@@ -19,7 +19,7 @@ struct ListRoutes: Sendable {
     func addRoutes(to routes: RouterGroup<KeyContext>) {
         routes.ofApp(needing: .read, query: ["prefix", "after", "limit"])
             .get("/v1/apps/{bundle}/customers", use: customers)
-        routes.ofApp(needing: .read, query: ["environment", "after", "limit"])
+        routes.ofApp(needing: .read, query: ["environment", "state", "product_id", "after", "limit"])
             .get("/v1/apps/{bundle}/subscriptions", use: subscriptions)
         routes.ofApp(needing: .read, query: ["customer", "after", "limit"])
             .get("/v1/apps/{bundle}/receipts", use: receipts)
@@ -38,14 +38,17 @@ struct ListRoutes: Sendable {
     private func subscriptions(_ request: Request, _ context: AppContext) async throws -> Response {
         let terms = tracker.terms(of: try await apps.require(context.bundleID))
         let limit = try request.rows
-        let found = try await tracker.ledger.customers.listSubscriptions(
-            of: context.bundleID, in: try request.word("environment", StoreEnvironment.self),
-            after: try request.name("after").map(SubscriptionPlace.init(cursor:)), limit: limit)
+        let filter = SubscriptionFilter(
+            environment: try request.word("environment", StoreEnvironment.self),
+            state: try request.word("state", State.self),
+            productID: try request.name("product_id").map { ProductID($0) })
+        let page = try await tracker.ledger.customers.listSubscriptions(
+            of: context.bundleID, filter, after: try request.name("after").map(SubscriptionPlace.init(cursor:)),
+            limit: limit)
         let now = Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000))
-        let next = found.count == limit ? found.last?.subscription.place.cursor : nil
         return Response([
-            "subscriptions": .array(found.map { $0.json($0.subscription.freshness(now: now, terms)) }),
-            "next": .optional(next),
+            "subscriptions": .array(page.subscriptions.map { $0.json($0.subscription.freshness(now: now, terms)) }),
+            "next": .optional(page.next?.cursor),
         ])
     }
 
@@ -90,10 +93,6 @@ extension SubscriptionPlace {
 
     /// The cursor of an answer.
     fileprivate var cursor: String { "\(environment.rawValue).\(id)" }
-}
-
-extension OwnedSubscription {
-    fileprivate var place: SubscriptionPlace { SubscriptionPlace(environment, id.text) }
 }
 
 extension ListedCustomer {
