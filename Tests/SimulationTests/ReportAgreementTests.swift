@@ -19,7 +19,7 @@ struct ReportAgreementTests {
         return options
     }
 
-    @Test("Trials go as in the feed and in truth; those that were over at first sight are left out")
+    @Test("Trials go as in the feed and in truth; those that were over at first sight go as in truth")
     func trials() async throws {
         var options = Self.options(seed: 20_261_126, customers: 150, monthSeconds: 24)
         (options.traits.freeTrial, options.pastPeriodsMax) = (0.9, 0)
@@ -29,20 +29,24 @@ struct ReportAgreementTests {
             try await world.checkEverything()
             let reported = try await ReportedTrials(database)
             var truths: [String: String] = [:]
-            var leftOut = 0
+            var late: Set<String> = []
             for truth in world.simulator.truth().flatMap(\.subscriptions) where truth.ownership == "PURCHASED" {
                 guard truth.periods.first?.isTrial == true else { continue }
                 let id = truth.originalTransactionID
                 let firstSight = try #require(reported.firstSights[id], "\(id) is unknown")
-                if truth.trialRuns(at: firstSight) { truths[id] = truth.trialOutcome } else { leftOut += 1 }
+                truths[id] = truth.trialOutcome
+                guard !truth.trialRuns(at: firstSight) else { continue }
+                late.insert(id)
+                // Without the feed, the next period within an hour of the end goes on with it; here that is months.
+                if truth.isFollowed(at: firstSight) { truths[id] = "converted" }
             }
             #expect(reported.outcomes == truths)
-            for (id, outcome) in reported.outcomes {
+            for (id, outcome) in reported.outcomes where !late.contains(id) {
                 #expect((outcome == "converted") == reported.converted.contains(id), "\(id) in the feed")
                 #expect((outcome == "lost") == reported.expired.contains(id), "\(id) in the feed")
             }
             #expect(
-                leftOut > 5 && reported.converted.count > 5 && reported.expired.count > 5, "this would prove little")
+                late.count > 5 && reported.converted.count > 5 && reported.expired.count > 5, "this would prove little")
             let counts = Dictionary(grouping: truths.values) { $0 }.mapValues(\.count)
             let columns = ["started", "converted", "lost", "undecided"]
             let sums = try await added(of: "trial_cohorts", columns, in: database)
@@ -139,7 +143,12 @@ extension SubscriptionTruth {
     /// Whether its trial had neither ended nor been charged for at an instant.
     fileprivate func trialRuns(at instant: Int64) -> Bool {
         guard let trial = periods.first, instant < trial.expires else { return false }
-        return !(periods.dropFirst().first.map { $0.booked <= instant } ?? false)
+        return !isFollowed(at: instant)
+    }
+
+    /// Whether the store showed a period after the trial at an instant.
+    fileprivate func isFollowed(at instant: Int64) -> Bool {
+        periods.dropFirst().first.map { $0.booked <= instant } ?? false
     }
 
     fileprivate var trialOutcome: String {

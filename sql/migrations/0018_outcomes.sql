@@ -200,17 +200,17 @@ COMMENT ON FUNCTION ledger.renewals_of IS
 CREATE FUNCTION ledger.trial_runs_of(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
-    started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz)
+    started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz, lost_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT r.bundle_id, r.environment, r.stream_id, r.original_transaction_id, r.product_id, r.started_at, r.ends_at,
-           CASE WHEN next.went_on THEN r.next_purchased_at END, CASE WHEN next.went_on THEN r.next_refunded_at END
+           CASE WHEN next.went_on THEN r.next_purchased_at END, CASE WHEN next.went_on THEN r.next_refunded_at END,
+           CASE WHEN was_over AND NOT next.went_on AND (r.next_purchased_at IS NOT NULL OR NOT was_failing) THEN r.ends_at END
     FROM (
         SELECT p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, min(p.product_id) AS product_id,
                min(p.purchased_at) AS started_at, max(LEAST(p.expires_at, p.cancelled_at)) AS ends_at,
                max(p.next_charge_id) FILTER (WHERE p.is_last) AS next_charge_id,
                max(p.next_purchased_at) FILTER (WHERE p.is_last) AS next_purchased_at,
-               max(p.next_refunded_at) FILTER (WHERE p.is_last) AS next_refunded_at,
-               max(p.next_known_at) FILTER (WHERE p.is_last) AS next_known_at
+               max(p.next_refunded_at) FILTER (WHERE p.is_last) AS next_refunded_at
         FROM (
             SELECT b.*, count(*) FILTER (WHERE b.begins) OVER (
                        PARTITION BY b.stream_id ORDER BY b.purchased_at, b.charge_id) AS run
@@ -219,8 +219,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
                        lead(c.offer) OVER stream IS DISTINCT FROM c.offer AS is_last,
                        lead(c.charge_id) OVER stream AS next_charge_id,
                        lead(c.purchased_at) OVER stream AS next_purchased_at,
-                       lead(CASE WHEN NOT c.is_upgraded THEN c.cancelled_at END) OVER stream AS next_refunded_at,
-                       lead(c.first_known_at) OVER stream AS next_known_at
+                       lead(CASE WHEN NOT c.is_upgraded THEN c.cancelled_at END) OVER stream AS next_refunded_at
                 FROM perennial.period_history c
                 WHERE NOT c.is_family_shared AND COALESCE(c.cancelled_at > c.purchased_at, true)
                   AND c.known_from <= known_at AND COALESCE(c.known_until > known_at, true)
@@ -233,14 +232,21 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
         GROUP BY p.bundle_id, p.environment, p.stream_id, p.original_transaction_id, p.run) r
     JOIN perennial.subscription_event first
         ON first.stream_id = r.stream_id AND first.kind IN ('subscription.started', 'trial.started')
-        AND first.recorded_at <= known_at AND first.as_of < r.ends_at
-        AND COALESCE(first.recorded_at < r.next_known_at, true)
+        AND first.recorded_at <= known_at
     LEFT JOIN ledger.period_events_of(known_at, streams) reported ON reported.charge_id = r.next_charge_id
+    CROSS JOIN LATERAL (SELECT first.as_of >= r.ends_at AS was_over) seen
     CROSS JOIN LATERAL (
-        SELECT COALESCE(reported.kind, ledger.kind_of_return(r.environment, r.next_purchased_at - r.ends_at, false))
+        SELECT was_over AND EXISTS (
+            SELECT FROM perennial.timeline t
+            WHERE t.subscription_id = r.stream_id AND t.valid_from <= r.ends_at AND r.ends_at < t.valid_until
+              AND t.known_from <= known_at AND COALESCE(t.known_until > known_at, true)
+              AND t.state IN ('grace_period', 'billing_retry')) AS was_failing) at_end
+    CROSS JOIN LATERAL (
+        SELECT COALESCE(reported.kind, ledger.kind_of_return(
+                   r.environment, r.next_purchased_at - r.ends_at, was_failing AND r.next_purchased_at > r.ends_at))
                    <> 'subscription.reactivated' AS went_on) next
 $$;
 COMMENT ON FUNCTION ledger.trial_runs_of IS
     'Trials of one subscription that follow each other, as one, when they became paid, and when that first charge was '
-    'refunded. Trials that had ended at '
-    'first sight, or that a charge had followed, are left out: the feed does not say how they went';
+    'refunded. The feed says nothing of how trials went that had ended at first sight: their periods do, and lost_at is '
+    'the end of those that were over then without a charge to come';

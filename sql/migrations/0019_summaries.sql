@@ -75,7 +75,8 @@ CREATE TABLE ledger.summary_trial (
     started_at       timestamptz NOT NULL,
     ends_at          timestamptz NOT NULL,
     paid_at          timestamptz,
-    refunded_at      timestamptz
+    refunded_at      timestamptz,
+    lost_at          timestamptz
 );
 CREATE INDEX summary_trial_of_subscription ON ledger.summary_trial (subscription_id);
 COMMENT ON TABLE ledger.summary_trial IS
@@ -165,7 +166,7 @@ COMMENT ON VIEW perennial.summary_renewal IS 'Paid periods that come to their en
 
 CREATE VIEW perennial.summary_trial AS
 SELECT k.bundle_id, k.environment, k.stream_id, k.original_transaction_id, t.product_id, t.started_at, t.ends_at,
-       t.paid_at, t.refunded_at
+       t.paid_at, t.refunded_at, t.lost_at
 FROM ledger.summary_trial t JOIN perennial.summarised k ON k.stream_id = t.subscription_id;
 COMMENT ON VIEW perennial.summary_trial IS 'Trials of summarised subscriptions';
 
@@ -311,7 +312,7 @@ COMMENT ON FUNCTION perennial.renewals_as_known IS
 CREATE FUNCTION ledger.trial_runs_from_history(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
-    started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz)
+    started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz, lost_at timestamptz)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100000 SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -324,7 +325,7 @@ COMMENT ON FUNCTION ledger.trial_runs_from_history IS 'ledger.trial_runs_of for 
 CREATE FUNCTION ledger.trial_runs_combined(known_at timestamptz, streams bigint[])
 RETURNS TABLE (
     bundle_id text, environment text, stream_id bigint, original_transaction_id text, product_id text,
-    started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz)
+    started_at timestamptz, ends_at timestamptz, paid_at timestamptz, refunded_at timestamptz, lost_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT * FROM perennial.summary_trial WHERE known_at = 'infinity' AND streams IS NULL
     UNION ALL

@@ -135,7 +135,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
            CASE WHEN o.outcome = 'converted' THEN r.refunded_at END
     FROM (
         SELECT t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
-               t.ends_at, t.paid_at, t.refunded_at, min(e.occurred_at) AS lost_at
+               t.ends_at, t.paid_at, t.refunded_at, COALESCE(t.lost_at, min(e.occurred_at)) AS lost_at
         FROM ledger.trial_runs_combined(known_at, streams) t
         LEFT JOIN perennial.subscription_event e
             ON e.stream_id = t.stream_id AND e.occurred_at >= t.started_at AND e.recorded_at <= known_at
@@ -143,7 +143,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
             AND (e.kind IN ('trial.expired', 'refund.granted')
                  OR (e.kind = 'billing.grace_expired' AND e.detail ? 'reason'))
         GROUP BY t.bundle_id, t.environment, t.stream_id, t.original_transaction_id, t.product_id, t.started_at,
-                 t.ends_at, t.paid_at, t.refunded_at) r
+                 t.ends_at, t.paid_at, t.refunded_at, t.lost_at) r
     CROSS JOIN LATERAL (
         SELECT CASE WHEN r.paid_at <= LEAST(known_at, now()) THEN 'converted'
                     WHEN r.lost_at IS NOT NULL THEN 'lost'
@@ -153,7 +153,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     WHERE r.started_at <= LEAST(known_at, now())
 $$;
 COMMENT ON FUNCTION ledger.trials_of IS
-    'Trials and how they went, by the events that were known at known_at; what Apple charges ahead has not happened '
+    'Trials and how they went, by the events that were known at known_at, and by the periods where the trial had ended '
+    'at first sight; what Apple charges ahead has not happened '
     'until its date. converted: by trial.converted, or when a paid period replaced the trial at once; lost: by its '
     'end or refund, and 65 days after its end in any case (Apple tries to charge for 60); running; pending: over, '
     'and Apple was neither asked nor has given up. refunded_at: when Apple refunded the first charge of a converted one';

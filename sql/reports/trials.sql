@@ -6,8 +6,9 @@
 -- run of free trial periods, not family-shared. The feed gives its outcome: it converts by trial.converted, or when a
 -- paid product replaces it at once (product.changed alone); it is lost by trial.expired, billing.grace_expired or
 -- refund.granted. A customer who comes back after that, or 65 days late, is subscription.reactivated and no conversion.
--- Trials that had ended, or had been charged for, when the subscription was first seen are omitted: the feed does not
--- contain their outcome. refunded are those of the converted whose first charge Apple refunded so far, whenever that
+-- Of trials that had ended when the subscription was first seen, such as before an import, the periods give the outcome:
+-- converted, if the next one came within an hour of the end (sandbox: ten minutes), or within 65 days of an end at which
+-- Apple tried to charge; else lost at the end. refunded are those of the converted whose first charge Apple refunded so far, whenever that
 -- was; they stay converted. product_id is the trial's. is_complete: the whole bucket lies between `from` and `until`
 -- and was over at as_known_at. A cut bucket counts only the events in between.
 \if :{?from} \else \set from -infinity \endif

@@ -18,7 +18,7 @@ INSERT INTO ledger.summary_renewal
 SELECT stream_id, product_id, expires_at, next_purchased_at, next_is_paid, was_awaited
 FROM ledger.renewals_of('infinity', NULL);
 INSERT INTO ledger.summary_trial
-SELECT stream_id, product_id, started_at, ends_at, paid_at, refunded_at FROM ledger.trial_runs_of('infinity', NULL);
+SELECT stream_id, product_id, started_at, ends_at, paid_at, refunded_at, lost_at FROM ledger.trial_runs_of('infinity', NULL);
 DELETE FROM ledger.summary_revenue WHERE subscription_id =
     (SELECT subscription_id FROM ledger.subscription WHERE original_transaction_id = 'A')
   AND occurred_at = '2026-02-08Z';

@@ -4,12 +4,14 @@
 -- March: undecided. W: two trial periods in a row (a product changed within the trial), then paid: one trial, converted.
 -- K: renewal was off, and the customer came back nine days after the end: lost, for the feed says reactivated. N: a paid
 -- product replaced the trial at once: converted, though the feed says product.changed alone. O: first seen on 10 December, when
--- its trial was over and paid for: left out, as the feed tells nothing of it. R: first seen while the trial ran, with the next
--- period charged ahead: left out too.
--- With A and D of the history that is, by when they began: 2025-09 U lost; 2025-12 T, W and N converted, K lost; 2026-01 as
--- ever; 2026-02 V undecided.
+-- its trial was over and paid for: converted by its periods. R: first seen while the trial ran, with the next period charged
+-- ahead: converted. First seen on 20 February: X, whose trial was over since 8 October, lost; Y, who came back nine days after
+-- the end, lost; Z, charged twelve days after an end at which Apple tried to charge, converted. First seen on 10 March: Q, over
+-- since 5 March while Apple tries to charge, undecided.
+-- With A and D of the history that is, by when they began: 2025-09 U lost; 2025-10 X and Y lost, Z converted; 2025-12 T, W, N,
+-- O and R converted, K lost; 2026-01 as ever; 2026-02 V and Q undecided.
 INSERT INTO ledger.subscription (app_id, environment, original_transaction_id)
-SELECT app_id, 'Production', unnest('{T,U,V,W,K,N,O,R}'::text[]) FROM ledger.app;
+SELECT app_id, 'Production', unnest('{T,U,V,W,K,N,O,R,X,Y,Z,Q}'::text[]) FROM ledger.app;
 INSERT INTO ledger.period (subscription_id, web_order_line_item_id, product_id, quantity, purchased_at, expires_at,
                            cancelled_at, is_upgraded, is_trial, is_intro, path, recorded_at)
 SELECT subscription_id, p.line, p.product_id, 1, p.since::timestamptz, p.until::timestamptz, p.replaced::timestamptz,
@@ -30,12 +32,18 @@ FROM (VALUES
     ('O', 'O0', 'monthly', '2025-12-01Z', '2025-12-08Z', NULL, true, '2025-12-10Z'),
     ('O', 'O1', 'monthly', '2025-12-08Z', '2026-01-08Z', NULL, false, '2025-12-10Z'),
     ('R', 'R0', 'monthly', '2025-12-04Z', '2025-12-11Z', NULL, true, '2025-12-10Z'),
-    ('R', 'R1', 'monthly', '2025-12-11Z', '2026-01-11Z', NULL, false, '2025-12-10Z')
+    ('R', 'R1', 'monthly', '2025-12-11Z', '2026-01-11Z', NULL, false, '2025-12-10Z'),
+    ('X', 'X0', 'monthly', '2025-10-01Z', '2025-10-08Z', NULL, true, '2026-02-20Z'),
+    ('Y', 'Y0', 'monthly', '2025-10-01Z', '2025-10-08Z', NULL, true, '2026-02-20Z'),
+    ('Y', 'Y1', 'monthly', '2025-10-17Z', '2025-11-17Z', NULL, false, '2026-02-20Z'),
+    ('Z', 'Z0', 'monthly', '2025-10-01Z', '2025-10-08Z', NULL, true, '2026-02-20Z'),
+    ('Z', 'Z1', 'monthly', '2025-10-20Z', '2025-11-20Z', NULL, false, '2026-02-20Z'),
+    ('Q', 'Q0', 'monthly', '2026-02-26Z', '2026-03-05Z', NULL, true, '2026-03-10Z')
 ) AS p (otid, line, product_id, since, until, replaced, is_trial, known)
 JOIN ledger.subscription ON original_transaction_id = p.otid;
 INSERT INTO ledger.transaction_alias (period_id, transaction_id)
 SELECT period_id, web_order_line_item_id FROM ledger.period
-WHERE web_order_line_item_id ~ '^[TUVWKNOR]';
+WHERE web_order_line_item_id ~ '^[TUVWKNORXYZQ]';
 INSERT INTO ledger.event (public_id, app_id, environment, subscription_id, version, ordinal, kind, product_id, occurred_at,
                           as_of, recorded_at, detail)
 SELECT gen_random_uuid(), app_id, environment, subscription_id, e.of_version, 0, e.kind::ledger.event_kind, 'monthly',
@@ -59,6 +67,20 @@ FROM (VALUES
     ('N', 1, 'trial.started', '2025-12-01Z', '2025-12-01Z', 'N0'),
     ('N', 2, 'product.changed', '2025-12-04Z', '2025-12-04Z', 'N1'),
     ('O', 1, 'trial.started', '2025-12-01Z', '2025-12-10Z', 'O0'),
-    ('R', 1, 'trial.started', '2025-12-04Z', '2025-12-10Z', 'R0')
+    ('R', 1, 'trial.started', '2025-12-04Z', '2025-12-10Z', 'R0'),
+    ('X', 1, 'trial.started', '2025-10-01Z', '2026-02-20Z', 'X0'),
+    ('Y', 1, 'trial.started', '2025-10-01Z', '2026-02-20Z', 'Y0'),
+    ('Z', 1, 'trial.started', '2025-10-01Z', '2026-02-20Z', 'Z0'),
+    ('Q', 1, 'trial.started', '2026-02-26Z', '2026-03-10Z', 'Q0')
 ) AS e (otid, of_version, kind, at, recorded, line)
 JOIN ledger.subscription ON original_transaction_id = e.otid;
+INSERT INTO ledger.subscription_span (subscription_id, valid, known, state, reason, entitled, product_id, version)
+SELECT subscription_id, tstzrange(s.since::timestamptz, s.until::timestamptz), tstzrange(s.known::timestamptz, NULL),
+       s.state::ledger.state, s.reason::ledger.reason, false, 'monthly', 1
+FROM (VALUES
+    ('X', '2025-10-08Z', NULL, '2026-02-20Z', 'expired', 'voluntary'),
+    ('Y', '2025-10-08Z', '2025-10-17Z', '2026-02-20Z', 'expired', 'unknown'),
+    ('Z', '2025-10-08Z', '2025-10-20Z', '2026-02-20Z', 'billing_retry', NULL),
+    ('Q', '2026-03-05Z', NULL, '2026-03-10Z', 'billing_retry', NULL)
+) AS s (otid, since, until, known, state, reason)
+JOIN ledger.subscription ON original_transaction_id = s.otid;

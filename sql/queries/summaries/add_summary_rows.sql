@@ -19,6 +19,6 @@ WITH paying AS (
     SELECT stream_id, product_id, expires_at, next_purchased_at, next_is_paid, was_awaited
     FROM ledger.renewals_of('infinity', $1::bigint[])
 )
-INSERT INTO ledger.summary_trial (subscription_id, product_id, started_at, ends_at, paid_at, refunded_at)
-SELECT stream_id, product_id, started_at, ends_at, paid_at, refunded_at
+INSERT INTO ledger.summary_trial (subscription_id, product_id, started_at, ends_at, paid_at, refunded_at, lost_at)
+SELECT stream_id, product_id, started_at, ends_at, paid_at, refunded_at, lost_at
 FROM ledger.trial_runs_of('infinity', $1::bigint[])
