@@ -161,6 +161,8 @@ class Visit:
         self.browser.click("summary")
         expect(self.browser.evaluate("document.querySelector('details table').offsetHeight") > 0, "no table of figures")
         self.browser.click(".choices button")
+        # The page before has the same heading.
+        self.wait("location.search.includes('environment=')", "the choice was not sent")
         self.heading("Overview")
 
     def customer(self):
@@ -168,6 +170,8 @@ class Visit:
         self.heading("Customers")
         self.browser.type("#q", "c\n")
         self.keep("customers")
+        # One with access shows more.
+        self.browser.open(f"{self.server}/admin/customers?state=active")
         self.browser.click("tbody a")
         self.heading("Customer ")
         self.keep("customer")

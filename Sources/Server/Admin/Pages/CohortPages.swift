@@ -144,23 +144,20 @@ extension AdminTable.Cell {
 struct TrialMonths {
     private struct Month {
         let name: String
-        var started: Int64 = 0
-        var converted: Int64 = 0
-        var lost: Int64 = 0
+        let started, converted, lost: Int64
     }
 
     private let months: [Month]
 
     init(_ overview: Overview) {
-        var months: [Month] = []
-        for day in overview.days {
-            let name = String(day.day.prefix(7))
-            if months.last?.name != name { months.append(Month(name: name)) }
-            months[months.count - 1].started += day.trialsStarted
-            months[months.count - 1].converted += day.trialsConverted
-            months[months.count - 1].lost += day.trialsLost
+        let buckets = Buckets(overview.days.map(\.day))
+        let started = buckets.sum(of: overview.days.map(\.trialsStarted))
+        let converted = buckets.sum(of: overview.days.map(\.trialsConverted))
+        let lost = buckets.sum(of: overview.days.map(\.trialsLost))
+        months = buckets.names.indices.map { index in
+            Month(
+                name: buckets.names[index], started: started[index], converted: converted[index], lost: lost[index])
         }
-        self.months = months
     }
 
     /// The months as bars.
@@ -169,8 +166,8 @@ struct TrialMonths {
         return Chart(
             id: "trials", title: "Trials by month",
             description: newest.map {
-                "\($0.name): \(grouped($0.started)) began, \(grouped($0.converted)) were followed by a charge, "
-                    + "\(grouped($0.lost)) were lost."
+                "\($0.name): began: \(grouped($0.started)), followed by a charge: \(grouped($0.converted)), "
+                    + "lost: \(grouped($0.lost))."
             } ?? "No month has begun.",
             buckets: months.map(\.name),
             series: [
