@@ -18,16 +18,17 @@ struct AgreementTests {
             // Receipts of iOS 6 show the newest period only, so that what was missed is missed.
             for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {
                 for truth in customer.subscriptions {
-                    try agree(truth, customer, reported, renewals: &renewals)
+                    try Self.agree(truth, customer, reported, renewals: &renewals)
                 }
             }
             #expect(renewals > 60, "the population hardly lived; this test would prove little")
-            try await expectDenseFeed(world)
+            try await Self.expectDenseFeed(world)
             try await world.expectNoViolations()
         }
     }
 
-    private func agree(
+    /// Expects that the ledger tells the story of a subscription as the simulator does.
+    static func agree(
         _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ reported: Reported, renewals: inout Int
     ) throws {
         let id = truth.originalTransactionID
@@ -46,7 +47,8 @@ struct AgreementTests {
         renewals += later
     }
 
-    private func expectDenseFeed(_ world: PretendWorld) async throws {
+    /// Expects that each event has a position, and that none is missing.
+    static func expectDenseFeed(_ world: PretendWorld) async throws {
         let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
         let rows = try await database.query(
             Statement(

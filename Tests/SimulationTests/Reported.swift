@@ -53,10 +53,15 @@ struct Reported {
                 sql: """
                     SELECT n.original_transaction_id, n.periods, n.customer, n.will_renew, p.entitled,
                            p.state = 'awaiting_renewal' AS awaits_renewal,
-                           (SELECT min(o.first_as_of) FROM ledger.observation o
-                            JOIN ledger.receipt_subscription l USING (receipt_id)
-                            JOIN ledger.subscription s USING (subscription_id)
-                            WHERE s.original_transaction_id = n.original_transaction_id AND o.outcome = 'verified') AS first_as_of
+                           LEAST(
+                               (SELECT min(o.first_as_of) FROM ledger.observation o
+                                JOIN ledger.receipt_subscription l USING (receipt_id)
+                                JOIN ledger.subscription s USING (subscription_id)
+                                WHERE s.original_transaction_id = n.original_transaction_id
+                                  AND o.outcome = 'verified'),
+                               (SELECT min(t.signed_at) FROM ledger.notification t
+                                WHERE t.original_transaction_id = n.original_transaction_id
+                                  AND t.effect = 'applied')) AS first_as_of
                     FROM perennial.subscription_now n
                     JOIN ledger.subscription s USING (original_transaction_id)
                     JOIN ledger.subscription_span p USING (subscription_id)
