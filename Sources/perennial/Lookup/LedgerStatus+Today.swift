@@ -16,7 +16,8 @@ extension TodaySoFar {
     fileprivate var text: String {
         let amounts = revenue.compactMap(\.now)
         let money =
-            amounts.isEmpty ? "no MRR" : "MRR " + amounts.map { "\($0.amount) \($0.currency)" }.joined(separator: ", ")
+            amounts.isEmpty
+            ? "no MRR" : "MRR " + amounts.map { "\($0.amount.cents.decimal) \($0.currency)" }.joined(separator: ", ")
         let moves = "\(figures.began) began to pay, \(figures.returned) came back, \(figures.churned) stopped"
         let trials =
             "trials: \(figures.trialsStarted) began, \(figures.trialsConverted) paid, \(figures.trialsLost) lost"
@@ -34,14 +35,21 @@ extension TodaySoFar {
             "churned": .integer(figures.churned), "trials_started": .integer(figures.trialsStarted),
             "trials_converted": .integer(figures.trialsConverted), "trials_lost": .integer(figures.trialsLost),
             "mrr": .array(
-                revenue.compactMap(\.now).map { ["currency": .string($0.currency), "amount": .string($0.amount)] }),
+                revenue.compactMap(\.now).map {
+                    ["currency": .string($0.currency), "amount": .string($0.amount.decimal)]
+                }),
         ]
     }
 }
 
 extension Overview.Revenue {
-    /// The amount of now as decimal text.
-    fileprivate var now: (currency: String, amount: String)? {
-        days.last.map { (currency, Milliunits($0.milliunits).decimal) }
+    /// The amount of now.
+    fileprivate var now: (currency: String, amount: Milliunits)? {
+        days.last.map { (currency, Milliunits($0.milliunits)) }
     }
+}
+
+extension Milliunits {
+    /// The amount to the nearest hundredth, for people.
+    fileprivate var cents: Milliunits { Milliunits(10 * ((count + (count < 0 ? -5 : 5)) / 10)) }
 }
