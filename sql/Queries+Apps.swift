@@ -12,5 +12,7 @@ extension Queries {
     package static let removeOfferKey = SQLFile("remove_offer_key", PackageResources.remove_offer_key_sql)
     package static let rotateSecret = SQLFile("rotate_secret", PackageResources.rotate_secret_sql)
     package static let setApp = SQLFile("set_app", PackageResources.set_app_sql)
+    package static let removeServerKey = SQLFile("remove_server_key", PackageResources.remove_server_key_sql)
+    package static let storeServerKey = SQLFile("store_server_key", PackageResources.store_server_key_sql)
     package static let storeOfferKey = SQLFile("store_offer_key", PackageResources.store_offer_key_sql)
 }

@@ -10,6 +10,9 @@ import Synchronization
 struct Asked: Sendable {
     let path: String
     let body: String
+    /// The path with its query.
+    let target: String
+    let authorization: String?
     let contentType: String?
     let hasCookie: Bool
 
@@ -45,7 +48,8 @@ final class ScriptedHTTPStore: Sendable {
         let responder = CallbackResponder<BasicRequestContext> { request, _ in
             let body = try await request.body.collect(upTo: 16 * 1024 * 1024)
             let question = Asked(
-                path: request.uri.path, body: String(buffer: body), contentType: request.headers[.contentType],
+                path: request.uri.path, body: String(buffer: body), target: request.uri.string,
+                authorization: request.headers[.authorization], contentType: request.headers[.contentType],
                 hasCookie: request.headers[.cookie] != nil)
             self.received.withLock { $0.append(question) }
             return try await script(question)

@@ -21,7 +21,11 @@ import Tracking
             let sealed = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
             let key = P256.Signing.PrivateKey().pemRepresentation
-            try await sealed.apps.storeOfferKey(try OfferKey(pem: key, id: "K", issuer: "I"), of: "a")
+            try await sealed.apps.storeOfferKey(try ConnectKey(pem: key, id: "K", issuer: "I"), of: "a")
+            try await sealed.apps.storeServerKey(try ConnectKey(pem: key, id: "S", issuer: "I"), of: "a")
+            var moved = AppChange()
+            (moved.verifier, moved.appleAppID) = (.serverAPI, 42)
+            try await ledger.apps.change("a", moved)
             let shown = Listing(apps: [try await ledger.apps.app("a")]).json
             #expect(
                 shown == [
@@ -31,6 +35,7 @@ import Tracking
                         "burst": 8, "leeway_s": 180, "sandbox_leeway_s": 60, "outage_allowance_s": 172_800,
                         "paused_until": nil, "pause_reason": nil, "sweep": "relaxed", "notifications": false,
                         "pre_check_s": 1_200, "offer_key_id": "K", "offer_issuer_id": "I",
+                        "verifier": "server_api", "server_key_id": "S", "server_issuer_id": "I", "apple_app_id": 42,
                     ]
                 ])
         }

@@ -126,7 +126,8 @@ import Testing
         let pretend = [
             "PERENNIAL_APPSTORE_URL": "https://localhost:1/verifyReceipt",
             "PERENNIAL_APPSTORE_SANDBOX_URL": "https://localhost:1/sandbox/verifyReceipt",
-            "PERENNIAL_APPSTORE_ROOT_FILE": "r",
+            "PERENNIAL_APPSTORE_SERVER_URL": "https://localhost:1",
+            "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "https://localhost:1/sandbox", "PERENNIAL_APPSTORE_ROOT_FILE": "r",
         ]
         #expect(try Self.settings(pretend, files: ["r": root]).0.appStoreRoots != nil)
         #expect(try Self.settings([:]).0.appStoreRoots == nil)
@@ -135,7 +136,8 @@ import Testing
         let apples: [(String, String?)] = [
             ("PERENNIAL_APPSTORE_URL", nil), ("PERENNIAL_APPSTORE_SANDBOX_URL", nil),
             ("PERENNIAL_APPSTORE_URL", "https://Buy.iTunes.Apple.com./verifyReceipt"),
-            ("PERENNIAL_APPSTORE_SANDBOX_URL", "https://apple.com/x"),
+            ("PERENNIAL_APPSTORE_SANDBOX_URL", "https://apple.com/x"), ("PERENNIAL_APPSTORE_SERVER_URL", nil),
+            ("PERENNIAL_APPSTORE_SERVER_SANDBOX_URL", nil),
         ]
         for (name, url) in apples {
             var environment = pretend
@@ -148,7 +150,8 @@ import Testing
         }
         #expect(
             Self.mistakes(["PERENNIAL_APPSTORE_ROOT_FILE": "r"], files: ["r": root]).first?.contains(
-                "but PERENNIAL_APPSTORE_URL and PERENNIAL_APPSTORE_SANDBOX_URL lead to Apple") == true)
+                "but PERENNIAL_APPSTORE_URL and PERENNIAL_APPSTORE_SANDBOX_URL and PERENNIAL_APPSTORE_SERVER_URL and "
+                    + "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL lead to Apple") == true)
         var fake = pretend
         fake["PERENNIAL_APPSTORE_URL"] = "https://pineapple.com/verifyReceipt"
         #expect(Self.mistakes(fake, files: ["r": root]) == [])

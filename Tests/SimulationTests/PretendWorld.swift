@@ -1,6 +1,7 @@
 import AppStore
 import AppStoreSimulator
 import AsyncHTTPClient
+import Crypto
 import Foundation
 import Ledger
 import Logging
@@ -39,19 +40,27 @@ struct PretendWorld {
         try await with(options, leaseSeconds: leaseSeconds, body)
     }
 
+    /// What the operator imports at the beginning.
+    enum Imported {
+        case receipts
+        case signedTransactions
+    }
+
     /// The same with every option of the App Store simulator.
     static func with(
-        _ options: SimulatorOptions, leaseSeconds: Double = 10, _ body: (PretendWorld) async throws -> Void
+        _ options: SimulatorOptions, leaseSeconds: Double = 10, importing imported: Imported = .receipts,
+        _ body: (PretendWorld) async throws -> Void
     ) async throws {
         try await withMigratedDatabase { _, connectionString in
-            try await with(options, leaseSeconds: leaseSeconds, connectionString: connectionString, body)
+            try await with(
+                options, leaseSeconds: leaseSeconds, connectionString: connectionString, importing: imported, body)
         }
     }
 
     /// The same in a given database, which is migrated if it is empty.
     static func with(
         _ options: SimulatorOptions, leaseSeconds: Double, connectionString: String,
-        _ body: (PretendWorld) async throws -> Void
+        importing imported: Imported = .receipts, _ body: (PretendWorld) async throws -> Void
     ) async throws {
         print("simulation seed \(options.seed)")
         var options = options
@@ -63,26 +72,39 @@ struct PretendWorld {
         defer { server.cancel() }
         guard let listening = await ports.first(where: { _ in true }) else { return }
         let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print("world: \($0)") }
-        try await withStore(at: listening) { store in
+        try await withStore(of: simulator, at: listening) { store in
             let speedup = Int(30 * 86400 / options.monthSeconds)
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: masterKey), speedup: speedup)
             _ = try await ledger.operations.migrate()
             let bundle = BundleID(options.bundleID)
             try await ledger.apps.add(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))
+            try await ledger.apps.storeServerKey(
+                try ConnectKey(pem: serverKey.pemRepresentation, id: serverKeyID, issuer: issuer), of: bundle)
             let tracker = Tracker(
                 ledger: ledger, appStore: store, options: TrackerOptions(leaseSeconds: leaseSeconds),
-                logger: quietLogger)
+                logger: quietLogger, signedTexts: try verifier(of: simulator))
             let world = PretendWorld(
                 simulator: simulator, clock: clock, tracker: tracker, connectionString: connectionString,
                 port: listening, bundleID: bundle, speedup: speedup)
-            try await world.importEverybody()
+            try await world.importEverybody(imported)
             try await body(world)
         }
         await database.close()
     }
 
-    private static func withStore(at port: Int, _ body: (AppStoreClient) async throws -> Void) async throws {
+    static let (serverKeyID, issuer) = ("S1", "57246542-96fe-1a63-e053-0824d011072a")
+    /// The key that signs requests to the Server API.
+    static let serverKey = P256.Signing.PrivateKey()
+
+    private static func verifier(of simulator: Simulator) throws -> SignedTextVerifier {
+        SignedTextVerifier(trusting: try SigningRoot(der: try simulator.signingAuthority().certificates[2]))
+    }
+
+    private static func withStore(
+        of simulator: Simulator, at port: Int, _ body: (AppStoreClient) async throws -> Void
+    ) async throws {
+        let base = "http://127.0.0.1:\(port)"
         let options = AppStoreOptions(
             productionURL: "http://127.0.0.1:\(port)/verifyReceipt",
             sandboxURL: "http://127.0.0.1:\(port)/sandbox/verifyReceipt", deadline: .seconds(5))
@@ -90,7 +112,16 @@ struct PretendWorld {
             eventLoopGroupProvider: .shared(HTTPClient.defaultEventLoopGroup.any()),
             configuration: options.clientConfiguration)
         do {
-            try await body(AppStoreClient.live(options, client: client) { print($0) })
+            let key = [
+                "key_id": serverKeyID, "issuer_id": issuer, "public_key": serverKey.publicKey.pemRepresentation,
+            ]
+            _ = try await client.post(
+                url: "\(base)/simulator/server-keys", body: .bytes(try JSONEncoder().encode(key))
+            ).get()
+            let server = ServerAPIClient.live(
+                ServerAPIOptions(productionURL: base, sandboxURL: "\(base)/sandbox", deadline: .seconds(5)),
+                client: client, verifier: try verifier(of: simulator))
+            try await body(AppStoreClient.live(options, client: client, server: server) { print($0) })
         } catch {
             try await client.shutdown()
             throw error
@@ -98,10 +129,20 @@ struct PretendWorld {
         try await client.shutdown()
     }
 
-    private func importEverybody() async throws {
-        let submissions = simulator.receipts().map {
-            Submission(bundleID: BundleID($0.app), customer: $0.customer, receipt: $0.receipt, imported: true)
-        }
+    private func importEverybody(_ imported: Imported) async throws {
+        let submissions =
+            switch imported {
+            case .receipts:
+                simulator.receipts().map {
+                    Submission(bundleID: BundleID($0.app), customer: $0.customer, receipt: $0.receipt, imported: true)
+                }
+            case .signedTransactions:
+                try simulator.signedTransactions().map {
+                    Submission(
+                        bundleID: BundleID($0.app), customer: $0.customer,
+                        subject: .signedTransaction($0.signedTransaction), imported: true)
+                }
+            }
         for result in try await tracker.store(submissions) { _ = try result.get() }
     }
 

@@ -205,9 +205,12 @@ import Testing
             #expect(tries[0] && tries[1])
             switch kind {
             case .otherBundle, .notAuthentic, .wrongEnvironment, .badRequest: #expect(isRetired)
-            case .wrongSecret, .accountGone: #expect(!isRetired)
+            case .wrongSecret, .accountGone, .unknownTransaction: #expect(!isRetired)
             }
         }
+        let unknown = (1...5).map { hoursAfter(.rejected(.unknownTransaction, since: day(9), wasVerified: false), $0) }
+        #expect(unknown.prefix(3).map { Int((($0 ?? 0) * 60 / 5).rounded()) } == [0, 1, 6])
+        #expect(unknown[3].map { Int($0) } == 24 && unknown[4] == nil)
         let refusedSecret = hoursAfter(.rejected(.wrongSecret, since: day(9), wasVerified: true), 1).map { $0 * 60 }
         #expect(refusedSecret.map { (5...5.25).contains($0) } == true, "as long as the app pauses")
         #expect(

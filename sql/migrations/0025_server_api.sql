@@ -2,10 +2,10 @@
 ALTER TABLE ledger.app
     ADD COLUMN verifier      text NOT NULL DEFAULT 'verify_receipt',
     ADD COLUMN apple_app_id  bigint,
-    ADD CONSTRAINT app_verifier_known CHECK (verifier IN ('verify_receipt', 'server_api', 'both')),
+    ADD CONSTRAINT app_verifier_known CHECK (verifier IN ('verify_receipt', 'server_api')),
     ADD CONSTRAINT app_apple_id_is_a_number_from_one CHECK (apple_app_id >= 1);
 COMMENT ON COLUMN ledger.app.verifier IS
-    'Who is asked about receipts: verify_receipt, server_api, or both. Uploads without receipts always ask the Server API';
+    'Who is asked about receipts: verify_receipt or server_api. Uploads without receipts always ask the Server API';
 COMMENT ON COLUMN ledger.app.apple_app_id IS
     'Apple''s number of the app (appAppleId); production texts that name another one are refused; null: not compared';
 
@@ -30,15 +30,23 @@ COMMENT ON TYPE ledger.receipt_form IS
 
 ALTER TABLE ledger.receipt
     ADD COLUMN form              ledger.receipt_form NOT NULL DEFAULT 'receipt',
+    ADD COLUMN vouched           boolean NOT NULL DEFAULT false,
     ADD COLUMN transaction_id    text,
     ADD COLUMN history_revision  text,
     ADD COLUMN history_goes_on   boolean NOT NULL DEFAULT false,
     ADD COLUMN reads_whole       boolean NOT NULL DEFAULT false,
     ADD CONSTRAINT receipt_names_a_transaction CHECK (form = 'receipt' OR transaction_id IS NOT NULL OR erased_at IS NOT NULL),
     ADD CONSTRAINT receipt_history_goes_on_somewhere CHECK (NOT history_goes_on OR history_revision IS NOT NULL);
-COMMENT ON COLUMN ledger.receipt.digest IS 'SHA-256 of data, after the name of the form and a zero byte unless it is a receipt';
+-- Until now verifyReceipt alone was asked.
+UPDATE ledger.receipt SET vouched = true WHERE first_verified_at IS NOT NULL;
+COMMENT ON COLUMN ledger.receipt.digest IS
+    'SHA-256 of data where it is a receipt; else of the form, the environment where it is known, and the transaction id, '
+    'because one transaction is signed again and again';
 COMMENT ON COLUMN ledger.receipt.data IS
     'What the device sent: a receipt without Base64, a signed transaction in compact form, or an id; empty once erased';
+COMMENT ON COLUMN ledger.receipt.vouched IS
+    'Of a receipt: whether verifyReceipt vouched for it; without that its transaction id is only a pointer, because the '
+    'bytes of a receipt can be edited';
 COMMENT ON COLUMN ledger.receipt.transaction_id IS
     'A transaction id by which the Server API can be asked about it; null: none is known';
 COMMENT ON COLUMN ledger.receipt.history_revision IS

@@ -9,11 +9,13 @@ package struct AppStoreAnswer: Sendable, Equatable {
     package let body: [UInt8]
     /// What the bytes of the body show; nil if HTTP was not 200.
     package let outline: AnswerOutline?
+    /// What the Server API said; nil for an answer of verifyReceipt.
+    package let server: ServerVerdict?
     private let reading: Reading
     private let callFailure: String?
     /// The network's own description of the failure, if `failure` says less; for the log. Never contains a secret.
     package let failureDetail: String?
-    /// The number of requests sent for this answer: 0 to 3.
+    /// The number of requests sent for this answer: of verifyReceipt 0 to 3.
     package let calls: Int
     /// Whether the final call used the previous secret. If so, and its status is not 21004 again, the current secret is
     /// wrong.
@@ -37,6 +39,7 @@ package struct AppStoreAnswer: Sendable, Equatable {
         self.httpStatus = httpStatus
         self.body = body
         outline = httpStatus == 200 ? AnswerOutline(of: body) : nil
+        server = nil
         reading = .read(response)
         callFailure = failure
         self.failureDetail = failureDetail
@@ -56,12 +59,34 @@ package struct AppStoreAnswer: Sendable, Equatable {
         httpStatus = 200
         self.body = body
         self.outline = outline
+        server = nil
         reading = .unread(UnreadBody(body))
         (callFailure, failureDetail, retryAfterSeconds) = (nil, nil, nil)
         self.calls = calls
         self.usedPreviousSecret = usedPreviousSecret
         self.elapsedMilliseconds = elapsedMilliseconds
         self.correlationID = correlationID
+    }
+
+    /// Creates an answer of the Server API. Its body is the text that ``ServerContents`` reads; empty without one.
+    package init(
+        environment: Endpoint, server: ServerVerdict, httpStatus: Int?, body: [UInt8] = [],
+        failureDetail: String? = nil, calls: Int, elapsedMilliseconds: Int = 0, correlationID: String? = nil,
+        retryAfterSeconds: Double? = nil
+    ) {
+        self.environment = environment
+        self.server = server
+        self.httpStatus = httpStatus
+        self.body = body
+        outline = nil
+        reading = .read(nil)
+        callFailure = server.sentence
+        self.failureDetail = failureDetail
+        self.calls = calls
+        usedPreviousSecret = false
+        self.elapsedMilliseconds = elapsedMilliseconds
+        self.correlationID = correlationID
+        self.retryAfterSeconds = retryAfterSeconds
     }
 
     private enum Reading: Sendable {
@@ -90,7 +115,7 @@ package struct AppStoreAnswer: Sendable, Equatable {
     /// Returns whether two answers are the same in everything that their callers see.
     package static func == (left: AppStoreAnswer, right: AppStoreAnswer) -> Bool {
         left.environment == right.environment && left.httpStatus == right.httpStatus && left.body == right.body
-            && left.response == right.response && left.failure == right.failure
+            && left.response == right.response && left.server == right.server && left.failure == right.failure
             && left.failureDetail == right.failureDetail && left.calls == right.calls
             && left.usedPreviousSecret == right.usedPreviousSecret
             && left.elapsedMilliseconds == right.elapsedMilliseconds && left.correlationID == right.correlationID

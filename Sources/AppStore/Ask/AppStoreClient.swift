@@ -1,11 +1,17 @@
-/// The App Store as Perennial sees it: one question. A struct with one closure, so that tests can pass their own.
+/// The App Store as Perennial sees it: one question each to verifyReceipt and to the Server API. A struct with closures, so
+/// that tests can pass their own.
 package struct AppStoreClient: Sendable {
     /// Asks Apple about a receipt. Never throws: an outage is an answer too.
     package var verify: @Sendable (AppStoreRequest) async -> AppStoreAnswer
+    /// Asks the Server API. Never throws either.
+    package var server: ServerAPIClient
 
-    /// Creates a client that answers with `verify`.
-    package init(verify: @escaping @Sendable (AppStoreRequest) async -> AppStoreAnswer) {
+    /// Creates a client that answers with `verify`, and by `server` where there is one.
+    package init(
+        server: ServerAPIClient = .none, verify: @escaping @Sendable (AppStoreRequest) async -> AppStoreAnswer
+    ) {
         self.verify = verify
+        self.server = server
     }
 }
 

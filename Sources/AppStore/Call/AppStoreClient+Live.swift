@@ -14,13 +14,15 @@ extension AppStoreClient {
     /// - client: made with `options.clientConfiguration` on one event loop; the caller shuts it down. Several loops are
     ///   not safe: async-http-client 1.37.0 stops the process if a connection closes between an early answer and the end
     ///   of its request.
+    /// - server: the client of the Server API.
     /// - note: called from any thread; never gets a secret or a receipt.
     package static func live(
-        _ options: AppStoreOptions, client: HTTPClient, note: @escaping @Sendable (String) -> Void
+        _ options: AppStoreOptions, client: HTTPClient, server: ServerAPIClient = .none,
+        note: @escaping @Sendable (String) -> Void
     ) -> AppStoreClient {
         let caller = HTTPCall(client: client, responseBytesMax: options.responseBytesMax)
         let notes = RetirementNotes(note: note)
-        return AppStoreClient { request in
+        return AppStoreClient(server: server) { request in
             await LiveCheck(options: options, caller: caller, notes: notes, request: request).run()
         }
     }

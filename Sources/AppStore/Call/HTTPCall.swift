@@ -18,14 +18,17 @@ struct HTTPCall: Sendable {
         look = CertificateInspection(on: client.eventLoopGroup)
     }
 
-    private static let headers: HTTPHeaders = ["content-type": "application/json", "user-agent": "perennial"]
+    static let jsonHeaders: HTTPHeaders = ["content-type": "application/json", "user-agent": "perennial"]
 
     /// Calls `url`; never throws.
-    func call(_ url: String, sending body: ByteBuffer, until end: ContinuousClock.Instant) async -> CallResult {
+    func call(
+        _ url: String, _ method: HTTPMethod = .POST, headers: HTTPHeaders = jsonHeaders, sending body: ByteBuffer?,
+        until end: ContinuousClock.Instant
+    ) async -> CallResult {
         let gathering = AnswerGathering(bytesMax: responseBytesMax, slowSecondsMax: slowSecondsMax)
         do {
             let request = try HTTPClient.Request(
-                url: url, method: .POST, headers: Self.headers, body: .byteBuffer(body))
+                url: url, method: method, headers: headers, body: body.map { .byteBuffer($0) })
             let left = max(.zero, ContinuousClock.now.duration(to: end))
             let task = client.execute(
                 request: request, delegate: gathering, deadline: .now() + .nanoseconds(left.wholeNanoseconds))

@@ -29,7 +29,13 @@ package struct App: Sendable, Hashable {
     /// Whether Apple's notifications are accepted as hints.
     package let takesNotifications: Bool
     /// The key that signs its promotional offers, by name; nil when there is none.
-    package let offerKey: OfferKeyName?
+    package let offerKey: ConnectKeyName?
+    /// Who is asked about its receipts.
+    package let verifier: Verifier
+    /// Apple's number of the app; nil where it is not known.
+    package let appleAppID: Int64?
+    /// The key that signs its requests to the Server API, by name; nil when there is none.
+    package let serverKey: ConnectKeyName?
     /// The app's current rate limit, as of the time when this value was read.
     package let rateLimit: CallRateLimit
     /// The rate limit at that time, in calls a second; 0 is unlimited.
@@ -42,6 +48,7 @@ package struct App: Sendable, Hashable {
     package var speedup: Int
     let sealedSecret: [UInt8]?
     let sealedPreviousSecret: [UInt8]?
+    let sealedServerKey: [UInt8]?
 
     /// A pause of an app's checks.
     package struct Pause: Sendable, Hashable {
@@ -53,6 +60,14 @@ package struct App: Sendable, Hashable {
 
     /// Whether a shared secret is stored.
     package var hasSecret: Bool { sealedSecret != nil }
+}
+
+/// Who is asked about an app's receipts; uploads without receipts always ask the Server API.
+package enum Verifier: String, Sendable, CaseIterable {
+    /// verifyReceipt, with the app's shared secret.
+    case verifyReceipt = "verify_receipt"
+    /// The App Store Server API. verifyReceipt vouches for each new receipt once, while it answers.
+    case serverAPI = "server_api"
 }
 
 /// The policy for the case that a second customer uploads a receipt containing an owned subscription.

@@ -48,7 +48,15 @@ extension LedgerApps {
     }
 
     /// Changes the settings that `change` sets and keeps the others.
+    ///
+    /// Throws `invalid` for a verifier that needs a server key where there is none.
     package func change(_ bundleID: BundleID, _ change: AppChange) async throws {
+        if let verifier = change.verifier, verifier != .verifyReceipt, try await app(bundleID).serverKey == nil {
+            throw LedgerError(
+                .invalid,
+                "\(bundleID) has no key for the Server API; store it with `perennial app server-key --app \(bundleID)`."
+            )
+        }
         let rows = try await write(
             Queries.setApp,
             [
@@ -56,7 +64,7 @@ extension LedgerApps {
                 .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
                 .text(change.sweep?.rawValue), .int8(change.preCheckSpread?.milliseconds),
                 .int8(change.leeway?.milliseconds), .int8(change.sandboxLeeway?.milliseconds),
-                .int8(change.outageAllowance?.milliseconds),
+                .int8(change.outageAllowance?.milliseconds), .text(change.verifier?.rawValue), .int8(change.appleAppID),
             ], audited: .appChanged, app: bundleID, detail: change.auditDetail)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
@@ -160,6 +168,10 @@ package struct AppChange: Sendable {
     package var sandboxLeeway: Delay?
     /// The outage allowance: how long access goes on while Apple cannot be asked.
     package var outageAllowance: Delay?
+    /// Who is asked about receipts.
+    package var verifier: Verifier?
+    /// Apple's number of the app.
+    package var appleAppID: Int64?
 
     /// Creates a change that keeps every setting.
     package init() {}
@@ -174,6 +186,7 @@ package struct AppChange: Sendable {
             "leeway_ms": leeway.map { "\($0.milliseconds)" },
             "sandbox_leeway_ms": sandboxLeeway.map { "\($0.milliseconds)" },
             "outage_allowance_ms": outageAllowance.map { "\($0.milliseconds)" },
+            "verifier": verifier?.rawValue, "apple_app_id": appleAppID.map { "\($0)" },
         ].compactMapValues { $0 }
     }
 }
@@ -195,8 +208,14 @@ extension App {
         sweep = try row.word("sweep")
         takesNotifications = try row.bool("takes_notifications")
         offerKey = try row.textIfPresent("offer_key_id").map {
-            OfferKeyName(id: $0, issuer: try row.textIfPresent("offer_issuer_id"))
+            ConnectKeyName(id: $0, issuer: try row.textIfPresent("offer_issuer_id"))
         }
+        verifier = try row.word("verifier")
+        appleAppID = try row.int8IfPresent("apple_app_id")
+        serverKey = try row.textIfPresent("server_key_id").map {
+            ConnectKeyName(id: $0, issuer: try row.textIfPresent("server_issuer_id"))
+        }
+        sealedServerKey = try row.byteaIfPresent("sealed_server_key")
         rateLimit = try CallRateLimit(row: row)
         callsPerSecondNow = rateLimit.callsPerSecond(at: try row.instant("at"))
         appleFailures = Int(try row.int2("apple_failures"))

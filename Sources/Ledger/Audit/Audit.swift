@@ -46,6 +46,8 @@ package enum AuditedAction: String, Sendable, CaseIterable {
     case secretRotated = "app.secret_rotated"
     case offerKeyStored = "app.offer_key_stored"
     case offerKeyRemoved = "app.offer_key_removed"
+    case serverKeyStored = "app.server_key_stored"
+    case serverKeyRemoved = "app.server_key_removed"
     case catalogApplied = "catalog.applied"
     case keyCreated = "key.created"
     case keyRevoked = "key.revoked"

@@ -33,6 +33,14 @@ package struct Claim: Sendable {
     package let asksLatest: Bool
     /// The environment in which this receipt was verified before, if any.
     package let environment: StoreEnvironment?
+    /// What the device sent.
+    package let form: SubmittedForm
+    /// Whether verifyReceipt vouched for it.
+    package let isVouched: Bool
+    /// A transaction id by which the Server API can be asked, if one is stored.
+    package let transactionID: TransactionID?
+    /// Where the Server API's history is read on.
+    package let history: HistoryPlace
     /// The urgency of the receipt.
     package let lane: Lane
     /// The number of claims since the last answer that counts, including this one.
@@ -56,6 +64,14 @@ package struct Claim: Sendable {
     /// What the receipt polls, as of that answer; nil without a fingerprint.
     let polled: PolledContents?
 
+    /// Whether an answer without news can confirm all that the receipt polls: the last answer was the last word on it, and
+    /// time alone changes nothing.
+    package var canConfirm: Bool {
+        guard fingerprint != nil, attempts == 1, let environment, let polled else { return false }
+        return polled.nextCheck(
+            in: environment, now: databaseNow, seed: seed, policy: app.policy(for: environment)) != nil
+    }
+
     /// The database's clock: its clock at the claim and the time that passed here since.
     package var databaseNow: Instant {
         claimedAt + Delay(milliseconds: Int64((ContinuousClock.now - heldSince) / .milliseconds(1)))
@@ -66,6 +82,31 @@ package struct Claim: Sendable {
         var claim = self
         claim.fingerprint = nil
         return claim
+    }
+}
+
+/// What a device sent; the raw values are the words of `ledger.receipt_form`.
+package enum SubmittedForm: String, Sendable, CaseIterable {
+    /// A receipt.
+    case receipt
+    /// A signed transaction of StoreKit 2.
+    case signedTransaction = "signed_transaction"
+    /// The id of a transaction alone.
+    case transactionID = "transaction_id"
+}
+
+/// How far the transaction history of a receipt's customer was read from the Server API.
+package struct HistoryPlace: Sendable, Hashable {
+    /// Where the next read begins; nil: the history was not read from its start.
+    package var revision: String?
+    /// Whether the last read ended before the end of the history.
+    package var goesOn: Bool
+    /// Whether everything is to be read again, from the start.
+    package var readsWhole: Bool
+
+    /// Creates a place.
+    package init(revision: String? = nil, goesOn: Bool = false, readsWhole: Bool = false) {
+        (self.revision, self.goesOn, self.readsWhole) = (revision, goesOn, readsWhole)
     }
 }
 

@@ -228,7 +228,13 @@ extension Claim {
         self.init(
             receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
             asksLatest: try row.bool("asks_latest"),
-            environment: try row.wordIfPresent("environment"), lane: try row.word("lane"),
+            environment: try row.wordIfPresent("environment"), form: try row.word("form"),
+            isVouched: try row.bool("vouched"),
+            transactionID: try row.textIfPresent("transaction_id").map { TransactionID($0) },
+            history: HistoryPlace(
+                revision: try row.textIfPresent("history_revision"), goesOn: try row.bool("history_goes_on"),
+                readsWhole: try row.bool("reads_whole")),
+            lane: try row.word("lane"),
             attempts: Int(try row.int2("attempts")),
             claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),
             dueAt: try row.instant("due_at"),

@@ -77,7 +77,7 @@ extension Settlement {
     /// Whether Apple refused the receipt itself: a wrong secret is the app's fault, a wrong bundle the uploader's.
     fileprivate var isRefusedByApple: Bool {
         switch finding.refusal {
-        case .notAuthentic, .accountGone, .wrongEnvironment, .badRequest: true
+        case .notAuthentic, .accountGone, .wrongEnvironment, .badRequest, .unknownTransaction: true
         case .otherBundle, .wrongSecret, nil: false
         }
     }

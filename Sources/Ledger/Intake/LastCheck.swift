@@ -10,6 +10,8 @@ package struct LastCheck: Sendable {
     let reason: String?
     /// Whether the check covered the last upload, so that its claims to ownership and to pay an order are resolved.
     let resolvedClaims: Bool
+    /// Why the contents are believed to be the sender's.
+    let vouching: Vouching
     /// The lease token of the settlement that wrote it.
     let settledToken: Int64
     /// The next check; nil when no further check is planned.
@@ -49,6 +51,7 @@ extension LedgerIntake {
             let contents = outcome == .verified ? try contents(of: receipt, for: claim.customer, in: transaction) : []
             return Settled(
                 receiptID: receipt, outcome: outcome, reason: last.reason, refusal: nil, repetition: .later,
+                vouching: last.vouching,
                 orderIDs: Set([claim.orderID].compactMap(\.self)), subscriptions: contents,
                 purchaseEvents: [], nextCheckAt: last.nextCheckAt)
         }
@@ -86,6 +89,7 @@ extension LastCheck {
         outcome = try row.textIfPresent("outcome").flatMap { Outcome(rawValue: $0) }
         reason = try row.textIfPresent("reason")
         resolvedClaims = try row.bool("claims_are_resolved")
+        vouching = Vouching(try row.word("form"), isVouched: try row.bool("vouched"))
         settledToken = try row.int8("settled_token")
         nextCheckAt = try row.instantIfPresent("next_check_at")
     }

@@ -116,6 +116,8 @@ extension UploadBatch {
             [
                 .int4s(receipts.map(\.key.appID)), .byteas(receipts.map(\.key.bytes)),
                 .byteas(receipts.map { uploads[$0.place].receipt }),
+                .texts(receipts.map { uploads[$0.place].form.rawValue }),
+                .texts(receipts.map { uploads[$0.place].transactionID?.text }),
             ])
         var ids: [Key: Int64] = [:]
         ids.reserveCapacity(receipts.count)

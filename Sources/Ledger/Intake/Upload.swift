@@ -55,8 +55,14 @@ package struct Upload: Sendable {
     package var customer: String?
     /// The order that the receipt is sent for.
     package var order: OrderReference?
-    /// The receipt's bytes, decoded from normalised base64.
+    /// What the device sent.
+    package var form: SubmittedForm
+    /// A receipt's bytes, decoded from normalised base64; a signed transaction in compact form; or an id.
     package var receipt: [UInt8]
+    /// The id of the transaction; nil for a receipt.
+    package var transactionID: TransactionID?
+    /// The environment of a signed transaction, whose signature was verified.
+    package var environment: StoreEnvironment?
     /// Whether it comes from an import, which never takes a live subscription from its owner.
     package var imported: Bool
     /// The storefront the device saw.
@@ -74,8 +80,12 @@ package struct Upload: Sendable {
     package init(
         appID: Int32, customer: String?, receipt: [UInt8], imported: Bool, order: OrderReference? = nil,
         storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
-        provisional: Provisional? = nil
+        provisional: Provisional? = nil, form: SubmittedForm = .receipt, transactionID: TransactionID? = nil,
+        environment: StoreEnvironment? = nil
     ) {
+        self.form = form
+        self.transactionID = transactionID
+        self.environment = environment
         self.appID = appID
         self.customer = customer
         self.order = order

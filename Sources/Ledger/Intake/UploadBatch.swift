@@ -1,5 +1,6 @@
 import Crypto
 import Postgres
+import Subscriptions
 
 /// Uploads prepared for storing, before any lock is taken: each receipt and each customer once, in the lock order of
 /// all writers, so that writers do not deadlock.
@@ -44,9 +45,12 @@ struct UploadBatch: Sendable {
 }
 
 extension Upload {
-    /// The SHA-256 digest of the receipt, equal in two uploads of one receipt.
+    /// The SHA-256 digest of what was uploaded, equal in two uploads of one receipt or of one transaction: each text that
+    /// Apple signs about a transaction has other bytes.
     fileprivate var digest: [UInt8] {
-        receipt.withUnsafeBytes { bytes in
+        let subject =
+            transactionID.map { Array("\(form.rawValue)\u{0}\(environment?.rawValue ?? "")\u{0}\($0)".utf8) } ?? receipt
+        return subject.withUnsafeBytes { bytes in
             var hash = SHA256()
             hash.update(bufferPointer: bytes)
             return Array(hash.finalize())

@@ -39,7 +39,7 @@ package struct OfferSignature: Sendable, Hashable {
     /// The signature in Base64, or the whole JWS.
     package let text: String
 
-    init(_ terms: OfferTerms, as form: OfferForm, with key: OfferKey) throws {
+    init(_ terms: OfferTerms, as form: OfferForm, with key: ConnectKey) throws {
         keyID = key.name.id
         nonce = terms.nonce
         signedAt = terms.signedAt
@@ -53,7 +53,7 @@ package struct OfferSignature: Sendable, Hashable {
     }
 
     /// Apple: "Generating a signature for promotional offers".
-    private static func classic(_ terms: OfferTerms, with key: OfferKey) throws -> String {
+    private static func classic(_ terms: OfferTerms, with key: ConnectKey) throws -> String {
         let values = [
             terms.bundleID.text, key.name.id, terms.productID.text, terms.offerID,
             terms.appAccountToken?.lowercased() ?? "", terms.nonce, "\(terms.signedAt.milliseconds)",
@@ -63,7 +63,7 @@ package struct OfferSignature: Sendable, Hashable {
     }
 
     /// Apple: "Generating JWS to sign App Store requests".
-    private static func jws(_ terms: OfferTerms, with key: OfferKey) throws -> String {
+    private static func jws(_ terms: OfferTerms, with key: ConnectKey) throws -> String {
         guard let issuer = key.name.issuer else {
             throw LedgerError(
                 .notFound,

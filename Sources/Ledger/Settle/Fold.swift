@@ -18,7 +18,7 @@ extension SettlementRun {
         }
         noteOmissions()
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
-            claimByProof(in: settlement)
+            if settlement.vouching != .pointer { claimByProof(in: settlement) }
             resolveOwnership(of: settlement)
         }
     }
@@ -40,7 +40,9 @@ extension SettlementRun {
     /// Notes which subscriptions and purchases a verified answer omits although they are polled through its receipt: it
     /// says nothing about them.
     private mutating func noteOmissions() {
-        let settled = batch.filter { $0.evidence?.coverage == .whole && !isRepeated($0) }
+        let settled = batch.filter {
+            $0.evidence?.coverage == .whole && $0.speaksForAll && !isRepeated($0)
+        }
         let held = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in subscriptions {
             guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }

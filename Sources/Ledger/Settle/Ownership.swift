@@ -11,6 +11,8 @@ struct OwnershipClaim: Hashable, Sendable {
     let imported: Bool
     /// Whether no settlement has resolved it yet. A claim that was resolved can only get what has no owner.
     let isNew: Bool
+    /// Whether the customer only named a transaction.
+    var isPointer = false
 }
 
 /// The current owner of a subscription or purchase, and how often the owner changed lately.
@@ -80,6 +82,9 @@ func decideOwnership(
     if names(accountToken, claim.name) { return .transferred }
     if names(accountToken, owner.name) {
         return .refused("Its app_account_token names its owner.")
+    }
+    if claim.isPointer {
+        return .refused("The id of a transaction alone takes nothing from an owner.")
     }
     if claim.imported, givesAccess {
         return .refused("An import does not take a live subscription from its owner.")

@@ -18,11 +18,14 @@ package struct PendingAnswer: Sendable {
         package let finding: Finding
         /// The newest receipt, as Apple returned it; stored with a new version only.
         package let latestReceipt: [UInt8]?
+        /// How far the Server API was read; nil for an answer of verifyReceipt.
+        package let server: ServerRead?
 
         /// What an answer means.
-        package init(finding: Finding, latestReceipt: [UInt8]?) {
+        package init(finding: Finding, latestReceipt: [UInt8]?, server: ServerRead? = nil) {
             self.finding = finding
             self.latestReceipt = latestReceipt
+            self.server = server
         }
     }
 
@@ -53,6 +56,7 @@ extension Settlement {
         let interpretation = answer.interpret()
         self.init(
             claim: answer.claim, finding: interpretation.finding, body: answer.body,
-            latestReceipt: interpretation.latestReceipt, fingerprint: answer.fingerprint)
+            latestReceipt: interpretation.latestReceipt, fingerprint: answer.fingerprint,
+            server: interpretation.server)
     }
 }

@@ -16,6 +16,8 @@ struct ReceiptPlan: Sendable {
     var isForgiven = false
     /// Whether to forget the newest receipt, because the answer about it left out something that is polled through it.
     var forgetsLatest = false
+    /// Whether the next check has to read everything that Apple knows; nil: as before.
+    var readsWhole: Bool?
 
     /// Whether Apple refused the receipt for the last time.
     var endsPolling: Bool { settlement.finding.refusal != nil && next == .retired }
@@ -74,7 +76,7 @@ extension SettlementRun {
         let receipt = settlement.claim.receiptID
         let polled = subscriptions.values.filter { $0.polling.poller == receipt }
         let bought = purchases.values.filter { $0.polling.poller == receipt }
-        let isEmpty = evidence.transactions.isEmpty
+        let isEmpty = evidence.transactions.isEmpty && settlement.speaksForAll
         let empties = isEmpty ? (receipts[receipt]?.emptyAnswers ?? 0) + 1 : 0
         let isPolledElsewhere = !isEmpty && polled.isEmpty && bought.isEmpty
         let omits = polled.contains(where: \.polling.isOmitted)
@@ -86,6 +88,7 @@ extension SettlementRun {
                 for: polled.compactMap(\.state), purchases: bought.compactMap(\.state),
                 environment: evidence.environment, outcome: .verified, now: recordedAt, seed: settlement.claim.seed,
                 attempts: empties, policy: policy)
+        if settlement.server?.goesOn ?? false { next = next.by(recordedAt + Settlement.nextPageDelay) }
         // The original receipt may still hold what the newest one leaves out.
         if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
         // What Apple signed shortly before stands until a second answer contradicts it.
@@ -98,7 +101,8 @@ extension SettlementRun {
             rejectedSince: nil, emptyAnswers: empties,
             repetition: isEmpty || isPolledElsewhere || omits
                 ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
-            forgetsLatest: omits && settlement.claim.asksLatest)
+            forgetsLatest: omits && settlement.claim.asksLatest,
+            readsWhole: readsWhole ? true : settlement.readsWhole)
     }
 
     /// Returns what recognizes an equal answer next time; nil unless this answer was the last word on all that the
@@ -142,12 +146,12 @@ extension SettlementRun {
 
     private func indeterminatePlan(_ settlement: Settlement) -> ReceiptPlan {
         let before = receipts[settlement.claim.receiptID]
-        let attempts = settlement.claim.attempts
+        let attempts = settlement.claim.attempts - (settlement.finding.isOfTheApp ? 1 : 0)
         return ReceiptPlan(
             settlement: settlement,
             next: planWithoutAnswer(
                 settlement,
-                outcome: .indeterminate(new: isAwaited(settlement)),
+                outcome: settlement.finding.isOfTheApp ? .refusedApp : .indeterminate(new: isAwaited(settlement)),
                 attempts: attempts),
             lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
             rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,

@@ -36,6 +36,8 @@ package struct Settled: Sendable {
     package let refusal: Refusal.Kind?
     /// What Apple's refusal or failure says about asking again.
     package let repetition: Repetition
+    /// Why the contents are believed to be the sender's.
+    package let vouching: Vouching
     /// The orders for which the receipt was sent before the settlement.
     package let orderIDs: Set<String>
     /// The receipt's subscriptions, by id; empty unless verified.

@@ -11,10 +11,14 @@ struct Settlement: Sendable {
     let latestReceipt: [UInt8]?
     /// Recognizes an equal answer next time; nil when the next answer must be read in full.
     let fingerprint: Fingerprint?
+    /// How far the Server API was read; nil for an answer of verifyReceipt.
+    let server: ServerRead?
 
     init(
-        claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]?, fingerprint: Fingerprint? = nil
+        claim: Claim, finding: Finding, body: [UInt8], latestReceipt: [UInt8]?, fingerprint: Fingerprint? = nil,
+        server: ServerRead? = nil
     ) {
+        self.server = server
         self.claim = claim
         self.finding = finding
         self.body = body

@@ -48,7 +48,10 @@ struct SettlementRun {
         let purchaseRows = try Self.insertAndLockPurchases(of: batch, in: transaction)
         try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
-        ownershipClaims = try Self.ownershipClaims(of: .int8s(ids.map(\.number)), in: transaction)
+        ownershipClaims = try Self.ownershipClaims(
+            of: .int8s(ids.map(\.number)),
+            pointers: Set(batch.filter { $0.vouching == .pointer }.map(\.claim.receiptID)),
+            in: transaction)
         orderCustomers = try OrderCustomers(of: batch, in: transaction)
         orderReceipts = try OrderReceipts(
             of: ids, purchases: purchaseRows, subscriptions: subscriptionRows, in: transaction)
@@ -117,14 +120,17 @@ struct SettlementRun {
     }
 
     private static func ownershipClaims(
-        of ids: Parameter, in transaction: Transaction
+        of ids: Parameter, pointers: Set<ReceiptID>, in transaction: Transaction
     ) throws -> [ReceiptID: [OwnershipClaim]] {
         let rows = try transaction.query(Queries.readUploads, [ids])
         return try rows.reduce(into: [:]) { ownershipClaims, row in
+            let receipt = ReceiptID(try row.int8("receipt_id"))
+            let isPointer = pointers.contains(receipt)
             let claim = OwnershipClaim(
                 customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
-                imported: try row.bool("imported"), isNew: try row.bool("settled") == false)
-            ownershipClaims[ReceiptID(try row.int8("receipt_id")), default: []].append(claim)
+                imported: try row.bool("imported") || isPointer, isNew: try row.bool("settled") == false,
+                isPointer: isPointer)
+            ownershipClaims[receipt, default: []].append(claim)
         }
     }
 }

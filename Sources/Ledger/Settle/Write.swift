@@ -75,6 +75,7 @@ extension SettlementRun {
             reason: settlement.finding.reason,
             refusal: plan.isForgiven ? nil : settlement.finding.refusal,
             repetition: Settled.Repetition(settlement.finding),
+            vouching: settlement.vouching,
             orderIDs: Set(orderReceipts.orders(of: receipt).map(\.orderID)), subscriptions: outcomes,
             purchaseEvents: settlement.purchases.flatMap { purchases[$0.key]?.events.map(\.event) ?? [] },
             nextCheckAt: next)

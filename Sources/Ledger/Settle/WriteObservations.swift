@@ -119,6 +119,12 @@ extension Finding {
         }
     }
 
+    /// Whether Apple refuses the app itself: that says nothing about the receipt.
+    var isOfTheApp: Bool {
+        guard case .indeterminate(let failure) = self else { return false }
+        return failure.kind == .appRefused
+    }
+
     var refusal: Refusal.Kind? {
         switch self {
         case .rejected(let refusal): refusal.kind

@@ -46,13 +46,12 @@ extension SettlementRun {
 
     private func pauseApps(_ plans: [ReceiptPlan], in transaction: Transaction) throws {
         // In the same order everywhere, because two settlements may pause the same apps.
-        for app in Set(plans.filter(\.isForWrongSecret).map(\.settlement.claim.app.id)).sorted() {
+        let reasons = Dictionary(
+            plans.compactMap { plan in plan.appRefusal.map { (plan.settlement.claim.app.id, $0) } }
+        ) { first, _ in first }
+        for (app, reason) in reasons.sorted(by: { $0.key < $1.key }) {
             try transaction.query(
-                Queries.pauseApp,
-                [
-                    .int4(app), .float8(Double(Self.wrongSecretPauseSeconds)),
-                    .text("Apple refused the shared secret (21004); run `perennial app rotate-secret`"),
-                ])
+                Queries.pauseApp, [.int4(app), .float8(Double(Self.wrongSecretPauseSeconds)), .text(reason)])
         }
     }
 
@@ -66,6 +65,12 @@ extension SettlementRun {
 
 extension ReceiptPlan {
     fileprivate var isForWrongSecret: Bool { settlement.finding.refusal == .wrongSecret }
+
+    /// Why the whole app has to wait: Apple refused its secret or its key. Nil for every other answer.
+    fileprivate var appRefusal: String? {
+        if isForWrongSecret { return "Apple refused the shared secret (21004); run `perennial app rotate-secret`" }
+        return settlement.finding.isOfTheApp ? settlement.finding.reason : nil
+    }
 }
 
 /// A receipt as a row of `write_receipts`.
@@ -85,7 +90,9 @@ extension ReceiptWrite: ColumnarRow {
         .text("environment", \.settlement.evidence?.environment.rawValue),
         .instant("receipt_created_at", \.settlement.evidence?.receiptCreatedAt),
         .bytea("latest_receipt", \.latestReceipt),
-        .text("outcome") { $0.plan.isForWrongSecret ? nil : $0.settlement.finding.outcome.rawValue },
+        .text("outcome") {
+            $0.plan.isForWrongSecret || $0.settlement.finding.isOfTheApp ? nil : $0.settlement.finding.outcome.rawValue
+        },
         .text("reason", \.settlement.finding.reason),
         .microseconds("asked_at", \.recordedMicroseconds),
         .microseconds("verified_at") { $0.settlement.evidence == nil ? nil : $0.recordedMicroseconds },
@@ -97,6 +104,11 @@ extension ReceiptWrite: ColumnarRow {
         .bytea("meaning", \.observation?.meaning.digest),
         .int8("settled_token", \.settlement.claim.leaseToken),
         .bool("forgets_latest", \.plan.forgetsLatest),
+        .text("transaction_id", \.settlement.newTransactionID?.text),
+        .bool("vouched") { $0.settlement.evidence != nil && $0.settlement.vouching == .vouched },
+        .text("history_revision") { $0.settlement.evidence == nil ? nil : $0.settlement.server?.revision },
+        .bool("history_goes_on") { $0.settlement.server?.goesOn ?? false },
+        .bool("reads_whole", \.plan.readsWhole),
     ]
 }
 

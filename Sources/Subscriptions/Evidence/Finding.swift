@@ -24,6 +24,8 @@ package struct Refusal: Sendable, Hashable {
         case wrongEnvironment
         /// 21000: Apple could not read the request.
         case badRequest
+        /// The Server API knows no such transaction (4040010, 4040005), or not its customer any more (4040001).
+        case unknownTransaction
     }
 
     /// One sentence for people.
@@ -52,6 +54,8 @@ package struct CheckFailure: Sendable, Hashable {
         case noUsableAnswer
         /// Apple's clock, or the database's, is so wrong that the answer applies to no known instant.
         case clockAhead
+        /// Apple does not accept the app's key, or does not know the app: the whole app waits.
+        case appRefused
     }
 
     /// One sentence for people.

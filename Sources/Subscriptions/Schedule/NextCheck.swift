@@ -15,6 +15,8 @@ package func nextCheck(
         return moments.plan(moments.next(inputs, purchasedAt: purchases.map(\.purchasedAt)))
     case .rejected(let kind, let since, let wasVerified):
         return moments.plan(moments.rejected(kind, attempts: attempts, since: since, wasVerified: wasVerified))
+    case .refusedApp:
+        return moments.plan(moments.after(PollingIntervals.wrongSecret, from: now))
     case .indeterminate(let new):
         let delay = retryDelay(afterFailures: attempts, new: new, seed: seed, policy: policy)
         let isInOutageAllowance = inputs.contains(where: \.isInOutageAllowance)
@@ -73,6 +75,9 @@ struct CheckMoments {
             return after(PollingIntervals.wrongSecret, from: now)
         case .accountGone:
             return daily(attempts: attempts, since: since)
+        case .unknownTransaction:
+            return wasVerified
+                ? daily(attempts: attempts, since: since) : step(PollingIntervals.unknownSteps, attempts: attempts)
         case .otherBundle, .notAuthentic, .wrongEnvironment, .badRequest:
             return wasVerified
                 ? daily(attempts: attempts, since: since) : step(PollingIntervals.refusedSteps, attempts: attempts)
@@ -131,6 +136,8 @@ package enum CheckOutcome: Sendable, Hashable {
     /// Apple, or the app's rule, did not. `since` is the instant of the first of the consecutive refusals;
     /// `wasVerified` says whether Apple vouched for the receipt before.
     case rejected(Refusal.Kind, since: Instant, wasVerified: Bool)
+    /// Apple refuses the app itself, which says nothing about the receipt.
+    case refusedApp
     /// There was no usable answer. A customer is waiting for the answer to a `new` receipt.
     case indeterminate(new: Bool)
 }

@@ -73,6 +73,8 @@ enum PollingIntervals {
     /// was.
     static let emptySteps: [Delay] = [.hours(1), .days(1), .days(7)]
     static let refusedSteps: [Delay] = [.hours(4), .hours(19)]
+    /// After an answer that a transaction is not known, which Apple's servers may say of a purchase of the last minutes.
+    static let unknownSteps: [Delay] = [.minutes(1), .minutes(5), .minutes(30), .days(1)]
     static let refusedDaily = Delay.days(1)
     static let refusalsFinal = 3
     static let refusedFinally = Delay.hours(72)

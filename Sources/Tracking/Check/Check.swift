@@ -26,7 +26,8 @@ extension Tracker {
     /// Settles answers together: their facts, events and schedules change in one commit.
     func settle(_ answers: [Checked]) async throws -> CheckedBatch {
         let begin = ContinuousClock.now
-        let settled = try await ledger.settlements.settle(answers.map(\.pending))
+        let chains = try await ledger.chainNumbers(of: answers.reduce(into: []) { $0.formUnion($1.signedHeaders) })
+        let settled = try await ledger.settlements.settle(answers.map { $0.pending(chains: chains) })
         if !settled.settled.isEmpty { feedBell.ring() }
         see(answers, unwritten: settled.failures)
         let batch = CheckedBatch(settled, of: answers)
@@ -46,7 +47,16 @@ extension Tracker {
         throw LedgerError(.busy, "Apple has not answered in time; a worker will ask again.")
     }
 
+    /// Asks verifyReceipt or the Server API about a claimed receipt, by the app's verifier and what the device sent.
     private func answer(about claim: Claim) async -> AppStoreAnswer {
+        let question = ServerQuestion(about: claim)
+        guard question.vouchesFirst || !question.asksServer else { return await serverAnswer(about: claim, question) }
+        let answer = await receiptAnswer(about: claim)
+        // While verifyReceipt cannot answer, the id in the receipt counts as a pointer.
+        return question.asksServer && !answer.isVerdict ? await serverAnswer(about: claim, question) : answer
+    }
+
+    private func receiptAnswer(about claim: Claim) async -> AppStoreAnswer {
         let endpoint = claim.environment.map(Endpoint.init) ?? .production
         do {
             let secrets = try ledger.apps.secrets(of: claim.app)

@@ -15,13 +15,23 @@ struct Checked: Sendable {
     let isRepeated: Bool
     /// The instant the answer is valid for.
     let clock: AnswerClock
+    /// What the verified texts of the Server API state; nil for every other answer.
+    private let serverEvidence: Evidence?
 
     /// Takes an answer that came at `answeredAt`, now where nil.
     init(_ claim: Claim, _ answer: AppStoreAnswer, answeredAt: Instant? = nil) {
-        self.claim = claim
-        self.answer = answer
-        self.answeredAt = answeredAt ?? claim.databaseNow
-        let limit = ClockLimit.database(self.answeredAt)
+        let answeredAt = answeredAt ?? claim.databaseNow
+        if let verdict = answer.server {
+            self.init(claim, answer, verdict, answeredAt: answeredAt, limit: .database(answeredAt))
+        } else {
+            self.init(ofReceipt: claim, answer, answeredAt: answeredAt, limit: .database(answeredAt))
+        }
+    }
+
+    /// Takes an answer of verifyReceipt.
+    private init(ofReceipt claim: Claim, _ answer: AppStoreAnswer, answeredAt: Instant, limit: ClockLimit) {
+        (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
+        serverEvidence = nil
         if let outline = answer.outline, outline.saysGenuine, let requestedAt = outline.requestedAt,
             let last = claim.fingerprint, last == Fingerprint(of: answer, outline, about: claim)
         {
@@ -39,10 +49,38 @@ struct Checked: Sendable {
         fingerprint = isWhole ? answer.outline.map { Fingerprint(of: answer, $0, about: claim) } : nil
     }
 
+    /// Takes an answer of the Server API. Its texts are signed anew each time, so that only their meaning can be equal; no
+    /// news since a revision repeats the last answer.
+    private init(
+        _ claim: Claim, _ answer: AppStoreAnswer, _ verdict: ServerVerdict, answeredAt: Instant, limit: ClockLimit
+    ) {
+        (self.claim, self.answer, self.answeredAt) = (claim, answer, answeredAt)
+        let evidence = verdict.contents.flatMap { Evidence(in: $0, bundleID: claim.app.bundleID) }
+        let clock = AnswerClock(evidence?.asOf.milliseconds, clock: claim.claimedAt, limit: limit)
+        self.clock = clock
+        serverEvidence = evidence.map { evidence in
+            var evidence = evidence
+            (evidence.asOf, evidence.clockAhead) = (clock.instant ?? evidence.asOf, clock.ahead)
+            return evidence
+        }
+        if case .nothingNew = verdict, let last = claim.fingerprint {
+            (isRepeated, fingerprint) = (true, last)
+            return
+        }
+        isRepeated = false
+        let isWhole = evidence?.isComplete == true && verdict.contents?.goesOn == false && clock.ahead == nil
+        fingerprint =
+            isWhole
+            ? Fingerprint(
+                of: answer.body, lasting: [0..<answer.body.count], app: claim.app,
+                environment: StoreEnvironment(answer.environment)) : nil
+    }
+
     /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
     /// about a receipt that Apple vouched for before.
     var isFailure: Bool {
         guard !isRepeated, !answer.mayBeVouchedFor else { return false }
+        if let verdict = answer.server { return verdict.isFailure && answer.calls > 0 }
         switch finding {
         case .verified, .rejected: return false
         case .indeterminate: return answer.response == nil || claim.environment != nil
@@ -58,16 +96,29 @@ struct Checked: Sendable {
 
     /// The outcome of the answer.
     var finding: Finding {
-        Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt, limit: .database(answeredAt))
+        if let verdict = answer.server {
+            if case .unbelievable(let ahead) = clock {
+                return .indeterminate(.clockAhead(by: ahead, status: verdict.code))
+            }
+            return Finding(verdict, evidence: serverEvidence)
+        }
+        return Finding(in: answer, for: claim.app.bundleID, clock: claim.claimedAt, limit: .database(answeredAt))
     }
 
-    /// The answer as the ledger takes it.
-    var pending: PendingAnswer {
-        PendingAnswer(claim: claim, body: answer.body, asOf: clock.instant, fingerprint: fingerprint) {
+    /// The answer as the ledger takes it. `chains` are the numbers of the headers of signed texts.
+    func pending(chains: [String: Int32]) -> PendingAnswer {
+        let body = answer.server == nil ? answer.body : ShortText.shortenedStrings(of: answer.body, numbers: chains)
+        return PendingAnswer(claim: claim, body: body, asOf: clock.instant, fingerprint: fingerprint) {
             PendingAnswer.Interpretation(
                 finding: finding,
-                latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes)
+                latestReceipt: answer.response?.latestReceipt.flatMap { try? ReceiptData(normalising: $0) }?.bytes,
+                server: answer.server.map { $0.contents.map(ServerRead.init) ?? .nothing })
         }
+    }
+
+    /// The headers of the signed texts in the answer.
+    var signedHeaders: Set<String> {
+        Set((answer.server?.contents?.texts ?? []).compactMap { ShortText.header(of: $0.compact) })
     }
 }
 

@@ -104,7 +104,7 @@ extension Refusal.Kind {
     /// Returns whether asking again can help, given Apple's flag.
     fileprivate func isRetryable(_ flag: Bool?) -> Bool {
         switch self {
-        case .notAuthentic: true
+        case .notAuthentic, .unknownTransaction: true
         case .accountGone: flag ?? true
         case .otherBundle, .wrongSecret, .wrongEnvironment, .badRequest: false
         }

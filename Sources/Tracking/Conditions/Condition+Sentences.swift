@@ -31,6 +31,9 @@ extension Condition {
         case .sealedSecret(let app):
             "the shared secret does not open, so that Apple is not asked: set the PERENNIAL_MASTER_KEY it was sealed with, "
                 + "or enter it again with \(Self.rotation(of: app))"
+        case .serverAPI(let app):
+            "the Server API cannot be asked, or what it says cannot be used: check the key, which `perennial app server-key "
+                + "--app \(app)` stores, and the app's bundle id"
         case .clock:
             "Apple's clock is ahead of the database's, and answers more than an hour ahead count as none: check the clock of "
                 + "the database's machine"
@@ -56,6 +59,7 @@ extension Condition {
         case .wrongSecret: "Apple accepts the shared secret again"
         case .previousSecret: "Apple accepts the shared secret; the previous one is not used any more"
         case .sealedSecret: "the shared secret opens again"
+        case .serverAPI: "the Server API's answers can be used again"
         case .clock: "Apple's clock and the database's agree again"
         case .unreadableRows: "Apple's answers can be read in full again"
         case .unsettled: "the answer about a receipt was written"

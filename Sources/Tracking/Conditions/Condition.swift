@@ -24,6 +24,8 @@ package enum Condition: Hashable, Sendable {
     case previousSecret(BundleID)
     /// An app's sealed secret does not open.
     case sealedSecret(BundleID)
+    /// An app has no usable key for the Server API, or its answers cannot be used.
+    case serverAPI(BundleID)
     /// Apple's clock is ahead of the database's.
     case clock
     /// Rows of Apple's answers about an app cannot be read.
@@ -36,7 +38,7 @@ package enum Condition: Hashable, Sendable {
     /// How long the problem must be gone until it is over, in seconds. So an intermittent failure is one problem.
     var calmSeconds: Double {
         switch self {
-        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .unsettled: 0
+        case .database, .standby, .incident, .wrongSecret, .previousSecret, .sealedSecret, .serverAPI, .unsettled: 0
         case .appStore, .noAnswers, .pause, .slowness, .clock, .work: 60
         // A receipt with such a row shows it again at each check, which may be days later.
         case .unreadableRows: 86_400
@@ -46,7 +48,7 @@ package enum Condition: Hashable, Sendable {
     /// The log level of the problem.
     var level: Logger.Level {
         switch self {
-        case .database, .wrongSecret, .sealedSecret, .unsettled: .error
+        case .database, .wrongSecret, .sealedSecret, .serverAPI, .unsettled: .error
         case .standby, .appStore, .noAnswers, .pause, .slowness, .incident, .previousSecret, .clock, .unreadableRows,
             .work:
             .warning
@@ -66,6 +68,7 @@ package enum Condition: Hashable, Sendable {
         case .wrongSecret: "wrong_secret"
         case .previousSecret: "previous_secret"
         case .sealedSecret: "sealed_secret"
+        case .serverAPI: "server_api"
         case .clock: "clock"
         case .unreadableRows: "unreadable_rows"
         case .unsettled: "unsettled"
@@ -77,7 +80,7 @@ package enum Condition: Hashable, Sendable {
     var app: BundleID? {
         switch self {
         case .noAnswers(let app), .pause(let app), .slowness(let app), .incident(let app), .wrongSecret(let app),
-            .previousSecret(let app), .sealedSecret(let app), .unreadableRows(let app):
+            .previousSecret(let app), .sealedSecret(let app), .serverAPI(let app), .unreadableRows(let app):
             app
         case .database, .standby, .appStore, .clock, .unsettled, .work: nil
         }

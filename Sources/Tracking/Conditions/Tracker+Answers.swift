@@ -16,7 +16,7 @@ extension Tracker {
 
     /// Records that a clock is wrong; it is unclear from here which one.
     private func seeClocks(of answers: [Checked]) {
-        let dated = answers.filter { $0.isRepeated || $0.answer.response != nil }
+        let dated = answers.filter { $0.isRepeated || $0.answer.response != nil || $0.answer.server?.contents != nil }
         guard !dated.isEmpty else { return }
         let ahead = dated.filter { $0.clock.ahead != nil }
         metrics.ahead(ahead)
@@ -29,6 +29,9 @@ extension Tracker {
     private func see(_ answers: [Checked], of app: BundleID) {
         let asked = answers.filter { $0.answer.calls > 0 }
         if !asked.isEmpty { conditions.see(.noAnswers(app), asked.lazy.compactMap(\.silence).first) }
+        for verdict in asked.lazy.compactMap(\.answer.server) where verdict.fault != nil || verdict.contents != nil {
+            conditions.see(.serverAPI(app), verdict.fault)
+        }
         let read = answers.filter { !$0.isRepeated }
         if !read.isEmpty { conditions.see(.unreadableRows(app), read.lazy.compactMap(\.unreadableRow).first) }
         for seen in answers.lazy.compactMap(\.secretEvidence) {
@@ -70,6 +73,7 @@ extension Checked {
 
     /// Why there was no answer, in the network's own words, which are for the log only.
     fileprivate var silence: String? {
+        if let verdict = answer.server, !verdict.isFailure { return nil }
         guard !isRepeated, answer.response == nil, let failure = answer.failureInFull else { return nil }
         return "receipt \(claim.receiptID): \(failure)"
     }

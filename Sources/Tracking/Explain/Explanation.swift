@@ -117,6 +117,9 @@ package struct Explanation: Sendable {
 extension KeptAnswer {
     /// The evidence in the stored answer by the present rules; nil when it does not count as verified by these rules.
     package var evidence: Evidence? {
+        if let contents = ServerContents(reading: body) {
+            return Evidence(in: contents, bundleID: bundleID, asOf: observation.firstAsOf)
+        }
         let answer = AppStoreAnswer(body: body, from: Endpoint(environment))
         let settled = observation.firstAsOf
         return Finding(in: answer, for: bundleID, clock: settled, limit: .settled(settled)).evidence

@@ -11,15 +11,9 @@ extension Tracker {
         _ submissions: [Submission], completing part: ImportedPart? = nil
     ) async throws -> [Result<StoredUpload, any Error>] {
         let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps.all().map { ($0.bundleID, $0) })
-        let uploads = submissions.map { submission in
-            Result { () throws -> Upload in
-                guard let app = apps[submission.bundleID] else {
-                    throw LedgerError(
-                        .notFound, "No app has the bundle id \(submission.bundleID); add it with `perennial app add`.")
-                }
-                return try Upload(submission, app: app)
-            }
-        }
+        var uploads: [Result<Upload, any Error>] = []
+        uploads.reserveCapacity(submissions.count)
+        for submission in submissions { uploads.append(await upload(of: submission, among: apps)) }
         let good = uploads.compactMap { try? $0.get() }
         var part = part
         part?.badLines += Int64(uploads.count - good.count)
@@ -28,6 +22,19 @@ extension Tracker {
             upload.flatMap { _ in
                 stored.next() ?? .failure(LedgerError(.mismatch, "The receipt was not stored."))
             }
+        }
+    }
+
+    private func upload(of submission: Submission, among apps: [BundleID: App]) async -> Result<Upload, any Error> {
+        guard let app = apps[submission.bundleID] else {
+            return .failure(
+                LedgerError(
+                    .notFound, "No app has the bundle id \(submission.bundleID); add it with `perennial app add`."))
+        }
+        do {
+            return .success(try await Upload(submission, app: app, verifier: signedTexts))
+        } catch {
+            return .failure(error)
         }
     }
 

@@ -10,8 +10,8 @@ package struct Submission: Sendable {
     package var customer: String?
     /// The order that the receipt is sent for.
     package var order: OrderReference?
-    /// The receipt in base64 in any form, not yet normalised.
-    package var receipt: String
+    /// What the device sends.
+    package var subject: Subject
     /// Whether it comes from an import, which never takes a live subscription from its owner.
     package var imported: Bool
     /// The storefront the device saw.
@@ -25,16 +25,48 @@ package struct Submission: Sendable {
     /// What the operator grants the customer until Apple is asked.
     package var provisional: Provisional?
 
-    /// Creates a submission.
+    /// What a device sends, as it comes.
+    package enum Subject: Sendable, Hashable {
+        /// A receipt in base64 in any form, not yet normalised.
+        case receipt(String)
+        /// A signed transaction of StoreKit 2 in compact form, not yet verified.
+        case signedTransaction(String)
+        /// The id of a transaction.
+        case transactionID(String)
+
+        /// Chooses the only subject that is given; nil for none and for several.
+        package init?(receipt: String?, signedTransaction: String?, transactionID: String?) {
+            switch (receipt, signedTransaction, transactionID) {
+            case (let receipt?, nil, nil): self = .receipt(receipt)
+            case (nil, let text?, nil): self = .signedTransaction(text)
+            case (nil, nil, let id?): self = .transactionID(id)
+            default: return nil
+            }
+        }
+    }
+
+    /// Creates a submission of a receipt.
     package init(
         bundleID: BundleID, customer: String?, receipt: String, imported: Bool = false, order: OrderReference? = nil,
+        storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
+        provisional: Provisional? = nil
+    ) {
+        self.init(
+            bundleID: bundleID, customer: customer, subject: .receipt(receipt), imported: imported, order: order,
+            storefront: storefront, priceMilliunits: priceMilliunits, currency: currency, expiresAt: expiresAt,
+            provisional: provisional)
+    }
+
+    /// Creates a submission.
+    package init(
+        bundleID: BundleID, customer: String?, subject: Subject, imported: Bool = false, order: OrderReference? = nil,
         storefront: String? = nil, priceMilliunits: Int64? = nil, currency: String? = nil, expiresAt: Instant? = nil,
         provisional: Provisional? = nil
     ) {
         self.bundleID = bundleID
         self.customer = customer
         self.order = order
-        self.receipt = receipt
+        self.subject = subject
         self.imported = imported
         self.storefront = storefront
         self.priceMilliunits = priceMilliunits

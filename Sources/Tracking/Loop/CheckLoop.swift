@@ -106,7 +106,7 @@ struct CheckLoop: Sendable {
         defer { gate.leave() }
         guard !Task.isCancelled else { return nil }
         let answer = await tracker.ask(claim)
-        return Task.isCancelled && answer.response == nil ? nil : answer
+        return Task.isCancelled && answer.response == nil && answer.server?.contents == nil ? nil : answer
     }
 
     /// Checks a quarantined receipt, which may crash the process, while no other call is under way.

@@ -50,7 +50,7 @@ package enum Metric: String, CaseIterable, Sendable {
         switch self {
         case .answers: "Answers about receipts, by what they were worth and Apple's status."
         case .clockAhead: "Answers dated too far ahead of the database's clock, clamped to it or not believed."
-        case .appStoreCalls: "Requests sent to verifyReceipt."
+        case .appStoreCalls: "Requests sent to verifyReceipt and, with the prefix server_, to the Server API."
         case .appStoreSeconds: "How long Apple took for an answer, all its calls together."
         case .inFlight: "Receipts this process is asking Apple about."
         case .claimReceipts: "Receipts in one claim."

@@ -10,12 +10,16 @@ struct TrackerMetrics: Sendable {
     private let inFlight: Meter
     private let production: EndpointMetrics
     private let sandbox: EndpointMetrics
+    private let serverProduction: EndpointMetrics
+    private let serverSandbox: EndpointMetrics
 
     init(_ factory: any MetricsFactory) {
         self.factory = factory
         inFlight = factory.gauge(.inFlight)
         production = EndpointMetrics("production", factory)
         sandbox = EndpointMetrics("sandbox", factory)
+        serverProduction = EndpointMetrics("server_production", factory)
+        serverSandbox = EndpointMetrics("server_sandbox", factory)
         factory.gauge(.processStart).set(Date.now.timeIntervalSince1970)
     }
 
@@ -26,9 +30,17 @@ struct TrackerMetrics: Sendable {
     func answered(_ answer: AppStoreAnswer) {
         inFlight.decrement()
         guard answer.calls > 0 else { return }
-        let endpoint = answer.environment == .production ? production : sandbox
+        let endpoint = endpoint(of: answer)
         endpoint.calls.increment(by: answer.calls)
         endpoint.seconds.record(Double(answer.elapsedMilliseconds) / 1_000)
+    }
+
+    private func endpoint(of answer: AppStoreAnswer) -> EndpointMetrics {
+        let isServer = answer.server != nil
+        switch answer.environment {
+        case .production: return isServer ? serverProduction : production
+        case .sandbox: return isServer ? serverSandbox : sandbox
+        }
     }
 
     /// Records the number of receipts of one claim.
@@ -90,6 +102,7 @@ private struct EndpointMetrics: Sendable {
 extension AppStoreAnswer {
     /// Apple's status as a label with a bounded number of values.
     fileprivate var statusLabel: String {
+        if let code = server?.code { return code == 0 ? "0" : "\(code / 10_000)xxxx" }
         guard let status = response?.status else {
             guard let httpStatus else { return "none" }
             return httpStatus == 200 ? "unreadable" : "http_\(httpStatus / 100)xx"

@@ -36,10 +36,7 @@ struct OutcomeWindow: Sendable, Hashable {
     /// Counts a call about any app: all that matters is whether an answer came.
     mutating func countCall(_ answer: Checked) {
         asked += 1
-        let isSilent =
-            !answer.isRepeated
-            && (answer.answer.response.map { $0.status == 21005 } ?? (answer.answer.httpStatus != 429))
-        guard isSilent else { return }
+        guard !answer.isRepeated, answer.answer.isSilent else { return }
         failed += 1
         newestFailureAt = max(newestFailureAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
         failure = failure ?? answer.answer.failureInFull
@@ -55,5 +52,13 @@ struct OutcomeWindow: Sendable, Hashable {
         guard answer.isFailure || answer.isOverloaded else { return }
         newestFailureAt = max(newestFailureAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
         failure = failure ?? answer.answer.failureInFull
+    }
+}
+
+extension AppStoreAnswer {
+    /// Whether Apple does not answer, whatever is asked.
+    fileprivate var isSilent: Bool {
+        if server != nil { return httpStatus.map { $0 >= 500 } ?? true }
+        return response.map { $0.status == 21005 } ?? (httpStatus != 429)
     }
 }

@@ -13,7 +13,8 @@ struct AppCommand: AsyncParsableCommand {
             """,
         subcommands: [
             AppAddCommand.self, AppListCommand.self, AppShowCommand.self, AppSetCommand.self,
-            AppRotateSecretCommand.self, AppOfferKeyCommand.self, AppNotificationsCommand.self,
+            AppRotateSecretCommand.self, AppServerKeyCommand.self, AppOfferKeyCommand.self,
+            AppNotificationsCommand.self,
             AppRemoveCommand.self,
         ])
 }

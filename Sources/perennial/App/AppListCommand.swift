@@ -49,7 +49,8 @@ extension Listing {
         self.init(columns: [
             "bundle_id", "name", "secret", "sandbox", "ownership", "rate", "burst", "leeway_s", "sandbox_leeway_s",
             "outage_allowance_s", "paused_until", "pause_reason", "sweep", "notifications",
-            "pre_check_s", "offer_key_id", "offer_issuer_id",
+            "pre_check_s", "offer_key_id", "offer_issuer_id", "verifier", "server_key_id", "server_issuer_id",
+            "apple_app_id",
         ])
         rows = apps.map { app in
             [
@@ -59,7 +60,8 @@ extension Listing {
                 .integer(app.outageAllowance.milliseconds / 1_000), .optional(app.pause?.until),
                 .optional(app.pause?.reason), .string(app.sweep.rawValue), .bool(app.takesNotifications),
                 .integer(app.preCheckSpread.milliseconds / 1_000), .optional(app.offerKey?.id),
-                .optional(app.offerKey?.issuer),
+                .optional(app.offerKey?.issuer), .string(app.verifier.rawValue), .optional(app.serverKey?.id),
+                .optional(app.serverKey?.issuer), app.appleAppID.map { .integer($0) } ?? .null,
             ]
         }
     }

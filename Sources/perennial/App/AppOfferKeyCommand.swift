@@ -51,7 +51,7 @@ struct AppOfferKeyCommand: AsyncParsableCommand {
             return printLine("\(bundleID) has no offer key any more.")
         }
         let text = String(decoding: try InputFile(keyFile).contents(bytesMax: Self.bytesMax), as: UTF8.self)
-        let key = try OfferKey(pem: text, id: keyId, issuer: issuerId)
+        let key = try ConnectKey(pem: text, id: keyId, issuer: issuerId)
         try await withLedger(settings) { try await $0.apps.storeOfferKey(key, of: bundleID) }
         printLine("Stored the offer key \(keyId) of \(bundleID)\(issuerId == nil ? ", without an issuer" : "").")
     }

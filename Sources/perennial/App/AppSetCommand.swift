@@ -4,6 +4,7 @@ import Subscriptions
 
 extension OwnershipPolicy: ExpressibleByArgument {}
 extension SweepFrequency: ExpressibleByArgument {}
+extension Verifier: ExpressibleByArgument {}
 
 /// `perennial app set`
 struct AppSetCommand: AsyncParsableCommand {
@@ -36,6 +37,13 @@ struct AppSetCommand: AsyncParsableCommand {
             valueName: "N"))
     var preCheckMinutes: Int?
 
+    @Option(help: "Who is asked about receipts; server_api needs a key: `perennial app server-key`.")
+    var verifier: Verifier?
+
+    @Option(
+        help: ArgumentHelp("Apple's number of the app, which signed texts of production have to name.", valueName: "N"))
+    var appleAppId: Int64?
+
     @OptionGroup var tolerance: ToleranceFlags
     @OptionGroup var budget: BudgetFlags
     @OptionGroup var flags: SettingsFlags
@@ -43,9 +51,10 @@ struct AppSetCommand: AsyncParsableCommand {
     func validate() throws {
         let isChanged = [
             name != nil, sandbox != nil, ownership != nil, sweep != nil, budget.isGiven, preCheckMinutes != nil,
-            tolerance.isGiven,
+            tolerance.isGiven, verifier != nil, appleAppId != nil,
         ]
         guard isChanged.contains(true) else { throw ValidationError("Give at least one setting to change.") }
+        guard appleAppId.map({ $0 > 0 }) ?? true else { throw ValidationError("--apple-app-id is a number from 1 on.") }
         guard preCheckMinutes.map((0...720).contains) ?? true else {
             throw ValidationError("--pre-check-minutes is a number from 0 to 720.")
         }
@@ -64,6 +73,8 @@ struct AppSetCommand: AsyncParsableCommand {
         change.leeway = tolerance.leewayMinutes.map { .minutes(Int64($0)) }
         change.sandboxLeeway = tolerance.sandboxLeewayMinutes.map { .minutes(Int64($0)) }
         change.outageAllowance = tolerance.outageDays.map { .days(Int64($0)) }
+        change.verifier = verifier
+        change.appleAppID = appleAppId
         let final = change
         try await withLedger(settings) { try await $0.apps.change(bundleID, final) }
         printLine("Changed \(bundleID).")

@@ -6,7 +6,9 @@ import Subscriptions
 struct CarefulLine: Decodable {
     private let app: String
     private let customer: String
-    private let receipt: String
+    private let receipt: String?
+    private let signed_transaction: String?
+    private let transaction_id: String?
     private let storefront: String?
     private let price: Milliunits?
     private let currency: String?
@@ -23,7 +25,8 @@ struct CarefulLine: Decodable {
             throw Failure(sentence(for: error))
         }
         return ImportLine(
-            app: line.app, customer: line.customer, receipt: line.receipt, storefront: line.storefront,
+            app: line.app, customer: line.customer, receipt: line.receipt,
+            signedTransaction: line.signed_transaction, transactionID: line.transaction_id, storefront: line.storefront,
             priceMilliunits: line.price?.count, currency: line.currency, product: line.product,
             expiresAt: line.expires?.instant, provisionalUntil: line.provisional_until?.instant)
     }

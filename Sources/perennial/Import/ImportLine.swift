@@ -3,11 +3,14 @@ import Subscriptions
 import Tracking
 
 /// One line of an import: `{"app": …, "customer": …, "receipt": …}` and, where known, `storefront`, `price`,
-/// `currency`, `product`, `expires` and `provisional_until`.
+/// `currency`, `product`, `expires` and `provisional_until`. In place of the receipt there may be `signed_transaction` or
+/// `transaction_id`.
 struct ImportLine: Sendable, Hashable {
     var app: String
     var customer: String
-    var receipt: String
+    var receipt: String?
+    var signedTransaction: String?
+    var transactionID: String?
     var storefront: String?
     /// The price in thousandths of the currency's unit.
     var priceMilliunits: Int64?
@@ -25,8 +28,13 @@ struct ImportLine: Sendable, Hashable {
         get throws {
             guard !app.isEmpty else { throw Failure("app is empty; give the app's bundle id") }
             guard (priceMilliunits == nil) == (currency == nil) else { throw Failure("price and currency go together") }
+            let subject = Submission.Subject(
+                receipt: receipt, signedTransaction: signedTransaction, transactionID: transactionID)
+            guard let subject else {
+                throw Failure("give exactly one of receipt, signed_transaction and transaction_id")
+            }
             return Submission(
-                bundleID: BundleID(app), customer: customer, receipt: receipt, imported: true, storefront: storefront,
+                bundleID: BundleID(app), customer: customer, subject: subject, imported: true, storefront: storefront,
                 priceMilliunits: priceMilliunits, currency: currency, expiresAt: expiresAt,
                 provisional: try provisional)
         }

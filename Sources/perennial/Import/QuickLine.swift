@@ -131,7 +131,8 @@ struct QuickLine {
             case ("provisional_until", .text(let text)):
                 rest.provisionalUntil = Instant(iso8601: text)
                 return rest.provisionalUntil != nil
-            case ("app", _), ("customer", _), ("receipt", _): return false
+            case ("app", _), ("customer", _), ("receipt", _), ("signed_transaction", _), ("transaction_id", _):
+                return false
             case ("storefront", .number), ("currency", .number), ("product", .number), ("expires", .number),
                 ("provisional_until", .number):
                 return false

@@ -18,6 +18,10 @@ enum SettingName: String, CaseIterable, Sendable {
     case appStoreURL = "PERENNIAL_APPSTORE_URL"
     /// Apple's sandbox endpoint.
     case appStoreSandboxURL = "PERENNIAL_APPSTORE_SANDBOX_URL"
+    /// The Server API's production address.
+    case appStoreServerURL = "PERENNIAL_APPSTORE_SERVER_URL"
+    /// The Server API's sandbox address.
+    case appStoreServerSandboxURL = "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL"
     /// A file with the certificate of a simulated App Store's authority.
     case appStoreRootFile = "PERENNIAL_APPSTORE_ROOT_FILE"
     /// The least severe log line written.
@@ -36,8 +40,8 @@ enum SettingName: String, CaseIterable, Sendable {
     var isSecret: Bool {
         switch self {
         case .databaseURL, .databaseReadURL, .masterKey: true
-        case .masterKeyFile, .httpHost, .httpPort, .appStoreURL, .appStoreSandboxURL, .appStoreRootFile, .logLevel,
-            .logFormat, .leaseSeconds, .pollSpeedup:
+        case .masterKeyFile, .httpHost, .httpPort, .appStoreURL, .appStoreSandboxURL, .appStoreServerURL,
+            .appStoreServerSandboxURL, .appStoreRootFile, .logLevel, .logFormat, .leaseSeconds, .pollSpeedup:
             false
         }
     }

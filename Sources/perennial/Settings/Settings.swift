@@ -18,6 +18,10 @@ struct Settings: Sendable {
     var appStoreURL = AppStoreOptions.appleProductionURL
     /// Apple's sandbox endpoint.
     var appStoreSandboxURL = AppStoreOptions.appleSandboxURL
+    /// The Server API's production address.
+    var appStoreServerURL = ServerAPIOptions.appleProductionURL
+    /// The Server API's sandbox address.
+    var appStoreServerSandboxURL = ServerAPIOptions.appleSandboxURL
     /// The certificate authorities of a simulated App Store; nil for Apple's, which uses the system's authorities.
     var appStoreRoots: TrustedRoots?
     /// The least severe log line written.
@@ -41,8 +45,11 @@ extension Settings {
         httpPort = check.number(.httpPort, in: 0...65_535, of: "a port") ?? httpPort
         appStoreURL = check.url(.appStoreURL) ?? appStoreURL
         appStoreSandboxURL = check.url(.appStoreSandboxURL) ?? appStoreSandboxURL
+        appStoreServerURL = check.url(.appStoreServerURL) ?? appStoreServerURL
+        appStoreServerSandboxURL = check.url(.appStoreServerSandboxURL) ?? appStoreServerSandboxURL
         appStoreRoots = check.trustedRoots(ofStoresAt: [
             (.appStoreURL, appStoreURL), (.appStoreSandboxURL, appStoreSandboxURL),
+            (.appStoreServerURL, appStoreServerURL), (.appStoreServerSandboxURL, appStoreServerSandboxURL),
         ])
         logLevel = check.word(.logLevel, of: Logger.Level.allCases.map { ($0.rawValue, $0) }) ?? logLevel
         logFormat = check.word(.logFormat, of: LogFormat.allCases.map { ($0.rawValue, $0) }) ?? logFormat

@@ -88,7 +88,7 @@ struct SettingsCheck {
         guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
             let host = url.host, !host.isEmpty
         else {
-            mistakes.append("\(name.rawValue) is '\(text)'; give an address such as https://host/verifyReceipt.")
+            mistakes.append("\(name.rawValue) is '\(text)'; give an address such as https://host/path.")
             return nil
         }
         return text

@@ -43,6 +43,12 @@ struct AppleFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_APPSTORE_SANDBOX_URL.", valueName: "url"))
     var appstoreSandboxUrl: String?
 
+    @Option(help: ArgumentHelp("Overrides PERENNIAL_APPSTORE_SERVER_URL.", valueName: "url"))
+    var appstoreServerUrl: String?
+
+    @Option(help: ArgumentHelp("Overrides PERENNIAL_APPSTORE_SERVER_SANDBOX_URL.", valueName: "url"))
+    var appstoreServerSandboxUrl: String?
+
     @Option(help: ArgumentHelp("Overrides PERENNIAL_APPSTORE_ROOT_FILE.", valueName: "file"))
     var appstoreRootFile: String?
 
@@ -55,8 +61,9 @@ struct AppleFlags: ParsableArguments {
     /// The flags that were given.
     var values: [SettingName: String?] {
         [
-            .appStoreURL: appstoreUrl, .appStoreSandboxURL: appstoreSandboxUrl, .appStoreRootFile: appstoreRootFile,
-            .leaseSeconds: leaseSeconds, .pollSpeedup: pollSpeedup,
+            .appStoreURL: appstoreUrl, .appStoreSandboxURL: appstoreSandboxUrl,
+            .appStoreServerURL: appstoreServerUrl, .appStoreServerSandboxURL: appstoreServerSandboxUrl,
+            .appStoreRootFile: appstoreRootFile, .leaseSeconds: leaseSeconds, .pollSpeedup: pollSpeedup,
         ]
     }
 }

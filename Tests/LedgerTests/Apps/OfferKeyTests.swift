@@ -39,16 +39,16 @@ struct OfferKeyTests {
             Self.pem, Self.pem + "\n", "\n\(Self.pem)\r\n", Self.pem.replacing("\n", with: "\r\n"),
             P256.Signing.PrivateKey().pemRepresentation,
         ] {
-            let key = try OfferKey(pem: text, id: "2X9R4HXF34", issuer: "57246542-96fe-1a63-e053-0824d011072a")
+            let key = try ConnectKey(pem: text, id: "2X9R4HXF34", issuer: "57246542-96fe-1a63-e053-0824d011072a")
             #expect(key.name.id == "2X9R4HXF34")
         }
-        let key = try OfferKey(pem: Self.pem, id: "K")
+        let key = try ConnectKey(pem: Self.pem, id: "K")
         #expect(key.key.publicKey.derRepresentation.base64EncodedString() == Self.publicKey)
     }
 
     @Test("Anything else is refused with a sentence that does not repeat it", arguments: others)
     func refused(_ text: String) {
-        let error = #expect(throws: LedgerError.self) { _ = try OfferKey(pem: text, id: "K") }
+        let error = #expect(throws: LedgerError.self) { _ = try ConnectKey(pem: text, id: "K") }
         #expect(error?.kind == .invalid && error?.message.contains("PKCS#8") == true)
         #expect(error?.message.contains("BEGIN") == false)
     }
@@ -57,9 +57,9 @@ struct OfferKeyTests {
         "An id has up to 64 plain characters",
         arguments: ["", "a b", "é", "a\u{2063}b", String(repeating: "a", count: 65)])
     func ids(_ id: String) throws {
-        #expect(throws: LedgerError.self) { _ = try OfferKey(pem: Self.pem, id: id) }
-        #expect(throws: LedgerError.self) { _ = try OfferKey(pem: Self.pem, id: "K", issuer: id) }
-        _ = try OfferKey(pem: Self.pem, id: String(repeating: "a", count: 64), issuer: "I")
+        #expect(throws: LedgerError.self) { _ = try ConnectKey(pem: Self.pem, id: id) }
+        #expect(throws: LedgerError.self) { _ = try ConnectKey(pem: Self.pem, id: "K", issuer: id) }
+        _ = try ConnectKey(pem: Self.pem, id: String(repeating: "a", count: 64), issuer: "I")
     }
 
     @Test("It is stored sealed, shown by its name, replaced, removed, and every change is in the audit")
@@ -67,8 +67,8 @@ struct OfferKeyTests {
         try await withLedger { test in
             let (apps, app) = (test.ledger.acting(as: .user("kim")).apps, test.app.bundleID)
             #expect(try await test.appNow().offerKey == nil)
-            try await apps.storeOfferKey(try OfferKey(pem: Self.pem, id: "K1", issuer: "I"), of: app)
-            #expect(try await test.appNow().offerKey == OfferKeyName(id: "K1", issuer: "I"))
+            try await apps.storeOfferKey(try ConnectKey(pem: Self.pem, id: "K1", issuer: "I"), of: app)
+            #expect(try await test.appNow().offerKey == ConnectKeyName(id: "K1", issuer: "I"))
             let opened = try await apps.offerKey(of: app)
             #expect(opened.key.publicKey.derRepresentation.base64EncodedString() == Self.publicKey)
             let contents = try await test.everything().values.joined().joined(separator: "\n")
@@ -78,13 +78,13 @@ struct OfferKeyTests {
             }
             #expect(!contents.contains("PRIVATE KEY"))
 
-            try await apps.storeOfferKey(try OfferKey(pem: Self.pem, id: "K2"), of: app)
-            #expect(try await test.appNow().offerKey == OfferKeyName(id: "K2", issuer: nil))
+            try await apps.storeOfferKey(try ConnectKey(pem: Self.pem, id: "K2"), of: app)
+            #expect(try await test.appNow().offerKey == ConnectKeyName(id: "K2", issuer: nil))
             try await apps.removeOfferKey(of: app)
             #expect(try await test.appNow().offerKey == nil)
             for attempt in [
                 { try await apps.removeOfferKey(of: app) }, { try await apps.removeOfferKey(of: "no.app") },
-                { try await apps.storeOfferKey(try OfferKey(pem: Self.pem, id: "K"), of: "no.app") },
+                { try await apps.storeOfferKey(try ConnectKey(pem: Self.pem, id: "K"), of: "no.app") },
                 { _ = try await apps.offerKey(of: app) },
             ] {
                 let error = await #expect(throws: LedgerError.self) { try await attempt() }
@@ -98,7 +98,7 @@ struct OfferKeyTests {
                     ])
             let blind = SubscriptionLedger(database: test.database)
             let error = await #expect(throws: LedgerError.self) {
-                try await blind.apps.storeOfferKey(try OfferKey(pem: Self.pem, id: "K"), of: app)
+                try await blind.apps.storeOfferKey(try ConnectKey(pem: Self.pem, id: "K"), of: app)
             }
             #expect(error?.message.contains("PERENNIAL_MASTER_KEY") == true)
         }

@@ -32,7 +32,7 @@ struct OfferRoleTests {
                 var product = CatalogProduct(id: "monthly", kind: .autoRenewable, group: "group", entitlements: [])
                 product.offers = [PromotionalOffer(id: "stay", audience: [.current])]
                 try await ledger.apps.applyCatalog([product], to: app)
-                try await ledger.apps.storeOfferKey(try OfferKey(pem: OfferKeyTests.pem, id: "K"), of: app)
+                try await ledger.apps.storeOfferKey(try ConnectKey(pem: OfferKeyTests.pem, id: "K"), of: app)
             }
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await acting(as: "perennial_api", on: test) { ledger in

@@ -33,7 +33,7 @@ struct OfferTests {
     }
 
     private func storeKey(in test: TestLedger, issuer: String? = "issuer") async throws {
-        let key = try OfferKey(pem: Self.signer.pemRepresentation, id: "KEY", issuer: issuer)
+        let key = try ConnectKey(pem: Self.signer.pemRepresentation, id: "KEY", issuer: issuer)
         try await test.ledger.apps.storeOfferKey(key, of: test.app.bundleID)
     }
 

@@ -16,7 +16,7 @@ import Tracking
         let submission = try Self.submission(line)
         #expect(submission.bundleID == "a.b")
         #expect(submission.customer == "c")
-        #expect(submission.receipt == "MII=")
+        #expect(submission.subject == .receipt("MII="))
         #expect(submission.priceMilliunits == 4_990)
         #expect(submission.imported)
         #expect(submission.provisional == nil && submission.expiresAt == nil)
@@ -38,7 +38,7 @@ import Tracking
     @Test(arguments: [
         ("{", "this is not JSON"), ("[]", "this is no JSON object"), ("{}", "app is missing"),
         (#"{"app":"a","customer":1,"receipt":"x"}"#, "customer is not text"),
-        (#"{"app":"a","customer":"c"}"#, "receipt is missing"),
+        (#"{"app":"a","customer":"c"}"#, "give exactly one of receipt, signed_transaction and transaction_id"),
         (#"{"app":"a","customer":null,"receipt":"x"}"#, "customer is not text"),
         (#"{"app":"","customer":"c","receipt":"x"}"#, "app is empty; give the app's bundle id"),
         (

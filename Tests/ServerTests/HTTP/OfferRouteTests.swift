@@ -50,7 +50,7 @@ struct OfferRouteTests {
     }
 
     private func storeKey(in served: ServedLedger) async throws {
-        let key = try OfferKey(pem: Self.signer.pemRepresentation, id: "KEY", issuer: "issuer")
+        let key = try ConnectKey(pem: Self.signer.pemRepresentation, id: "KEY", issuer: "issuer")
         try await served.ledger.apps.storeOfferKey(key, of: ServedLedger.app)
     }
 

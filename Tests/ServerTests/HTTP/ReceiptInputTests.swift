@@ -15,7 +15,11 @@ import Tracking
             ("", "The body is not JSON."), ("{", "The body is not JSON."), ("nonsense", "The body is not JSON."),
             ("[]", "The body's outermost value has the wrong type."), ("null", "The body's outermost value"),
             (#"{"receipt":"hidden"}"#, "The body's customer is missing."),
-            (#"{"customer":"hidden"}"#, "The body's receipt is missing."),
+            (#"{"customer":"hidden"}"#, "The body has exactly one of receipt, signed_transaction and transaction_id."),
+            (
+                #"{"customer":"kim","receipt":"hidden","transaction_id":"hidden"}"#,
+                "The body has exactly one of receipt, signed_transaction and transaction_id."
+            ),
             (#"{"customer":7,"receipt":"hidden"}"#, "The body's customer has the wrong type."),
             (#"{"customer":"kim","receipt":{"hidden":1}}"#, "The body's receipt has the wrong type."),
             (#"{"customer":null,"receipt":"hidden"}"#, "The body's customer must not be null."),
@@ -67,7 +71,7 @@ import Tracking
         let body =
             #"{"customer":"kim","receipt":"r","storefront":"143441-1,29","price":4.99,"currency":"usd"}"#
         let submission = try JSONDecoder().decode(PostReceipt.Body.self, from: Data(body.utf8)).submission(for: "a.b")
-        #expect(submission.bundleID == "a.b" && submission.customer == "kim" && submission.receipt == "r")
+        #expect(submission.bundleID == "a.b" && submission.customer == "kim" && submission.subject == .receipt("r"))
         #expect(submission.storefront == "143441-1,29" && submission.currency == "USD" && !submission.imported)
     }
 

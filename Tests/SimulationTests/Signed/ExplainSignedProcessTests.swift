@@ -27,6 +27,8 @@ struct ExplainSignedProcessTests {
         let trusting = [
             "PERENNIAL_APPSTORE_ROOT_FILE": root.path, "PERENNIAL_APPSTORE_URL": "https://127.0.0.1/verifyReceipt",
             "PERENNIAL_APPSTORE_SANDBOX_URL": "https://127.0.0.1/sandbox/verifyReceipt",
+            "PERENNIAL_APPSTORE_SERVER_URL": "https://127.0.0.1",
+            "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "https://127.0.0.1/sandbox",
         ]
         let text = try await said(["--signed", body.path], trusting)
         #expect(text.contains("verified, signed \(Self.signedAt)") && text.contains("notificationType = DID_RENEW"))

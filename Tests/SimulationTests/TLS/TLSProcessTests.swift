@@ -35,6 +35,7 @@ import Testing
                 "PERENNIAL_MASTER_KEY": Data(PretendWorld.masterKey).base64EncodedString(),
                 "PERENNIAL_APPSTORE_URL": "\(store)/verifyReceipt",
                 "PERENNIAL_APPSTORE_SANDBOX_URL": "\(store)/sandbox/verifyReceipt",
+                "PERENNIAL_APPSTORE_SERVER_URL": store, "PERENNIAL_APPSTORE_SERVER_SANDBOX_URL": "\(store)/sandbox",
                 "PERENNIAL_LEASE_SECONDS": "10", "PERENNIAL_POLL_SPEEDUP": "30",
             ]
             #expect(try await Self.run(["import", lines.path], environment).status == 0)

@@ -9,7 +9,8 @@ import Testing
 @Suite("Checks under way are shared") struct SingleFlightTests {
     private static let receipt = ReceiptID(1)
     private static let settled = Settled(
-        receiptID: receipt, outcome: .verified, reason: nil, refusal: nil, repetition: .vain, orderIDs: [],
+        receiptID: receipt, outcome: .verified, reason: nil, refusal: nil, repetition: .vain, vouching: .vouched,
+        orderIDs: [],
         subscriptions: [], purchaseEvents: [],
         nextCheckAt: nil)
 

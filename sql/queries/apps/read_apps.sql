@@ -1,14 +1,16 @@
--- Returns every app that was not removed, with its settings, sealed secrets and budget; an app pauses for its own reasons
+-- Returns every app that was not removed, with its settings, sealed secrets, server key and budget; an app pauses for its own reasons
 -- or because Apple does not respond at all.
 SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret, a.sandbox_allowed,
        a.ownership_policy::text AS ownership_policy, a.leeway_ms, a.sandbox_leeway_ms, a.outage_allowance_ms,
        a.pre_check_spread_ms, a.sweep, a.notification_digest IS NOT NULL AS takes_notifications,
        k.key_id AS offer_key_id, k.issuer_id AS offer_issuer_id,
+       a.verifier, a.apple_app_id, v.key_id AS server_key_id, v.issuer_id AS server_issuer_id, v.sealed_key AS sealed_server_key,
        b.rate, b.burst, b.slowed_to, b.slowed_at, b.failures, GREATEST(b.paused_until, 'epoch') AS app_paused_until,
        now() AS at, g.failures AS apple_failures,
        CASE WHEN GREATEST(b.paused_until, g.paused_until) > now() THEN GREATEST(b.paused_until, g.paused_until) END AS paused_until,
        CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 LEFT JOIN ledger.offer_key k USING (app_id)
+LEFT JOIN ledger.server_key v USING (app_id)
 WHERE a.removed_at IS NULL
 ORDER BY a.bundle_id

@@ -1,6 +1,6 @@
 -- Changes the given settings (null: keep) of the app with bundle $1: name $2, sandbox $3, ownership policy $4, rate $5,
 -- burst $6, sweep $7; in milliseconds: the spread of checks before an end $8, leeway $9, leeway in the sandbox $10,
--- outage allowance $11. A default burst (the calls of one second) follows the rate.
+-- outage allowance $11; verifier $12, Apple's number of the app $13. A default burst (the calls of one second) follows the rate.
 WITH changed AS (
     UPDATE ledger.app SET
         name = COALESCE($2::text, name),
@@ -8,7 +8,8 @@ WITH changed AS (
         ownership_policy = COALESCE($4::text::ledger.ownership_policy, ownership_policy),
         sweep = COALESCE($7::text, sweep), pre_check_spread_ms = COALESCE($8::bigint, pre_check_spread_ms),
         leeway_ms = COALESCE($9::bigint, leeway_ms), sandbox_leeway_ms = COALESCE($10::bigint, sandbox_leeway_ms),
-        outage_allowance_ms = COALESCE($11::bigint, outage_allowance_ms)
+        outage_allowance_ms = COALESCE($11::bigint, outage_allowance_ms),
+        verifier = COALESCE($12::text, verifier), apple_app_id = COALESCE($13::bigint, apple_app_id)
     WHERE bundle_id = $1::text
     RETURNING app_id
 )

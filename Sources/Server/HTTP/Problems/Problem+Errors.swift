@@ -1,6 +1,7 @@
 import AppStore
 import Hummingbird
 import Ledger
+import Tracking
 
 extension Problem {
     /// Creates the problem that a caller sees for an error. Details that the caller must not know stay in the log.
@@ -8,6 +9,7 @@ extension Problem {
         switch error {
         case let problem as Problem: self = problem
         case let error as ReceiptDataError: self = Problem(.notAReceipt, error.description)
+        case let refusal as UploadRefusal: self = Problem(.receiptRejected, refusal.sentence)
         case let error as LedgerError: self = Problem(telling: error)
         case let error as DecodingError: self = Problem(telling: error)
         case let error as any HTTPResponseError: self = Problem(status: error.status)

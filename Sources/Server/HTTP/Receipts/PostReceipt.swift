@@ -70,6 +70,7 @@ struct PostReceipt: Sendable {
             $0.member("result", members["result"] ?? .null)
             $0.member("retry_after_s", members["retry_after_s"] ?? .null)
             $0.member("subscriptions", .array(settled.subscriptions.map { $0.json(for: owner) }))
+            $0.member("vouching", settled.vouching.rawValue)
         }
         return Response(text, status: result.word == .absent ? .accepted : .ok)
     }
@@ -97,7 +98,11 @@ extension PostReceipt {
         /// The operator's own id of the customer.
         let customer: String
         /// The receipt in base64, in the form that the device gave.
-        let receipt: String
+        let receipt: String?
+        /// A signed transaction of StoreKit 2 in compact form.
+        let signedTransaction: String?
+        /// The id of a transaction.
+        let transactionID: String?
         /// The storefront the device saw.
         let storefront: String?
         /// The price the device saw.
@@ -113,6 +118,8 @@ extension PostReceipt {
 
         enum CodingKeys: String, CodingKey, CaseIterable {
             case customer, receipt, storefront, price, currency, purpose, order
+            case signedTransaction = "signed_transaction"
+            case transactionID = "transaction_id"
             case forTransactionID = "for_transaction_id"
         }
 
@@ -140,8 +147,13 @@ extension PostReceipt {
                 throw Problem(
                     .invalid, "The body's storefront is not a storefront of the App Store, like USA or 143441.")
             }
+            let subject = Submission.Subject(
+                receipt: receipt, signedTransaction: signedTransaction, transactionID: transactionID)
+            guard let subject else {
+                throw Problem(.invalid, "The body has exactly one of receipt, signed_transaction and transaction_id.")
+            }
             return Submission(
-                bundleID: bundleID, customer: customer, receipt: receipt, storefront: storefront,
+                bundleID: bundleID, customer: customer, subject: subject, storefront: storefront,
                 priceMilliunits: price?.count, currency: currency?.uppercased())
         }
 

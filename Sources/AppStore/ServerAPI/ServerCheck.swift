@@ -1,0 +1,200 @@
+package import AsyncHTTPClient
+import Foundation
+
+extension ServerAPIClient {
+    /// Returns a client of the real App Store Server API over HTTP.
+    ///
+    /// - Parameters:
+    /// - options: addresses and limits.
+    /// - client: made with `AppStoreOptions.clientConfiguration` on one event loop; the caller shuts it down.
+    /// - verifier: verifies every signed text of an answer.
+    package static func live(
+        _ options: ServerAPIOptions, client: HTTPClient, verifier: SignedTextVerifier
+    ) -> ServerAPIClient {
+        let caller = ServerCaller(
+            options: options, http: HTTPCall(client: client, responseBytesMax: options.responseBytesMax),
+            tokens: ServerTokens())
+        return ServerAPIClient { request in
+            await ServerCheck(options: options, caller: caller, verifier: verifier, request: request).run()
+        }
+    }
+}
+
+/// One check: some calls under one deadline.
+struct ServerCheck: Sendable {
+    /// The time that a further page needs at least.
+    static let pageTime = Duration.seconds(3)
+
+    let options: ServerAPIOptions
+    let caller: ServerCaller
+    let verifier: SignedTextVerifier
+    let request: ServerRequest
+
+    /// What one environment said.
+    private struct Reading {
+        var verdict: ServerVerdict
+        var json: [UInt8] = []
+        var isUnauthorized = false
+        var last = CallResult()
+        var calls = 0
+    }
+
+    /// A call that ended the reading of an environment.
+    private struct Ended: Error {
+        var verdict: ServerVerdict
+        var isUnauthorized = false
+    }
+
+    func run() async -> AppStoreAnswer {
+        let start = ContinuousClock.now
+        let end = start + options.deadline
+        var environment = request.sandboxAllowed ? request.askFirst : .production
+        var reading = await read(environment, until: end)
+        if environment == .production, mayBeInSandbox(reading), ContinuousClock.now < end {
+            environment = .sandbox
+            let calls = reading.calls
+            reading = await read(environment, until: end)
+            reading.calls += calls
+        }
+        return AppStoreAnswer(
+            environment: environment, server: reading.verdict, httpStatus: reading.last.httpStatus, body: reading.json,
+            failureDetail: reading.last.failureDetail, calls: reading.calls,
+            elapsedMilliseconds: start.duration(to: .now).wholeMilliseconds,
+            correlationID: reading.last.correlationID,
+            retryAfterSeconds: reading.last.httpStatus == 200
+                ? nil : RetryAfter.seconds(in: reading.last.headers, now: Date()))
+    }
+
+    /// Whether the sandbox may know what production does not. Apple refuses the key of an app that was never released
+    /// in production.
+    private func mayBeInSandbox(_ reading: Reading) -> Bool {
+        guard request.isFirstSight, request.sandboxAllowed else { return false }
+        if reading.isUnauthorized { return !caller.tokens.isAccepted(request.key, in: .production) }
+        guard case .unknownTransaction(let code) = reading.verdict else { return false }
+        return ServerErrorMeaning(code) == .unknownHere
+    }
+
+    private func read(_ environment: Endpoint, until end: ContinuousClock.Instant) async -> Reading {
+        var reading = Reading(verdict: .nothingNew)
+        do throws(Ended) {
+            let json = try await gather(in: environment, until: end, &reading)
+            guard let json else { return reading }
+            guard let contents = ServerContents(reading: json) else {
+                throw Ended(verdict: .noAnswer("Apple's answer cannot be read; ask again later.", code: nil))
+            }
+            if let fault = await contents.fault(of: request, by: verifier) { throw Ended(verdict: fault) }
+            reading.verdict = .answered(contents)
+            reading.json = json
+        } catch {
+            reading.verdict = error.verdict
+            reading.isUnauthorized = error.isUnauthorized
+        }
+        return reading
+    }
+
+    /// Returns Apple's answers as one JSON text; nil where nothing is new.
+    private func gather(
+        in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
+    ) async throws(Ended) -> [UInt8]? {
+        var gathered = GatheredAnswers(transactionID: request.transactionID, environment: environment)
+        switch request.reading {
+        case .statuses:
+            break
+        case .news(let revision):
+            gathered.from = revision
+            if try await readHistory(into: &gathered, until: end, &reading) == 0, gathered.from != nil { return nil }
+        case .all(let revision):
+            gathered.from = revision
+            _ = try await readHistory(into: &gathered, until: end, &reading)
+        }
+        do throws(Ended) {
+            gathered.statuses = try await ask(
+                .statuses(of: request.transactionID), in: environment, until: end, &reading
+            )
+            .bytes
+        } catch {
+            // A customer without subscriptions has a history alone.
+            guard gathered.pages != nil, case .unknownTransaction = error.verdict else { throw error }
+        }
+        return gathered.json
+    }
+
+    /// Reads the history from a place on, at most `pagesMax` pages. Returns how many transactions it has.
+    ///
+    /// A place that Apple does not know any more is dropped once: the history is read from its start.
+    private func readHistory(
+        into gathered: inout GatheredAnswers, until end: ContinuousClock.Instant, _ reading: inout Reading
+    ) async throws(Ended) -> Int {
+        var (pages, revision, count): ([[UInt8]], String?, Int) = ([], gathered.from, 0)
+        var mayRestart = true
+        while true {
+            let call = ServerCall.history(of: request.transactionID, from: revision)
+            let reply = try await reply(to: call, in: gathered.environment, until: end, &reading)
+            if case .error(_, .placeLost) = reply, mayRestart {
+                (pages, revision, count, mayRestart) = ([], nil, 0, false)
+                gathered.from = nil
+                continue
+            }
+            let page = try document(of: reply)
+            let members = page.members(JSONDocument.root)
+            pages.append(page.bytes)
+            count += members["signedTransactions"].map { page.elements($0).count } ?? 0
+            let next = members["revision"].flatMap(page.scalar)
+            let hasMore = members["hasMore"].flatMap(page.scalar) == "true"
+            if !hasMore || pages.count == options.pagesMax || ContinuousClock.now + Self.pageTime > end {
+                gathered.pages = pages
+                return count
+            }
+            guard let next, next != revision else {
+                throw Ended(
+                    verdict: .noAnswer("Apple's history goes on without a new revision; ask again later.", code: nil))
+            }
+            revision = next
+        }
+    }
+
+    private func ask(
+        _ call: ServerCall, in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
+    ) async throws(Ended) -> JSONDocument {
+        try document(of: try await reply(to: call, in: environment, until: end, &reading))
+    }
+
+    private func reply(
+        to call: ServerCall, in environment: Endpoint, until end: ContinuousClock.Instant, _ reading: inout Reading
+    ) async throws(Ended) -> ServerReply {
+        while let seconds = await request.turn(environment) {
+            let wait = Duration.seconds(max(seconds, 0.01))
+            guard ContinuousClock.now + wait < end, !Task.isCancelled else {
+                throw Ended(verdict: .noAnswer("The app's budget of calls to the Server API is used up.", code: nil))
+            }
+            // The sleep fails only when the check is cancelled, which the next round sees.
+            try? await Task.sleep(for: wait)
+        }
+        let (reply, result, calls) = await caller.call(call, of: request.key, in: environment, until: end)
+        reading.calls += calls
+        reading.last = result
+        return reply
+    }
+
+    private func document(of reply: ServerReply) throws(Ended) -> JSONDocument {
+        switch reply {
+        case .answered(let document): return document
+        case .unauthorized: throw Ended(verdict: .keyRefused, isUnauthorized: true)
+        case .failed(let sentence, _): throw Ended(verdict: .noAnswer(sentence, code: nil))
+        case .error(let code, let meaning): throw Ended(verdict: ServerVerdict(code, meaning))
+        }
+    }
+}
+
+extension ServerVerdict {
+    fileprivate init(_ code: Int, _ meaning: ServerErrorMeaning) {
+        switch meaning {
+        case .unknownHere, .accountGone: self = .unknownTransaction(code: code)
+        case .temporary: self = .noAnswer("Apple has a temporary problem (\(code)).", code: code)
+        case .tooMany: self = .noAnswer("Apple asks for fewer requests (\(code)).", code: code)
+        case .appRefused: self = .appRefused(code: code)
+        case .placeLost, .ourFault: self = .ourFault(code: code)
+        case .idRefused: self = .idRefused(code: code)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+/// What answers of the Server API hold: the statuses of subscriptions and the transactions of a history.
+///
+/// It is read from one JSON text, which the observation keeps: `{"asked", "environment", "from", "statuses": Apple's
+/// answer, "history": [Apple's pages]}`. In a stored text the headers of signed texts are short (``ShortText``).
+package struct ServerContents: Sendable, Hashable {
+    /// A signed text with its place in the JSON text.
+    package struct Text: Sendable, Hashable {
+        /// Its place, such as `history[0].signedTransactions[3]`.
+        package let path: String
+        /// The text in compact form, whole or short.
+        package let compact: [UInt8]
+
+        /// The payload; nil for a text that is none.
+        package var payload: [UInt8]? { ShortText.payload(of: compact) }
+    }
+
+    /// What Apple states about one subscription.
+    package struct Status: Sendable, Hashable {
+        /// `originalTransactionId`.
+        package let originalTransactionID: String?
+        /// `status`, 1 to 5 so far.
+        package let status: Int?
+        /// Its last transaction.
+        package let transaction: Text?
+        /// Its renewal.
+        package let renewal: Text?
+    }
+
+    /// The environment that answered.
+    package let environment: Endpoint
+    /// The statuses; nil where they were not asked for.
+    package let statuses: [Status]?
+    /// The transactions of the pages; nil where no history was asked for.
+    package let transactions: [Text]?
+    /// Where the history was read from; nil: from its start.
+    package let from: String?
+    /// Where the next read of the history begins; nil without a history.
+    package let revision: String?
+    /// Whether the history goes on after what was read.
+    package let goesOn: Bool
+    /// The envelopes of Apple's answers: app, environment and number of the app that each names.
+    let subjects: [Subject]
+
+    /// What an answer says it is about.
+    struct Subject: Sendable, Hashable {
+        let bundleID: String?
+        let environment: String?
+        let appleAppID: Int64?
+    }
+
+    /// All signed texts.
+    package var texts: [Text] {
+        (statuses ?? []).flatMap { [$0.transaction, $0.renewal].compactMap(\.self) } + (transactions ?? [])
+    }
+
+    /// Reads the JSON text; nil for another text.
+    package init?(reading json: [UInt8]) {
+        guard let text = try? JSONReader.read(json) else { return nil }
+        let members = text.members(JSONDocument.root)
+        guard members["asked"] != nil,
+            let environment = members["environment"].flatMap(text.scalar).flatMap(Endpoint.init(rawValue:))
+        else {
+            return nil
+        }
+        self.environment = environment
+        from = members["from"].flatMap(text.scalar)
+        let pages = members["history"].map(text.elements)
+        let answers = [members["statuses"]].compactMap(\.self) + (pages ?? [])
+        subjects = answers.map { Subject(text, at: $0) }
+        statuses = members["statuses"].map { Self.statuses(text, in: $0) }
+        transactions = pages?.enumerated().flatMap { place, page in
+            Self.texts(text, text.members(page)["signedTransactions"], at: "history[\(place)].signedTransactions")
+        }
+        let last = pages?.last.map(text.members)
+        revision = last?["revision"].flatMap(text.scalar)
+        goesOn = last?["hasMore"].flatMap(text.scalar) == "true"
+    }
+
+    private static func statuses(_ text: JSONDocument, in answer: Int) -> [Status] {
+        let groups = text.members(answer)["data"].map(text.elements) ?? []
+        return groups.enumerated().flatMap { group, index in
+            let rows = text.members(index)["lastTransactions"].map(text.elements) ?? []
+            return rows.enumerated().map { row, index in
+                let members = text.members(index)
+                let path = "statuses.data[\(group)].lastTransactions[\(row)]"
+                func signed(_ name: String) -> Text? {
+                    members[name].flatMap(text.scalar).map { Text(path: "\(path).\(name)", compact: Array($0.utf8)) }
+                }
+                return Status(
+                    originalTransactionID: members["originalTransactionId"].flatMap(text.scalar),
+                    status: members["status"].flatMap(text.digits).flatMap { Int(exactly: $0) },
+                    transaction: signed("signedTransactionInfo"), renewal: signed("signedRenewalInfo"))
+            }
+        }
+    }
+
+    private static func texts(_ text: JSONDocument, _ list: Int?, at path: String) -> [Text] {
+        (list.map(text.elements) ?? []).enumerated().compactMap { place, index in
+            text.scalar(index).map { Text(path: "\(path)[\(place)]", compact: Array($0.utf8)) }
+        }
+    }
+}
+
+extension ServerContents.Subject {
+    fileprivate init(_ text: JSONDocument, at index: Int) {
+        let members = text.members(index)
+        bundleID = members["bundleId"].flatMap(text.scalar)
+        environment = members["environment"].flatMap(text.scalar)
+        appleAppID = members["appAppleId"].flatMap(text.digits)
+    }
+}
+
+/// Apple's answers as they are gathered, to become one JSON text.
+struct GatheredAnswers: Sendable {
+    let transactionID: String
+    let environment: Endpoint
+    var from: String?
+    var statuses: [UInt8]?
+    var pages: [[UInt8]]?
+
+    /// The JSON text that ``ServerContents`` reads.
+    var json: [UInt8] {
+        var parts = [
+            Array(#""asked":\#(JSONEscapes.quoted(transactionID))"#.utf8),
+            Array(#""environment":"\#(environment.rawValue)""#.utf8),
+        ]
+        if let from { parts.append(Array(#""from":\#(JSONEscapes.quoted(from))"#.utf8)) }
+        if let statuses { parts.append(Array(#""statuses":"#.utf8) + statuses) }
+        if let pages {
+            parts.append(
+                Array(#""history":["#.utf8) + pages.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "]")])
+        }
+        return [UInt8(ascii: "{")] + parts.joined(separator: [UInt8(ascii: ",")]) + [UInt8(ascii: "}")]
+    }
+}

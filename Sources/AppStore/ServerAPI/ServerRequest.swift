@@ -1,0 +1,65 @@
+/// The App Store Server API as Perennial sees it: one question. A struct with one closure, as ``AppStoreClient`` is.
+package struct ServerAPIClient: Sendable {
+    /// Asks Apple about the customer of a transaction. Never throws: an outage is an answer too.
+    package var read: @Sendable (ServerRequest) async -> AppStoreAnswer
+
+    /// Creates a client that answers with `read`.
+    package init(read: @escaping @Sendable (ServerRequest) async -> AppStoreAnswer) {
+        self.read = read
+    }
+
+    /// A client of a process that asks no Server API.
+    package static let none = ServerAPIClient { request in
+        AppStoreAnswer(
+            environment: request.askFirst,
+            server: .noAnswer("This process does not ask the Server API.", code: nil), httpStatus: nil, calls: 0)
+    }
+}
+
+/// How much of what Apple knows a check reads.
+package enum ServerReading: Sendable, Hashable {
+    /// The status of all subscriptions, with the last transaction and the renewal of each: one call.
+    case statuses
+    /// The history after a revision. Where something is new, the statuses too.
+    case news(since: String)
+    /// The history from a revision on, from its start where nil, and the statuses.
+    case all(from: String?)
+}
+
+/// A request to Apple about the customer of one transaction.
+package struct ServerRequest: Sendable {
+    /// The key that signs the requests.
+    package var key: ServerKey
+    /// Apple's number of the app; texts of production that name another one are of another app.
+    package var appleAppID: Int64?
+    /// Any transaction id of the customer in this app.
+    package var transactionID: String
+    /// How much to read.
+    package var reading: ServerReading
+    /// The environment to ask first: the one remembered for this receipt, else production.
+    package var askFirst: Endpoint
+    /// Whether nothing of this receipt was verified before: the answer must hold the id, and the other environment may
+    /// know it.
+    package var isFirstSight: Bool
+    /// Whether sandbox purchases are accepted. If false, the sandbox is never asked.
+    package var sandboxAllowed: Bool
+    /// Waits for its turn, for each call: returns nil when the call may be made, else the seconds to wait before another
+    /// question.
+    package var turn: @Sendable (Endpoint) async -> Double?
+
+    /// Creates a request; the app's budget is `turn`.
+    package init(
+        key: ServerKey, appleAppID: Int64? = nil, transactionID: String, reading: ServerReading,
+        askFirst: Endpoint = .production, isFirstSight: Bool = true, sandboxAllowed: Bool = true,
+        turn: @escaping @Sendable (Endpoint) async -> Double? = { _ in nil }
+    ) {
+        self.key = key
+        self.appleAppID = appleAppID
+        self.transactionID = transactionID
+        self.reading = reading
+        self.askFirst = askFirst
+        self.isFirstSight = isFirstSight
+        self.sandboxAllowed = sandboxAllowed
+        self.turn = turn
+    }
+}

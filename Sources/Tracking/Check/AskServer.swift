@@ -1,0 +1,72 @@
+import AppStore
+import Ledger
+import Logging
+import Subscriptions
+
+extension Tracker {
+    /// Asks the Server API about a claimed receipt. Never throws: without a key too, there is an answer that says so.
+    func serverAnswer(about claim: Claim, _ question: ServerQuestion) async -> AppStoreAnswer {
+        let endpoint = claim.environment.map(Endpoint.init) ?? .production
+        guard let id = question.transactionID else {
+            return .unasked("No transaction id of it is known.", endpoint)
+        }
+        let key: ServerKey
+        do {
+            guard let stored = try ledger.apps.serverKey(of: claim.app) else {
+                let sentence = Self.noServerKey(claim.app.bundleID)
+                conditions.raise(.serverAPI(claim.app.bundleID), by: sentence)
+                return .unasked(sentence, endpoint)
+            }
+            conditions.clear(.sealedSecret(claim.app.bundleID))
+            key = ServerKey(
+                pem: stored.pem, id: stored.name.id, issuer: stored.name.issuer ?? "", bundleID: claim.app.bundleID.text
+            )
+        } catch {
+            conditions.raise(.sealedSecret(claim.app.bundleID), by: "\(error)")
+            return .unasked("The app's server key cannot be read here; the log says why.", endpoint)
+        }
+        let app = claim.app
+        let answer = await appStore.server.read(
+            ServerRequest(
+                key: key, appleAppID: app.appleAppID, transactionID: id, reading: question.reading, askFirst: endpoint,
+                isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
+                turn: { await turn(of: app, in: $0) }))
+        await heed(answer, of: app)
+        return answer
+    }
+
+    /// What to do where an app has no server key.
+    static func noServerKey(_ bundleID: BundleID) -> String {
+        "\(bundleID) has no key for the Server API; store it with `perennial app server-key --app \(bundleID)`."
+    }
+
+    /// Takes one call from the app's budget; returns the seconds to wait where it is used up. While the database is away,
+    /// calls wait too.
+    private func turn(of app: App, in endpoint: Endpoint) async -> Double? {
+        let wait = await attempt("take a call from the budget") {
+            try await ledger.claims.takeCall(.transactions, of: app, in: StoreEnvironment(endpoint)) ?? 0
+        }
+        guard let wait else { return 1 }
+        return wait > 0 ? wait : nil
+    }
+
+    /// Stops calls where Apple asks for it (4290000), and claims of an app that asks nothing else.
+    private func heed(_ answer: AppStoreAnswer, of app: App) async {
+        guard answer.httpStatus == 429, let seconds = answer.retryAfterSeconds, seconds > 0 else { return }
+        await attempt("wait as Apple asks") {
+            try await ledger.claims.pauseCalls(
+                .transactions, of: app, in: StoreEnvironment(answer.environment), seconds: seconds)
+            guard app.verifier == .serverAPI else { return }
+            try await ledger.apps.pause(
+                app.id, seconds: min(seconds, LedgerClaims.callPauseSecondsMax),
+                because: "Apple asks for fewer requests")
+        }
+    }
+}
+
+extension AppStoreAnswer {
+    /// The answer where nothing was asked.
+    fileprivate static func unasked(_ sentence: String, _ endpoint: Endpoint) -> AppStoreAnswer {
+        AppStoreAnswer(environment: endpoint, server: .noAnswer(sentence, code: nil), httpStatus: nil, calls: 0)
+    }
+}

@@ -1,0 +1,80 @@
+import AppStore
+import Ledger
+package import Subscriptions
+
+extension Evidence {
+    /// Reads the evidence in verified answers of the Server API; nil where they hold no text that can be read.
+    ///
+    /// Statuses alone show how subscriptions stand. With the history they are whole: what it lacks since its beginning is
+    /// as it was. The answer is as old as its oldest text. Each row keeps the instant at which it was signed.
+    init?(in contents: ServerContents, bundleID: BundleID, asOf limit: Instant? = nil) {
+        var transactions = (contents.transactions ?? []).compactMap(\.row)
+        var renewals: [RenewalRow] = []
+        var statuses: [OriginalTransactionID: AppleStatus] = [:]
+        for status in contents.statuses ?? [] {
+            let transaction = status.transaction.flatMap(\.row)
+            let renewal = status.renewal.flatMap(\.renewalRow)
+            transactions += [transaction].compactMap(\.self)
+            renewals += [renewal].compactMap(\.self)
+            if let subject = transaction?.originalTransactionID ?? renewal?.originalTransactionID {
+                statuses[subject] = status.status.flatMap(AppleStatus.init(rawValue:))
+            }
+        }
+        guard let oldest = (transactions.map(\.asOf) + renewals.map(\.asOf)).min() else { return nil }
+        self.init(
+            environment: StoreEnvironment(contents.environment), bundleID: bundleID, asOf: limit ?? oldest,
+            transactions: transactions, renewals: renewals,
+            isComplete: transactions.count + renewals.count == contents.texts.count,
+            coverage: contents.transactions == nil ? .head : .whole, statuses: statuses)
+    }
+}
+
+extension ServerContents.Text {
+    /// The row of a signed transaction; nil where it cannot be read.
+    fileprivate var row: TransactionRow? {
+        payload.flatMap { SignedTransaction(payload: $0) }.map { TransactionRow($0, path: path) }
+    }
+
+    /// The row of signed renewal information; nil where it cannot be read.
+    fileprivate var renewalRow: RenewalRow? {
+        payload.flatMap { SignedRenewal(payload: $0) }.map { RenewalRow($0, path: path) }
+    }
+}
+
+extension Finding {
+    /// Determines the outcome of what the Server API said.
+    ///
+    /// - Parameters:
+    ///   - verdict: What it said.
+    ///   - evidence: What its verified texts state; nil where there are none.
+    init(_ verdict: ServerVerdict, evidence: Evidence?) {
+        let reason = verdict.sentence ?? "Apple's answer holds nothing about the transaction."
+        func failure(retryable: Bool = true, _ kind: CheckFailure.Kind = .noUsableAnswer) -> Finding {
+            .indeterminate(CheckFailure(reason: reason, status: verdict.code, retryable: retryable, kind: kind))
+        }
+        func refusal(_ kind: Refusal.Kind, retryable: Bool) -> Finding {
+            .rejected(Refusal(reason: reason, status: verdict.code, retryable: retryable, kind: kind))
+        }
+        switch verdict {
+        case .answered: self = evidence.map(Finding.verified) ?? failure()
+        case .nothingNew:
+            self = .indeterminate(
+                CheckFailure(
+                    reason: "Apple has nothing new, but what is stored needs a full answer; it will be asked again.",
+                    status: 0, retryable: true))
+        case .unknownTransaction: self = refusal(.unknownTransaction, retryable: true)
+        case .idRefused: self = refusal(.badRequest, retryable: false)
+        case .otherSubject: self = refusal(.otherBundle, retryable: false)
+        case .keyRefused, .appRefused: self = failure(.appRefused)
+        case .unverified, .ourFault, .noAnswer: self = failure()
+        }
+    }
+}
+
+extension ServerRead {
+    init(_ contents: ServerContents) {
+        self.init(
+            beginsAtStart: contents.transactions != nil && contents.from == nil, revision: contents.revision,
+            goesOn: contents.goesOn)
+    }
+}

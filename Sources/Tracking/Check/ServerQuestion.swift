@@ -1,0 +1,58 @@
+import AppStore
+import Ledger
+import Subscriptions
+
+/// Whether, by which transaction, and how much the Server API is asked about a claimed receipt.
+struct ServerQuestion: Sendable, Hashable {
+    /// Whether the Server API is asked at all.
+    let asksServer: Bool
+    /// Whether verifyReceipt is asked first, to vouch for the receipt: its bytes can be edited.
+    let vouchesFirst: Bool
+    /// The transaction to ask by; nil where none is known.
+    let transactionID: String?
+    /// How much to read.
+    let reading: ServerReading
+
+    init(about claim: Claim) {
+        let isReceipt = claim.form == .receipt
+        let wantsServer = !isReceipt || claim.app.verifier == .serverAPI
+        transactionID =
+            wantsServer ? claim.transactionID?.text ?? Self.localTransactionID(of: claim.receipt, isReceipt) : nil
+        // A receipt without purchases gives no id.
+        asksServer = wantsServer && (transactionID != nil || !isReceipt)
+        vouchesFirst = isReceipt && !claim.isVouched && claim.fingerprint == nil && claim.app.hasSecret
+        reading = ServerReading(for: claim)
+    }
+
+    private static func localTransactionID(of receipt: [UInt8], _ isReceipt: Bool) -> String? {
+        guard isReceipt, let local = LocalReading(of: receipt).receipt else { return nil }
+        return local.purchases.lazy.map(\.originalTransactionID).first { $0 != "0" }
+    }
+}
+
+extension ServerReading {
+    /// Chooses how much a check reads: everything at first sight and where it is wanted, the news of the history in a
+    /// sweep, else the statuses.
+    init(for claim: Claim) {
+        let history = claim.history
+        if history.goesOn {
+            self = .all(from: history.revision)
+        } else if history.readsWhole {
+            self = .all(from: nil)
+        } else if let revision = history.revision {
+            self = claim.lane == .sweep && claim.canConfirm ? .news(since: revision) : .statuses
+        } else {
+            self = .all(from: nil)
+        }
+    }
+}
+
+extension AppStoreAnswer {
+    /// Whether verifyReceipt said what it thinks of the receipt.
+    var isVerdict: Bool {
+        switch response?.status {
+        case 0, 21003, 21006, 21007, 21008, 21010: httpStatus == 200
+        case .some, nil: false
+        }
+    }
+}

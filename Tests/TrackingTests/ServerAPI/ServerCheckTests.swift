@@ -1,0 +1,143 @@
+import AppStore
+import Ledger
+import Subscriptions
+import TestSupport
+import Testing
+
+@testable import Tracking
+
+@Suite("A check asks the Server API by the app's verifier and by what the device sent")
+struct ServerCheckTests {
+    private static let state = """
+        SELECT r.outcome, s.attempts, r.rejections FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
+        """
+
+    @Test("The id of a transaction asks the Server API for everything; a refused key pauses the app and is no attempt")
+    func keyRefused() async throws {
+        try await ServerLine.with { line in
+            let receipt = try await line.pointer("2000000000000001")
+            line.server.say(.keyRefused, httpStatus: 401)
+            let settled = try await line.tracker.check(receipt)
+            #expect(settled.outcome == .indeterminate && settled.vouching == .pointer)
+            #expect(settled.reason?.contains("perennial app server-key") == true)
+            let asked = try #require(line.server.asked.first)
+            #expect(asked.transactionID == "2000000000000001" && asked.reading == .all(from: nil) && asked.isFirstSight)
+            #expect(asked.askFirst == .production && line.receipts.callCount == 0)
+            #expect(try await line.rows(Self.state) == ["0 0"])
+            let app = try await line.served.ledger.apps.app(ServedLedger.app)
+            #expect(app.pause?.reason.contains("401") == true)
+            #expect(line.journal.lines.contains { $0.contains("the Server API cannot be asked") })
+        }
+    }
+
+    @Test("A transaction that is not known is asked about again soon, then in a day")
+    func unknown() async throws {
+        try await ServerLine.with { line in
+            let receipt = try await line.pointer("1")
+            line.server.say(.unknownTransaction(code: 4_040_010))
+            let settled = try await line.tracker.check(receipt)
+            #expect(settled.outcome == .rejected && settled.repetition == .later)
+            #expect(try await line.rows(Self.state) == ["rejected 1 1"])
+            let minutes = try await line.rows(
+                "SELECT round(EXTRACT(epoch FROM due_at - now()) / 60) AS m FROM ledger.poll_schedule")
+            #expect(minutes == ["1"])
+            line.server.say(.idRefused(code: 4_000_006))
+            #expect(try await line.tracker.check(receipt).repetition == .vain)
+        }
+    }
+
+    @Test("Too many requests pause that kind of call, and the claims of an app that asks nothing else")
+    func tooMany() async throws {
+        try await ServerLine.with { line in
+            let receipt = try await line.pointer("1")
+            line.server.say(.noAnswer("busy", code: 4_290_000), httpStatus: 429, retryAfter: 120)
+            _ = try await line.tracker.check(receipt)
+            let paused = """
+                SELECT environment, endpoint, round(EXTRACT(epoch FROM paused_until - now()) / 10) AS p FROM ledger.call_budget
+                """
+            #expect(try await line.rows(paused) == ["Production transactions 12"])
+            var app = try await line.served.ledger.apps.app(ServedLedger.app)
+            #expect(app.pause == nil)
+            let wait = try await line.served.ledger.claims.takeCall(.transactions, of: app, in: .production)
+            #expect(wait.map { (100...121).contains($0) } == true)
+            #expect(try await line.served.ledger.claims.takeCall(.refunds, of: app, in: .production) == nil)
+            try await line.verify(by: .serverAPI)
+            _ = try await line.tracker.check(receipt)
+            app = try await line.served.ledger.apps.app(ServedLedger.app)
+            #expect(app.pause?.reason == "Apple asks for fewer requests")
+        }
+    }
+
+    @Test("verifyReceipt vouches for a receipt first; while it cannot, the id in it is a pointer")
+    func vouching() async throws {
+        try await ServerLine.with { line in
+            try await line.verify(by: .serverAPI)
+            let upload = Submission(bundleID: ServedLedger.app, customer: "kim", receipt: Sample.receipt())
+            let receipt = try #require(try await line.tracker.store([upload]).first?.get()).receiptID
+            line.receipts.say(nil)
+            line.server.say(.unknownTransaction(code: 4_040_010))
+            // Nothing is known of it but its bytes, which hold no purchases.
+            #expect(try await line.tracker.check(receipt).outcome == .indeterminate)
+            #expect(line.server.asked.isEmpty)
+            try await line.served.run("UPDATE ledger.receipt SET transaction_id = '100'")
+            let pointed = try await line.tracker.check(receipt)
+            #expect(pointed.outcome == .rejected && pointed.vouching == .pointer && line.server.asked.count == 1)
+            line.receipts.say(Sample.verified())
+            let vouched = try await line.tracker.check(receipt)
+            #expect(vouched.outcome == .verified && vouched.vouching == .vouched && line.server.asked.count == 1)
+            line.server.say(.noAnswer("away", code: nil))
+            _ = try await line.tracker.check(receipt)
+            #expect(line.server.asked.count == 2 && line.server.asked.last?.reading == .all(from: nil))
+            #expect(line.server.asked.last?.isFirstSight == false)
+        }
+    }
+
+    @Test(
+        "How much is read",
+        arguments: [
+            ("history_revision = 'r'", .statuses), ("history_revision = 'r', reads_whole = true", .all(from: nil)),
+            ("history_revision = 'r', history_goes_on = true, reads_whole = true", .all(from: "r")),
+            ("reads_whole = false", .all(from: nil)),
+        ] as [(String, ServerReading)])
+    func reading(_ change: String, _ reading: ServerReading) async throws {
+        try await ServerLine.with { line in
+            let receipt = try await line.pointer("1")
+            try await line.served.run("UPDATE ledger.receipt SET \(change)")
+            _ = try await line.tracker.check(receipt)
+            #expect(line.server.asked.map(\.reading) == [reading])
+        }
+    }
+
+    @Test("Without a server key an upload without a receipt is refused, and the sentence says what to do")
+    func noKey() async throws {
+        try await ServerLine.with { line in
+            try await line.served.ledger.apps.removeServerKey(of: ServedLedger.app)
+            for subject in [Submission.Subject.transactionID("1"), .signedTransaction("a.b.c")] {
+                let error = await #expect(throws: LedgerError.self) {
+                    _ = try await line.tracker.submit(
+                        Submission(bundleID: ServedLedger.app, customer: "kim", subject: subject))
+                }
+                #expect(error?.message.contains("perennial app server-key --app com.example.app") == true)
+            }
+            let error = await #expect(throws: LedgerError.self) { try await line.verify(by: .serverAPI) }
+            #expect(error?.kind == .invalid)
+        }
+    }
+
+    @Test("What is no signed transaction of Apple's is refused before anything is stored")
+    func forged() async throws {
+        try await ServerLine.with { line in
+            for text in ["", "a.b.c", "eyJhbGciOiJFUzI1NiJ9.e30.AAAA"] {
+                await #expect(throws: UploadRefusal.self) {
+                    _ = try await line.tracker.submit(
+                        Submission(bundleID: ServedLedger.app, customer: "kim", subject: .signedTransaction(text)))
+                }
+            }
+            for id in ["", "1 2", "é", String(repeating: "1", count: 65)] {
+                await #expect(throws: LedgerError.self) { _ = try await line.pointer(id) }
+            }
+            let stored = try await line.rows("SELECT receipt_id FROM ledger.receipt")
+            #expect(stored.isEmpty)
+        }
+    }
+}
