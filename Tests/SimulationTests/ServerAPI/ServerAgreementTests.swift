@@ -1,4 +1,5 @@
 import AppStoreSimulator
+import Crypto
 import Foundation
 import Ledger
 import Subscriptions
@@ -34,6 +35,53 @@ struct ServerAgreementTests {
             try await world.work(seconds: 9)
             #expect(world.simulator.serverCallCount > before)
             try await expectAgreement(in: world, of: known, renewalsMin: 40)
+        }
+    }
+
+    @Test("An upload without a receipt says how far its sender is believed, and one transaction is one upload")
+    func uploads() async throws {
+        var options = Self.options(seed: 20_261_126)
+        (options.customers, options.sandboxCustomers, options.monthSeconds) = (12, 0, 600)
+        try await PretendWorld.with(options, importing: .signedTransactions) { world in
+            let tracker = world.tracker
+            let devices = try world.simulator.signedTransactions()
+            let device = try #require(devices.first { $0.environment == .production })
+            let first = try await settled(in: world, .signedTransaction(device.signedTransaction), by: device.customer)
+            #expect(first.outcome == .verified && first.vouching == .signed)
+            let texts = try world.simulator.signedTransactions(of: device.customer) ?? []
+            let again = try #require(texts.first { $0.transactionID == device.transactionID })
+            let repeated = try await settled(
+                in: world, .signedTransaction(again.signedTransaction), by: device.customer)
+            #expect(repeated.receiptID == first.receiptID, "another text about the same transaction")
+            let stranger = try await settled(in: world, .transactionID(device.transactionID), by: "eve")
+            #expect(stranger.outcome == .verified && stranger.vouching == .pointer)
+            for outcome in stranger.subscriptions {
+                guard case .refused? = outcome.ownership[AppCustomerID("eve")] else {
+                    Issue.record("\(outcome)")
+                    continue
+                }
+            }
+            let unknown = try await settled(in: world, .transactionID("2000000999999999"), by: "eve")
+            #expect(unknown.outcome == .rejected && unknown.refusal == .unknownTransaction)
+            try await tracker.ledger.apps.add(NewApp(bundleID: "com.example.other"))
+            try await tracker.ledger.apps.storeServerKey(
+                try ConnectKey(pem: PretendWorld.serverKey.pemRepresentation, id: "S2", issuer: "I"),
+                of: "com.example.other")
+            let foreign = Submission(
+                bundleID: "com.example.other", customer: "eve", subject: .signedTransaction(device.signedTransaction))
+            await #expect(throws: UploadRefusal.self) { _ = try await tracker.submit(foreign) }
+            let stored = try await tracker.ledger.customers.receipts(app: "com.example.other")
+            #expect(stored.isEmpty)
+        }
+    }
+
+    private func settled(
+        in world: PretendWorld, _ subject: Submission.Subject, by customer: String
+    ) async throws -> Settled {
+        let submission = Submission(bundleID: world.bundleID, customer: customer, subject: subject)
+        switch try await world.tracker.submit(submission) {
+        case .settled(let settled, customer: _): return settled
+        case .pending(_, let reason): throw LedgerError(.busy, reason)
         }
     }
 
