@@ -12,6 +12,10 @@ package struct StoredReceipt: Sendable {
     package let customers: [String]
     /// The subscriptions that Apple's answers showed in it.
     package let subscriptions: [OriginalTransactionID]
+    /// What the device sent.
+    package let form: SubmittedForm
+    /// Why its contents count as its sender's.
+    package let vouching: Vouching
     /// The environment in which it was verified.
     package let environment: StoreEnvironment?
     /// How the last answer counts; nil before the first.
@@ -46,6 +50,8 @@ extension StoredReceipt {
         bundleID = BundleID(try row.text("bundle_id"))
         customers = try row.texts("customers")
         subscriptions = try row.texts("subscriptions").map { OriginalTransactionID($0) }
+        form = try row.word("form")
+        vouching = Vouching(form, isVouched: try row.bool("vouched"))
         environment = try row.wordIfPresent("environment")
         outcome = try row.textIfPresent("outcome")
         reason = try row.textIfPresent("reason")

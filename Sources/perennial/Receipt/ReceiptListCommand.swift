@@ -88,7 +88,7 @@ extension Listing {
         self.init(columns: [
             "receipt_id", "bundle_id", "environment", "outcome", "customers", "subscriptions", "received_at",
             "asked_at",
-            "verified_at", "next_check_at", "reason",
+            "verified_at", "next_check_at", "reason", "form", "vouching",
         ])
         rows = receipts.map { receipt in
             [
@@ -97,7 +97,7 @@ extension Listing {
                 .optional(receipt.outcome), .array(receipt.customers.map { .string($0) }),
                 .array(receipt.subscriptions.map { .string($0.text) }), .string(receipt.receivedAt.iso8601),
                 .optional(receipt.askedAt), .optional(receipt.verifiedAt), .optional(receipt.nextCheckAt),
-                .optional(receipt.reason),
+                .optional(receipt.reason), .string(receipt.form.rawValue), .string(receipt.vouching.rawValue),
             ]
         }
     }

@@ -23,6 +23,32 @@ struct OfferRoleTests {
         }
     }
 
+    @Test(
+        "Worker and server ask with an app's server key, and change neither it nor the chains of signed texts",
+        arguments: ["perennial_worker", "perennial_api"])
+    func serverKey(role: String) async throws {
+        try await withLedger { test in
+            try await test.ledger.operations.grantRoles()
+            let app = test.app.bundleID
+            try await acting(as: "perennial_owner", on: test) { ledger in
+                try await ledger.apps.storeServerKey(
+                    try ConnectKey(pem: OfferKeyTests.pem, id: "K", issuer: "I"), of: app)
+            }
+            try await acting(as: role, on: test) { ledger in
+                let app = try await ledger.apps.app(app)
+                #expect(try ledger.apps.serverKey(of: app)?.name.id == "K")
+                #expect(try await ledger.claims.takeCall(.transactions, of: app, in: .production) == nil)
+                try await ledger.claims.pauseCalls(.transactions, of: app, in: .production, seconds: 1)
+                #expect(try await ledger.chainNumbers(of: ["header"]).count == 1)
+                for change in ["UPDATE ledger.server_key SET key_id = 'mine'", "DELETE FROM ledger.signer_chain"] {
+                    await #expect(throws: DatabaseError.self) {
+                        try await ledger.database.transaction { try $0.script(change) }
+                    }
+                }
+            }
+        }
+    }
+
     @Test("The owner stores and removes a key, the server signs with it, the worker reads its name")
     func offers() async throws {
         try await withLedger { test in

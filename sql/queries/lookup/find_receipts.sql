@@ -1,5 +1,6 @@
 -- Returns receipts of app $1 and customer $2 (nulls: all) or with id $3, newest first, at most $4.
-SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment, r.outcome::text AS outcome, r.reason, r.received_at,
+SELECT r.receipt_id, a.bundle_id, r.form::text AS form, r.vouched,
+       r.environment::text AS environment, r.outcome::text AS outcome, r.reason, r.received_at,
        GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
        GREATEST(r.verified_at, s.confirmed_at) AS verified_at, GREATEST(s.due_at, s.scheduled_for) AS due_at,
        s.lane::text AS lane, s.attempts, s.leased_by IS NOT NULL AS leased,

@@ -11,7 +11,8 @@ WITH page AS MATERIALIZED (
          WHERE c.app_id = (SELECT app_id FROM ledger.app WHERE bundle_id = $1::text) AND c.name = $2::text)
      ORDER BY u.receipt_id DESC LIMIT $4::int)
 )
-SELECT r.receipt_id, a.bundle_id, r.environment::text AS environment, r.outcome::text AS outcome, r.reason, r.received_at,
+SELECT r.receipt_id, a.bundle_id, r.form::text AS form, r.vouched,
+       r.environment::text AS environment, r.outcome::text AS outcome, r.reason, r.received_at,
        GREATEST(r.asked_at, s.confirmed_at) AS asked_at, GREATEST(r.verified_at, s.confirmed_at) AS verified_at,
        GREATEST(s.due_at, s.scheduled_for) AS due_at,
        ARRAY(SELECT c.name FROM ledger.upload u JOIN ledger.customer c USING (customer_id)

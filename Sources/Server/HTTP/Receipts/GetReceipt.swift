@@ -38,6 +38,8 @@ extension StoredReceipt {
             "app": .string(bundleID.text),
             "customers": .array(customers.map { .string($0) }),
             "subscriptions": .array(subscriptions.map { .string($0.text) }),
+            "form": .string(form.rawValue),
+            "vouching": .string(vouching.rawValue),
             "environment": .optional(environment?.rawValue),
             "outcome": .string(outcome ?? "pending"),
             "reason": .optional(reason),
