@@ -97,7 +97,7 @@ FROM (VALUES
 -- What was learnt later of a period, with what was known before.
 INSERT INTO ledger.period_history
 SELECT period_id, subscription_id, tstzrange(recorded_at, later.at), product_id, quantity, purchased_at, expires_at,
-       cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, recorded_at, NULL
+       cancelled_at, is_upgraded, is_trial, is_intro, promotional_offer_id, offer_code_ref_name, ownership, NULL::bigint, NULL, recorded_at, NULL
 FROM ledger.period
 JOIN (VALUES ('B1', '2026-01-21Z'::timestamptz), ('C1', '2026-01-25 00:01Z'), ('J1', '2026-03-05Z')) AS later (line, at)
     ON web_order_line_item_id = later.line;
