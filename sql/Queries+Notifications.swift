@@ -18,4 +18,5 @@ extension Queries {
     package static let readAppliedNotifications = SQLFile(
         "read_applied_notifications", PackageResources.read_applied_notifications_sql)
     package static let findTokenCustomers = SQLFile("find_token_customers", PackageResources.find_token_customers_sql)
+    package static let requireWhole = SQLFile("require_whole", PackageResources.require_whole_sql)
 }

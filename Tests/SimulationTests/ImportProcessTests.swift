@@ -76,7 +76,8 @@ extension ImportProcessTests {
             let reported = try await world.start(asked, command: "entitlements").said()
             let row = try #require(reported.text.split(whereSeparator: \.isNewline).last, "\(reported.text)")
             #expect(
-                row.hasPrefix("monthly,yes,2") && row.hasSuffix("Z,monthly,active,,Production,provisional,,"), "\(row)")
+                row.hasPrefix("monthly,yes,2") && row.hasSuffix("Z,monthly,active,,Production,provisional,,,"), "\(row)"
+            )
         }
     }
 }

@@ -93,11 +93,13 @@ extension PretendWorld {
     }
 
     /// Serves the HTTP API while `body` runs.
-    fileprivate func serving(_ body: @escaping @Sendable (Int) async throws -> Void) async throws {
+    func serving(
+        with tracker: Tracker? = nil, _ body: @escaping @Sendable (Int) async throws -> Void
+    ) async throws {
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let logger = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
         let server = HTTPServer(
-            tracker: tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: logger,
+            tracker: tracker ?? self.tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: logger,
             servesAdmin: false
         ) { port.yield($0) }
         let group = ServiceGroup(configuration: .init(services: [.init(service: server)], logger: logger))

@@ -11,7 +11,7 @@ struct VerifyProcessTests {
         struct One: Decodable {
             let check, detail, advice: String
             let bundle_id, environment, original_transaction_id, product_id: String?
-            let receipt_id: Int64?
+            let receipt_id: String?
             let repaired: Bool
         }
         let checks: [String]

@@ -229,14 +229,19 @@ SELECT n.notification_id, a.bundle_id, n.environment::text AS environment, n.rec
        n.original_transaction_id, n.effect, n.check_at
 FROM ledger.notification n LEFT JOIN ledger.app a USING (app_id);
 COMMENT ON VIEW perennial.notification_log IS
-    'Apple''s notifications of the last 90 days, what each was about and what it did, without its body';
+    'Apple''s notifications, what each was about and what it did, without its texts. Unverified ones stay for 90 days';
 
 CREATE FUNCTION perennial.forget_notifications(before timestamptz) RETURNS bigint LANGUAGE sql AS $$
-    WITH gone AS (DELETE FROM ledger.notification n WHERE n.received_at < before RETURNING 1)
+    WITH gone AS (
+        DELETE FROM ledger.notification n
+        WHERE n.received_at < before AND n.effect <> 'applied' AND n.apply_at IS NULL
+          AND (n.signed_at IS NULL OR n.received_at < now() - interval '200 days')
+        RETURNING 1)
     SELECT count(*) FROM gone
 $$;
 COMMENT ON FUNCTION perennial.forget_notifications IS
-    'Removes notifications that came before an instant, and returns how many. For perennial_owner';
+    'Removes notifications that came before an instant, and returns how many. Those whose facts are part of the ledger '
+    'stay, and the ids of verified ones for 200 days. For perennial_owner';
 
 CREATE FUNCTION perennial.keep_feed_id() RETURNS void LANGUAGE sql AS $$
     UPDATE ledger.feed SET place = ledger.feed_place()

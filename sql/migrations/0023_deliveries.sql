@@ -135,11 +135,13 @@ CREATE TYPE ledger.deliverable AS (
     subscription_id          bigint,
     period_id                bigint,
     transaction_id           text,
-    original_transaction_id  text
+    original_transaction_id  text,
+    refund_percentage        int
 );
 COMMENT ON TYPE ledger.deliverable IS
     'A purchase or a period as deliveries see it. is_wanted: the catalog delivers it; is_taken_back: Apple refunded or '
-    'revoked it, or it turned out to be another period';
+    'revoked it, or it turned out to be another period; refund_percentage: how much of the price Apple gave back, in '
+    'thousandths of a percent, null where no signed transaction stated it';
 
 CREATE FUNCTION ledger.deliverables(purchase_ids bigint[], subscription_ids bigint[]) RETURNS SETOF ledger.deliverable
 LANGUAGE sql STABLE AS $$
@@ -152,7 +154,8 @@ LANGUAGE sql STABLE AS $$
     SELECT p.app_id, p.environment, o.customer_id, p.product_id, p.kind, p.credit, p.units::bigint * p.quantity,
            p.quantity, p.purchased_at, COALESCE(p.kind <> 'auto_renewable' AND p.purchased_at >= p.since, false),
            p.revoked_at IS NOT NULL, COALESCE(p.facts #>> '{ownership,word}' = 'FAMILY_SHARED', false), 'purchase',
-           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id
+           p.purchase_id, NULL::bigint, NULL::bigint, p.transaction_id, p.original_transaction_id,
+           (p.facts #>> '{refunded,percentage}')::int
     FROM (
         SELECT p.*, d.kind, d.credit, d.units, d.since
         FROM unnest(purchase_ids) AS n(id)
@@ -170,7 +173,7 @@ LANGUAGE sql STABLE AS $$
            e.kind IS NOT NULL, e.cancelled_at IS NOT NULL AND NOT e.is_upgraded AND e.replaced_by IS NULL,
            COALESCE(e.ownership = 'FAMILY_SHARED', false),
            CASE WHEN e.purchased_at > e.first_at THEN 'renewal' ELSE 'purchase' END,
-           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id
+           NULL, e.subscription_id, e.period_id, NULL, e.original_transaction_id, e.revocation_percentage
     FROM (
         SELECT e.*, s.app_id, s.environment, s.original_transaction_id, d.kind
         FROM unnest(subscription_ids) AS n(id)
@@ -190,7 +193,7 @@ LANGUAGE sql STABLE AS $$
     UNION ALL
     SELECT DISTINCT l.app_id, l.environment, NULL::bigint, l.product_id, l.kind, NULL, NULL::bigint, 1,
            NULL::timestamptz, false, true, false, 'purchase', NULL::bigint, l.subscription_id, l.period_id,
-           l.transaction_id, l.original_transaction_id
+           l.transaction_id, l.original_transaction_id, NULL::int
     FROM unnest(subscription_ids) AS n(id)
     CROSS JOIN LATERAL (SELECT l.* FROM ledger.delivery l WHERE l.subscription_id = n.id OFFSET 0) l
     WHERE NOT EXISTS (SELECT FROM ledger.period e WHERE e.period_id = l.period_id OFFSET 0)
@@ -243,7 +246,12 @@ LANGUAGE sql STABLE AS $$
                 THEN 'possible_duplicate' END
     FROM first f
     UNION ALL
-    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit, t.last_units, t.last_turn + 1, turn.reason,
+    SELECT t.thing, turn.customer_id, t.last_kind, t.last_credit,
+           -- A part of the price that Apple gave back takes the same part of the units back, at least one.
+           CASE WHEN turn.reason = 'refund' AND t.refund_percentage < 100000 AND t.last_units IS NOT NULL
+                THEN GREATEST(1, round(t.last_units * t.refund_percentage / 100000.0))::bigint
+                ELSE t.last_units END,
+           t.last_turn + 1, turn.reason,
            CASE WHEN t.is_erased AND turn.customer_id = t.last_customer THEN 'erased' END
     FROM thing t
     CROSS JOIN LATERAL (

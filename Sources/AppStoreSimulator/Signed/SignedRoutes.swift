@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// A customer's newest transaction, signed, as the device of an app without receipts sends it.
 package struct SimulatedTransaction: Codable, Sendable {

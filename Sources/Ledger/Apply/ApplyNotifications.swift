@@ -1,6 +1,6 @@
 import Postgres
 import SQL
-import Subscriptions
+package import Subscriptions
 
 /// The result of applying notifications.
 package struct AppliedNotifications: Sendable {
@@ -8,6 +8,16 @@ package struct AppliedNotifications: Sendable {
     package var notifications = 0
     /// The number of events.
     package var events = 0
+    /// What the Server API has to be asked about before some of them can be applied.
+    package var unknown: [UnknownTransaction] = []
+}
+
+/// A transaction of a subscription that is not known yet.
+package struct UnknownTransaction: Sendable, Hashable {
+    /// The app.
+    package let bundleID: BundleID
+    /// The transaction.
+    package let id: TransactionID
 }
 
 extension LedgerSettlements {
@@ -61,8 +71,10 @@ extension LedgerSettlements {
             let divisor = Double(ledger.speedup)
             outcomes.merge(try run.hear(notices, hastenedBy: divisor)) { $1 }
             let events = try run.writeHeard(in: transaction)
+            try run.requireWhole(for: notices, outcomes, in: transaction)
             try run.write(outcomes, of: notices, hastenedBy: divisor, in: transaction)
-            return AppliedNotifications(notifications: rows.count, events: events)
+            return AppliedNotifications(
+                notifications: rows.count, events: events, unknown: run.unknown(among: notices, outcomes))
         }
     }
 }

@@ -41,3 +41,12 @@ extension KeptNotification {
             texts: try row.byteaIfPresent("texts"), claims: try row.textIfPresent("claims"))
     }
 }
+
+extension SubscriptionRowKey {
+    /// Reads what a notification is about.
+    init(subject row: Row) throws {
+        self.init(
+            appID: try row.int4("app_id"), environment: try row.word("environment"),
+            id: OriginalTransactionID(try row.text("original_transaction_id")))
+    }
+}

@@ -5,8 +5,8 @@ import Subscriptions
 extension SettlementRun {
     /// The delay before the check that a notification asks for, in seconds: Apple's own servers need a moment to agree.
     private static let checkSeconds = 5.0
-    /// The longest rest of a notification that waits for a whole answer, in seconds.
-    private static let restSecondsMax = 86_400.0
+    /// The shortest and the longest rest of a notification that waits for a whole answer, in seconds.
+    private static let (restSecondsMin, restSecondsMax) = (1.0, 86_400.0)
     /// How often a notification that does not join what is known is tried.
     private static let triesMax = 12
 
@@ -94,6 +94,25 @@ extension SettlementRun {
             + purchases.values.reduce(0) { $0 + $1.events.count }
     }
 
+    /// Returns what the Server API has to be asked about first: transactions of subscriptions that are not known.
+    func unknown(among notices: [Notice], _ outcomes: [Int64: NoticeOutcome]) -> [UnknownTransaction] {
+        notices.compactMap { notice in
+            guard outcomes[notice.id] == .awaitsWhole, notice.attempts == 0, notice.app.serverKey != nil,
+                notice.subscriptionKeys.contains(where: { subscriptions[$0]?.state == nil }),
+                let transaction = notice.evidence.transactions.first
+            else { return nil }
+            return UnknownTransaction(bundleID: notice.app.bundleID, id: transaction.transactionID)
+        }
+    }
+
+    /// Has the next checks of the receipts behind waiting notifications read everything that Apple knows.
+    func requireWhole(for notices: [Notice], _ outcomes: [Int64: NoticeOutcome], in transaction: Transaction) throws {
+        let waiting = notices.filter { outcomes[$0.id] == .awaitsWhole }.flatMap(\.subscriptionKeys)
+        let receipts = Set(waiting.compactMap { subscriptions[$0]?.polling.poller?.number })
+        guard !receipts.isEmpty else { return }
+        try transaction.query(Queries.requireWhole, [.int8s(receipts.sorted())])
+    }
+
     /// Stores what became of the notifications.
     func write(
         _ outcomes: [Int64: NoticeOutcome], of notices: [Notice], hastenedBy divisor: Double,
@@ -104,7 +123,7 @@ extension SettlementRun {
         let again = written.map { id, outcome -> Instant? in
             guard outcome == .awaitsWhole else { return nil }
             let seconds = min(Self.restSecondsMax, 2 * Self.checkSeconds * Double(1 << min(attempts[id] ?? 0, 20)))
-            return recordedAt + Delay(milliseconds: Int64(1_000 * seconds / divisor))
+            return recordedAt + Delay(milliseconds: Int64(1_000 * max(Self.restSecondsMin, seconds / divisor)))
         }
         try transaction.query(
             Queries.writeAppliedNotifications,
@@ -113,6 +132,15 @@ extension SettlementRun {
 }
 
 extension Notice {
-    /// Whether it makes an unknown subscription known: it holds a transaction.
-    var introduces: Bool { !evidence.transactions.isEmpty }
+    /// How often it waits for a whole answer about an unknown subscription: some ten minutes, in which the device's receipt
+    /// may come.
+    private static let introducedAfter = 6
+
+    /// Whether it makes an unknown subscription known: it holds a transaction, the Server API cannot be asked for the
+    /// whole, and either the subscription has no past or no answer about it came.
+    var introduces: Bool {
+        guard !evidence.transactions.isEmpty, app.serverKey == nil else { return false }
+        let begins = evidence.transactions.allSatisfy { $0.originalPurchasedAt == $0.purchasedAt }
+        return begins || attempts >= Self.introducedAfter
+    }
 }

@@ -11,6 +11,8 @@ extension LedgerIntake {
     static let delaySecondsMin = 0.25
     /// The retention of notifications, in days.
     package static let notificationDays: Int32 = 90
+    /// How long the ids of verified notifications are remembered, in days: longer than Apple's history.
+    static let notificationIDDays: Int32 = 200
     /// The maximum number of notifications removed in one statement.
     static let notificationsPrunedMax: Int32 = 1_000
 
@@ -41,7 +43,8 @@ extension LedgerIntake {
     @discardableResult
     package func pruneNotifications(olderThanDays days: Int32 = notificationDays) async throws -> Int {
         let rows = try await write(
-            Queries.pruneNotifications, [.int4(days), .int4(Self.notificationsPrunedMax)])
+            Queries.pruneNotifications,
+            [.int4(days), .int4(Self.notificationsPrunedMax), .int4(Self.notificationIDDays)])
         return Int(try rows.first?.int8("removed") ?? 0)
     }
 }

@@ -29,6 +29,8 @@ struct Replay {
     private var purchases: [PurchaseRowKey: [(place: Place, slice: PurchaseEvidence)]] = [:]
     /// How many answers are no longer stored or not vouched for by the present rules, by receipt.
     private var lost: [Int64: Int] = [:]
+    /// What applied notifications were about whose texts were erased.
+    private var erased: Set<SubscriptionRowKey> = []
     private var links: ReplayLinks
 
     /// The order in which answers are folded: Apple's clock, then the receipt, then the observation.
@@ -84,7 +86,10 @@ struct Replay {
         let rows = try transaction.query(Queries.readAppliedNotifications, SubscriptionRowKey.parameters(named))
         for row in rows {
             let kept = try KeptNotification(row: row)
-            guard let evidence = read.notification(kept) else { continue }
+            guard let evidence = read.notification(kept) else {
+                if kept.texts == nil, kept.claims == nil { erased.insert(try SubscriptionRowKey(subject: row)) }
+                continue
+            }
             for target in targets.values where target.key.environment == kept.environment {
                 let slice = evidence.slice(of: target.key.id)
                 guard !slice.transactions.isEmpty || !slice.renewals.isEmpty else { continue }
@@ -200,13 +205,19 @@ struct Replay {
 
     /// Returns why a subscription cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(of target: Target) -> String? {
-        gap(links.subscriptions[target.rowID], earliest: slices[target.key]?.map(\.place).min()?.asOf)
+        erased.contains(target.key)
+            ? Self.erasedSentence
+            : gap(links.subscriptions[target.rowID], earliest: slices[target.key]?.map(\.place).min()?.asOf)
     }
 
     /// Returns why a purchase cannot be rebuilt in full; nil when all answers about it are stored.
     func gap(of target: PurchaseTarget) -> String? {
-        gap(links.purchases[target.rowID], earliest: purchases[target.key]?.map(\.place).min()?.asOf)
+        erased.contains(target.key.subject)
+            ? Self.erasedSentence
+            : gap(links.purchases[target.rowID], earliest: purchases[target.key]?.map(\.place).min()?.asOf)
     }
+
+    private static let erasedSentence = "A notification about it was erased with its customer."
 
     private func gap(_ link: ReplayLinks.Link?, earliest: Instant?) -> String? {
         guard let earliest else { return "No answer about it is kept." }

@@ -1,4 +1,4 @@
-package import Subscriptions
+import Subscriptions
 
 /// How far an answer of the Server API reads a customer's transactions.
 package struct ServerRead: Sendable, Hashable {

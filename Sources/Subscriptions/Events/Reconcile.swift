@@ -26,7 +26,7 @@ package func reconcile(
 ) -> Reconciled {
     guard let stored, !stored.facts.periods.isEmpty else {
         let state = SubscriptionState(
-            facts: SubscriptionFacts(slice), policy: policy, version: (stored?.version ?? 0) + 1)
+            facts: SubscriptionFacts(firstSeenIn: slice), policy: policy, version: (stored?.version ?? 0) + 1)
         return Reconciled(state: state, events: firstSight(of: state), changed: true)
     }
     if Contradiction.waits(slice, against: stored.facts, policy: policy) {

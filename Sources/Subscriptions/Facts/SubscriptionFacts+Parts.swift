@@ -1,4 +1,15 @@
 extension SubscriptionFacts {
+    /// Creates the facts that are known at first sight.
+    init(firstSeenIn slice: SubscriptionEvidence) {
+        switch slice.coverage {
+        case .whole: self.init(slice)
+        case .head, .piece:
+            let nothing = SubscriptionFacts(
+                originalTransactionID: slice.originalTransactionID, asOf: slice.asOf, periods: [], renewal: nil)
+            self = nothing.adding(partOf: slice)
+        }
+    }
+
     /// Returns the facts merged with evidence that is not whole.
     ///
     /// Its renewal information is about one period, which must not give it to another: the information of June in a
@@ -20,10 +31,12 @@ extension SubscriptionFacts {
     }
 
     /// Returns the index of the period whose renewal the evidence is about: the period that ends at Apple's
-    /// `renewalDate`, else the last one.
+    /// `renewalDate`; without such a date the last one.
     private static func indexOfRenewed(in periods: [Period], by slice: SubscriptionEvidence) -> Int? {
         let ends = Set(slice.renewals.compactMap(\.periodEndsAt))
-        return periods.lastIndex { ends.contains($0.expiresAt) && !$0.isUpgraded } ?? Period.indexOfLast(in: periods)
+        guard !ends.isEmpty else { return Period.indexOfLast(in: periods) }
+        return periods.lastIndex { ends.contains($0.expiresAt) && !$0.isUpgraded }
+            ?? periods.lastIndex { ends.contains($0.expiresAt) }
     }
 
     /// Returns the facts with the clock as far as the evidence moves it.

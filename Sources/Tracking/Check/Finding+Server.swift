@@ -1,6 +1,6 @@
 import AppStore
 import Ledger
-package import Subscriptions
+import Subscriptions
 
 extension Evidence {
     /// Reads the evidence in verified answers of the Server API; nil where they hold no text that can be read.

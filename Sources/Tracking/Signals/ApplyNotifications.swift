@@ -10,9 +10,20 @@ extension Tracker {
             let batch = try await ledger.settlements.applyNotifications(reading: { $0.evidence })
             if batch.events > 0 { feedBell.ring() }
             applied += batch.notifications
+            try await askAbout(batch.unknown)
             if batch.notifications == 0 { break }
         }
         return applied
+    }
+}
+
+extension Tracker {
+    /// Stores transactions of unknown subscriptions as uploads of no customer; the Server API is asked about them.
+    private func askAbout(_ unknown: [UnknownTransaction]) async throws {
+        let submissions = Set(unknown).map {
+            Submission(bundleID: $0.bundleID, customer: nil, subject: .transactionID($0.id.text))
+        }
+        for result in try await store(submissions) { _ = try result.get() }
     }
 }
 

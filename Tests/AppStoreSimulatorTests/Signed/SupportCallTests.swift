@@ -82,7 +82,7 @@ import Testing
             #""customerConsented":true,"deliveryStatus":"DELIVERED","consumptionPercentage":50000,"refundPreference":"DECLINE""#
         )
         #expect(whole.code == 202 && whole.body.isEmpty)
-        let kept = try client.store.respond(to: SimulatorRequest(method: "GET", path: "/simulator/consumption")).body
+        let kept = client.store.respond(to: SimulatorRequest(method: "GET", path: "/simulator/consumption")).body
         #expect(String(decoding: kept, as: UTF8.self).contains(id))
         let subscriber = client.store.createCustomer(CustomerScript()).originalTransactionID
         #expect(

@@ -43,24 +43,19 @@ struct NotificationAgreementTests {
 extension PretendWorld {
     /// Has the simulator post its notifications to a server of this world while `body` runs.
     func hearing(
-        dropped: Double, doubled: Double, reordered: Double, _ body: () async throws -> Void
+        dropped: Double, doubled: Double, reordered: Double, _ body: @escaping @Sendable () async throws -> Void
     ) async throws {
         let root = try SigningRoot(der: try simulator.signingAuthority().certificates[2])
         let heard = Tracker(
             ledger: tracker.ledger, appStore: tracker.appStore, options: tracker.options, logger: .quiet,
             signedTexts: SignedTextVerifier(trusting: root))
         let token = try await tracker.ledger.apps.openNotifications(of: bundleID)
-        let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let server = HTTPServer(
-            tracker: heard, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0, logger: .quiet
-        ) { port.yield($0) }
-        let serving = Task { try await server.run() }
-        defer { serving.cancel() }
-        let listening = try #require(await ports.first { _ in true })
-        var options = NotificationOptions(url: "http://127.0.0.1:\(listening)/v1/notifications/\(token.text)")
-        (options.shareDropped, options.shareDoubled, options.shareReordered) = (dropped, doubled, reordered)
-        simulator.notify(options)
-        try await body()
+        try await serving(with: heard) { port in
+            var options = NotificationOptions(url: "http://127.0.0.1:\(port)/v1/notifications/\(token.text)")
+            (options.shareDropped, options.shareDoubled, options.shareReordered) = (dropped, doubled, reordered)
+            simulator.notify(options)
+            try await body()
+        }
     }
 
     /// How many notifications had which effect; unverified ones count as such.

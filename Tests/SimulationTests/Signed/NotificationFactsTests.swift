@@ -1,4 +1,5 @@
 import AppStoreSimulator
+import Crypto
 import Foundation
 import Ledger
 import SeededRandom
@@ -69,6 +70,25 @@ struct NotificationFactsTests {
             ])
             #expect(try await app.events() == ["subscription.started"])
             #expect(try await app.effects() == ["applied", "awaits_whole"])
+            try await app.expectSound()
+        }
+    }
+
+    @Test(
+        "A notification about an unknown subscription with a past waits for an answer about it, and then makes it known"
+    )
+    func unknown() async throws {
+        try await SignedApp.with { app in
+            let renewed = try app.notification(
+                "DID_RENEW", transaction: app.transaction("7", from: 28, signedOn: 28.01),
+                renewal: app.renewal(ends: 35, signedOn: 28.01), signedOn: 28.01)
+            try await app.hear([renewed])
+            #expect(try await app.events() == [])
+            #expect(try await app.effects() == ["awaits_whole"])
+            try await app.served.run("UPDATE ledger.notification SET attempts = 6, apply_at = now()")
+            try await app.hear([])
+            #expect(try await app.events() == ["subscription.started"])
+            #expect(try await app.standing() == ["active t weekly"])
             try await app.expectSound()
         }
     }
@@ -148,14 +168,61 @@ struct NotificationFactsTests {
         }
     }
 
+    @Test("A refund of a part of the price takes back that part of the units, and its reversal gives the part again")
+    func partialRefund() async throws {
+        try await SignedApp.with { app in
+            let token = try await app.customer()
+            var coins = CatalogProduct(id: "coins", kind: .consumable, entitlements: [])
+            coins.credit = CatalogProduct.Credit(name: "gold", units: 100)
+            coins.deliversSince = Instant(milliseconds: app.at(0))
+            try await app.served.ledger.apps.applyCatalog([coins], to: ServedLedger.app)
+            var bought = app.transaction("c1", from: 28, signedOn: 28.01, ["appAccountToken": token, "quantity": 3])
+            for name in ["expiresDate", "webOrderLineItemId", "subscriptionGroupIdentifier"] { bought[name] = nil }
+            bought.merge(["originalTransactionId": "c1", "productId": "coins", "type": "Consumable"]) { $1 }
+            func hear(_ kind: String, on day: Double, _ more: [String: Any] = [:]) async throws {
+                let transaction = bought.merging(more) { $1 }.merging(["signedDate": app.at(day)]) { $1 }
+                try await app.hear([
+                    try app.notification(kind, status: nil, transaction: transaction, signedOn: day)
+                ])
+                let due = try await app.rows(
+                    "SELECT delivery_id::text AS line FROM ledger.delivery WHERE state = 'due' ORDER BY delivery_id")
+                _ = try await app.served.ledger.deliveries.acknowledge(
+                    due.compactMap { Int64($0) }, of: ServedLedger.app)
+            }
+            try await hear("ONE_TIME_CHARGE", on: 28.01)
+            try await hear("REFUND", on: 28.5, ["revocationDate": app.at(28.4), "revocationPercentage": 33_400])
+            try await hear("REFUND_REVERSED", on: 28.8)
+            let turns = try await app.rows(
+                "SELECT concat_ws(' ', turn, reason, units) AS line FROM ledger.delivery ORDER BY turn")
+            #expect(turns == ["1 purchase 300", "2 refund 100", "3 refund_reversed 100"])
+            try await app.expectSound()
+        }
+    }
+
+    @Test("An unknown subscription is asked about as a whole where the Server API can be asked")
+    func pointer() async throws {
+        try await SignedApp.with { app in
+            let key = P256.Signing.PrivateKey().pemRepresentation
+            try await app.served.ledger.apps.storeServerKey(
+                try ConnectKey(pem: key, id: "K1", issuer: "57246542-96fe-1a63-e053-0824d011072a"), of: ServedLedger.app
+            )
+            let text = try app.notification(
+                "SUBSCRIBED", transaction: app.transaction("1", from: 28, signedOn: 28.01),
+                renewal: app.renewal(ends: 35, signedOn: 28.01), signedOn: 28.01)
+            try await app.hear([text, text])
+            #expect(try await app.events() == [])
+            #expect(try await app.effects() == ["awaits_whole"])
+            let asked = try await app.rows(
+                "SELECT concat_ws(' ', form, transaction_id, lane) AS line FROM ledger.receipt JOIN ledger.poll_schedule USING (receipt_id)"
+            )
+            #expect(asked == ["transaction_id 1 new"])
+        }
+    }
+
     @Test("A token gives the subscription to the customer whom it names")
     func token() async throws {
         try await SignedApp.with { app in
-            let token = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
-            let id = try await app.served.ledger.apps.app(ServedLedger.app).id
-            _ = try await app.served.ledger.intake.store([
-                Upload(appID: id, customer: token, receipt: Array("receipt".utf8), imported: false)
-            ])
+            let token = try await app.customer()
             try await app.hear([
                 try app.notification(
                     "SUBSCRIBED",
@@ -165,82 +232,6 @@ struct NotificationFactsTests {
             ])
             #expect(try await app.rows("SELECT customer AS line FROM perennial.subscription_now") == [token])
             try await app.expectSound()
-        }
-    }
-}
-
-@Suite("What cannot be verified is no fact")
-struct NotificationRefusalTests {
-    @Test("Each refusal says why, and stores no fact")
-    func refusals() async throws {
-        try await SignedApp.with { app in
-            let transaction = app.transaction("1", from: 28, signedOn: 28.01)
-            let good = try app.notification("SUBSCRIBED", transaction: transaction, signedOn: 28.01)
-            let parts = good.split(separator: ".").map(String.init)
-            let other = try #require(try app.sign(transaction).split(separator: ".").last)
-            let foreign = try SigningAuthority()
-            let payload = Array(#"{"notificationType":"TEST","notificationUUID":"1","signedDate":\#(app.at(29))}"#.utf8)
-            var cases: [(String, String)] = [
-                (try foreign.sign(payload), "Its chain does not end in the root that is trusted."),
-                ("\(parts[0]).\(parts[1]).\(other)", "The signature does not fit the text."),
-                (
-                    try app.notification("SUBSCRIBED", transaction: transaction, signedOn: 31),
-                    "It was signed in the future; check the clock of the database's machine."
-                ),
-                (
-                    try app.notification("SUBSCRIBED", transaction: transaction, signedOn: 14.9),
-                    "It was signed more than 15 days ago."
-                ),
-                (
-                    try app.notification("SUBSCRIBED", transaction: transaction, signedOn: 28, bundle: "com.example.x"),
-                    "It is about another app, com.example.x."
-                ),
-                (
-                    try app.notification(
-                        "SUBSCRIBED",
-                        transaction: transaction.merging(["environment": "Xcode"]) { $1 }, signedOn: 28),
-                    "It names no environment of Apple's, or several."
-                ),
-            ]
-            // The outer text is genuine, the inner one is another signer's.
-            let inner = try foreign.sign(Array(try JSONSerialization.data(withJSONObject: transaction)))
-            let outer: [String: Any] = [
-                "notificationType": "REFUND", "notificationUUID": "2", "signedDate": app.at(28),
-                "data": [
-                    "bundleId": SignedApp.bundleID, "environment": "Production", "signedTransactionInfo": inner,
-                ],
-            ]
-            cases.append((try app.sign(outer), "Its chain does not end in the root that is trusted."))
-            for (text, reason) in cases {
-                let answer = try await app.post(text)
-                #expect(answer == reason)
-            }
-            try await app.tracker.applyNotifications()
-            #expect(try await app.events() == [])
-            #expect(try await app.effects() == [])
-        }
-    }
-
-    @Test("An unknown type that verifies is kept")
-    func unknownType() async throws {
-        try await SignedApp.with { app in
-            let text = try app.notification("SOMETHING_NEW", "AGAIN", status: nil, transaction: nil, signedOn: 29)
-            #expect(try await app.post(text) == "no_facts")
-            #expect(try await app.post(text) == "repeated")
-        }
-    }
-
-    @Test("Only so many unknown chains are verified; the rest may come again")
-    func tooManyChains() async throws {
-        try await SignedApp.with { app in
-            let text = try app.notification("TEST", status: nil, transaction: nil, signedOn: 29)
-            await #expect(throws: (any Error).self) {
-                _ = try await app.tracker.receive(Array(text.utf8), for: app.app, admittingChain: { false })
-            }
-            #expect(try await app.post(text) == "no_facts")
-            // The chain is known now, so that it needs no admission.
-            let next = try app.notification("TEST", status: nil, transaction: nil, signedOn: 29)
-            _ = try await app.tracker.receive(Array(next.utf8), for: app.app, admittingChain: { false })
         }
     }
 }

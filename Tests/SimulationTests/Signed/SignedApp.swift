@@ -36,6 +36,16 @@ struct SignedApp: Sendable {
         }
     }
 
+    /// A customer whose id is an account token, which is returned.
+    func customer() async throws -> String {
+        let token = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
+        let id = try await served.ledger.apps.app(ServedLedger.app).id
+        _ = try await served.ledger.intake.store([
+            Upload(appID: id, customer: token, receipt: Array("receipt".utf8), imported: false)
+        ])
+        return token
+    }
+
     /// A text that holds an object.
     func sign(_ object: [String: Any]) throws -> String {
         try authority.sign(Array(try JSONSerialization.data(withJSONObject: object, options: [.sortedKeys])))
@@ -48,7 +58,8 @@ struct SignedApp: Sendable {
         [
             "transactionId": id, "originalTransactionId": "s1", "webOrderLineItemId": "w\(id)", "productId": "weekly",
             "bundleId": Self.bundleID, "environment": "Production", "type": "Auto-Renewable Subscription",
-            "purchaseDate": at(day), "originalPurchaseDate": at(0), "expiresDate": at(day + days), "quantity": 1,
+            "purchaseDate": at(day), "originalPurchaseDate": at(id == "1" ? day : 0), "expiresDate": at(day + days),
+            "quantity": 1,
             "inAppOwnershipType": "PURCHASED", "subscriptionGroupIdentifier": "g1", "price": 4_990, "currency": "EUR",
             "signedDate": at(signedOn),
         ].merging(more) { $1 }

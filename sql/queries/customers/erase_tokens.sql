@@ -32,7 +32,7 @@ WITH names AS MATERIALIZED (
     UPDATE ledger.purchase p SET app_account_token = NULL, facts = p.facts - 'app_account_token'
     WHERE p.purchase_id IN (SELECT purchase_id FROM theirs)
 ), notifications AS (
-    UPDATE ledger.notification n SET body = 'null'
+    UPDATE ledger.notification n SET body = 'null', texts = NULL, claims = NULL, apply_at = NULL
     FROM (
         SELECT s.app_id, s.original_transaction_id FROM theirs JOIN ledger.subscription s USING (subscription_id)
         UNION

@@ -49,6 +49,34 @@ struct NotificationRouteTests {
         }
     }
 
+    @Test("Version 1 with the app's secret uploads its receipt; with another password nothing is asked")
+    func versionOne() async throws {
+        try await withAddress { client, ledger, _, path in
+            func post(_ password: String) async throws -> AnswerBody {
+                let body =
+                    #"{"notification_type":"DID_RENEW","password":"\#(password)","unified_receipt":{"latest_receipt":"#
+                    + #""\#(Sample.receipt())"}}"#
+                return try AnswerBody(try await client.send(.post, path, body: body))
+            }
+            func receipts() async throws -> [String] {
+                let statement = Statement(
+                    name: "",
+                    sql:
+                        "SELECT s.lane::text AS lane FROM ledger.receipt JOIN ledger.poll_schedule s USING (receipt_id)"
+                )
+                return try await ledger.database.query(statement).map { try $0.text("lane") }
+            }
+            let wrong = try await post("shared secret ")
+            #expect(try wrong.text("effect") == "wrong_password")
+            #expect(try wrong.text("verification") == "unverified")
+            #expect(try await receipts() == [])
+            let right = try await post("shared secret")
+            #expect(try right.text("effect") == "uploaded")
+            #expect(try right.text("verification") == "password")
+            #expect(try await receipts() == ["new"])
+        }
+    }
+
     @Test("A stranger's address is 404 and a strange body 400; nothing is kept of either")
     func refused() async throws {
         try await withAddress { client, ledger, _, path in
