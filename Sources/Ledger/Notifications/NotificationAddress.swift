@@ -51,7 +51,8 @@ extension LedgerApps {
         try await query(Queries.findNotifiedApp, [.bytea(token.digest)]).first.map { row in
             NotifiedApp(
                 id: try row.int4("app_id"), bundleID: BundleID(try row.text("bundle_id")),
-                sandboxAllowed: try row.bool("sandbox_allowed"), now: try row.instant("now"))
+                appleAppID: try row.int8IfPresent("apple_app_id"), sandboxAllowed: try row.bool("sandbox_allowed"),
+                now: try row.instant("now"))
         }
     }
 

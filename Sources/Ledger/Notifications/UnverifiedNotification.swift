@@ -73,6 +73,8 @@ package struct NotifiedApp: Sendable, Hashable {
     package let id: Int32
     /// Apple's bundle id.
     package let bundleID: BundleID
+    /// Apple's number of the app; nil where it is not compared.
+    package let appleAppID: Int64?
     /// Whether it accepts sandbox purchases.
     package let sandboxAllowed: Bool
     /// The database's clock.

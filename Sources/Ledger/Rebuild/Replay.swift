@@ -44,6 +44,8 @@ struct Replay {
             self.init(asOf: asOf, receipt: 0, observation: -notification)
         }
 
+        var isNotification: Bool { observation < 0 }
+
         init(asOf: Instant, receipt: Int64, observation: Int64) {
             (self.asOf, self.receipt, self.observation) = (asOf, receipt, observation)
         }
@@ -171,16 +173,41 @@ struct Replay {
     func state(
         of target: Target, policy: Policy, without dropped: Set<Int64> = []
     ) -> SubscriptionState? {
-        let replayed = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
+        let said = (slices[target.key] ?? []).filter { !dropped.contains($0.place.observation) }
             .sorted { $0.place < $1.place }
-            .reduce(nil as SubscriptionState?) { state, said in reconcile(state, with: said.slice, policy: policy).state
-            }
+        let replayed = Self.state(said, policy: policy)
         // Silence is stored with the receipt that would have been asked about. Without one, only the clock shows the
         // silence.
         guard let replayed, target.polledBy == nil, replayed.outageAllowance.expected, replayed.asOf < target.asOf,
             replayed.outageAllowance.accessEndsAt == target.asOf
         else { return replayed }
         return reconcile(replayed, with: .silence(of: target.key.id, until: target.asOf), policy: policy).state
+    }
+
+    /// Folds what was said, in order. As in settlements, what is not whole counts only where it joins what is known: an
+    /// answer that does not is left out, and a notification waits.
+    private static func state(
+        _ said: [(place: Place, slice: SubscriptionEvidence)], policy: Policy
+    ) -> SubscriptionState? {
+        var state: SubscriptionState?
+        var waiting: [SubscriptionEvidence] = []
+        func joins(_ slice: SubscriptionEvidence) -> Bool { state?.facts.joins(slice, policy: policy) ?? false }
+        for (place, slice) in said {
+            switch slice.coverage {
+            case .whole:
+                state = reconcile(state, with: slice, policy: policy).state
+                let ready = waiting.filter(joins)
+                waiting.removeAll(where: joins)
+                for one in ready { state = reconcile(state, with: one, policy: policy).state }
+            case .head, .piece:
+                if joins(slice) {
+                    state = reconcile(state, with: slice, policy: policy).state
+                } else if place.isNotification {
+                    waiting.append(slice)
+                }
+            }
+        }
+        return waiting.reduce(state) { reconcile($0, with: $1, policy: policy).state }
     }
 
     /// Returns the state of a purchase from the observations, except the dropped ones; nil when none is about it.

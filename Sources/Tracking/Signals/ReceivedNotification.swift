@@ -65,6 +65,12 @@ extension Tracker {
         guard environments.count <= 1, environments.allSatisfy({ StoreEnvironment(rawValue: $0) != nil }) else {
             return "It names no environment of Apple's, or several."
         }
+        // The sandbox does not know Apple's number.
+        if let number = app.appleAppID, environments.first == StoreEnvironment.production.rawValue,
+            said.appleAppID != String(number)
+        {
+            return "Its app has another number of Apple's than \(number) (`app set --apple-app-id`)."
+        }
         if environments.first == StoreEnvironment.sandbox.rawValue, !app.sandboxAllowed {
             return "The app accepts no sandbox purchases."
         }

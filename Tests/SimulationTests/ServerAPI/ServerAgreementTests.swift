@@ -25,7 +25,24 @@ struct ServerAgreementTests {
         }
     }
 
-    @Test("An app of receipts moves to the Server API: no event is doubled, and all is equal")
+    @Test(
+        "The same with a third of the notifications dropped, doubled and reordered beside it",
+        .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
+    func notified() async throws {
+        try await PretendWorld.with(Self.options(seed: 20_261_127), importing: .signedTransactions) { world in
+            try await world.tracker.ledger.apps.change(world.bundleID, .verifying(by: .serverAPI))
+            let known = try Set(world.simulator.signedTransactions().map(\.customer))
+            try await world.hearing(dropped: 0.3, doubled: 0.3, reordered: 0.3) { try await world.work(seconds: 14) }
+            let counts = try await world.notificationCounts()
+            print("notifications: \(counts)")
+            #expect(counts["applied"] ?? 0 > 40)
+            try await expectAgreement(in: world, of: known, renewalsMin: 40)
+        }
+    }
+
+    @Test(
+        "An app of receipts moves to the Server API: no event is doubled, and all is equal",
+        .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
     func moved() async throws {
         try await PretendWorld.with(Self.options(seed: 20_261_125)) { world in
             let known = Set(world.simulator.receipts().map(\.customer))

@@ -59,6 +59,22 @@ struct NotificationRefusalTests {
         }
     }
 
+    @Test("A notification with another number of the app is no fact, where the number is set")
+    func otherNumber() async throws {
+        try await SignedApp.with { app in
+            try await app.served.run("UPDATE ledger.app SET apple_app_id = 2")
+            let token = try await app.served.ledger.apps.openNotifications(of: ServedLedger.app)
+            let numbered = try #require(try await app.served.ledger.apps.notifiedApp(at: token))
+            let text = try app.notification("TEST", status: nil, transaction: nil, signedOn: 29)
+            let received = try await app.tracker.receive(Array(text.utf8), for: numbered, admittingChain: { true })
+            guard case .unverified(let reason) = received else { throw Unexpected() }
+            #expect(reason.hasPrefix("Its app has another number of Apple's than 2"))
+            #expect(try await app.post(text) == "no_facts", "the number is not compared where it is not set")
+        }
+    }
+
+    private struct Unexpected: Error {}
+
     @Test("An unknown type that verifies is kept")
     func unknownType() async throws {
         try await SignedApp.with { app in

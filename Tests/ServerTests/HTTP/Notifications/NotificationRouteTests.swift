@@ -67,12 +67,12 @@ struct NotificationRouteTests {
                 return try await ledger.database.query(statement).map { try $0.text("lane") }
             }
             let wrong = try await post("shared secret ")
-            #expect(try wrong.text("effect") == "wrong_password")
-            #expect(try wrong.text("verification") == "unverified")
+            #expect(wrong.text("effect") == "wrong_password")
+            #expect(wrong.text("verification") == "unverified")
             #expect(try await receipts() == [])
             let right = try await post("shared secret")
-            #expect(try right.text("effect") == "uploaded")
-            #expect(try right.text("verification") == "password")
+            #expect(right.text("effect") == "uploaded")
+            #expect(right.text("verification") == "password")
             #expect(try await receipts() == ["new"])
         }
     }
