@@ -52,7 +52,8 @@ COMMENT ON COLUMN ledger.receipt.transaction_id IS
 COMMENT ON COLUMN ledger.receipt.history_revision IS
     'Where the next read of the transaction history begins; null: the Server API was not read from the start';
 COMMENT ON COLUMN ledger.receipt.history_goes_on IS
-    'Whether a read ended at the limit of pages of one check, so that the next check reads on';
+    'Whether the next check reads the history on: the last one ended at its limit of pages, or a one-time purchase waits '
+    'for a check, about which statuses say nothing';
 COMMENT ON COLUMN ledger.receipt.reads_whole IS
     'Whether the next check has to read everything that Apple knows, because a smaller answer or a signal did not join '
     'what is stored';

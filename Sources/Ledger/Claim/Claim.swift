@@ -99,7 +99,7 @@ package enum SubmittedForm: String, Sendable, CaseIterable {
 package struct HistoryPlace: Sendable, Hashable {
     /// Where the next read begins; nil: the history was not read from its start.
     package var revision: String?
-    /// Whether the last read ended before the end of the history.
+    /// Whether the next check reads on: the last read ended before the end of the history, or a purchase waits for it.
     package var goesOn: Bool
     /// Whether everything is to be read again, from the start.
     package var readsWhole: Bool

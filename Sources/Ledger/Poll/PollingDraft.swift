@@ -23,6 +23,8 @@ struct PollingDraft: Sendable {
     var wasOmitted = false
     /// Whether the verified answer about its poller leaves it out.
     private(set) var isOmitted = false
+    /// Whether an answer shows that nothing changed, without naming it.
+    private var isConfirmed = false
     /// Whether to check the schedule although no answer came.
     private var isReviewed = false
     /// The latest moment at which a review wants an answer; nil where the plan stays as it is.
@@ -44,13 +46,16 @@ struct PollingDraft: Sendable {
     var isChanged: Bool { poller != storedPoller || nextCheckAt != storedNextCheckAt }
 
     /// Whether to check the schedule although nothing was folded.
-    var isConcerned: Bool { isHandedOver || isOmitted || isReviewed || isChanged }
+    var isConcerned: Bool { isHandedOver || isOmitted || isConfirmed || isReviewed || isChanged }
 
     /// Notes that a verified answer about a receipt contains it.
     mutating func offer(_ receipt: ReceiptID) { offers.append(receipt) }
 
     /// Notes that the verified answer about its poller leaves it out.
     mutating func omit() { isOmitted = true }
+
+    /// Notes that an answer shows that nothing changed, without naming it: its next check is planned anew.
+    mutating func confirm() { isConfirmed = true }
 
     /// Requests a check of the schedule although no answer came; an overdue check stays overdue.
     mutating func review(by moment: Instant?) { (isReviewed, wantedBy) = (true, moment) }

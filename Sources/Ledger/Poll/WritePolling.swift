@@ -80,9 +80,9 @@ extension SettlementRun {
             ])
     }
 
-    /// Stores what verified answers left out, so that no receipt takes over what its answers do not contain.
+    /// Stores what answers left out that speak for everything, so that no receipt takes over what its answers do not contain.
     private func markOmissions(in transaction: Transaction) throws {
-        let answered = batch.filter { $0.evidence != nil && !isRepeated($0) }.map(\.claim.receiptID)
+        let answered = batch.filter { $0.speaksForAll && !isRepeated($0) }.map(\.claim.receiptID)
         guard !answered.isEmpty else { return }
         let held = subscriptions.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }
         let bought = purchases.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }

@@ -17,6 +17,7 @@ extension SettlementRun {
             }
         }
         noteOmissions()
+        noteUnchanged()
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
             if settlement.vouching != .pointer { claimByProof(in: settlement) }
             resolveOwnership(of: settlement)
@@ -40,9 +41,7 @@ extension SettlementRun {
     /// Notes which subscriptions and purchases a verified answer omits although they are polled through its receipt: it
     /// says nothing about them.
     private mutating func noteOmissions() {
-        let settled = batch.filter {
-            $0.evidence?.coverage == .whole && $0.speaksForAll && !isRepeated($0)
-        }
+        let settled = batch.filter { $0.speaksForAll && !isRepeated($0) }
         let held = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in subscriptions {
             guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }
@@ -51,6 +50,18 @@ extension SettlementRun {
         for (key, draft) in purchases {
             guard let answer = draft.polling.poller.flatMap({ held[$0] }) else { continue }
             if !answer.purchases.contains(where: { $0.key == key }) { purchases[key]?.polling.omit() }
+        }
+    }
+
+    /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were checked.
+    private mutating func noteUnchanged() {
+        let settled = batch.filter {
+            $0.evidence != nil && !$0.speaksForAll && $0.speaksForPurchases && !isRepeated($0)
+        }
+        let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
+        for (key, draft) in purchases {
+            guard let answer = draft.polling.poller.flatMap({ read[$0] }) else { continue }
+            if !answer.purchases.contains(where: { $0.key == key }) { purchases[key]?.polling.confirm() }
         }
     }
 

@@ -18,6 +18,8 @@ struct ReceiptPlan: Sendable {
     var forgetsLatest = false
     /// Whether the next check has to read everything that Apple knows; nil: as before.
     var readsWhole: Bool?
+    /// Whether the next check reads the history on from where it was read; nil: as before.
+    var readsOn: Bool?
 
     /// Whether Apple refused the receipt for the last time.
     var endsPolling: Bool { settlement.finding.refusal != nil && next == .retired }
@@ -88,7 +90,8 @@ extension SettlementRun {
                 for: polled.compactMap(\.state), purchases: bought.compactMap(\.state),
                 environment: evidence.environment, outcome: .verified, now: recordedAt, seed: settlement.claim.seed,
                 attempts: empties, policy: policy)
-        if settlement.server?.goesOn ?? false { next = next.by(recordedAt + Settlement.nextPageDelay) }
+        let reading = readingOn(settlement, bought)
+        if let due = reading.by { next = next.by(due) }
         // The original receipt may still hold what the newest one leaves out.
         if omits, settlement.claim.asksLatest { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
         // What Apple signed shortly before stands until a second answer contradicts it.
@@ -102,7 +105,17 @@ extension SettlementRun {
             repetition: isEmpty || isPolledElsewhere || omits
                 ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
             forgetsLatest: omits && settlement.claim.asksLatest,
-            readsWhole: readsWhole ? true : settlement.readsWhole)
+            readsWhole: readsWhole ? true : settlement.readsWhole, readsOn: reading.readsOn)
+    }
+
+    /// Returns whether the next check reads the history on (nil: as before), and by when it comes: because this one ended
+    /// at its limit, or because one-time purchases wait for a check, about which statuses say nothing.
+    private func readingOn(_ settlement: Settlement, _ bought: [PurchaseDraft]) -> (readsOn: Bool?, by: Instant?) {
+        guard let server = settlement.server else { return (nil, nil) }
+        let soon = recordedAt + Settlement.nextPageDelay
+        if server.revision != nil { return (server.goesOn, server.goesOn ? soon : nil) }
+        guard let due = bought.compactMap(\.polling.nextCheckAt).min() else { return (nil, nil) }
+        return due <= recordedAt ? (true, soon) : (nil, due)
     }
 
     /// Returns what recognizes an equal answer next time; nil unless this answer was the last word on all that the

@@ -107,7 +107,7 @@ extension ReceiptWrite: ColumnarRow {
         .text("transaction_id", \.settlement.newTransactionID?.text),
         .bool("vouched") { $0.settlement.evidence != nil && $0.settlement.vouching == .vouched },
         .text("history_revision") { $0.settlement.evidence == nil ? nil : $0.settlement.server?.revision },
-        .bool("history_goes_on") { $0.settlement.server?.goesOn ?? false },
+        .bool("history_goes_on", \.plan.readsOn),
         .bool("reads_whole", \.plan.readsWhole),
     ]
 }

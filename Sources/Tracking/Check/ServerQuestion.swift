@@ -31,18 +31,19 @@ struct ServerQuestion: Sendable, Hashable {
 }
 
 extension ServerReading {
-    /// Chooses how much a check reads: everything at first sight and where it is wanted, the news of the history in a
-    /// sweep, else the statuses.
+    /// Chooses how much a check reads: everything at first sight and where it is wanted, the history from where it was
+    /// read in a sweep, else the statuses. In a sweep that can confirm, the statuses follow only if the history has news.
     init(for claim: Claim) {
         let history = claim.history
-        if history.goesOn {
-            self = .all(from: history.revision)
-        } else if history.readsWhole {
+        guard let revision = history.revision, history.goesOn || !history.readsWhole else {
             self = .all(from: nil)
-        } else if let revision = history.revision {
-            self = claim.lane == .sweep && claim.canConfirm ? .news(since: revision) : .statuses
+            return
+        }
+        let isSweep = claim.lane == .sweep && !history.goesOn
+        if isSweep, claim.canConfirm {
+            self = .news(since: revision)
         } else {
-            self = .all(from: nil)
+            self = isSweep || history.goesOn ? .all(from: revision) : .statuses
         }
     }
 }

@@ -25,9 +25,7 @@ struct ServerAgreementTests {
         }
     }
 
-    @Test(
-        "The same with a third of the notifications dropped, doubled and reordered beside it",
-        .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
+    @Test("The same with a third of the notifications dropped, doubled and reordered beside it")
     func notified() async throws {
         try await PretendWorld.with(Self.options(seed: 20_261_127), importing: .signedTransactions) { world in
             try await world.tracker.ledger.apps.change(world.bundleID, .verifying(by: .serverAPI))
@@ -40,9 +38,7 @@ struct ServerAgreementTests {
         }
     }
 
-    @Test(
-        "An app of receipts moves to the Server API: no event is doubled, and all is equal",
-        .enabled(if: ProcessInfo.processInfo.environment["PERENNIAL_TEST_ALL"] != nil, "scripts/test --all runs it"))
+    @Test("An app of receipts moves to the Server API: no event is doubled, and all is equal")
     func moved() async throws {
         try await PretendWorld.with(Self.options(seed: 20_261_125)) { world in
             let known = Set(world.simulator.receipts().map(\.customer))

@@ -19,7 +19,7 @@ SET environment = COALESCE(n.environment::ledger.environment, r.environment),
     observation_id = n.observation_id, observed_at = n.observed_at, meaning = n.meaning,
     settled_token = n.settled_token, transaction_id = COALESCE(r.transaction_id, n.transaction_id),
     vouched = r.vouched OR n.vouched, history_revision = COALESCE(n.history_revision, r.history_revision),
-    history_goes_on = CASE WHEN n.history_revision IS NULL THEN r.history_goes_on ELSE n.history_goes_on END,
+    history_goes_on = COALESCE(n.history_goes_on, r.history_goes_on),
     reads_whole = COALESCE(n.reads_whole, r.reads_whole)
 FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::bytea[], $7::text[], $8::text[], $9::timestamptz[],
             $10::timestamptz[], $11::smallint[], $12::timestamptz[], $13::smallint[], $14::bigint[], $15::timestamptz[],
