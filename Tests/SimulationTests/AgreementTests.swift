@@ -13,22 +13,28 @@ struct AgreementTests {
             try await world.work(seconds: 14)
             world.clock.stop()
             try await world.checkEverything()
-            let reported = try await world.reported()
-            var renewals = 0
-            // Receipts of iOS 6 show the newest period only, so that what was missed is missed.
-            for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {
-                for truth in customer.subscriptions {
-                    try Self.agree(truth, customer, reported, renewals: &renewals)
-                }
-            }
-            #expect(renewals > 60, "the population hardly lived; this test would prove little")
-            try await Self.expectDenseFeed(world)
+            try await Self.expectAgreement(in: world, renewalsMin: 60)
             try await world.expectNoViolations()
         }
     }
 
+    /// Expects that the ledger tells the story of each customer as the simulator does, of all or of some.
+    static func expectAgreement(
+        in world: PretendWorld, of known: Set<String>? = nil, renewalsMin: Int
+    ) async throws {
+        let reported = try await world.reported()
+        var renewals = 0
+        // Receipts of iOS 6 show the newest period only, so that what was missed is missed.
+        for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {
+            guard known?.contains(customer.customer) ?? true else { continue }
+            for truth in customer.subscriptions { try agree(truth, customer, reported, renewals: &renewals) }
+        }
+        #expect(renewals > renewalsMin, "the population hardly lived; this test would prove little")
+        try await expectDenseFeed(world)
+    }
+
     /// Expects that the ledger tells the story of a subscription as the simulator does.
-    static func agree(
+    private static func agree(
         _ truth: SubscriptionTruth, _ customer: CustomerTruth, _ reported: Reported, renewals: inout Int
     ) throws {
         let id = truth.originalTransactionID
@@ -40,15 +46,21 @@ struct AgreementTests {
         let later = truth.periods.count - (events.first?.periods ?? 1)
         let continued = events.count { Reported.continuations.contains($0.kind) || $0.isReplacement(in: truth) }
         #expect(continued == later, "events of later periods of \(id): \(events.map(\.kind))")
-        let refunds = truth.log.count { $0.kind == .refunded && $0.atMilliseconds > now.firstAsOf }
+        let refunds = truth.log.filter { $0.kind == .refunded }.map(\.atMilliseconds)
         let reversals = truth.log.count { $0.kind == .refundReversed && $0.atMilliseconds > now.firstAsOf }
-        if reversals == 0 { #expect(events.count { $0.kind == "refund.granted" } == refunds, "refunds of \(id)") }
+        // A refund while the first answer was read may be part of the first sight.
+        let fewest = refunds.count { $0 > now.firstRecordedAt }
+        let most = refunds.count { $0 > now.firstAsOf }
+        if reversals == 0 {
+            let granted = events.count { $0.kind == "refund.granted" }
+            #expect((fewest...most).contains(granted), "refunds of \(id)")
+        }
         #expect(events.map(\.version) == events.map(\.version).sorted(), "order of \(id)")
         renewals += later
     }
 
     /// Expects that each event has a position, and that none is missing.
-    static func expectDenseFeed(_ world: PretendWorld) async throws {
+    private static func expectDenseFeed(_ world: PretendWorld) async throws {
         let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
         let rows = try await database.query(
             Statement(

@@ -14,6 +14,8 @@ struct Reported {
         let willRenew: Bool?
         /// Apple's clock at first sight, in milliseconds.
         let firstAsOf: Int64
+        /// When the first sight was settled, in milliseconds: what Apple stated by then is part of it.
+        let firstRecordedAt: Int64
     }
 
     struct Change {
@@ -53,15 +55,10 @@ struct Reported {
                 sql: """
                     SELECT n.original_transaction_id, n.periods, n.customer, n.will_renew, p.entitled,
                            p.state = 'awaiting_renewal' AS awaits_renewal,
-                           LEAST(
-                               (SELECT min(o.first_as_of) FROM ledger.observation o
-                                JOIN ledger.receipt_subscription l USING (receipt_id)
-                                JOIN ledger.subscription s USING (subscription_id)
-                                WHERE s.original_transaction_id = n.original_transaction_id
-                                  AND o.outcome = 'verified'),
-                               (SELECT min(t.signed_at) FROM ledger.notification t
-                                WHERE t.original_transaction_id = n.original_transaction_id
-                                  AND t.effect = 'applied')) AS first_as_of
+                           (SELECT e.as_of FROM ledger.event e WHERE e.subscription_id = s.subscription_id
+                            ORDER BY e.version, e.ordinal LIMIT 1) AS first_as_of,
+                           (SELECT e.recorded_at FROM ledger.event e WHERE e.subscription_id = s.subscription_id
+                            ORDER BY e.version, e.ordinal LIMIT 1) AS first_recorded_at
                     FROM perennial.subscription_now n
                     JOIN ledger.subscription s USING (original_transaction_id)
                     JOIN ledger.subscription_span p USING (subscription_id)
@@ -81,7 +78,8 @@ struct Reported {
                 periods: Int(try row.int4("periods")), entitled: try row.bool("entitled"),
                 awaitsRenewal: try row.bool("awaits_renewal"), customer: try row.textIfPresent("customer"),
                 willRenew: try row.boolIfPresent("will_renew"),
-                firstAsOf: try row.timestamptz("first_as_of") / 1000)
+                firstAsOf: try row.timestamptz("first_as_of") / 1000,
+                firstRecordedAt: try row.timestamptz("first_recorded_at") / 1000)
         }
         events = try changes.reduce(into: [:]) { all, row in
             all[try row.text("original_transaction_id"), default: []].append(

@@ -75,18 +75,18 @@ struct EvidenceCoverageTests {
     @Test("A head moves the clock to its instant only with the status that follows from the facts")
     func head() {
         let running = Self.slice(.head, on: 3, [Self.row("1", from: 0, signedOn: 3)], status: .active)
-        #expect(Self.first.adding(running).heard(running, policy: Self.policy).asOf == Self.day(3))
+        #expect(Self.first.adding(running).movingClock(by: running, policy: Self.policy).asOf == Self.day(3))
         var other = running
         other.asOf = Self.day(9)
         // At day 9 the known period is over: the head does not show whether another followed.
-        let heard = Self.first.adding(other).heard(other, policy: Self.policy)
+        let heard = Self.first.adding(other).movingClock(by: other, policy: Self.policy)
         #expect(heard.asOf < Self.day(9) && heard.asOf >= Self.first.asOf)
     }
 
     @Test("A piece moves the clock to just before the end of access at most")
     func piece() {
         let refund = Self.slice(.piece, on: 5, [Self.row("1", from: 0, signedOn: 5, cancelledOn: 4)], status: .revoked)
-        let heard = Self.first.adding(refund).heard(refund, policy: Self.policy)
+        let heard = Self.first.adding(refund).movingClock(by: refund, policy: Self.policy)
         #expect(heard.asOf == Self.day(4) - Delay(milliseconds: 1))
     }
 

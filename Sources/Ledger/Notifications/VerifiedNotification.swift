@@ -41,8 +41,6 @@ package struct KeptNotification: Sendable {
     package let id: Int64
     /// The environment of the purchase.
     package let environment: StoreEnvironment
-    /// Apple's name of the event.
-    package let kind: String
     /// Its texts, packed; nil once they were removed.
     package let texts: [UInt8]?
     /// The claims that were kept instead, as JSON.

@@ -26,8 +26,8 @@ struct OrderCustomers: Sendable {
     }
 
     /// Finds the customers whom the tokens in notifications name: by an order, else by their own name.
-    init(naming notices: [Notice], in transaction: Transaction) throws {
-        let tokens = Set(notices.flatMap { Self.tokens(in: $0.evidence, of: $0.app) })
+    init(naming notifications: [DueNotification], in transaction: Transaction) throws {
+        let tokens = Set(notifications.flatMap { Self.tokens(in: $0.evidence, of: $0.app) })
         let ordered = try Self.claims(of: tokens, by: Queries.findOrderCustomers, in: transaction)
         let named = try Self.claims(of: tokens, by: Queries.findTokenCustomers, in: transaction)
         claims = ordered.merging(named) { order, _ in order }

@@ -44,8 +44,6 @@ struct Replay {
             self.init(asOf: asOf, receipt: 0, observation: -notification)
         }
 
-        var isNotification: Bool { observation < 0 }
-
         init(asOf: Instant, receipt: Int64, observation: Int64) {
             (self.asOf, self.receipt, self.observation) = (asOf, receipt, observation)
         }
@@ -184,15 +182,15 @@ struct Replay {
         return reconcile(replayed, with: .silence(of: target.key.id, until: target.asOf), policy: policy).state
     }
 
-    /// Folds what was said, in order. As in settlements, what is not whole counts only where it joins what is known: an
-    /// answer that does not is left out, and a notification waits.
+    /// Folds what was said, in order. What is not whole joined what was known when it was settled; where it does not in
+    /// the order of Apple's clocks, it waits for the answer that it joins.
     private static func state(
         _ said: [(place: Place, slice: SubscriptionEvidence)], policy: Policy
     ) -> SubscriptionState? {
         var state: SubscriptionState?
         var waiting: [SubscriptionEvidence] = []
         func joins(_ slice: SubscriptionEvidence) -> Bool { state?.facts.joins(slice, policy: policy) ?? false }
-        for (place, slice) in said {
+        for (_, slice) in said {
             switch slice.coverage {
             case .whole:
                 state = reconcile(state, with: slice, policy: policy).state
@@ -202,7 +200,7 @@ struct Replay {
             case .head, .piece:
                 if joins(slice) {
                     state = reconcile(state, with: slice, policy: policy).state
-                } else if place.isNotification {
+                } else {
                     waiting.append(slice)
                 }
             }

@@ -50,7 +50,7 @@ struct SubscriptionDraft: Sendable {
 
     /// Applies evidence that came with a notification. It counts as a check only if it shows how the subscription
     /// stands.
-    mutating func hear(_ evidence: SubscriptionEvidence, policy: Policy) {
+    mutating func apply(_ evidence: SubscriptionEvidence, policy: Policy) {
         let before = state?.asOf
         fold(evidence, policy: policy)
         if let state, state.asOf == evidence.asOf, before.map({ $0 < state.asOf }) ?? true {
@@ -133,11 +133,11 @@ struct PurchaseDraft: Sendable {
     /// Applies the evidence of an answer about a receipt.
     mutating func apply(_ evidence: PurchaseEvidence, about receipt: ReceiptID) {
         polling.offer(receipt)
-        hear(evidence)
+        apply(evidence)
     }
 
     /// Applies evidence that came with no receipt.
-    mutating func hear(_ evidence: PurchaseEvidence) {
+    mutating func apply(_ evidence: PurchaseEvidence) {
         guard let result = reconcilePurchase(state, with: evidence) else { return }
         wasChecked = true
         state = result.state

@@ -11,7 +11,10 @@ extension SettlementRun {
                 for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
                 continue
             }
-            fold(evidence, of: settlement, policy: policy)
+            for key in settlement.subscriptionKeys {
+                let receipt = settlement.claim.receiptID
+                subscriptions[key]?.apply(evidence.slice(of: key.id), about: receipt, policy: policy)
+            }
             for (key, purchase) in settlement.purchases {
                 purchases[key]?.apply(purchase, about: settlement.claim.receiptID)
             }
@@ -21,20 +24,6 @@ extension SettlementRun {
         for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
             if settlement.vouching != .pointer { claimByProof(in: settlement) }
             resolveOwnership(of: settlement)
-        }
-    }
-
-    /// Applies the evidence about each subscription. Evidence that is not whole and does not join what is known waits for
-    /// a whole answer.
-    private mutating func fold(_ evidence: Evidence, of settlement: Settlement, policy: Policy) {
-        let receipt = settlement.claim.receiptID
-        for key in settlement.subscriptionKeys {
-            let slice = evidence.slice(of: key.id)
-            if subscriptions[key]?.accepts(slice, policy: policy) ?? false {
-                subscriptions[key]?.apply(slice, about: receipt, policy: policy)
-            } else {
-                awaitingWhole.insert(receipt)
-            }
         }
     }
 

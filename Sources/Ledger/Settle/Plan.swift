@@ -97,15 +97,13 @@ extension SettlementRun {
         // What Apple signed shortly before stands until a second answer contradicts it.
         let isDoubted = settlement.subscriptionKeys.contains { subscriptions[$0]?.isContradicted ?? false }
         if isDoubted { next = next.by(recordedAt + secondAnswerDelay(policy: policy)) }
-        let readsWhole = awaitingWhole.contains(receipt)
-        if readsWhole { next = next.by(recordedAt) }
         return ReceiptPlan(
             settlement: settlement, next: next, lane: lane(of: next, polled: polled), attempts: 0, rejections: 0,
             rejectedSince: nil, emptyAnswers: empties,
             repetition: isEmpty || isPolledElsewhere || omits
                 ? nil : repetition(of: settlement, polled, bought, asOf: evidence.asOf, policy: policy),
             forgetsLatest: omits && settlement.claim.asksLatest,
-            readsWhole: readsWhole ? true : settlement.readsWhole, readsOn: reading.readsOn)
+            readsWhole: settlement.readsWhole, readsOn: reading.readsOn)
     }
 
     /// Returns whether the next check reads the history on (nil: as before), and by when it comes: because this one ended
@@ -160,15 +158,16 @@ extension SettlementRun {
     private func indeterminatePlan(_ settlement: Settlement) -> ReceiptPlan {
         let before = receipts[settlement.claim.receiptID]
         let attempts = settlement.claim.attempts - (settlement.finding.isOfTheApp ? 1 : 0)
+        let next = planWithoutAnswer(
+            settlement,
+            outcome: settlement.finding.isOfTheApp ? .refusedApp : .indeterminate(new: isAwaited(settlement)),
+            attempts: attempts)
+        let readsWhole = awaitingWhole.contains(settlement.claim.receiptID)
         return ReceiptPlan(
-            settlement: settlement,
-            next: planWithoutAnswer(
-                settlement,
-                outcome: settlement.finding.isOfTheApp ? .refusedApp : .indeterminate(new: isAwaited(settlement)),
-                attempts: attempts),
+            settlement: settlement, next: readsWhole ? next.by(recordedAt) : next,
             lane: settlement.claim.lane, attempts: attempts, rejections: before?.rejections ?? 0,
             rejectedSince: before?.rejectedSince, emptyAnswers: before?.emptyAnswers ?? 0,
-            isForgiven: isForgiven(settlement))
+            isForgiven: isForgiven(settlement), readsWhole: readsWhole ? true : nil)
     }
 
     /// Whether a usable answer may come at any moment and a customer's access waits for it.

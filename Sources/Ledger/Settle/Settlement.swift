@@ -26,6 +26,14 @@ struct Settlement: Sendable {
         self.fingerprint = fingerprint
     }
 
+    /// The same claim without its answer, which does not join what is known.
+    var setAside: Settlement {
+        let failure = CheckFailure(
+            reason: "Apple's answer does not join what is stored; everything is read next.", status: finding.status,
+            retryable: true)
+        return Settlement(claim: claim, finding: .indeterminate(failure), body: [], latestReceipt: nil, server: server)
+    }
+
     /// The evidence, when Apple vouches for the receipt.
     var evidence: Evidence? {
         switch finding {

@@ -8,7 +8,7 @@ import Subscriptions
 /// delivery.
 struct SettlementRun {
     /// The settlements in the order of Apple's clocks.
-    let batch: [Settlement]
+    private(set) var batch: [Settlement]
     let apps: [Int32: App]
     /// The receipts whose schedule may change; nil where no schedule does.
     let pollers: LockedPollers?
@@ -24,7 +24,7 @@ struct SettlementRun {
     var subscriptions: [SubscriptionRowKey: SubscriptionDraft]
     var purchases: [PurchaseRowKey: PurchaseDraft]
     /// The receipts whose answers were not whole and do not join what is known: a whole answer comes first.
-    var awaitingWhole: Set<ReceiptID> = []
+    private(set) var awaitingWhole: Set<ReceiptID> = []
     /// The instant this settlement records in microseconds, read once and only after all its locks are held.
     let recordedMicroseconds: Int64
 
@@ -58,6 +58,24 @@ struct SettlementRun {
         incidents = try Self.incidents(among: batch, in: transaction)
         (subscriptions, purchases) = ([:], [:])
         try load(subscriptionRows, purchaseRows, in: transaction)
+        setAsideWhatDoesNotJoin()
+    }
+
+    /// Replaces each answer that is not whole and does not join what is known by none: a period between may be missing. The
+    /// next check reads everything.
+    private mutating func setAsideWhatDoesNotJoin() {
+        batch = batch.map { settlement in
+            guard let evidence = settlement.evidence, evidence.coverage != .whole, !isRepeated(settlement) else {
+                return settlement
+            }
+            let policy = settlement.claim.app.policy(for: evidence.environment)
+            let joins = settlement.subscriptionKeys.allSatisfy { key in
+                subscriptions[key]?.accepts(evidence.slice(of: key.id), policy: policy) ?? false
+            }
+            if joins { return settlement }
+            awaitingWhole.insert(settlement.claim.receiptID)
+            return settlement.setAside
+        }
     }
 
     /// Starts a settlement without answers: loads the locked rows as they are now.

@@ -34,7 +34,7 @@ package func reconcile(
     }
     let accepted = ShrinkGuard.accept(slice, into: stored)
     let state = SubscriptionState(
-        facts: accepted.facts.heard(slice, policy: policy), policy: policy, version: stored.version,
+        facts: accepted.facts.movingClock(by: slice, policy: policy), policy: policy, version: stored.version,
         suspectedShrink: accepted.suspected)
     let change = StateChange(before: stored, after: state, saidAt: slice.asOf, policy: policy)
     let events = change.events

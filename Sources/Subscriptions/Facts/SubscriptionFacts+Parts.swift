@@ -43,7 +43,7 @@ extension SubscriptionFacts {
     ///
     /// A head moves it to its own instant if the merged facts then have the status that it carries. Everything less
     /// moves it at most to just before the first end of access, because it does not show that no renewal came.
-    func heard(_ slice: SubscriptionEvidence, policy: Policy) -> SubscriptionFacts {
+    func movingClock(by slice: SubscriptionEvidence, policy: Policy) -> SubscriptionFacts {
         switch slice.coverage {
         case .whole: return self
         case .head where hasStatus(of: slice, policy: policy): return moved(to: max(asOf, slice.asOf))

@@ -47,7 +47,7 @@ package struct SubscriptionFacts: Sendable, Hashable {
             periods: PeriodGrouping.grouped(periods + other.periods), renewal: newest(renewal, other.renewal))
     }
 
-    /// Returns these facts merged with more evidence. `asOf` stays where the evidence is not whole: see `heard`.
+    /// Returns these facts merged with more evidence. `asOf` stays where the evidence is not whole: see `movingClock`.
     package func adding(_ slice: SubscriptionEvidence) -> SubscriptionFacts {
         switch slice.coverage {
         case .whole: merging(SubscriptionFacts(slice))

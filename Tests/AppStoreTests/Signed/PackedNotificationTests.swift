@@ -23,6 +23,7 @@ struct PackedNotificationTests {
         #expect(headers.count == 1)
         let header = try #require(headers.first)
         let packed = try #require(PackedNotification.packed(text, numbers: [header: 7]))
+        #expect(packed.count * 4 <= text.count, "\(packed.count) of \(text.count) bytes")
         #expect(PackedNotification.restored(packed, headers: [7: header]) == text)
         #expect(PackedNotification.restored(packed, headers: [8: header]) == nil)
         #expect(PackedNotification.numbers(in: packed) == [7])

@@ -105,16 +105,7 @@ struct ServerAgreementTests {
         // One sweep reads everything.
         try await world.run("UPDATE ledger.receipt SET reads_whole = true")
         try await world.checkEverything()
-        let reported = try await world.reported()
-        var renewals = 0
-        for customer in world.simulator.truth()
-        where !customer.accountDeleted && !customer.hasLegacyReceipts && known.contains(customer.customer) {
-            for truth in customer.subscriptions {
-                try AgreementTests.agree(truth, customer, reported, renewals: &renewals)
-            }
-        }
-        #expect(renewals > renewalsMin, "the population hardly lived; this test would prove little")
-        try await AgreementTests.expectDenseFeed(world)
+        try await AgreementTests.expectAgreement(in: world, of: known, renewalsMin: renewalsMin)
         let rebuilt = try await world.rebuild(correcting: false)
         #expect(rebuilt.differences == [])
         #expect(rebuilt.gaps.map(\.reason) == [])

@@ -24,15 +24,7 @@ struct NotificationAgreementTests {
             let (applied, unverified) = (counts["applied"] ?? 0, counts["unverified"] ?? 0)
             print("notifications: \(counts)")
             #expect(applied > 60 && unverified == 0)
-            let reported = try await world.reported()
-            var renewals = 0
-            for customer in world.simulator.truth() where !customer.accountDeleted && !customer.hasLegacyReceipts {
-                for truth in customer.subscriptions {
-                    try AgreementTests.agree(truth, customer, reported, renewals: &renewals)
-                }
-            }
-            #expect(renewals > 60, "the population hardly lived; this test would prove little")
-            try await AgreementTests.expectDenseFeed(world)
+            try await AgreementTests.expectAgreement(in: world, renewalsMin: 60)
             try await world.expectNoViolations()
             let rebuilt = try await world.rebuild(correcting: false)
             #expect(rebuilt.differences == [])

@@ -36,7 +36,7 @@ struct NotificationFactsTests {
         "subscription.started", "subscription.renewed", "auto_renew.disabled", "subscription.expired",
     ]
 
-    @Test("A life is told by its notifications alone")
+    @Test("Notifications alone tell a whole life")
     func life() async throws {
         try await SignedApp.with { app in
             for text in try life(of: app) { try await app.hear([text]) }
@@ -153,7 +153,7 @@ struct NotificationFactsTests {
         }
     }
 
-    @Test("A one-time purchase and its refund are told by notifications")
+    @Test("Notifications tell of a one-time purchase and its refund")
     func purchase() async throws {
         try await SignedApp.with { app in
             var coins = app.transaction("c1", from: 28, signedOn: 28.01)

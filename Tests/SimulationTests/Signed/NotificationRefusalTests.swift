@@ -59,6 +59,28 @@ struct NotificationRefusalTests {
         }
     }
 
+    @Test(
+        "A renewal counts only if it says which app and which environment it is about",
+        arguments: ["bundleId", "environment"])
+    func nameless(claim: String) async throws {
+        try await SignedApp.with { app in
+            let renewal = app.renewal(ends: 35, signedOn: 28).filter { $0.key != "environment" }
+            var data: [String: Any] = [
+                "bundleId": SignedApp.bundleID, "environment": "Production", "signedRenewalInfo": try app.sign(renewal),
+            ]
+            data[claim] = nil
+            let answer = try await app.post(
+                try app.sign([
+                    "notificationType": "DID_RENEW", "notificationUUID": "3", "signedDate": app.at(28), "data": data,
+                ]))
+            let reasons = [
+                "bundleId": "It does not say which app it is about.",
+                "environment": "It names no environment of Apple's, or several.",
+            ]
+            #expect(answer == reasons[claim])
+        }
+    }
+
     @Test("A notification with another number of the app is no fact, where the number is set")
     func otherNumber() async throws {
         try await SignedApp.with { app in

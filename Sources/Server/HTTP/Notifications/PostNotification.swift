@@ -18,8 +18,8 @@ struct PostNotification: Sendable {
     static let bodySecondsMax = 10.0
     /// The rate limit of an app in each process: far more than Apple sends, and little enough for the database.
     static let rate = RequestRate(perSecond: 200, burst: 2000)
-    /// How many unknown certificate chains of an app each process verifies: a chain costs ten times a signature, and
-    /// Apple has a few.
+    /// How many unknown certificate chains of an app each process verifies: a chain costs much more than a signature,
+    /// and Apple has a few.
     static let chainRate = RequestRate(perSecond: 20, burst: 20)
 
     let tracker: Tracker
@@ -89,23 +89,21 @@ struct PostNotification: Sendable {
     ) async throws -> KeptNotificationAnswer {
         let fields = VersionOneFields(body)
         let intake = tracker.ledger.intake
-        switch try await tracker.ledger.apps.checkPassword(fields?.password, of: app.bundleID) {
-        case .wrong:
+        let verdict = try await tracker.ledger.apps.checkPassword(fields?.password, of: app.bundleID)
+        if verdict == .wrong {
             try await intake.keep(notification, for: app, because: .wrongPassword)
             return KeptNotificationAnswer(
                 .unverified, .wrongPassword, reason: "Its password is not the app's shared secret.")
-        case .right:
-            guard let receipt = fields?.latestReceipt, try await tracker.upload(receipt, notifiedTo: app.bundleID)
-            else {
-                fallthrough
-            }
+        }
+        if verdict == .right, let receipt = fields?.latestReceipt,
+            try await tracker.upload(receipt, notifiedTo: app.bundleID)
+        {
             try await intake.keep(notification, for: app, because: .uploaded)
             return KeptNotificationAnswer(.password, .uploaded)
-        case .unknown:
-            return KeptNotificationAnswer(
-                .unverified, try await intake.keep(notification, for: app),
-                reason: "Notifications of version 1 are not signed.")
         }
+        return KeptNotificationAnswer(
+            .unverified, try await intake.keep(notification, for: app),
+            reason: "Notifications of version 1 are not signed.")
     }
 
     private func count(

@@ -15,9 +15,7 @@ extension Tracker {
         }
         return applied
     }
-}
 
-extension Tracker {
     /// Stores transactions of unknown subscriptions as uploads of no customer; the Server API is asked about them.
     private func askAbout(_ unknown: [UnknownTransaction]) async throws {
         let submissions = Set(unknown).map {

@@ -2,7 +2,7 @@ import Postgres
 import Subscriptions
 
 /// A verified notification that is being applied.
-struct Notice: Sendable {
+struct DueNotification: Sendable {
     let id: Int64
     let app: App
     let evidence: Evidence
@@ -23,7 +23,7 @@ struct Notice: Sendable {
 }
 
 /// What became of a notification.
-enum NoticeOutcome: String {
+enum NotificationOutcome: String {
     /// Its facts are part of the ledger.
     case applied
     /// It does not join what is known: a whole answer comes first.
@@ -37,7 +37,7 @@ enum NoticeOutcome: String {
 extension KeptNotification {
     init(row: Row) throws {
         self.init(
-            id: try row.int8("notification_id"), environment: try row.word("environment"), kind: try row.text("kind"),
+            id: try row.int8("notification_id"), environment: try row.word("environment"),
             texts: try row.byteaIfPresent("texts"), claims: try row.textIfPresent("claims"))
     }
 }

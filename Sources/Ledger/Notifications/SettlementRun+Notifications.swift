@@ -11,16 +11,16 @@ extension SettlementRun {
     private static let triesMax = 12
 
     /// Locks and loads what notifications are about, with the receipts that are asked about it.
-    init(hearing notices: [Notice], apps: [Int32: App], in transaction: Transaction) throws {
-        let keys = Set(notices.flatMap(\.subscriptionKeys)).sorted()
-        let bought = Set(notices.flatMap { $0.purchases.map(\.key) }).sorted()
+    init(applying notifications: [DueNotification], apps: [Int32: App], in transaction: Transaction) throws {
+        let keys = Set(notifications.flatMap(\.subscriptionKeys)).sorted()
+        let bought = Set(notifications.flatMap { $0.purchases.map(\.key) }).sorted()
         var question = FoundPollers.Question()
         (question.subscriptionKeys, question.purchaseKeys) = (keys, bought)
         let found = try FoundPollers(question, in: transaction)
         let pollers = try LockedPollers([], and: found, in: transaction)
         try pollers.foldClocks(in: transaction)
         if !bought.isEmpty { try transaction.query(Queries.insertPurchases, PurchaseRowKey.parameters(bought)) }
-        let introduced = Set(notices.filter(\.introduces).flatMap(\.subscriptionKeys)).sorted()
+        let introduced = Set(notifications.filter(\.introduces).flatMap(\.subscriptionKeys)).sorted()
         if !introduced.isEmpty {
             try transaction.query(Queries.insertSubscriptions, SubscriptionRowKey.parameters(introduced))
         }
@@ -31,42 +31,44 @@ extension SettlementRun {
         try found.requireUnchanged(in: transaction)
         try self.init(
             locked: subscriptions, purchases: purchases, pollers: pollers, apps: apps,
-            orderCustomers: try OrderCustomers(naming: notices, in: transaction), in: transaction)
+            orderCustomers: try OrderCustomers(naming: notifications, in: transaction), in: transaction)
     }
 
     /// Folds the notifications in the order of Apple's clocks; returns what became of each.
-    mutating func hear(_ notices: [Notice], hastenedBy divisor: Double) throws -> [Int64: NoticeOutcome] {
-        var outcomes: [Int64: NoticeOutcome] = [:]
-        for notice in notices.sorted(by: { ($0.evidence.asOf, $0.id) < ($1.evidence.asOf, $1.id) }) {
-            let policy = notice.app.policy(for: notice.evidence.environment)
-            let heard = notice.subscriptionKeys.map { hear(notice, about: $0, policy: policy, hastenedBy: divisor) }
-            for (key, purchase) in notice.purchases { hear(purchase, about: key) }
-            outcomes[notice.id] =
-                heard.allSatisfy { $0 } ? .applied : notice.attempts < Self.triesMax ? .awaitsWhole : .unjoined
+    mutating func fold(_ due: [DueNotification], hastenedBy divisor: Double) -> [Int64: NotificationOutcome] {
+        var outcomes: [Int64: NotificationOutcome] = [:]
+        for notification in due.sorted(by: { ($0.evidence.asOf, $0.id) < ($1.evidence.asOf, $1.id) }) {
+            let policy = notification.app.policy(for: notification.evidence.environment)
+            let joined = notification.subscriptionKeys.map {
+                fold(notification, about: $0, policy: policy, hastenedBy: divisor)
+            }
+            for (key, purchase) in notification.purchases { fold(purchase, about: key) }
+            outcomes[notification.id] =
+                joined.allSatisfy { $0 } ? .applied : notification.attempts < Self.triesMax ? .awaitsWhole : .unjoined
         }
         return outcomes
     }
 
     /// Folds a notification into a subscription; returns false where it has to wait for a whole answer.
-    private mutating func hear(
-        _ notice: Notice, about key: SubscriptionRowKey, policy: Policy, hastenedBy divisor: Double
+    private mutating func fold(
+        _ notification: DueNotification, about key: SubscriptionRowKey, policy: Policy, hastenedBy divisor: Double
     ) -> Bool {
-        let slice = notice.evidence.slice(of: key.id)
-        let isFirst = subscriptions[key]?.state == nil && notice.introduces
+        let slice = notification.evidence.slice(of: key.id)
+        let isFirst = subscriptions[key]?.state == nil && notification.introduces
         let soon = recordedAt + Delay(milliseconds: Int64(1_000 * Self.checkSeconds / divisor))
         guard isFirst || subscriptions[key]?.accepts(slice, policy: policy) ?? false else {
             subscriptions[key]?.polling.review(by: soon)
             return false
         }
-        subscriptions[key]?.hear(slice, policy: policy)
+        subscriptions[key]?.apply(slice, policy: policy)
         assignOwner(of: key)
         // It shows a part only: what it leaves open, an answer shows.
         if subscriptions[key]?.state?.asOf != slice.asOf { subscriptions[key]?.polling.review(by: soon) }
         return true
     }
 
-    private mutating func hear(_ purchase: PurchaseEvidence, about key: PurchaseRowKey) {
-        purchases[key]?.hear(purchase)
+    private mutating func fold(_ purchase: PurchaseEvidence, about key: PurchaseRowKey) {
+        purchases[key]?.apply(purchase)
         guard purchases[key]?.ownership.current == nil else { return }
         let customer = orderCustomers.claim(of: purchases[key]?.state?.facts.appAccountToken?.value, appID: key.appID)
         let poller = purchases[key]?.polling.poller ?? ReceiptID(0)
@@ -82,7 +84,7 @@ extension SettlementRun {
     }
 
     /// Writes what the notifications changed; returns the number of events.
-    mutating func writeHeard(in transaction: Transaction) throws -> Int {
+    mutating func writeFolded(in transaction: Transaction) throws -> Int {
         try planPolling()
         let affected = try lockAffectedCustomers(in: transaction)
         try writeDrafts(in: transaction)
@@ -95,19 +97,24 @@ extension SettlementRun {
     }
 
     /// Returns what the Server API has to be asked about first: transactions of subscriptions that are not known.
-    func unknown(among notices: [Notice], _ outcomes: [Int64: NoticeOutcome]) -> [UnknownTransaction] {
-        notices.compactMap { notice in
-            guard outcomes[notice.id] == .awaitsWhole, notice.attempts == 0, notice.app.serverKey != nil,
-                notice.subscriptionKeys.contains(where: { subscriptions[$0]?.state == nil }),
-                let transaction = notice.evidence.transactions.first
+    func unknown(among notifications: [DueNotification], _ outcomes: [Int64: NotificationOutcome])
+        -> [UnknownTransaction]
+    {
+        notifications.compactMap { notification in
+            guard outcomes[notification.id] == .awaitsWhole, notification.attempts == 0,
+                notification.app.serverKey != nil,
+                notification.subscriptionKeys.contains(where: { subscriptions[$0]?.state == nil }),
+                let transaction = notification.evidence.transactions.first
             else { return nil }
-            return UnknownTransaction(bundleID: notice.app.bundleID, id: transaction.transactionID)
+            return UnknownTransaction(bundleID: notification.app.bundleID, id: transaction.transactionID)
         }
     }
 
     /// Has the next checks of the receipts behind waiting notifications read everything that Apple knows.
-    func requireWhole(for notices: [Notice], _ outcomes: [Int64: NoticeOutcome], in transaction: Transaction) throws {
-        let waiting = notices.filter { outcomes[$0.id] == .awaitsWhole }.flatMap(\.subscriptionKeys)
+    func requireWhole(
+        for notifications: [DueNotification], _ outcomes: [Int64: NotificationOutcome], in transaction: Transaction
+    ) throws {
+        let waiting = notifications.filter { outcomes[$0.id] == .awaitsWhole }.flatMap(\.subscriptionKeys)
         let receipts = Set(waiting.compactMap { subscriptions[$0]?.polling.poller?.number })
         guard !receipts.isEmpty else { return }
         try transaction.query(Queries.requireWhole, [.int8s(receipts.sorted())])
@@ -115,10 +122,10 @@ extension SettlementRun {
 
     /// Stores what became of the notifications.
     func write(
-        _ outcomes: [Int64: NoticeOutcome], of notices: [Notice], hastenedBy divisor: Double,
+        _ outcomes: [Int64: NotificationOutcome], of notifications: [DueNotification], hastenedBy divisor: Double,
         in transaction: Transaction
     ) throws {
-        let attempts = Dictionary(notices.map { ($0.id, $0.attempts) }) { first, _ in first }
+        let attempts = Dictionary(notifications.map { ($0.id, $0.attempts) }) { first, _ in first }
         let written = outcomes.sorted { $0.key < $1.key }
         let again = written.map { id, outcome -> Instant? in
             guard outcome == .awaitsWhole else { return nil }
@@ -131,7 +138,7 @@ extension SettlementRun {
     }
 }
 
-extension Notice {
+extension DueNotification {
     /// How often it waits for a whole answer about an unknown subscription: some ten minutes, in which the device's receipt
     /// may come.
     private static let introducedAfter = 6

@@ -60,9 +60,13 @@ extension Tracker {
         if let other = bundles.first(where: { $0 != app.bundleID.text }) {
             return "It is about another app, \(other.prefix(255))."
         }
+        let holdsFacts = said.transaction != nil || said.renewal != nil
+        if bundles.isEmpty, holdsFacts { return "It does not say which app it is about." }
         let environments = Set(
             [said.environment, said.transaction?.environment, said.renewal?.environment].compactMap(\.self))
-        guard environments.count <= 1, environments.allSatisfy({ StoreEnvironment(rawValue: $0) != nil }) else {
+        guard environments.count == 1 || environments.isEmpty && !holdsFacts,
+            environments.allSatisfy({ StoreEnvironment(rawValue: $0) != nil })
+        else {
             return "It names no environment of Apple's, or several."
         }
         // The sandbox does not know Apple's number.

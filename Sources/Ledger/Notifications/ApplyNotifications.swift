@@ -22,8 +22,8 @@ package struct UnknownTransaction: Sendable, Hashable {
 
 extension LedgerSettlements {
     /// The most notifications that one transaction applies.
-    package static let noticesMax = 100
-    /// How long a notification rests after applying it failed, in seconds.
+    package static let notificationsMax = 100
+    /// How long a notification rests after applying it failed for the first time, in seconds.
     private static let restSeconds = 60.0
 
     /// Applies verified notifications that are due: facts, timelines, events and schedules change together, by the same
@@ -32,7 +32,7 @@ extension LedgerSettlements {
     /// One that cannot be applied rests, and the others go on.
     package func applyNotifications(reading read: @escaping ReadNotification) async throws -> AppliedNotifications {
         do {
-            return try await apply(atMost: Self.noticesMax, reading: read)
+            return try await apply(atMost: Self.notificationsMax, reading: read)
         } catch let error as DatabaseError where error.isUnreachable {
             throw error
         } catch {
@@ -57,24 +57,24 @@ extension LedgerSettlements {
         return try await ledger.changingPollers { transaction in
             let rows = try transaction.query(Queries.lockNotificationsToApply, [.int4(Int32(limit))])
             guard !rows.isEmpty else { return AppliedNotifications() }
-            var outcomes: [Int64: NoticeOutcome] = [:]
-            let notices = try rows.compactMap { row -> Notice? in
+            var outcomes: [Int64: NotificationOutcome] = [:]
+            let notifications = try rows.compactMap { row -> DueNotification? in
                 let kept = try KeptNotification(row: row)
                 guard let app = apps[try row.int4("app_id")], let evidence = read(kept) else {
                     outcomes[kept.id] = .noFacts
                     return nil
                 }
-                return Notice(
+                return DueNotification(
                     id: kept.id, app: app, evidence: evidence, attempts: Int(try row.int2("attempts")))
             }
-            var run = try SettlementRun(hearing: notices, apps: apps, in: transaction)
+            var run = try SettlementRun(applying: notifications, apps: apps, in: transaction)
             let divisor = Double(ledger.speedup)
-            outcomes.merge(try run.hear(notices, hastenedBy: divisor)) { $1 }
-            let events = try run.writeHeard(in: transaction)
-            try run.requireWhole(for: notices, outcomes, in: transaction)
-            try run.write(outcomes, of: notices, hastenedBy: divisor, in: transaction)
+            outcomes.merge(run.fold(notifications, hastenedBy: divisor)) { $1 }
+            let events = try run.writeFolded(in: transaction)
+            try run.requireWhole(for: notifications, outcomes, in: transaction)
+            try run.write(outcomes, of: notifications, hastenedBy: divisor, in: transaction)
             return AppliedNotifications(
-                notifications: rows.count, events: events, unknown: run.unknown(among: notices, outcomes))
+                notifications: rows.count, events: events, unknown: run.unknown(among: notifications, outcomes))
         }
     }
 }
