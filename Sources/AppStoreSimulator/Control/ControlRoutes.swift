@@ -12,6 +12,7 @@ extension Simulator {
             case ("GET", "healthz", 1): return try .json(["status": "ok"])
             case ("GET", "signing-root", 1): return try signingRoot()
             case ("GET", "signed-transactions", 1): return try signedTransactionList(query)
+            case ("GET", "signed-uploads", 1): return try signedUploadList(query)
             case ("GET", "signed-transactions", 2): return try signedTransactionList(of: path[1])
             case ("GET", "receipts", 1): return try receiptList(query)
             case ("GET", "receipts", 2): return try heldReceipt(of: path[1], query)
@@ -170,7 +171,7 @@ extension [URLQueryItem] {
     }
 
     /// Returns an instant given as milliseconds since 1970 or as RFC 3339 text.
-    fileprivate func instant(_ name: String) throws -> Int64? {
+    func instant(_ name: String) throws -> Int64? {
         guard let text = first(where: { $0.name == name })?.value else { return nil }
         return try Int64(text) ?? Int64(Date(text, strategy: .iso8601).timeIntervalSince1970 * 1000)
     }

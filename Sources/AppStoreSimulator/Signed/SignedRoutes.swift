@@ -37,6 +37,20 @@ extension Simulator {
         }
     }
 
+    /// Returns the newest transaction of each upload of ``uploads(since:until:)``, signed when the device sent it.
+    package func signedUploads(since: Int64 = .min, until: Int64? = nil) throws -> [SimulatedTransaction] {
+        let pen = try pen()
+        return try uploads(since: since, until: until).compactMap { upload in
+            let moment = StoreTime(milliseconds: upload.at)
+            guard let account = CustomerName.index(of: upload.customer).flatMap({ world.account($0, asOf: moment) }),
+                let newest = held(by: account).first
+            else { return nil }
+            return SimulatedTransaction(
+                app: upload.app, customer: upload.customer, environment: upload.environment,
+                transactionID: newest.id, signedTransaction: try pen.transaction(newest, at: moment))
+        }
+    }
+
     private func held(by account: Account) -> [SignedTransaction] {
         SignedTransaction.all(of: account, in: world).filter { !($0.kind == .consumable && $0.isFinished) }
             .sorted { ($0.purchase, $0.id) > ($1.purchase, $1.id) }
@@ -56,6 +70,15 @@ extension Simulator {
     /// Answers `GET /simulator/signed-transactions`.
     func signedTransactionList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         let found = try signedTransactions(from: query.number("from") ?? 0, count: query.number("count") ?? .max)
+        return try list(found, query)
+    }
+
+    /// Answers `GET /simulator/signed-uploads`.
+    func signedUploadList(_ query: [URLQueryItem]) throws -> SimulatorReply {
+        try list(try signedUploads(since: try query.instant("since") ?? .min, until: try query.instant("until")), query)
+    }
+
+    private func list(_ found: [SimulatedTransaction], _ query: [URLQueryItem]) throws -> SimulatorReply {
         guard query.wantsLines else { return try .json(found) }
         return .lines(
             "signed_transaction", found.map { (app: $0.app, customer: $0.customer, text: $0.signedTransaction) })

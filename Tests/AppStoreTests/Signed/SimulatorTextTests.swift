@@ -23,6 +23,22 @@ import Testing
         }
     }
 
+    @Test("A device without receipts sends its newest transaction with each upload, signed at that time")
+    func uploads() async throws {
+        var options = SimulatorOptions(seed: 4)
+        options.customers = 30
+        let store = Simulator(options)
+        let verifier = SignedTextVerifier(
+            trusting: try SigningRoot(TrustedRoots(pem: try store.signingAuthority().rootPEM)))
+        let (texts, uploads) = (try store.signedUploads(), store.uploads())
+        #expect(texts.count == uploads.count && texts.count > 30)
+        for (text, upload) in zip(texts, uploads) {
+            #expect(text.customer == upload.customer && text.environment == upload.environment)
+            let signed = try await verifier.verify(Array(text.signedTransaction.utf8))
+            #expect(signed.signedAt == upload.at)
+        }
+    }
+
     private struct Claims: Decodable {
         let transactionId, bundleId, productId, environment, currency: String
         let price, signedDate: Int64
